@@ -1,0 +1,105 @@
+"""What every lab offers: hosts on which commands run. Imports `errors` only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Completed:
+    """
+    A command that has ended, with everything it printed.
+
+    `stdout` and `stderr` are bytes, as the tool wrote them. Times are UTC, ISO 8601 with microseconds.
+    """
+
+    command: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    started_at_utc: str
+    ended_at_utc: str
+
+
+class Process(ABC):
+    """A command that runs in the background on a host."""
+
+    command: tuple[str, ...]
+
+    @abstractmethod
+    def wait_for_output(self, text: str, timeout_s: float) -> None:
+        """Return once `text` has been printed on stdout; CommandError (with its last words) if it never is."""
+
+    @abstractmethod
+    def wait(self, timeout_s: float) -> Completed:
+        """Wait for the end; CommandError after `timeout_s`."""
+
+    @abstractmethod
+    def stop(self) -> Completed:
+        """Ask the command to end, insist after two seconds, and return what it printed. Safe to call twice."""
+
+
+class Host(ABC):
+    """One machine of a lab. Commands are lists of words, never shell strings."""
+
+    name: str
+    region: str
+    address: str
+
+    @abstractmethod
+    def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
+        """
+        Run a command to its end.
+
+        Parameters
+        ----------
+        command : sequence of str
+            Program and arguments.
+        timeout_s : float
+            After this the command is killed and CommandError raised.
+        ok : sequence of int, or None
+            Exit statuses that are results; any other raises CommandError. None allows all.
+        """
+
+    @abstractmethod
+    def start(self, command: Sequence[str]) -> Process:
+        """Start a command in the background. It ends with the lab at the latest."""
+
+    @abstractmethod
+    def put(self, source: Path, target: str) -> None:
+        """Copy a local file to `target` on the host."""
+
+    @abstractmethod
+    def get(self, source: str, target: Path) -> None:
+        """Copy the host's file `source` to a local path."""
+
+
+class Lab(ABC):
+    """
+    A context manager that yields hosts, and takes everything down again whatever happened.
+
+    `hosts` maps a region's name to the hosts in it, in order.
+    """
+
+    kind: str
+    hosts: dict[str, list[Host]]
+
+    @abstractmethod
+    def __enter__(self) -> Lab: ...
+
+    @abstractmethod
+    def __exit__(self, *exception) -> None: ...
+
+    @abstractmethod
+    def describe(self) -> dict:
+        """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
+
+    def host(self, region: str, number: int = 0) -> Host:
+        """The region's host of that number; KeyError names the regions there are."""
+        try:
+            return self.hosts[region][number]
+        except (KeyError, IndexError):
+            raise KeyError(f"no host {number} in {region!r}; the lab has {', '.join(sorted(self.hosts))}") from None
