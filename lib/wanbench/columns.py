@@ -56,8 +56,8 @@ class Column:
         """What a cell may hold, in words."""
         words = KINDS[self.type][3] if not self.allowed else " or ".join(self.allowed)
         if self.type in ("count", "number"):
-            words += f" from {self.least:g}" * (self.least is not None)
-            words += f" to {self.most:g}" * (self.most is not None)
+            words += "" if self.least is None else f" from {self.least:g}"
+            words += "" if self.most is None else f" to {self.most:g}"
         return words + (" or null" if self.nullable else "")
 
     def arrow_field(self) -> pa.Field:
@@ -90,7 +90,8 @@ class Column:
     def _refuse(self, wrong: pd.Series, values: pd.Series, table: str) -> None:
         rows = np.flatnonzero(wrong.to_numpy())
         if len(rows):
-            found = repr(values.iloc[rows[0]])
+            found = values.iloc[rows[0]]
+            found = repr(found) if isinstance(found, str) else str(found)
             found = found if len(found) <= 80 else found[:77] + "..."
             place = f"table {table}, column {self.name}, row {rows[0]} (the first is 0)"
             raise ParameterError(
