@@ -1,0 +1,50 @@
+# `make` lists the targets. Each sets up what is missing first; a second run takes no time for that.
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: ## install what is missing: system programs, .venv from the locked requirements.txt
+	@scripts/system-packages.sh
+	@scripts/python-environment.sh
+
+.PHONY: report
+report: setup ## measure on this machine (a few minutes), analyse, and publish site/index.html
+	@$(BIN)/wanbench report
+
+.PHONY: full
+full: setup ## the same with 46 regions and all 2,070 directed pairs (over an hour)
+	@$(BIN)/wanbench report --preset full 02-intercloud-throughput
+
+.PHONY: test
+test: setup ## run every test
+	@cd lib && ../$(BIN)/python -m pytest
+
+.PHONY: lab
+lab: setup ## open JupyterLab on the notebooks
+	@$(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks \
+		--LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
+
+.PHONY: check
+check: setup ## lint, format and notebook hygiene, without changing anything
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec $(BIN)/nbstripout --verify \
+		--extra-keys 'metadata.papermill cell.metadata.papermill metadata.language_info.version' {} +
+
+.PHONY: bench
+bench: setup ## run the benchmarks
+	@for benchmark in benchmarks/*.py; do $(BIN)/python "$$benchmark" || exit 1; done
+
+.PHONY: lock
+lock: setup ## choose package versions anew and write requirements.txt, with hashes
+	@$(BIN)/uv pip compile lib/pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+		--generate-hashes --no-header --quiet -o requirements.txt
+
+.PHONY: clean
+clean: ## remove what can be made again, except measurements and .venv
+	@rm -rf site build lib/.pytest_cache .ruff_cache lib/.hypothesis

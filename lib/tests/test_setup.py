@@ -1,0 +1,166 @@
+"""Make, .ci/run and the set-up scripts, without installing anything."""
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / "lib/wanbench/programs.csv"
+TOOLS = ["bash", "env", "dirname", "cut", "id", "tr", "sort", "cat", "awk", "head", "cksum"]
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A copy of the set-up scripts in a folder with a space, and a PATH on which almost nothing is."""
+    (tmp_path / "a clone/lib/wanbench").mkdir(parents=True)
+    shutil.copytree(ROOT / "scripts", tmp_path / "a clone/scripts")
+    shutil.copy(PROGRAMS, tmp_path / "a clone/lib/wanbench")
+    (tmp_path / "bin").mkdir()
+    for tool in TOOLS:
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
+    script = tmp_path / "a clone/scripts/system-packages.sh"
+    extra_folders = 'PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"\n'
+    assert extra_folders in script.read_text()
+    script.write_text(script.read_text().replace(extra_folders, ""))
+    return tmp_path
+
+
+def program(folder, name, text):
+    path = folder / "bin" / name
+    path.write_text(f"#!{shutil.which('bash')}\n{text}\n")
+    path.chmod(0o755)
+
+
+def system_packages(folder):
+    return subprocess.run(
+        [folder / "a clone/scripts/system-packages.sh"],
+        env={"PATH": str(folder / "bin"), "LOG": str(folder / "log")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def python_stub(folder, version="3, 12, 1"):
+    program(folder, "python3", f'[ "({version})" \\< "(3, 11" ] && exit 1; echo /somewhere/python3')
+
+
+def test_names_each_missing_program_and_how_to_get_it(bare):
+    python_stub(bare)
+    done = system_packages(bare)
+    assert done.returncode == 0
+    for row in csv.DictReader(PROGRAMS.open()):
+        assert f"  {row['program'].split()[0]}\n" in done.stderr
+        assert f"apt-get install {row['debian']}\n" in done.stderr
+        assert f"dnf install {row['fedora']}\n" in done.stderr
+        assert f"macOS:           {row['macos']}\n" in done.stderr
+    assert "replayed instead" in done.stderr
+
+
+def test_says_nothing_when_nothing_is_missing(bare):
+    python_stub(bare)
+    for row in csv.DictReader(PROGRAMS.open()):
+        program(bare, row["program"].split()[-1], "exit 0")
+    done = system_packages(bare)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
+def test_installs_only_what_is_missing_and_asks_nothing(bare):
+    python_stub(bare)
+    program(bare, "ping", "exit 0")
+    program(
+        bare,
+        "apt-get",
+        'echo "$DEBIAN_FRONTEND $*" >>"$LOG"; read -r && echo "stdin was open" >>"$LOG"; exit 0',
+    )
+    system_packages(bare)
+    updated, measuring, figures = (bare / "log").read_text().splitlines()
+    assert updated.startswith("noninteractive") and updated.endswith("update")
+    assert measuring.startswith("noninteractive") and measuring.endswith("install iperf3 iproute2 util-linux")
+    assert figures.endswith("install chromium fonts-dejavu-core")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
+def test_goes_on_when_apt_fails(bare):
+    python_stub(bare)
+    program(bare, "apt-get", "exit 100")
+    done = system_packages(bare)
+    assert done.returncode == 0
+    assert "apt-get could not install: iperf3" in done.stderr
+    assert "Missing for measuring" in done.stderr
+
+
+@pytest.mark.parametrize("with_python", [None, "3, 10, 12"])
+def test_stops_without_a_python_that_is_new_enough(bare, with_python):
+    if with_python:
+        python_stub(bare, with_python)
+    done = system_packages(bare)
+    assert done.returncode == 1
+    assert "No Python 3.11 or newer" in done.stderr
+    assert "apt-get install python3 python3-venv" in done.stderr
+
+
+def test_a_matching_stamp_makes_set_up_do_nothing(bare):
+    clone = bare / "a clone"
+    (clone / ".venv/bin").mkdir(parents=True)
+    (clone / "requirements.txt").write_text("")
+    (clone / "lib/pyproject.toml").write_text("")
+    python = clone / ".venv/bin/python"
+    python.write_text("#!/bin/sh\nexit 0\n")
+    python.chmod(0o755)
+    script = [str(clone / "scripts/python-environment.sh")]
+    environment = {"PATH": str(bare / "bin")}
+    inputs = ["requirements.txt", "lib/pyproject.toml", "scripts/python-environment.sh"]
+    sums = subprocess.run(["cksum", *inputs], cwd=clone, capture_output=True, text=True, check=True).stdout
+    stamp = clone / ".venv/wanbench-environment"
+    stamp.write_text(f"{os.path.realpath(clone)}\n{sums}")
+    done = subprocess.run(script, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (clone / "requirements.txt").write_text("changed")
+    done = subprocess.run(script, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0 and "No Python 3.11" in done.stderr
+
+
+def test_make_lists_every_target():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE)
+    done = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert re.findall(r"make (\S+)", done.stdout) == targets
+    assert {"report", "test", "lab", "setup", "lock", "check", "clean", "bench", "full"} <= set(targets)
+    assert set(re.findall(r"^\.PHONY: (\S+)", makefile, flags=re.MULTILINE)) == set(targets)
+
+
+def test_ci_runs_make_test():
+    path = ROOT / ".ci/run"
+    assert os.access(path, os.X_OK)
+    assert path.read_text().splitlines()[0] == "#!/usr/bin/env bash"
+    assert path.read_text().splitlines()[-1] == "exec make test"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scripts").glob("*.sh")), ids=lambda path: path.name)
+def test_scripts_parse_and_are_executable(path):
+    assert os.access(path, os.X_OK)
+    subprocess.run(["bash", "-n", str(path)], check=True)
+
+
+def test_programs_table_is_complete():
+    rows = list(csv.DictReader(PROGRAMS.open()))
+    assert rows and all(all(row.values()) and None not in row for row in rows)
+    assert {row["needed_for"] for row in rows} == {"measuring", "static figures"}
+
+
+def test_uv_can_be_cut_out_of_the_lock():
+    awk = re.search(r"awk '(.*)' requirements.txt", (ROOT / "scripts/python-environment.sh").read_text())[1]
+    lines = subprocess.run(
+        ["awk", awk, str(ROOT / "requirements.txt")], capture_output=True, text=True
+    ).stdout
+    assert re.fullmatch(
+        r"uv==[0-9.]+ \\\n(    --hash=sha256:[0-9a-f]{64} \\\n)*    --hash=sha256:[0-9a-f]{64}\n", lines
+    )
