@@ -1,0 +1,120 @@
+"""
+The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
+
+`labs.local` may import it, and it imports `errors` only. `LinkSettings` says what one direction of a pair is
+like; `keeper` is the process that holds the namespaces; `relay` and `netem` are two makers of the same links.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from wanbench.errors import ParameterError
+
+__all__ = ["LEAST_QUEUE_BYTES", "LinkSettings", "queue_in_bytes"]
+
+LEAST_QUEUE_BYTES = 65_536
+"""The least queue that is chosen when none is asked for: one full segmentation-offload packet."""
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """
+    One direction of a pair.
+
+    A packet first waits in the queue for the rate, then may be lost, then travels for the delay. Packets keep
+    their order. Sizes are those of IP packets, headers included, link-layer headers left out.
+
+    Parameters
+    ----------
+    delay_ms : float
+        One-way delay, 0 to 10,000.
+    jitter_ms : float
+        Standard deviation of the delay, at most half of it, so that the mean can stay `delay_ms`. The delay
+        wanders (a first-order autoregression) and does not jump from packet to packet.
+    loss : float
+        Probability that a packet as seen on the wire is lost, 0 to 1, each independently.
+    rate_bps : float or None
+        Bits per second; None is as fast as the machine.
+    queue_bytes : int or None
+        How much may wait for the rate; what arrives on top is dropped. None is one bandwidth-delay product of
+        the pair, at least 64 KiB (see `queue_in_bytes`). Without a rate nothing ever waits.
+    jitter_correlation_s : float
+        Time after which the correlation of the delay with itself has fallen to 1/e.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not a number or outside its range.
+
+    Examples
+    --------
+    >>> LinkSettings(delay_ms=20, rate_bps=1e8).delay_ms
+    20
+    >>> LinkSettings(delay_ms=-1)
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: delay_ms is -1; allowed is 0 to 10000.
+    """
+
+    delay_ms: float
+    jitter_ms: float = 0.0
+    loss: float = 0.0
+    rate_bps: float | None = None
+    queue_bytes: int | None = None
+    jitter_correlation_s: float = 0.05
+
+    def __post_init__(self):
+        _check("delay_ms", self.delay_ms, 0, 10_000)
+        _check("jitter_ms", self.jitter_ms, 0, 5_000)
+        if self.jitter_ms > self.delay_ms / 2:
+            raise ParameterError(
+                f"jitter_ms is {self.jitter_ms}; allowed is at most half of delay_ms ({self.delay_ms}), "
+                "because a delay cannot be negative and its mean is to stay."
+            )
+        _check("loss", self.loss, 0, 1)
+        _check("jitter_correlation_s", self.jitter_correlation_s, 1e-3, 3600)
+        if self.rate_bps is not None:
+            _check("rate_bps", self.rate_bps, 1_000, 1e12)
+        if self.queue_bytes is not None:
+            _check("queue_bytes", self.queue_bytes, 1, 1e11)
+
+
+def _check(name, value, least, greatest):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ParameterError(f"{name} is {value!r}; it must be a finite number.")
+    if not least <= value <= greatest:
+        raise ParameterError(f"{name} is {value}; allowed is {least:g} to {greatest:g}.".replace("e+0", "e"))
+
+
+def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -> int | None:
+    """
+    The queue that a link gets: the one asked for, else one bandwidth-delay product of the pair's nominal RTT.
+
+    Parameters
+    ----------
+    settings : LinkSettings
+        The direction that carries the data.
+    back_delay_ms : float, optional
+        One-way delay of the opposite direction; by default the same.
+
+    Returns
+    -------
+    int or None
+        Bytes, at least 65,536 where the queue was left open; None without a rate, for then nothing waits.
+
+    Examples
+    --------
+    >>> queue_in_bytes(LinkSettings(delay_ms=50, rate_bps=80e6))
+    1000000
+    >>> queue_in_bytes(LinkSettings(delay_ms=1, rate_bps=1e6))
+    65536
+    """
+    if settings.rate_bps is None:
+        return None
+    if settings.queue_bytes is not None:
+        return int(settings.queue_bytes)
+    back = settings.delay_ms if back_delay_ms is None else back_delay_ms
+    product = settings.rate_bps / 8 * (settings.delay_ms + back) / 1000
+    return max(LEAST_QUEUE_BYTES, math.ceil(product))

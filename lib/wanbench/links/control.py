@@ -1,0 +1,126 @@
+"""
+How a lab talks to its keeper: one JSON object a line over a socket pair, one answer to each.
+
+A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}.
+Imports `errors` only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from wanbench.errors import LabError
+
+_LONGEST_LINE_BYTES = 16_000_000
+
+
+class Client:
+    """The lab's end. Safe to use from many threads: one request is under way at a time."""
+
+    def __init__(self, end: socket.socket):
+        self._end, self._lock, self._ids, self._rest = end, threading.Lock(), itertools.count(1), b""
+
+    def ask(self, verb: str, *, timeout_s: float = 30.0, **words):
+        """Send a request and return its result; LabError if the keeper refuses, is gone, or stays silent."""
+        with self._lock:
+            number = next(self._ids)
+            request = json.dumps({"id": number, "verb": verb, **words}) + "\n"
+            deadline = time.monotonic() + timeout_s
+            try:
+                self._end.settimeout(timeout_s)
+                self._end.sendall(request.encode())
+                while True:
+                    answer = json.loads(self._line(deadline))
+                    if answer.get("id") == number:
+                        break
+            except TimeoutError:
+                raise LabError(f"the lab's keeper did not answer {verb!r} within {timeout_s:g} s.") from None
+            except (OSError, EOFError) as error:
+                raise LabError(f"the lab's keeper is gone (while asked to {verb!r}): {error}") from None
+        if "error" in answer:
+            raise LabError(f"the lab's keeper refused {verb!r}: {answer['error']}")
+        return answer["result"]
+
+    def close(self) -> None:
+        """End the conversation, and with it the keeper."""
+        self._end.close()
+
+    def _line(self, deadline):
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._end.settimeout(left)
+            more = self._end.recv(1 << 20)
+            if not more:
+                raise EOFError("it closed the connection")
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+
+class Server:
+    """
+    The keeper's end.
+
+    Parameters
+    ----------
+    end : socket
+        Connected stream socket.
+    verbs : dict of str to callable
+        Each is called with the request's other words and returns something that JSON can say. What it raises
+        is the answer; it never ends the keeper.
+    """
+
+    def __init__(self, end: socket.socket, verbs: dict[str, Callable]):
+        self._end, self._verbs, self._received, self._unsent = end, verbs, b"", b""
+        end.setblocking(False)
+
+    def fileno(self) -> int:
+        """The descriptor to watch."""
+        return self._end.fileno()
+
+    def ready(self) -> None:
+        """Read what has come and answer it; EOFError when the lab is gone."""
+        try:
+            more = self._end.recv(1 << 20)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise EOFError(str(error)) from None
+        if not more or len(self._received) > _LONGEST_LINE_BYTES:
+            raise EOFError("the lab is gone")
+        *lines, self._received = (self._received + more).split(b"\n")
+        for line in lines:
+            self._send(self.answer(line))
+
+    def answer(self, line: bytes) -> dict:
+        """The answer to one request."""
+        number = None
+        try:
+            request = json.loads(line)
+            number = request.pop("id", None)
+            verb = request.pop("verb", None)
+            if verb not in self._verbs:
+                return {"id": number, "error": f"unknown verb {verb!r}; known are {', '.join(self._verbs)}"}
+            return {"id": number, "result": self._verbs[verb](**request)}
+        except Exception as error:
+            return {"id": number, "error": f"{type(error).__name__}: {error}"}
+
+    def _send(self, answer):
+        # The lab reads each answer before it asks again, so this waits only when the lab itself is stopped.
+        data = memoryview((json.dumps(answer) + "\n").encode())
+        while data:
+            try:
+                data = data[self._end.send(data) :]
+            except BlockingIOError:
+                if not select.select((), (self._end,), (), 5.0)[1]:
+                    raise EOFError("the lab does not read its answers") from None
+            except OSError as error:
+                raise EOFError(str(error)) from None

@@ -1,0 +1,153 @@
+"""
+The process that holds a local lab: `python -m wanbench.links.keeper <socket> <the lab's pidfd>`.
+
+It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a
+name, and serves the links. When the lab that started it goes, in whatever way, it sees the end of the socket
+and exits; the kernel then kills every process of the PID namespace and forgets the network namespaces. So
+there is nothing to clean up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+
+from wanbench.errors import LabError
+from wanbench.links import namespaces
+from wanbench.links.control import Server
+from wanbench.links.relay import Relay
+
+CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
+EMULATORS = {"relay": Relay}
+
+_PR_SET_TIMERSLACK = 29
+_MCL_CURRENT, _MCL_FUTURE = 1, 2
+
+
+class Keeper:
+    """What a lab can ask of its keeper; the words of a request are the parameters of the method."""
+
+    def __init__(self):
+        self.emulator = None
+        self._namespaces = []
+
+    def open(self, *, emulator, regions, hosts_per_region, sysctls, pairs, seed):
+        """
+        Make the regions' namespaces and the links.
+
+        Parameters
+        ----------
+        emulator : str
+            "relay" or "netem".
+        regions : int
+            How many; they are numbered from 1.
+        pairs : list of [from, to]
+            Directed pairs that have a link.
+
+        Returns
+        -------
+        dict
+            "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused":
+            the sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or "route".
+        """
+        if self.emulator is not None:
+            raise LabError("the lab is open already.")
+        maker, home, refused = EMULATORS[emulator](), namespaces.this_namespace(), {}
+        for number in range(1, regions + 1):
+            self._namespaces.append(namespaces.make_namespace())
+            maker.add_region(number)
+            refused = namespaces.set_sysctls(sysctls)
+            by_route = sysctls[CONGESTION_CONTROL] if CONGESTION_CONTROL in refused else None
+            namespaces.ip_batch(namespaces.commands(number, hosts_per_region, congestion_control=by_route))
+        namespaces.enter(home)
+        os.close(home)
+        maker.connect([tuple(pair) for pair in pairs], seed)
+        self.emulator = maker
+        by = "route" if refused.pop(CONGESTION_CONTROL, None) else "sysctl"
+        return {"namespaces": self._namespaces, "refused": refused, "congestion_control_by": by}
+
+    def set(self, *, links):
+        """Give links new settings: a list of [from, to, {the fields of LinkSettings}]."""
+        for source, target, settings in links:
+            self.emulator.set((source, target), settings)
+
+    def cut(self, *, pairs, is_cut):
+        """Cut or heal directed pairs."""
+        for source, target in pairs:
+            self.emulator.cut((source, target), is_cut)
+
+    def counters(self, *, pairs):
+        """What the links of these directed pairs carried, in the same order."""
+        return [self.emulator.counters((source, target)) for source, target in pairs]
+
+    def lateness(self):
+        """How late the emulator was so far."""
+        return self.emulator.lateness()
+
+
+def hurry(*, rootless: bool) -> dict[str, bool]:
+    """
+    Ask the kernel for punctuality: real-time priority, no timer slack, memory locked, no garbage collection.
+
+    Returns
+    -------
+    dict
+        What was granted.
+    """
+    granted = {}
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        granted["real_time_priority"] = True
+    except OSError:
+        granted["real_time_priority"] = False
+    libc = ctypes.CDLL(None, use_errno=True)
+    granted["no_timer_slack"] = libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0) == 0
+    unlimited = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY
+    # With a limit, locking what comes later as well would make later allocations fail.
+    flags = _MCL_CURRENT if rootless and not unlimited else _MCL_CURRENT | _MCL_FUTURE
+    granted["memory_locked"] = libc.mlockall(flags) == 0
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    return granted
+
+
+def _gone():
+    raise EOFError("the lab is gone")
+
+
+def main() -> None:
+    """Serve until the lab is gone."""
+    lab, lab_process, rootless = (
+        socket.socket(fileno=int(sys.argv[1])),
+        int(sys.argv[2]),
+        sys.argv[3] == "rootless",
+    )
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A private view of the processes where the kernel allows it; without one everything else still works.
+    subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
+    keeper = Keeper()
+    verbs = ("open", "set", "cut", "counters", "lateness")
+    server = Server(
+        lab, {"hurry": lambda: hurry(rootless=rootless), **{verb: getattr(keeper, verb) for verb in verbs}}
+    )
+    watched = {server.fileno(): server.ready, lab_process: _gone}
+    try:
+        while keeper.emulator is None:
+            for descriptor in select.select(watched, (), ())[0]:
+                watched[descriptor]()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        keeper.emulator.serve(watched)
+    except EOFError:
+        return
+
+
+if __name__ == "__main__":
+    main()

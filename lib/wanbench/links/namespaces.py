@@ -1,0 +1,132 @@
+"""
+Anonymous network namespaces: held by open files of one process, gone when it is gone. Imported by `keeper`.
+
+Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... on its loopback and one device, `wan0`,
+towards all others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from wanbench.errors import LabError
+
+DEVICE = "wan0"
+MTU_BYTES = 1500
+
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# linux/if_tun.h
+_TUNSETIFF, _TUNSETOFFLOAD, _TUNSETVNETLE = 0x400454CA, 0x400454D0, 0x400454DC
+_IFF_TUN, _IFF_NO_PI, _IFF_VNET_HDR = 0x0001, 0x1000, 0x4000
+_TUN_F_CSUM, _TUN_F_TSO4, _TUN_F_TSO6 = 0x01, 0x02, 0x04
+
+
+def address(region_number: int, host_number: int = 0) -> str:
+    """
+    The address of a host of a region; hosts count from 0.
+
+    Examples
+    --------
+    >>> address(3)
+    '10.3.0.1'
+    """
+    return f"10.{region_number}.0.{host_number + 1}"
+
+
+def make_namespace() -> int:
+    """Enter a new network namespace and return the open file that holds it."""
+    if _libc.unshare(_CLONE_NEWNET):
+        raise LabError(f"a network namespace cannot be made: {os.strerror(ctypes.get_errno())}.")
+    return this_namespace()
+
+
+def this_namespace() -> int:
+    """An open file of the network namespace that this process is in."""
+    return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def enter(namespace: int) -> None:
+    """Move this process to a network namespace; `namespace` is an open file of it."""
+    if _libc.setns(namespace, _CLONE_NEWNET):
+        raise LabError(f"a network namespace cannot be entered: {os.strerror(ctypes.get_errno())}.")
+
+
+def open_device(name: str = DEVICE) -> int:
+    """
+    Make a TUN device in this namespace, with checksum and TCP segmentation offload, and return its open file.
+
+    The device goes when the file is closed.
+    """
+    device = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        request = struct.pack("16sH22x", name.encode(), _IFF_TUN | _IFF_NO_PI | _IFF_VNET_HDR)
+        fcntl.ioctl(device, _TUNSETIFF, request)
+        fcntl.ioctl(device, _TUNSETVNETLE, struct.pack("i", 1))
+        fcntl.ioctl(device, _TUNSETOFFLOAD, _TUN_F_CSUM | _TUN_F_TSO4 | _TUN_F_TSO6)
+    except OSError:
+        os.close(device)
+        raise
+    return device
+
+
+def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
+    """
+    Write sysctls in this namespace.
+
+    Returns
+    -------
+    dict
+        Those that the kernel refused, with the reason.
+    """
+    refused = {}
+    for name, value in values.items():
+        path = Path("/proc/sys", *name.split("."))
+        try:
+            path.write_text(f"{value}\n")
+        except OSError as error:
+            refused[name] = error.strerror or str(error)
+    return refused
+
+
+def ip_batch(commands: Iterable[str]) -> None:
+    """Carry out `ip` commands in this namespace, in one process; LabError with its words if one fails."""
+    text = "".join(f"{command}\n" for command in commands)
+    done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
+    if done.returncode:
+        raise LabError(f"ip refused a command of {text!r}: {done.stderr.decode(errors='replace').strip()}")
+
+
+def commands(region_number: int, hosts: int, *, congestion_control: str | None = None) -> list[str]:
+    """
+    The `ip` commands that give a region its addresses and its way to all others.
+
+    Parameters
+    ----------
+    congestion_control : str, optional
+        Algorithm that the route asks for; needed where the kernel refuses it as the namespace's default. A tool
+        that chooses its own (iperf3 -C) still gets that.
+
+    Examples
+    --------
+    >>> for command in commands(2, hosts=1):
+    ...     print(command)
+    link set lo up
+    addr add 10.2.0.1/32 dev lo
+    link set wan0 mtu 1500 txqueuelen 10000 up
+    route add 10.0.0.0/8 dev wan0 src 10.2.0.1
+    """
+    route = f"route add 10.0.0.0/8 dev {DEVICE} src {address(region_number)}"
+    return [
+        "link set lo up",
+        *(f"addr add {address(region_number, host)}/32 dev lo" for host in range(hosts)),
+        f"link set {DEVICE} mtu {MTU_BYTES} txqueuelen 10000 up",
+        f"{route} congctl {congestion_control}" if congestion_control else route,
+    ]
