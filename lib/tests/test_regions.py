@@ -1,0 +1,239 @@
+"""Regions by name, their distances, light between them, and reading the catalogue."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import regions, tables
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.regions import (
+    CLOUDS,
+    catalogue,
+    distance_km,
+    light_rtt_ms,
+    load,
+    pair_distances,
+    region,
+    select,
+)
+
+NAMES = catalogue()["name"].tolist()
+
+
+def test_over_a_hundred_regions_of_three_clouds():
+    assert len(NAMES) > 140 and len(set(NAMES)) == len(NAMES)
+    assert catalogue()["cloud"].value_counts().to_dict().keys() == set(CLOUDS)
+    assert catalogue()["cloud"].value_counts().min() >= 39
+
+
+def test_is_the_table_regions():
+    pd.testing.assert_frame_equal(tables.validate("regions", catalogue()), catalogue())
+
+
+def test_every_attribute_says_something():
+    for one in map(region, NAMES):
+        assert one.name == f"{one.cloud}:{one.code}"
+        assert one.precision_km >= 10, f"{one.name}: no cloud says where it is as well as that"
+        for field in dataclasses.fields(one):
+            assert getattr(one, field.name) not in ("", None), f"{one.name} lacks {field.name}"
+
+
+@pytest.fixture
+def points(monkeypatch):
+    """Put two made-up regions at the points given."""
+
+    def put(one, other):
+        made = {
+            name: dataclasses.replace(
+                region("aws:eu-west-1"), name=name, latitude_deg=at[0], longitude_deg=at[1]
+            )
+            for name, at in (("one", one), ("other", other))
+        }
+        monkeypatch.setattr(regions, "_regions", lambda: made)
+
+    regions._geodesic_km.cache_clear()
+    yield put
+    regions._geodesic_km.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "one, other, expected_km",
+    [
+        (
+            (-41.32, 174.81),
+            (40.96, -5.50),
+            19959.67926735382,
+        ),  # Wellington to Salamanca, manual of GeographicLib
+        (
+            (-37.95103342, 144.42486789),
+            (-37.65282114, 143.92649554),
+            54.972271,
+        ),  # Flinders Peak to Buninyong, Vincenty
+        ((0.0, 0.0), (0.0, 1.0), 111.31949079327358),  # a degree of the equator: pi a / 180, a = 6378.137 km
+        ((90.0, 0.0), (0.0, 77.0), 10001.96572931),  # the quarter meridian of WGS-84
+    ],
+)
+def test_geodesic_against_published_distances(points, one, other, expected_km):
+    points(one, other)
+    assert distance_km("one", "other") == pytest.approx(expected_km, abs=1e-6)
+    assert distance_km("other", "one") == distance_km("one", "other")
+
+
+def test_distances_are_symmetric_and_vanish_only_at_home():
+    for one in NAMES[::10]:
+        assert distance_km(one, one) == 0
+        for other in NAMES[5::10]:
+            assert distance_km(one, other) == distance_km(other, one)
+            assert 0 <= distance_km(one, other) < 20003.94  # half a meridian
+
+
+def test_light_takes_2_d_n_over_c():
+    assert light_rtt_ms(299_792.458 / 1.468) == pytest.approx(2000, rel=1e-12)
+    assert light_rtt_ms(100) == pytest.approx(0.979344, abs=1e-6)
+    assert light_rtt_ms(0) == 0 and isinstance(light_rtt_ms(0), float)
+
+
+def test_light_takes_arrays_and_series():
+    np.testing.assert_allclose(light_rtt_ms(np.array([0, 100])), [0, 0.979344], atol=1e-6)
+    np.testing.assert_allclose(light_rtt_ms([[100.0, np.nan]]), [[0.979344, np.nan]], atol=1e-6)
+    series = light_rtt_ms(pd.Series([100], index=["x"]))
+    assert list(series.index) == ["x"] and series["x"] == pytest.approx(0.979344, abs=1e-6)
+
+
+@pytest.mark.parametrize("distance", [-1, float("inf"), np.array([1, -0.5]), pd.Series([-2.0])])
+def test_light_fails_on_no_distance(distance):
+    with pytest.raises(ParameterError, match="at least 0 km"):
+        light_rtt_ms(distance)
+
+
+def test_pair_distances_holds_each_ordered_pair_once():
+    names = ["gcp:us-east1", "aws:eu-west-1", "azure:westeurope"]
+    frame = pair_distances(names)
+    assert list(zip(frame["from_region"], frame["to_region"], strict=True)) == [
+        (one, other) for one in names for other in names if one != other
+    ]
+    for row in frame.itertuples():
+        assert row.distance_km == distance_km(row.from_region, row.to_region)
+        assert row.light_rtt_ms == light_rtt_ms(row.distance_km)
+
+
+def test_pair_distances_of_the_whole_catalogue_and_of_none():
+    assert len(pair_distances(NAMES)) == len(NAMES) * (len(NAMES) - 1)
+    for few in ([], ["aws:eu-west-1"]):
+        frame = pair_distances(few)
+        assert frame.empty and list(frame.dtypes) == list(pair_distances(NAMES[:2]).dtypes)
+
+
+@pytest.mark.parametrize(
+    "wrong, near",
+    [
+        ("aws:eu-west1", "aws:eu-west-1"),
+        ("eu-west-1", "aws:eu-west-1"),
+        ("gcp:eu-west-1", "aws:eu-west-1"),
+        ("AWS:EU-WEST-1", "aws:eu-west-1"),
+        ("gcp:us-east1-b", "gcp:us-east1"),
+        ("azure:west-europe", "azure:westeurope"),
+        ("azure:useast", "azure:eastus"),
+    ],
+)
+def test_unknown_region_names_near_ones(wrong, near):
+    with pytest.raises(ParameterError, match=re.escape(near)) as caught:
+        region(wrong)
+    assert repr(wrong) in str(caught.value)
+    assert set(re.findall(r"[a-z]+:[\w-]+", str(caught.value).split("Near it:")[1])) <= set(NAMES)
+
+
+@pytest.mark.parametrize("wrong", ["", "zzzzzzzz", None, 3, ("aws", "eu-west-1")])
+def test_unknown_region_unlike_any_says_what_a_name_is(wrong):
+    with pytest.raises(ParameterError, match="<cloud>:<code>"):
+        region(wrong)
+
+
+def test_unknown_region_fails_everywhere():
+    for call in (
+        lambda: distance_km("aws:eu-west-1", "aws:eu-west-9"),
+        lambda: pair_distances(["aws:eu-west-9"]),
+        lambda: select(names=["aws:eu-west-9"]),
+    ):
+        with pytest.raises(ParameterError, match="aws:eu-west-9"):
+            call()
+
+
+@pytest.mark.parametrize("ask", [pair_distances, lambda names: select(names=names)])
+def test_names_given_twice_or_as_one_text_fail(ask):
+    with pytest.raises(ParameterError, match="more than once: gcp:us-east1"):
+        ask(["gcp:us-east1", "aws:eu-west-1", "gcp:us-east1"])
+    for wrong in ("aws:eu-west-1", None if ask is pair_distances else 3):
+        with pytest.raises(ParameterError, match="must be several"):
+            ask(wrong)
+
+
+def test_select_by_cloud_and_name():
+    assert set(select(clouds=["gcp", "azure"])["cloud"]) == {"gcp", "azure"}
+    assert select()["name"].tolist() == NAMES
+    names = ["gcp:us-east1", "aws:us-east-1", "gcp:asia-east1"]
+    assert select(names=names)["name"].tolist() == names
+    chosen = select(["gcp"], names)
+    assert chosen["name"].tolist() == names[::2] and chosen.index.tolist() == [0, 1]
+    assert select(names=[]).empty
+    with pytest.raises(ParameterError, match="Unknown cloud oci; known are aws, gcp, azure"):
+        select(clouds=["oci"])
+
+
+def test_catalogue_is_a_copy():
+    frame = catalogue()
+    frame["latitude_deg"] = 0.0
+    assert catalogue()["latitude_deg"].abs().min() > 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        region("aws:eu-west-1").latitude_deg = 0.0
+
+
+HEADER = "cloud,code,display_name,city,country,latitude_deg,longitude_deg,precision_km,source\n"
+ROW = "aws,xx-1,Somewhere,City,Country,1.5,-2.5,30,city centre\n"
+
+
+def test_load_reads_text_as_text_and_numbers_as_numbers(tmp_path):
+    path = tmp_path / "regions.csv"
+    path.write_text(HEADER + ROW.replace("Somewhere", "NA").replace("xx-1", "1"))
+    (row,) = load(path).to_dict("records")
+    assert (row["name"], row["display_name"], row["code"]) == ("aws:1", "NA", "1")
+    assert (row["latitude_deg"], row["longitude_deg"], row["precision_km"]) == (1.5, -2.5, 30.0)
+
+
+@pytest.mark.parametrize(
+    "text, line, message",
+    [
+        (HEADER + ROW + ROW, 3, "not given before"),
+        (HEADER + "\n" + ROW, 2, "cloud: text"),
+        (HEADER + ROW.replace("City", ""), 2, "city: text"),
+        (HEADER + ROW.replace("City", " City"), 2, "city: text"),
+        (HEADER + ROW.replace(",city centre", ""), 2, "source: text"),
+        (HEADER + ROW.replace("1.5", "one"), 2, "latitude_deg: a number from -90 to 90, found 'one'"),
+        (HEADER + ROW.replace("1.5", "90.1"), 2, "latitude_deg: a number"),
+        (HEADER + ROW.replace("1.5", "nan"), 2, "latitude_deg: a number"),
+        (HEADER + ROW.replace("-2.5", "-inf"), 2, "longitude_deg: a number"),
+        (HEADER + ROW.replace("30", "0"), 2, "precision_km: a number"),
+        (HEADER + ROW.replace("aws", "oci"), 2, "aws or gcp or azure, found 'oci'"),
+        (HEADER + ROW.replace("xx-1", "XX_1"), 2, "code: lower-case"),
+        (HEADER.replace("city", "town") + ROW, 1, "the columns cloud, code"),
+        (HEADER + ROW.replace("\n", ",more\n"), None, "as many fields"),
+        (HEADER + ROW + ROW.replace("\n", ",more\n"), None, "a CSV file of regions"),
+        ("", None, "a CSV file of regions"),
+    ],
+)
+def test_load_refuses(tmp_path, text, line, message):
+    path = tmp_path / "regions.csv"
+    path.write_text(text)
+    with pytest.raises(RawDataError, match=re.escape(message)) as caught:
+        load(path)
+    assert caught.value.line_number == line
+
+
+def test_load_refuses_what_is_no_text_and_what_is_not_there(tmp_path):
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "binary.csv", tmp_path / "absent.csv", tmp_path):
+        with pytest.raises(RawDataError, match="a CSV file of regions"):
+            load(path)
