@@ -1,3 +1,25 @@
-"""wanbench: repeat, audit and extend claims about the network between clouds and about Kafka across it."""
+"""
+wanbench: repeat, audit and extend claims about the network between clouds and about Kafka across it.
+
+`import wanbench` gives a researcher everything the notebooks use, as `wanbench.<module>.<function>`; a module is
+loaded when it is first named, so analysing does not load what measures.
+"""
+
+from importlib import import_module
 
 __version__ = "0.1.0"
+
+_MODULES = (
+    "campaign", "colophon", "experiments", "figures", "findings", "ingest", "labs", "links", "measure", "places",
+    "plan", "publish", "regions", "runs", "stats", "tables",
+)  # fmt: skip
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(_MODULES)}")
+
+
+def __dir__():
+    return [*globals(), *_MODULES]

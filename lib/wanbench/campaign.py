@@ -1,0 +1,88 @@
+"""
+One call for a notebook: measure a plan on the lab that its parameters name, or replay the committed recording of it.
+Measuring bank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .errors import ParameterError
+from .labs.local import LocalLab
+from .links import LinkSettings
+from .measure import measure
+from .places import data_folder
+from .plan import Plan
+from .runs import Run, find
+
+LABS = ("local", "samples")
+
+
+def carry_out(
+    plan: Plan,
+    links: Mapping[tuple[str, str], LinkSettings],
+    *,
+    lab: str,
+    campaign: str,
+    parameters: dict | None = None,
+    emulator: str = "auto",
+    sysctls: Mapping[str, str] | None = None,
+    **options,
+) -> Run:
+    """
+    The run of a plan: measured now, resumed, found already measured, or replayed.
+
+    Parameters
+    ----------
+    plan : Plan
+    links : {(from, to): LinkSettings}
+        Of the local lab.
+    lab : "local" or "samples"
+        Measure in network namespaces on this machine, or open the recording that is committed under `data/samples`.
+    campaign : str
+    parameters : dict, optional
+        What the caller was asked to do, kept in the manifest.
+    emulator, sysctls
+        See `LocalLab`.
+    **options
+        `retries`, `progress`, `fresh` of `wanbench.measure.measure`.
+
+    Raises
+    ------
+    ParameterError
+        The lab is none of these, or no recording has the tests and experiments of this plan.
+    LabError
+        No local lab can run here; says why.
+    """
+    if lab == "samples":
+        return recording(plan, campaign)
+    if lab != "local":
+        raise ParameterError(f"lab is {lab!r}; it must be one of {', '.join(LABS)}.")
+    return measure(
+        plan,
+        LocalLab(plan.regions, _within(links, plan), emulator=emulator, sysctls=sysctls, seed=plan.seed),
+        data_folder=data_folder(),
+        campaign=campaign,
+        parameters=parameters,
+        **options,
+    )
+
+
+def recording(plan: Plan, campaign: str) -> Run:
+    """The newest finished run under `data/samples` that has the tests and experiments of `plan`."""
+    folder = data_folder() / "samples"
+    runs = [run for run in find(folder, campaign) if run.finished]
+    wanted = plan.as_dict()
+    for run in reversed(runs):
+        if all(run.plan[key] == wanted[key] for key in ("tests", "experiments", "seed")):
+            return run
+    there = ", ".join(run.run_id for run in runs) or "none"
+    raise ParameterError(
+        f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording is "
+        "replayed with the parameters it was made with; those of the preset 'quick' have one."
+    )
+
+
+def _within(links, plan):
+    wanted = set(plan.regions)
+    return {pair: link for pair, link in links.items() if set(pair) <= wanted}
