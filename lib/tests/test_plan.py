@@ -1,0 +1,287 @@
+"""Which pairs are planned, what the plan says of itself, what it would cost."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from wanbench.errors import ParameterError
+from wanbench.experiments import Iperf3, Ping
+from wanbench.plan import make_plan, pair, prices, select_pairs
+from wanbench.regions import distance_km
+
+EXPERIMENTS = [Ping(count=5), Iperf3(duration_s=None, transfer_bytes=10_000_000)]
+EIGHT = [
+    "aws:eu-west-1", "aws:us-east-1", "aws:sa-east-1",
+    "gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1",
+    "azure:westeurope", "azure:eastus",
+]  # fmt: skip
+
+
+def ordered_pairs(plan):
+    return [(test.from_region, test.to_region) for test in plan.tests]
+
+
+def test_explicit_pairs():
+    plan = make_plan(
+        experiments=EXPERIMENTS, pairs=["aws:eu-west-1->gcp:us-east1", ("gcp:us-east1", "azure:eastus")]
+    )
+    assert sorted(ordered_pairs(plan)) == [
+        ("aws:eu-west-1", "gcp:us-east1"),
+        ("gcp:us-east1", "azure:eastus"),
+    ]
+
+
+def test_one_cloud():
+    assert {name.split(":")[0] for p in select_pairs(regions=EIGHT, clouds="gcp") for name in p} == {"gcp"}
+    assert len(select_pairs(regions=EIGHT, clouds="gcp")) == 6
+
+
+def test_cloud_pairs_are_directed():
+    found = select_pairs(regions=EIGHT, cloud_pairs=["gcp->aws", "azure->azure"])
+    clouds = {(a.split(":")[0], b.split(":")[0]) for a, b in found}
+    assert clouds == {("gcp", "aws"), ("azure", "azure")}
+    assert len(found) == 9 + 2
+
+
+def test_distances():
+    found = select_pairs(regions=EIGHT, least_distance_km=500, greatest_distance_km=6000)
+    every = select_pairs(regions=EIGHT)
+    assert 0 < len(found) < len(every) == 56
+    assert {p: 500 <= distance_km(*p) <= 6000 for p in every} == {p: p in found for p in every}
+
+
+def test_all_catalogued_regions_without_restriction():
+    found = select_pairs()
+    names = {name for p in found for name in p}
+    assert len(names) > 100 and len(found) == len(names) * (len(names) - 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_most_regions_are_spread_over_the_clouds(seed):
+    found = select_pairs(most_regions=8, seed=seed)
+    names = sorted({name for p in found for name in p})
+    counts = pd.Series([name.split(":")[0] for name in names]).value_counts()
+    assert len(names) == 8 and sorted(counts) == [2, 3, 3]
+    assert found == select_pairs(most_regions=8, seed=seed)
+
+
+def test_most_regions_draws_differently_by_seed():
+    assert len({str(select_pairs(most_regions=5, seed=seed)) for seed in range(8)}) == 8
+
+
+def test_most_regions_finds_regions_that_form_pairs():
+    for seed in range(10):
+        found = select_pairs(greatest_distance_km=400, most_regions=4, seed=seed)
+        assert found and len({name for p in found for name in p}) <= 4
+
+
+def done_table():
+    return pd.DataFrame(
+        [(*p, "done") for p in select_pairs(regions=EIGHT)[:20]] + [(EIGHT[0], EIGHT[7], "failed")] * 3,
+        columns=["from_region", "to_region", "outcome"],
+    )
+
+
+def test_skip_done_leaves_out_what_is_measured_but_not_what_failed():
+    table = done_table()
+    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, tests_done_before=table, skip_done=True)
+    done = set(map(tuple, table.loc[table["outcome"] == "done", ["from_region", "to_region"]].to_numpy()))
+    assert set(ordered_pairs(plan)) == set(select_pairs(regions=EIGHT)) - done
+    assert len(done) == 20
+
+
+def test_everything_done_is_an_empty_plan():
+    table = pd.DataFrame(select_pairs(regions=EIGHT), columns=["from_region", "to_region"])
+    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, tests_done_before=table, skip_done=True)
+    assert plan.rounds == () and plan.expected_s() == 0 and plan.lower_bound == 0
+    assert "nothing left to test" in str(plan)
+
+
+def test_least_tested_then_cross_cloud_first():
+    table = done_table()
+    plan = make_plan(
+        experiments=EXPERIMENTS,
+        regions=EIGHT,
+        batch=1,
+        first=["least-tested", "cross-cloud"],
+        tests_done_before=table,
+    )
+    done = set(map(tuple, table.loc[table["outcome"] == "done", ["from_region", "to_region"]].to_numpy()))
+    keys = [(p in done, p[0].split(":")[0] == p[1].split(":")[0]) for p in ordered_pairs(plan)]
+    assert keys == sorted(keys) and len(set(keys)) == 4
+
+
+def test_most_tests_takes_the_first():
+    whole = make_plan(experiments=EXPERIMENTS, regions=EIGHT, batch=3, seed=2)
+    part = make_plan(experiments=EXPERIMENTS, regions=EIGHT, batch=3, seed=2, most_tests=10)
+    assert ordered_pairs(part) == ordered_pairs(whole)[:10]
+
+
+def test_tests_are_named_by_ordinal_and_pair():
+    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, seed=4)
+    assert [test.id[:5] for test in plan.tests] == [f"{n:04d}-" for n in range(1, 57)]
+    for test in plan.tests:
+        assert test.id[5:] == f"{test.from_region}-{test.to_region}".replace(":", ".")
+        assert test in plan.rounds[test.round - 1]
+
+
+def test_same_seed_same_plan():
+    arguments = {"experiments": EXPERIMENTS, "most_regions": 9, "seed": 11}
+    assert make_plan(**arguments) == make_plan(**arguments)
+    assert make_plan(**arguments) != make_plan(**{**arguments, "seed": 12})
+
+
+def test_expected_time_is_the_sum_of_the_longest_tests():
+    rtts = dict.fromkeys(select_pairs(regions=EIGHT), 10.0) | {
+        (EIGHT[0], EIGHT[1]): 300.0,
+        (EIGHT[1], EIGHT[0]): 300.0,
+    }
+    ping = Ping(count=11, interval_s=0.1)
+    plan = make_plan(experiments=[ping], regions=EIGHT, rtt_ms=rtts)
+    fast, slow = ping.expected_s(10.0), ping.expected_s(300.0)
+    assert plan.expected_s() == pytest.approx(12 * fast + 2 * slow)
+    assert len(plan.slots_s()) == 14 == plan.lower_bound
+
+
+def test_expected_rtt_comes_from_light_and_inflation():
+    one = make_plan(experiments=EXPERIMENTS, pairs=["aws:eu-west-1->gcp:us-east1"], path_inflation=1.0)
+    two = make_plan(experiments=EXPERIMENTS, pairs=["aws:eu-west-1->gcp:us-east1"], path_inflation=2.0)
+    assert two.tests[0].rtt_ms == pytest.approx(2 * one.tests[0].rtt_ms) and one.tests[0].rtt_ms > 30
+
+
+def test_a_matrix_may_give_one_direction():
+    plan = make_plan(experiments=EXPERIMENTS, pairs=["a:x->a:y"], rtt_ms={("a:y", "a:x"): 42.0})
+    assert plan.tests[0].rtt_ms == 42.0
+
+
+def test_volume():
+    pairs = ["aws:eu-west-1->gcp:us-east1", "gcp:us-east1->aws:eu-west-1"]
+    plan = make_plan(experiments=EXPERIMENTS, pairs=pairs)
+    assert plan.expected_bytes() == 2 * (10_000_000 + 2 * 5 * 84)
+    assert make_plan(experiments=[Iperf3()], pairs=pairs).expected_bytes() is None
+    assert make_plan(experiments=[Iperf3()], pairs=pairs, rate_bps=8e6).expected_bytes() == 4e6
+
+
+def test_cost_by_hand():
+    prices_here = {
+        "aws": {"small": 1.0, "egress to internet": 0.1, "egress between regions": 0.02},
+        "gcp": {"tiny": (0.5, 2.0), "egress to internet": 0.2, "egress between regions": 0.01},
+    }
+    plan = make_plan(
+        experiments=[Iperf3(duration_s=None, transfer_bytes=10**9)],
+        pairs=["aws:eu-west-1->gcp:us-east1", "gcp:us-east1->gcp:us-west1"],
+        rate_bps=1e9,
+        instance_types={"aws": "small", "gcp": "tiny"},
+        price_overrides=prices_here,
+    )
+    table = plan.cost().set_index(["cloud", "item"])
+    hours = (plan.expected_s() + 300) / 3600
+    assert table.loc[("aws", "small"), "least_usd"] == pytest.approx(hours)
+    assert table.loc[("gcp", "tiny"), "most_usd"] == pytest.approx(2 * hours * 2.0)
+    assert table.loc[("aws", "egress to internet"), "least_usd"] == pytest.approx(0.1)
+    assert table.loc[("aws", "egress between regions"), "most_usd"] == 0
+    assert table.loc[("gcp", "egress between regions"), "least_usd"] == pytest.approx(0.01)
+    assert table.loc[("gcp", "egress to internet"), "amount"] == 0
+
+
+def test_reverse_is_paid_by_the_other_side():
+    plan = make_plan(
+        experiments=[Iperf3(duration_s=None, transfer_bytes=10**9, reverse=True)],
+        pairs=["aws:eu-west-1->gcp:us-east1"],
+        instance_types={"aws": "t3.nano", "gcp": "e2-small"},
+    )
+    table = plan.cost().set_index(["cloud", "item"])
+    assert table.loc[("aws", "egress to internet"), "amount"] == 0
+    assert table.loc[("gcp", "egress to internet"), "amount"] == pytest.approx(1.0)
+
+
+def test_a_local_lab_costs_nothing_and_an_unknown_price_is_said():
+    local = make_plan(experiments=EXPERIMENTS, regions=EIGHT[:3])
+    assert local.cost() is None and "cost" not in str(local)
+    cloudy = make_plan(experiments=EXPERIMENTS, regions=EIGHT[:3], instance_types={"aws": "m9.vast"})
+    assert cloudy.cost()["most_usd"].isna().sum() == 1
+    assert "not known: aws: m9.vast" in str(cloudy)
+
+
+def test_the_price_list_says_where_it_comes_from():
+    table = prices()
+    assert (table["least_usd"] <= table["most_usd"]).all() and (table["least_usd"] > 0).all()
+    assert table["source"].str.len().min() > 10
+    assert table["as_of"].str.fullmatch(r"20\d\d-\d\d").all()
+    assert not table.duplicated(["cloud", "item"]).any()
+    changed = prices({"aws": {"t3.nano": 0.5}})
+    assert len(changed) == len(table)
+    assert changed.set_index(["cloud", "item"]).loc[("aws", "t3.nano"), "least_usd"] == 0.5
+
+
+def test_the_plan_prints_what_it_takes():
+    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, rate_bps=1e8)
+    text = str(plan)
+    for part in ("56 ordered pairs of 8 regions", "14, of at most 4 at once (lower bound 14)", "0.56 GB"):
+        assert part in text
+    assert plan.table().shape == (56, 6)
+    json.dumps(plan.as_dict(), allow_nan=False)
+
+
+def test_html_is_escaped():
+    class Odd(Ping):
+        def __str__(self):
+            return "<script>alert(1)</script>"
+
+    shown = make_plan(experiments=[Odd()], regions=EIGHT)._repr_html_()
+    assert "<script>" not in shown and "&lt;script&gt;" in shown
+    assert "and 2 more" in shown
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"regions": ["aws:eu-west-1", "../../etc"]}, "must be '<cloud>:<code>'"),
+        ({"regions": ["aws:eu-west-1", "AWS:eu-west-2"]}, "lower case"),
+        ({"regions": ["aws:eu-west-1", "aws:no-where-9"]}, "no-where-9"),
+        ({"pairs": ["aws:eu-west-1"]}, "two regions"),
+        ({"pairs": ["aws:eu-west-1->aws:eu-west-1"]}, "names one region twice"),
+        ({"pairs": ["aws:eu-west-1->gcp:us-east1", ("aws:eu-west-1", "gcp:us-east1")]}, "more than once"),
+        ({"regions": EIGHT, "clouds": "ibm"}, "No region of 'ibm'; the clouds here are aws, azure, gcp"),
+        ({"regions": EIGHT, "cloud_pairs": ["gcp-aws"]}, "must read 'gcp->aws'"),
+        ({"regions": EIGHT, "least_distance_km": 900, "greatest_distance_km": 100}, "no less"),
+        (
+            {"regions": EIGHT, "least_distance_km": 19_900},
+            "No pair is left.*56 candidate pairs; 0 after distance",
+        ),
+        ({"regions": EIGHT, "most_regions": 1}, "at least 2"),
+        ({"regions": EIGHT, "batch": 0}, "batch is 0"),
+        ({"regions": EIGHT, "most_tests": -1}, "most_tests is -1"),
+        ({"regions": EIGHT, "first": ["fastest"]}, "'fastest'"),
+        ({"regions": EIGHT, "first": "cross-cloud"}, "is a list"),
+        ({"regions": EIGHT, "first": ["least-tested"]}, "tests_done_before"),
+        ({"regions": EIGHT, "skip_done": True}, "tests_done_before"),
+        ({"regions": EIGHT, "path_inflation": 0.5}, "at least 1"),
+        ({"regions": EIGHT, "rate_bps": 0}, "rate_bps is 0"),
+        ({"regions": EIGHT, "rate_bps": float("nan")}, "rate_bps is nan"),
+        ({"regions": EIGHT, "seed": "x"}, "seed is 'x'"),
+        ({"regions": EIGHT, "rtt_ms": {}}, "rtt_ms of"),
+        ({"regions": EIGHT, "rtt_ms": dict.fromkeys(select_pairs(regions=EIGHT), float("nan"))}, "is nan"),
+        ({"regions": EIGHT, "experiments": []}, "at least one experiment"),
+    ],
+)
+def test_errors_say_what_is_wrong(arguments, words):
+    with pytest.raises(ParameterError, match=words):
+        make_plan(**{"experiments": EXPERIMENTS, **arguments})
+
+
+def test_instance_types_must_name_every_cloud():
+    plan = make_plan(experiments=EXPERIMENTS, regions=EIGHT, instance_types={"aws": "t3.nano"})
+    with pytest.raises(ParameterError, match="azure, gcp"):
+        plan.cost()
+
+
+@pytest.mark.parametrize("price", [-1, float("nan"), (2, 1), float("inf")])
+def test_prices_must_make_sense(price):
+    with pytest.raises(ParameterError, match="Price"):
+        prices({"aws": {"t3.nano": price}})
+
+
+def test_pair_accepts_text_and_sequence():
+    assert pair("a:x -> b:y") == pair(["a:x", "b:y"]) == ("a:x", "b:y")

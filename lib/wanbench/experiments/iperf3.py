@@ -1,0 +1,278 @@
+"""TCP or UDP throughput by iperf3, as its JSON. Read by `wanbench.ingest.iperf3`."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ..errors import CommandError, ParameterError
+from ..labs.base import Completed, Host
+from ..runs import RawFile
+from .base import PROCESS_S, ExperimentError, keep, last_words, run_to_end
+
+HANDSHAKE_RTTS = 6.0
+"""Round trips that a test takes beyond the transfer."""
+INITIAL_WINDOW_BYTES = 10 * 1448
+"""First flight of Linux TCP (RFC 6928)."""
+WINDOW_BYTES = 3 * 2**20
+"""Largest flight taken to be usual: half of Linux's default tcp_rmem maximum of 6 MiB."""
+_PORTS = 4000
+_MARGIN_S = 30.0
+_LEAST_RATE_BPS = 250_000.0
+_OPTIONAL = ("duration_s", "transfer_bytes", "rate_bps", "window_bytes", "block_bytes", "timeout_s")
+
+
+@dataclass(frozen=True)
+class Iperf3:
+    """
+    Throughput from `source` (client) to `target` (server), or back with `reverse`.
+
+    Parameters
+    ----------
+    duration_s : float or None
+        Send for so long; exactly one of this and `transfer_bytes`.
+    transfer_bytes : int or None
+        Send so much.
+    streams : int
+        Connections at the same time; `transfer_bytes` is their sum.
+    reverse : bool
+        The server sends.
+    udp : bool
+        UDP datagrams at `rate_bps`, which must then be given.
+    rate_bps : float or None
+        Send at most so fast, per stream.
+    window_bytes : int or None
+        Socket buffers; None leaves the kernel's autotuning.
+    congestion_control : str or None
+        Such as "cubic" or "bbr"; None is the host's own.
+    block_bytes : int or None
+        Length of one write, for UDP of one datagram.
+    interval_s : float
+        Of the reports: from 0.1 s, or 0 for none.
+    omit_s : float
+        Leave out the first seconds from the result (they are sent in addition).
+    connect_timeout_s : float
+        For the server to start, and for the control connection.
+    timeout_s : float or None
+        Stop the client after so long. None: 30 s more than `duration_s` + `omit_s`, or for `transfer_bytes`
+        than sending it at 250 kbit/s.
+    first_port : int
+        Ports from here on are used, one for each test and attempt, so that a server left over from a failed
+        test does not meet the next.
+
+    Examples
+    --------
+    >>> Iperf3(duration_s=None, transfer_bytes=10_000_000).name
+    'iperf3'
+    >>> Iperf3(duration_s=2.0).expected_bytes(80.0, rate_bps=100e6)
+    25000000.0
+    """
+
+    duration_s: float | None = 2.0
+    transfer_bytes: int | None = None
+    streams: int = 1
+    reverse: bool = False
+    udp: bool = False
+    rate_bps: float | None = None
+    window_bytes: int | None = None
+    congestion_control: str | None = None
+    block_bytes: int | None = None
+    interval_s: float = 0.5
+    omit_s: float = 0
+    connect_timeout_s: float = 5.0
+    timeout_s: float | None = None
+    first_port: int = 5201
+
+    name: ClassVar[str] = "iperf3"
+
+    def __post_init__(self):
+        if (self.duration_s is None) == (self.transfer_bytes is None):
+            raise ParameterError(
+                f"Iperf3 needs exactly one of duration_s ({self.duration_s!r}) and transfer_bytes "
+                f"({self.transfer_bytes!r})."
+            )
+        for name, least, most, whole in (
+            ("duration_s", 0.1, 86_400, False),
+            ("transfer_bytes", 1, 2**50, True),
+            ("streams", 1, 128, True),
+            ("rate_bps", 1, 1e13, False),
+            ("window_bytes", 1024, 2**29, True),
+            ("block_bytes", 16, 2**20, True),
+            ("interval_s", 0, 60, False),
+            ("omit_s", 0, 60, False),
+            ("connect_timeout_s", 0.1, 600, False),
+            ("timeout_s", 0.1, 1e6, False),
+            ("first_port", 1024, 65_535 - _PORTS, True),
+        ):
+            value = getattr(self, name)
+            if value is None and name in _OPTIONAL:
+                continue
+            kinds = int if whole else int | float
+            if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
+                kind = "whole number" if whole else "number"
+                raise ParameterError(
+                    f"Iperf3 {name} is {value!r}; it must be a {kind} from {least} to {most}."
+                )
+        if 0 < self.interval_s < 0.1:
+            raise ParameterError(f"Iperf3 interval_s is {self.interval_s!r}; it must be 0, or at least 0.1.")
+        if self.udp and self.rate_bps is None:
+            raise ParameterError("Iperf3 with udp needs rate_bps: UDP does not find the rate by itself.")
+        if self.congestion_control is not None and (
+            self.udp or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", str(self.congestion_control))
+        ):
+            raise ParameterError(
+                f"Iperf3 congestion_control is {self.congestion_control!r}; it must be a name such "
+                "as 'cubic', and is for TCP only."
+            )
+
+    def __str__(self) -> str:
+        amount = (
+            f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.transfer_bytes / 1e6:g} MB"
+        )
+        more = [f"{self.streams} streams"] if self.streams > 1 else []
+        more += ["reverse"] if self.reverse else []
+        more += [f"at {self.rate_bps / 1e6:g} Mbit/s"] if self.rate_bps else []
+        more += [f"window {self.window_bytes} bytes"] if self.window_bytes else []
+        more += [self.congestion_control] if self.congestion_control else []
+        return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {amount}", *more])
+
+    def port(self, stem: str) -> int:
+        """The port of a test's attempt, from its stem: the same stem always has the same port."""
+        return self.first_port + zlib.crc32(stem.encode()) % _PORTS
+
+    def server_command(self, address: str, port: int) -> list[str]:
+        """The words of the server's command: it serves one test and ends."""
+        return ["iperf3", "-s", "-1", "--forceflush", "-B", address, "-p", str(port)]
+
+    def client_command(self, address: str, source_address: str, port: int) -> list[str]:
+        """The words of the client's command."""
+        words = ["iperf3", "-J", "-c", address, "-B", source_address, "-p", str(port)]
+        words += [
+            "--connect-timeout",
+            str(round(self.connect_timeout_s * 1000)),
+            "-i",
+            f"{self.interval_s:g}",
+        ]
+        if self.duration_s is not None:
+            words += ["-t", f"{self.duration_s:g}"]
+        else:
+            words += ["-n", str(self.transfer_bytes)]
+        for flag, value in (
+            ("-P", self.streams if self.streams > 1 else None),
+            ("-b", None if self.rate_bps is None else round(self.rate_bps)),
+            ("-w", self.window_bytes),
+            ("-C", self.congestion_control),
+            ("-l", self.block_bytes),
+            ("-O", f"{self.omit_s:g}" if self.omit_s else None),
+        ):
+            words += [] if value is None else [flag, str(value)]
+        return words + (["-R"] if self.reverse else []) + (["-u"] if self.udp else [])
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Start a server on `target`, the client on `source`; leave iperf3/<stem>.json (the client's output) and
+        iperf3/<stem>.server.txt in the run folder. The server is always stopped.
+
+        Raises
+        ------
+        ExperimentError
+            If the server does not listen, the client takes too long, or iperf3 reports an error; what was
+            printed is kept.
+        """
+        port = self.port(stem)
+        server = target.start(self.server_command(target.address, port))
+        files: list[RawFile] = []
+        reason = None
+        try:
+            server.wait_for_output("listening", self.connect_timeout_s)
+            client = self.client_command(target.address, source.address, port)
+            done, reason = run_to_end(source, client, self._timeout_s())
+            files += keep(folder, self.name, stem, "json", done)
+            reason = reason or _error_of(done, source)
+            if reason is None:
+                with suppress(CommandError):
+                    server.wait(self.connect_timeout_s)
+        except CommandError as error:
+            reason = str(error)
+        finally:
+            ended = server.stop()
+        files += keep(folder, self.name, stem, "server.txt", ended)
+        if reason:
+            raise ExperimentError(reason, files)
+        return files
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Expected duration: the transfer, and `HANDSHAKE_RTTS` round trips of control messages.
+
+        A byte-limited transfer is taken to double its flight each round trip, from ten segments up to what
+        fills the path at `rate_bps` or to the window (`window_bytes`, or `WINDOW_BYTES` per stream).
+        """
+        rtt_s = rtt_ms / 1000
+        around = HANDSHAKE_RTTS * rtt_s + 2 * PROCESS_S
+        if self.duration_s is not None:
+            return self.duration_s + self.omit_s + around
+        return (
+            self.omit_s
+            + around
+            + _transfer_s(
+                self.transfer_bytes,
+                rtt_s,
+                self._rate(rate_bps),
+                self.streams,
+                self.window_bytes or WINDOW_BYTES,
+            )
+        )
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """
+        Bytes sent, without headers and control messages; None where it depends on a rate that is not given.
+        """
+        if self.transfer_bytes is not None:
+            return float(self.transfer_bytes)
+        rate = self._rate(rate_bps)
+        return None if rate is None else rate * (self.duration_s + self.omit_s) / 8
+
+    def _rate(self, rate_bps):
+        rates = [rate for rate in (rate_bps, self.rate_bps and self.rate_bps * self.streams) if rate]
+        return min(rates) if rates else None
+
+    def _timeout_s(self):
+        if self.timeout_s is not None:
+            return self.timeout_s
+        if self.duration_s is not None:
+            return self.duration_s + self.omit_s + _MARGIN_S
+        return self.omit_s + self.transfer_bytes * 8 / _LEAST_RATE_BPS + _MARGIN_S
+
+
+def _transfer_s(transfer_bytes, rtt_s, rate_bps, streams, window_bytes):
+    if rtt_s <= 0:
+        return transfer_bytes * 8 / rate_bps if rate_bps else 0.0
+    most = streams * window_bytes
+    if rate_bps is not None:
+        most = min(most, rate_bps * rtt_s / 8)
+    sent, flight, spent_s = 0.0, float(streams * INITIAL_WINDOW_BYTES), 0.0
+    while sent + flight < transfer_bytes and flight < most:
+        sent, flight, spent_s = sent + flight, flight * 2, spent_s + rtt_s
+    return spent_s + max(transfer_bytes - sent, 0) / max(min(flight, most), 1.0) * rtt_s
+
+
+def _error_of(done: Completed, source: Host) -> str | None:
+    """Why a client that ended did not succeed: iperf3's own words if its output is JSON, or its last line."""
+    error = None
+    try:
+        report = json.loads(done.stdout)
+    except (ValueError, RecursionError):
+        report = None
+    if isinstance(report, dict) and "error" in report:
+        error = str(report["error"])[:300]
+    if error is None and done.returncode == 0 and report is not None:
+        return None
+    if error is None:
+        error = last_words(done)
+    return f"iperf3 on {source.name} ended with status {done.returncode}: {error}"

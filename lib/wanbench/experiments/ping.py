@@ -1,0 +1,101 @@
+"""Round-trip time of ICMP echo, one line per reply. Read by `wanbench.ingest.ping`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ..errors import ParameterError
+from ..labs.base import Host
+from ..runs import RawFile
+from .base import PROCESS_S, ExperimentError, keep, last_words, run_to_end
+
+_HEADERS_BYTES = 28
+_MARGIN_S = 10.0
+
+
+@dataclass(frozen=True)
+class Ping:
+    """
+    Round-trip time of ICMP echo, one record per echo.
+
+    Parameters
+    ----------
+    count : int
+        Echo requests.
+    interval_s : float
+        Time between them. For users other than root, iputils allows 0.002 s and more, before 2021 0.2 s and
+        more; ping says so and the test fails. Requests are sent whether or not earlier ones were answered.
+    payload_bytes : int
+        Without the headers (8 bytes ICMP, 20 IPv4). At least 16, or ping has no room for the time.
+    wait_s : float
+        How long to wait for a reply if there is none at all. (After at least one reply, ping waits for two
+        round trips.)
+
+    Examples
+    --------
+    >>> Ping(count=5).name
+    'ping'
+    >>> round(Ping(count=5, interval_s=0.1).expected_s(100.0), 1)
+    0.5
+    """
+
+    count: int = 20
+    interval_s: float = 0.1
+    payload_bytes: int = 56
+    wait_s: float = 2.0
+
+    name: ClassVar[str] = "ping"
+
+    def __post_init__(self):
+        for name, least, most in (("count", 1, 10_000_000), ("payload_bytes", 16, 65_507)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                raise ParameterError(
+                    f"Ping {name} is {value!r}; it must be a whole number from {least} to {most}."
+                )
+        for name, least, most in (("interval_s", 0.001, 3600), ("wait_s", 0.1, 600)):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+                raise ParameterError(f"Ping {name} is {value!r}; it must be a number from {least} to {most}.")
+
+    def __str__(self) -> str:
+        return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
+
+    def command(self, address: str) -> list[str]:
+        """The words of the command."""
+        return [
+            "ping", "-D", "-n",
+            "-c", str(self.count),
+            "-i", f"{self.interval_s:g}",
+            "-s", str(self.payload_bytes),
+            "-W", f"{self.wait_s:g}",
+            address,
+        ]  # fmt: skip
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Ping `target` from `source`; leave ping/<stem>.txt in the run folder.
+
+        No reply at all (status 1) is a result. Any other status, or taking too long, raises ExperimentError,
+        with what was printed kept.
+        """
+        timeout_s = self.count * self.interval_s + self.wait_s + _MARGIN_S
+        done, stopped = run_to_end(source, self.command(target.address), timeout_s)
+        files = keep(folder, self.name, stem, "txt", done)
+        if stopped:
+            raise ExperimentError(stopped, files)
+        if done.returncode not in (0, 1):
+            raise ExperimentError(
+                f"ping on {source.name} ended with status {done.returncode}: {last_words(done)}", files
+            )
+        return files
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration where no echo is lost: the last request leaves after count - 1 intervals."""
+        return (self.count - 1) * self.interval_s + rtt_ms / 1000 + PROCESS_S
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Bytes on the wire, requests and replies."""
+        return 2.0 * self.count * (self.payload_bytes + _HEADERS_BYTES)

@@ -1,0 +1,11 @@
+"""
+What to test, when, and what it takes. Measuring bank: imports `errors` and `regions`; analysing code never
+imports it.
+"""
+
+from .cost import prices
+from .plan import Plan, Test, make_plan
+from .schedule import lower_bound, rounds
+from .selection import pair, select_pairs
+
+__all__ = ["Plan", "Test", "lower_bound", "make_plan", "pair", "prices", "rounds", "select_pairs"]

@@ -1,0 +1,119 @@
+"""What a plan costs on clouds: instance hours and egress, as a range. Imports `errors` only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+import pandas as pd
+
+from ..errors import ParameterError
+
+BETWEEN_REGIONS = "egress between regions"
+TO_INTERNET = "egress to internet"
+SET_UP_S = 300.0
+"""
+Time that an instance is paid for beyond the measuring: starting, installing tools, stopping. An assumption.
+"""
+
+
+@cache
+def _price_list() -> pd.DataFrame:
+    with (files(__package__) / "prices.csv").open() as file:
+        return pd.read_csv(file)
+
+
+def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
+    """
+    Prices in US dollars, as a least and a most because they differ between the regions of a cloud.
+
+    The list that comes with the package is meant for a first idea; each row says where its figures come from
+    and of when they are. What is not in it is unknown until `overrides` tells.
+
+    Parameters
+    ----------
+    overrides : {cloud: {item: price}}, optional
+        A price is a number, or (least, most). Items are instance types (per hour), "egress between regions"
+        and "egress to internet" (per GB of 10^9 bytes).
+
+    Returns
+    -------
+    DataFrame
+        Columns cloud, item, least_usd, most_usd, unit, source, as_of.
+    """
+    listed = {(row["cloud"], row["item"]): row for row in _price_list().to_dict("records")}
+    for cloud, items in (overrides or {}).items():
+        for item, given in items.items():
+            least, most = given if isinstance(given, list | tuple) else (given, given)
+            if not 0 <= least <= most < math.inf:
+                raise ParameterError(
+                    f"Price {given!r} of {item!r} on {cloud!r} must be a number of at least 0, or two."
+                )
+            listed[cloud, item] = {
+                "cloud": cloud,
+                "item": item,
+                "least_usd": float(least),
+                "most_usd": float(most),
+                "unit": "GB" if item.startswith("egress") else "hour",
+                "source": "parameters",
+                "as_of": "",
+            }
+    return pd.DataFrame(list(listed.values()), columns=_price_list().columns)
+
+
+def cost(
+    *,
+    regions: list[str],
+    sent_bytes: Mapping[tuple[str, str], float] | None,
+    measuring_s: float,
+    instance_types: Mapping[str, str],
+    price_list: pd.DataFrame,
+) -> pd.DataFrame:
+    """
+    Cost of a plan by cloud and item; NaN where a price or the volume is not known.
+
+    Parameters
+    ----------
+    regions : list of str
+        Each has one instance for the whole time.
+    sent_bytes : {(sending region, receiving region): bytes}, or None if unknown
+        The sender's cloud charges for it, within the cloud or to the internet.
+    measuring_s : float
+        Expected measuring time; every instance is paid for this long and `SET_UP_S`.
+    instance_types : {cloud: instance type}
+    price_list : DataFrame
+        See `prices`.
+
+    Returns
+    -------
+    DataFrame
+        Columns cloud, item, amount, unit, least_usd, most_usd.
+    """
+    clouds = sorted({region.partition(":")[0] for region in regions})
+    if lacking := [cloud for cloud in clouds if cloud not in instance_types]:
+        raise ParameterError(
+            f"No instance type is given for {', '.join(lacking)}; given: {dict(instance_types)!r}."
+        )
+    known = price_list.set_index(["cloud", "item"])
+    rows = []
+    for cloud in clouds:
+        hours = sum(region.startswith(f"{cloud}:") for region in regions) * (measuring_s + SET_UP_S) / 3600
+        within = to_internet = math.nan
+        if sent_bytes is not None:
+            leaving = [(ends, n) for ends, n in sent_bytes.items() if ends[0].startswith(f"{cloud}:")]
+            within = sum(n for ends, n in leaving if ends[1].startswith(f"{cloud}:")) / 1e9
+            to_internet = sum(n for _, n in leaving) / 1e9 - within
+        for item, amount, unit in (
+            (instance_types[cloud], hours, "hour"),
+            (BETWEEN_REGIONS, within, "GB"),
+            (TO_INTERNET, to_internet, "GB"),
+        ):
+            price = known.loc[(cloud, item)] if (cloud, item) in known.index else None
+            least, most = (math.nan, math.nan) if price is None else (price["least_usd"], price["most_usd"])
+            free = amount == 0
+            rows.append(
+                (cloud, item, amount, unit, 0.0 if free else amount * least, 0.0 if free else amount * most)
+            )
+    return pd.DataFrame(rows, columns=["cloud", "item", "amount", "unit", "least_usd", "most_usd"])

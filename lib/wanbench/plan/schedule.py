@@ -1,0 +1,271 @@
+"""
+Which pairs are tested at the same time: rounds in which no region appears twice. Pure functions; imports
+nothing of wanbench.
+
+A round is a matching of the graph whose vertices are regions and whose edges are the pairs (both directions
+of a pair are two edges), so the fewest rounds are an edge colouring of that graph.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+Pair = tuple[str, str]
+_STEPS_PER_PAIR = 40
+
+
+def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
+    """
+    Fewest rounds that could hold the pairs: no schedule has fewer.
+
+    The greatest of: the tests in which the busiest region takes part; over groups of regions, the tests
+    inside the group divided by how many fit into it at once (the groups tried are those left when the least
+    connected region of a component is taken away again and again); and the tests divided by `batch`.
+
+    Examples
+    --------
+    >>> lower_bound([("a", "b"), ("b", "a"), ("b", "c")])
+    3
+    >>> lower_bound([("a", "b"), ("c", "d"), ("e", "f")], batch=1)
+    3
+    """
+    neighbours: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for a, b in pairs:
+        neighbours[a][b] += 1
+        neighbours[b][a] += 1
+    bounds = [0, *(sum(others.values()) for others in neighbours.values())]
+    if batch:
+        bounds.append(-(-len(pairs) // batch))
+    for component in _components(neighbours):
+        degree = {region: sum(neighbours[region].values()) for region in component}
+        tests = sum(degree.values()) // 2
+        while len(degree) > 1:
+            bounds.append(-(-tests // (len(degree) // 2)))
+            least = min(degree, key=lambda region: (degree[region], region))
+            tests -= degree.pop(least)
+            for other, count in neighbours[least].items():
+                if other in degree:
+                    degree[other] -= count
+    return max(bounds)
+
+
+def rounds(
+    pairs: Sequence[Pair],
+    *,
+    seed: int = 0,
+    batch: int | None = None,
+    rank: Callable[[Pair], float] | None = None,
+) -> list[list[Pair]]:
+    """
+    Put ordered pairs into rounds in which every region takes part in one test at most.
+
+    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each
+    matching used once in each direction); any other set of pairs is coloured by alternating paths and comes
+    to `lower_bound` or, rarely, one round more.
+
+    Parameters
+    ----------
+    pairs : sequence of (from, to)
+        Each ordered pair once.
+    seed : int
+        Decides who meets when, and the order of the rounds. The same seed gives the same rounds.
+    batch : int, optional
+        Most tests in a round; 1 tests the pairs one after another. None: as many as fit.
+    rank : function of a pair, optional
+        Rounds whose pairs have the least mean rank come first, and within a round the least rank; the number
+        of rounds does not change. With `batch` 1 this is the exact order.
+
+    Returns
+    -------
+    list of rounds, each a list of pairs
+
+    Examples
+    --------
+    >>> [len(r) for r in rounds([(a, b) for a in "abcd" for b in "abcd" if a != b])]
+    [2, 2, 2, 2, 2, 2]
+    """
+    chance = random.Random(seed)
+    shuffled = sorted(pairs)
+    chance.shuffle(shuffled)
+    if batch == 1:
+        colours = [[pair] for pair in shuffled]
+    else:
+        regions = sorted({region for pair in pairs for region in pair})
+        if len(shuffled) == len(regions) * (len(regions) - 1):
+            colours = _circle(regions, chance)
+        else:
+            colours = _coloured(shuffled, lower_bound(shuffled), chance)
+        if batch is not None:
+            colours = _levelled(colours, batch)
+    chance.shuffle(colours)
+    for colour in colours:
+        chance.shuffle(colour)
+    if rank is not None:
+        for colour in colours:
+            colour.sort(key=rank)
+        colours.sort(key=lambda colour: sum(map(rank, colour)) / len(colour))
+    return colours
+
+
+def _components(neighbours):
+    left = set(neighbours)
+    while left:
+        found, edge = set(), [min(left)]
+        while edge:
+            region = edge.pop()
+            if region not in found:
+                found.add(region)
+                edge.extend(neighbours[region])
+        left -= found
+        yield sorted(found)
+
+
+def _circle(regions, chance):
+    """Circle method of round-robin tournaments: one region stands still and the others move round it."""
+    places: list[str | None] = list(regions)
+    chance.shuffle(places)
+    if len(places) % 2:
+        places.append(None)
+    out = []
+    for _ in range(len(places) - 1):
+        half = len(places) // 2
+        matching = [
+            (a, b) if chance.random() < 0.5 else (b, a)
+            for a, b in zip(places[:half], reversed(places[half:]), strict=True)
+            if a is not None and b is not None
+        ]
+        out += [matching, [(b, a) for a, b in matching]]
+        places[1:] = [places[-1], *places[1:-1]]
+    return out
+
+
+class _Colouring:
+    """Pairs with their colours; `at[region][colour]` is the pair of that colour there."""
+
+    def __init__(self, n_colours):
+        self.n_colours = n_colours
+        self.at: dict[str, dict[int, Pair]] = defaultdict(dict)
+
+    def missing(self, region):
+        return [colour for colour in range(self.n_colours) if colour not in self.at[region]]
+
+    def set(self, pair, colour):
+        for region in pair:
+            self.at[region][colour] = pair
+
+    def unset(self, pair, colour):
+        for region in pair:
+            del self.at[region][colour]
+
+    def path(self, region, first, second):
+        """
+        The pairs met when walking from `region` over colours first, second, first, ...; and where it ends.
+        """
+        found, colour, other = [], first, second
+        while colour in self.at[region]:
+            pair = self.at[region][colour]
+            found.append((pair, colour))
+            region = pair[1] if pair[0] == region else pair[0]
+            colour, other = other, colour
+        return found, region
+
+    def swap(self, path, first, second):
+        for pair, colour in path:
+            self.unset(pair, colour)
+        for pair, colour in path:
+            self.set(pair, first + second - colour)
+
+
+def _coloured(pairs, n_colours, chance):
+    """
+    Colour edges one by one. Where no colour is free at both ends, exchange the colours of an alternating
+    (Kempe) path; where that does not help, give the edge the colour of a neighbouring one and go on with that
+    one. A colour is added when the steps allowed are used up; twice the greatest degree is always enough, so
+    this ends.
+    """
+    colouring = _Colouring(n_colours)
+    steps = _STEPS_PER_PAIR * (len(pairs) + 10)
+    waiting = list(reversed(pairs))
+    while waiting:
+        pair = waiting.pop()
+        steps -= 1
+        if steps < 0:
+            colouring.n_colours += 1
+            steps = _STEPS_PER_PAIR * (len(pairs) + 10)
+        loose = _place(colouring, pair, chance)
+        if loose is not None:
+            waiting.append(loose)
+    used: dict[int, list[Pair]] = defaultdict(list)
+    for region, colours in colouring.at.items():
+        for colour, pair in colours.items():
+            if pair[0] == region:
+                used[colour].append(pair)
+    return [sorted(used[colour]) for colour in sorted(used)]
+
+
+def _place(colouring, pair, chance):
+    """Give the pair a colour; return the pair that lost its own for it, if one did."""
+    a, b = pair
+    at_a, at_b = colouring.missing(a), colouring.missing(b)
+    common = set(at_a) & set(at_b)
+    if common:
+        colouring.set(pair, min(common))
+        return None
+    for first in chance.sample(at_a, len(at_a)):
+        for second in chance.sample(at_b, len(at_b)):
+            path, end = colouring.path(b, first, second)
+            if end != a:
+                colouring.swap(path, first, second)
+                colouring.set(pair, first)
+                return None
+    if not at_a and not at_b:
+        return pair
+    free, other = (at_b, a) if at_b and (not at_a or chance.random() < 0.5) else (at_a, b)
+    colour = chance.choice(free)
+    loose = colouring.at[other][colour]
+    colouring.unset(loose, colour)
+    colouring.set(pair, colour)
+    return loose
+
+
+def _levelled(colours, batch):
+    """
+    Spread the pairs evenly over enough colours that none has more than `batch`: of two unequal colours, some
+    alternating path has one pair more of the larger; exchanging it moves one pair.
+    """
+    n_pairs = sum(map(len, colours))
+    n_colours = max(len(colours), -(-n_pairs // batch))
+    classes = [set(colour) for colour in colours] + [set() for _ in range(n_colours - len(colours))]
+    while True:
+        large = max(range(n_colours), key=lambda colour: len(classes[colour]))
+        small = min(range(n_colours), key=lambda colour: len(classes[colour]))
+        if len(classes[large]) <= batch:
+            return [sorted(colour) for colour in classes if colour]
+        _exchange(classes[large], classes[small])
+
+
+def _exchange(large, small):
+    at: dict[str, list[Pair]] = defaultdict(list)
+    for pair in [*sorted(large), *sorted(small)]:
+        for region in pair:
+            at[region].append(pair)
+    seen: set[Pair] = set()
+    for start in sorted(large):
+        if start in seen:
+            continue
+        component, edge = set(), [start]
+        while edge:
+            pair = edge.pop()
+            if pair not in component:
+                component.add(pair)
+                edge.extend(other for region in pair for other in at[region])
+        seen |= component
+        from_large, from_small = component & large, component & small
+        if len(from_large) > len(from_small):
+            large -= from_large
+            small -= from_small
+            large |= from_small
+            small |= from_large
+            return

@@ -1,0 +1,225 @@
+"""Which ordered pairs of regions a plan tests. Imports `errors` and `regions`."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from ..errors import ParameterError
+from ..regions import catalogue, distance_km
+
+Pair = tuple[str, str]
+_NAME = re.compile(r"[a-z][a-z0-9]*:[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def cloud(region: str) -> str:
+    """The part of a region's name before the colon."""
+    return region.partition(":")[0]
+
+
+def check_region(name: str) -> str:
+    """
+    Return the name if it has the form "<cloud>:<code>", in which it may also stand in a file name.
+
+    Examples
+    --------
+    >>> check_region("aws:eu-west-1")
+    'aws:eu-west-1'
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ParameterError(
+            f"Region {name!r} must be '<cloud>:<code>' in lower case, such as 'aws:eu-west-1'."
+        )
+    return name
+
+
+def pair(given: str | Sequence[str]) -> Pair:
+    """
+    An ordered pair from "from->to" or from a sequence of two region names.
+
+    Examples
+    --------
+    >>> pair("aws:eu-west-1->gcp:us-east1")
+    ('aws:eu-west-1', 'gcp:us-east1')
+    """
+    ends = [end.strip() for end in given.split("->")] if isinstance(given, str) else list(given)
+    if len(ends) != 2:
+        raise ParameterError(f"Pair {given!r} must name two regions: 'aws:eu-west-1->gcp:us-east1'.")
+    from_region, to_region = map(check_region, ends)
+    if from_region == to_region:
+        raise ParameterError(f"Pair {given!r} names one region twice; a pair joins two regions.")
+    return from_region, to_region
+
+
+def select_pairs(
+    *,
+    pairs: Iterable | None = None,
+    regions: Iterable[str] | None = None,
+    clouds: str | Iterable[str] | None = None,
+    cloud_pairs: Iterable[str] | None = None,
+    least_distance_km: float | None = None,
+    greatest_distance_km: float | None = None,
+    most_regions: int | None = None,
+    seed: int = 0,
+) -> list[Pair]:
+    """
+    The ordered pairs that pass every restriction given; without any, all pairs of all catalogued regions.
+
+    Parameters
+    ----------
+    pairs : pairs or "from->to" texts, optional
+        Exactly these are the candidates.
+    regions : region names, optional
+        The candidates are all ordered pairs of these (or those of `pairs` that lie among them).
+    clouds : cloud or clouds, optional
+        Both regions belong to these.
+    cloud_pairs : texts such as "gcp->aws", optional
+        The pair leads from the first cloud to the second; "gcp->gcp" lies within one.
+    least_distance_km, greatest_distance_km : float, optional
+        Limits of the geodesic distance, both allowed.
+    most_regions : int, optional
+        Take part at most this many regions. The clouds take turns, in an order shuffled by `seed`; each draws
+        at random among its regions, first among those that form a pair with a region already drawn.
+    seed : int
+        For `most_regions`.
+
+    Raises
+    ------
+    ParameterError
+        For a malformed or unknown value, and when nothing is left, saying after which restriction.
+    """
+    found = _candidates(pairs, regions)
+    left = [f"{len(found)} candidate pairs"]
+
+    def keep(description, allowed):
+        nonlocal found
+        found = [p for p in found if allowed(p)]
+        left.append(f"{len(found)} after {description}")
+
+    if clouds is not None:
+        wanted = {clouds} if isinstance(clouds, str) else set(clouds)
+        _check_clouds(wanted, found)
+        keep(f"clouds {', '.join(sorted(wanted))}", lambda p: {cloud(p[0]), cloud(p[1])} <= wanted)
+    if cloud_pairs is not None:
+        directed = {_cloud_pair(text) for text in cloud_pairs}
+        _check_clouds({name for ends in directed for name in ends}, _candidates(pairs, regions))
+        shown = ", ".join("->".join(ends) for ends in sorted(directed))
+        keep(f"cloud pairs {shown}", lambda p: (cloud(p[0]), cloud(p[1])) in directed)
+    if least_distance_km is not None or greatest_distance_km is not None:
+        least, greatest = _distances(least_distance_km, greatest_distance_km)
+        keep(f"distance {least:g} to {greatest:g} km", lambda p: least <= distance_km(*p) <= greatest)
+    if most_regions is not None:
+        if not isinstance(most_regions, int) or isinstance(most_regions, bool) or most_regions < 2:
+            raise ParameterError(f"most_regions is {most_regions!r}; a pair needs at least 2.")
+        drawn = _draw_regions(found, most_regions, seed)
+        keep(f"drawing {most_regions} regions", lambda p: p[0] in drawn and p[1] in drawn)
+    if not found:
+        raise ParameterError(f"No pair is left to test: {'; '.join(left)}.")
+    return found
+
+
+def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
+    """
+    How often each pair was measured, from a table of tests (`from_region`, `to_region`, and `outcome` if it
+    has one, of which only "done" counts).
+    """
+    if table is None:
+        return Counter()
+    absent = {"from_region", "to_region"} - set(table.columns)
+    if absent:
+        raise ParameterError(
+            f"The table of tests done lacks {', '.join(sorted(absent))}; it has {list(table.columns)}."
+        )
+    if "outcome" in table.columns:
+        table = table[table["outcome"] == "done"]
+    return Counter(zip(table["from_region"], table["to_region"], strict=True))
+
+
+def expected_rtts(
+    pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, light_rtt_ms
+) -> dict[Pair, float]:
+    """
+    The RTT of each pair: looked up in `rtt_ms` (either direction) or, without one, from `light_rtt_ms(pair)`.
+    """
+    if rtt_ms is None:
+        return {p: float(light_rtt_ms(p)) for p in pairs}
+    out = {}
+    for p in pairs:
+        value = rtt_ms.get(p, rtt_ms.get(p[::-1]))
+        if value is None or not value >= 0 or value == float("inf"):
+            raise ParameterError(f"rtt_ms of {p[0]}->{p[1]} is {value!r}; it must be a number of at least 0.")
+        out[p] = float(value)
+    return out
+
+
+def _candidates(pairs, regions):
+    if regions is not None:
+        regions = [regions] if isinstance(regions, str) else list(regions)
+        known = sorted({check_region(name) for name in regions})
+    if pairs is None:
+        if regions is None:
+            known = sorted(catalogue()["name"])
+        return [(a, b) for a in known for b in known if a != b]
+    explicit = [pair(given) for given in ([pairs] if isinstance(pairs, str) else pairs)]
+    twice = [f"{a}->{b}" for (a, b), count in Counter(explicit).items() if count > 1]
+    if twice:
+        raise ParameterError(f"Given more than once: {', '.join(sorted(twice))}.")
+    if regions is None:
+        return sorted(explicit)
+    return sorted(p for p in explicit if p[0] in known and p[1] in known)
+
+
+def _check_clouds(wanted, pairs):
+    known = {cloud(region) for p in pairs for region in p}
+    if unknown := wanted - known:
+        raise ParameterError(
+            f"No region of {', '.join(map(repr, sorted(unknown)))}; "
+            f"the clouds here are {', '.join(sorted(known))}."
+        )
+
+
+def _cloud_pair(text):
+    ends = tuple(end.strip() for end in text.split("->")) if isinstance(text, str) else tuple(text)
+    if len(ends) != 2 or not all(ends):
+        raise ParameterError(f"Cloud pair {text!r} must read 'gcp->aws'.")
+    return ends
+
+
+def _distances(least, greatest):
+    least = 0.0 if least is None else least
+    greatest = float("inf") if greatest is None else greatest
+    if not 0 <= least <= greatest:
+        raise ParameterError(
+            f"Distances from {least!r} to {greatest!r} km: "
+            "the least must be at least 0, the greatest no less than it."
+        )
+    return least, greatest
+
+
+def _draw_regions(pairs, most, seed):
+    chance = random.Random(seed)
+    neighbours: dict[str, set[str]] = {}
+    for a, b in pairs:
+        neighbours.setdefault(a, set()).add(b)
+        neighbours.setdefault(b, set()).add(a)
+    waiting: dict[str, list[str]] = {}
+    for region in sorted(neighbours):
+        waiting.setdefault(cloud(region), []).append(region)
+    turns = sorted(waiting)
+    chance.shuffle(turns)
+    drawn: set[str] = set()
+    while len(drawn) < most and waiting:
+        for name in turns:
+            if len(drawn) == most or name not in waiting:
+                continue
+            joined = [region for region in waiting[name] if neighbours[region] & drawn]
+            region = chance.choice(joined or waiting[name])
+            drawn.add(region)
+            waiting[name].remove(region)
+            if not waiting[name]:
+                del waiting[name]
+    return drawn

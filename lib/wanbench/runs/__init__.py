@@ -1,0 +1,24 @@
+"""
+The run folder, where measuring and analysing meet: data/raw/<campaign>/<run id>/ with journal, raw files and
+manifest.
+
+Anything may import this; it imports `errors` only.
+"""
+
+from .raw import RawFile, write_raw
+from .read import SCHEMA_VERSION, Attempt, Run, find, overlaps, tests_of
+from .write import RunHeldError, RunWriter, claim
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Attempt",
+    "RawFile",
+    "Run",
+    "RunHeldError",
+    "RunWriter",
+    "claim",
+    "find",
+    "overlaps",
+    "tests_of",
+    "write_raw",
+]

@@ -1,0 +1,128 @@
+"""The journal of a run: one JSON object per line, appended while measuring. Imports `errors` only."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..errors import ParameterError, RawDataError
+
+NAME = "journal.jsonl"
+
+_CONTEXT = {"test_id": str, "attempt": int}
+EVENTS: dict[str, dict[str, type]] = {
+    "run-started": {
+        "schema_version": int,
+        "campaign": str,
+        "run_id": str,
+        "plan": dict,
+        "parameters": dict,
+        "lab": dict,
+    },
+    "round-started": {"round": int},
+    "test-started": {**_CONTEXT, "round": int, "from_region": str, "to_region": str},
+    "test-finished": {**_CONTEXT, "files": list},
+    "test-failed": {**_CONTEXT, "experiment": str, "reason": str, "files": list},
+    "lab-closed": {"files": list},
+    "resumed": {"lab": dict},
+    "interrupted": {"reason": str},
+    "run-finished": {},
+}
+"""
+The events that are known, with what each must have besides `event` and `at_utc`. Others are passed over.
+"""
+
+
+def now_utc() -> str:
+    """The time in UTC, ISO 8601 with microseconds."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """
+    Events of a journal in order, each with its line number under "line_number"; and what a kill left
+    unfinished.
+    """
+
+    events: tuple[dict, ...]
+    torn: bytes
+    whole_bytes: int
+
+
+def read(path: Path) -> Lines:
+    """
+    Read a journal.
+
+    A last line without an end is what a killed writer leaves: it is set aside as `torn`. Anything else that
+    is not an event raises RawDataError with its line.
+    """
+    content = Path(path).read_bytes()
+    whole_bytes = content.rfind(b"\n") + 1
+    events = []
+    for number, line in enumerate(content[:whole_bytes].split(b"\n")[:-1], start=1):
+        events.append(_event(path, number, line))
+    return Lines(tuple(events), content[whole_bytes:], whole_bytes)
+
+
+def _event(path, number, line):
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        raise RawDataError(path, number, line.decode("utf-8", "replace"), "a JSON object") from None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        raise RawDataError(path, number, line.decode("utf-8", "replace"), "a JSON object with an 'event'")
+    needed = {"at_utc": str, **EVENTS.get(event["event"], {})}
+    for key, kind in needed.items():
+        value = event.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise RawDataError(
+                path, number, value, f"{event['event']!r} with {key!r} of type {kind.__name__}"
+            )
+    try:
+        when = datetime.fromisoformat(event["at_utc"])
+    except ValueError:
+        when = None
+    if when is None or when.tzinfo is None:
+        raise RawDataError(path, number, event["at_utc"], "a time in UTC, ISO 8601")
+    event["line_number"] = number
+    return event
+
+
+class Journal:
+    """
+    A journal open for appending.
+
+    `append` returns when the lines are on the disk; several threads may call it.
+    """
+
+    def __init__(self, path: Path):
+        self._lock = threading.Lock()
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def append(self, *events: Mapping) -> None:
+        """Write events, one line each, with the time they were handed over; they reach the disk together."""
+        at_utc = now_utc()
+        lines = []
+        for event in events:
+            if event.get("event") not in EVENTS:
+                raise ParameterError(f"Event {event.get('event')!r} is not one of {', '.join(EVENTS)}.")
+            lines.append(
+                json.dumps({"event": event["event"], "at_utc": at_utc, **event}, allow_nan=False) + "\n"
+            )
+        data = "".join(lines).encode()
+        with self._lock:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fsync(self._file)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1

@@ -1,0 +1,105 @@
+"""Raw files of a run: bytes as a tool wrote them, hashed while written. Imports `errors` only."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ..errors import ParameterError, RawDataError
+
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """
+    A raw file and the command that wrote it.
+
+    `path` is relative to the run folder, with '/'. `returncode` is None for what no command printed.
+    """
+
+    path: str
+    experiment: str
+    sha256: str
+    bytes: int
+    command: tuple[str, ...]
+    returncode: int | None
+    started_at_utc: str
+    ended_at_utc: str
+
+    def as_dict(self) -> dict:
+        """The same in JSON types."""
+        return {**dataclasses.asdict(self), "command": list(self.command)}
+
+
+def write_raw(
+    folder: Path,
+    experiment: str,
+    name: str,
+    content: bytes,
+    *,
+    command: Sequence[str] = (),
+    returncode: int | None = None,
+    started_at_utc: str,
+    ended_at_utc: str,
+) -> RawFile:
+    """
+    Write `content` to <run folder>/<experiment>/<name>, whole or not at all, and never over an existing file.
+
+    Raises
+    ------
+    ParameterError
+        If `experiment` or `name` is not a plain file name, or the file is there already.
+    """
+    for part in (experiment, name):
+        if not _PART.fullmatch(part):
+            raise ParameterError(f"{part!r} is not a plain file name of letters, digits, '.', '_' and '-'.")
+    target = Path(folder) / experiment / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{name}.unfinished")
+    with unfinished.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(unfinished, target)
+    except FileExistsError:
+        raise ParameterError(f"{target} is there already; raw files are never written over.") from None
+    finally:
+        unfinished.unlink()
+    return RawFile(
+        path=f"{experiment}/{name}",
+        experiment=experiment,
+        sha256=hashlib.sha256(content).hexdigest(),
+        bytes=len(content),
+        command=tuple(command),
+        returncode=returncode,
+        started_at_utc=started_at_utc,
+        ended_at_utc=ended_at_utc,
+    )
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def inside(folder: Path, path: object, journal: Path, line_number: int | None) -> str:
+    """The relative path of a raw file if it stays inside the run folder; RawDataError otherwise."""
+    expected = "a relative path inside the run folder"
+    if not isinstance(path, str) or not path or "\\" in path or "\0" in path:
+        raise RawDataError(journal, line_number, path, expected)
+    parts = PurePosixPath(path)
+    if (
+        parts.is_absolute()
+        or ".." in parts.parts
+        or not (folder / path).resolve().is_relative_to(folder.resolve())
+    ):
+        raise RawDataError(journal, line_number, path, expected)
+    return path

@@ -1,0 +1,269 @@
+"""Writing a run folder: finding or making it, holding it, finishing it. Imports `errors` and this package."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..errors import ParameterError, RawDataError, WanbenchError
+from . import journal
+from .origin import origin
+from .raw import RawFile, sha256, write_raw
+from .read import MANIFEST, SCHEMA_VERSION, Run
+
+_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class RunHeldError(WanbenchError, RuntimeError):
+    """Another process, or another call in this one, is measuring into the run."""
+
+
+def claim(
+    data_folder: str | Path,
+    *,
+    campaign: str,
+    parameters: dict,
+    plan: dict,
+    lab_settings: dict,
+    fresh: bool = False,
+) -> Run | RunWriter:
+    """
+    The run in which to measure a plan: the newest of the campaign with the same parameters, plan and lab
+    settings.
+
+    Parameters
+    ----------
+    data_folder : path
+        Run folders are <data folder>/raw/<campaign>/<run id>.
+    campaign : str
+        Letters, digits, '.', '_' and '-'.
+    parameters, plan, lab_settings : dict
+        In JSON types. Of the plan, tests, experiments and seed decide.
+    fresh : bool
+        Make a new run whatever there is.
+
+    Returns
+    -------
+    Run
+        If that run is finished: there is nothing to measure.
+    RunWriter
+        Holding that run if it is not finished, to be resumed, or a new one.
+
+    Raises
+    ------
+    RunHeldError
+        If the run to be resumed is being measured right now.
+    """
+    if not isinstance(campaign, str) or not _CAMPAIGN.fullmatch(campaign):
+        raise ParameterError(f"Campaign {campaign!r} must be 1 to 64 letters, digits, '.', '_' or '-'.")
+    identity = {
+        "parameters": parameters,
+        "plan": {key: plan[key] for key in ("tests", "experiments", "seed")},
+        "lab": lab_settings,
+    }
+    identity["plan"]["tests"] = [
+        [test[key] for key in ("id", "round", "from_region", "to_region")] for test in plan["tests"]
+    ]
+    try:
+        text = json.dumps(identity, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"Parameters must be texts, numbers, lists and dicts (JSON): {error}.") from None
+    full_hash = hashlib.sha256(text.encode()).hexdigest()
+    parent = Path(data_folder) / "raw" / campaign
+    parent.mkdir(parents=True, exist_ok=True)
+    start = {
+        "event": "run-started",
+        "schema_version": SCHEMA_VERSION,
+        "campaign": campaign,
+        "identity_sha256": full_hash,
+        "parameters": parameters,
+        "plan": plan,
+    }
+    with _locked(parent):
+        folder = None if fresh else _newest(parent, full_hash)
+        if folder is not None:
+            if (folder / MANIFEST).exists():
+                return Run.open(folder)
+            return RunWriter(folder, start)
+        return RunWriter(_new_folder(parent, full_hash), start)
+
+
+class RunWriter:
+    """
+    A run folder held for writing by one process; made by `claim`. A context manager that lets go at its end.
+
+    Attributes
+    ----------
+    folder : Path
+    before : Run or None
+        What earlier sessions left, None if this is the first.
+    """
+
+    def __init__(self, folder: Path, start: dict):
+        self.folder = folder
+        self._start = {**start, "run_id": folder.name}
+        self._lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._journal = None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.before = self._read_before()
+        except BlockingIOError:
+            os.close(self._lock)
+            raise RunHeldError(
+                f"{folder} is being measured by another process; wait for it, or stop it."
+            ) from None
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _read_before(self):
+        path = self.folder / journal.NAME
+        if not path.exists():
+            return None
+        run = Run.open(self.folder)
+        run.verify()
+        return run if run.events() else None
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def start(self, lab: dict) -> None:
+        """
+        Journal that measuring starts ("run-started") or goes on ("resumed"), with what the lab says of
+        itself.
+        """
+        self._open_journal()
+        if self.before is None:
+            self.record({**self._start, "origin": origin(), "lab": lab})
+        else:
+            self.record({"event": "resumed", "origin": origin(), "lab": lab, "torn": self._torn})
+
+    def _open_journal(self):
+        """Cut off what a kill left half written, so that the next line starts a line of its own."""
+        if self._journal is not None:
+            return
+        path = self.folder / journal.NAME
+        self._torn = ""
+        if path.exists():
+            lines = journal.read(path)
+            self._torn = lines.torn.decode("utf-8", "backslashreplace")
+            os.truncate(path, lines.whole_bytes)
+        for left_over in self.folder.glob("*/.*.unfinished"):
+            left_over.unlink()
+        self._journal = journal.Journal(path)
+        os.fsync(self._lock)
+
+    @property
+    def started(self) -> bool:
+        """True once `start` was called in this session."""
+        return self._journal is not None
+
+    def record(self, *events: dict) -> None:
+        """Append events to the journal; they are on the disk when this returns."""
+        self._journal.append(*events)
+
+    def keep(self, experiment: str, name: str, content: bytes, **about) -> RawFile:
+        """Write a raw file into the run folder; see `write_raw`."""
+        return write_raw(self.folder, experiment, name, content, **about)
+
+    def finish(self) -> Run:
+        """
+        Journal "run-finished" and write the manifest: under a temporary name, then moved.
+
+        The manifest lists every file of the folder with its SHA-256, those of interrupted attempts included.
+        """
+        self._open_journal()
+        run = Run.open(self.folder)
+        if not any(event["event"] == "run-finished" for event in run.events()):
+            self.record({"event": "run-finished"})
+            run = Run.open(self.folder)
+        events = run.events()
+        files = {
+            path.relative_to(self.folder).as_posix(): sha256(path)
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and path.name not in (MANIFEST, f".{MANIFEST}.unfinished")
+        }
+        for file in run.raw_files():
+            if files.get(file["path"]) != file["sha256"]:
+                found = files.get(file["path"], "no file")
+                raise RawDataError(self.folder / file["path"], None, found, f"SHA-256 {file['sha256']}")
+        first = events[0]
+        manifest = {
+            "schema_version": SCHEMA_VERSION,
+            "campaign": run.campaign,
+            "run_id": run.run_id,
+            "identity_sha256": first.get("identity_sha256"),
+            **first.get("origin", {}),
+            "started_at_utc": first["at_utc"],
+            "ended_at_utc": events[-1]["at_utc"],
+            "sessions": 1 + sum(event["event"] == "resumed" for event in events),
+            "parameters": run.parameters,
+            "plan": run.plan,
+            "lab": run.lab,
+            "tools": run.lab.get("tools", {}),
+            "files": files,
+        }
+        unfinished = self.folder / f".{MANIFEST}.unfinished"
+        with unfinished.open("w") as file:
+            json.dump(manifest, file, indent=1, allow_nan=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, self.folder / MANIFEST)
+        os.fsync(self._lock)
+        return Run.open(self.folder)
+
+    def close(self) -> None:
+        """Let the run folder go; a folder in which nothing was written is removed. Safe to call twice."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._lock >= 0:
+            with _locked(self.folder.parent):
+                if not any(self.folder.iterdir()):
+                    self.folder.rmdir()
+            os.close(self._lock)
+            self._lock = -1
+
+
+@contextmanager
+def _locked(folder):
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _newest(parent, full_hash):
+    for folder in sorted(parent.glob(f"*-{full_hash[:8]}*"), key=lambda path: path.name, reverse=True):
+        if not folder.is_dir():
+            continue
+        path = folder / journal.NAME
+        events = journal.read(path).events if path.exists() else ()
+        if not events or events[0].get("identity_sha256") == full_hash:
+            return folder
+    return None
+
+
+def _new_folder(parent, full_hash):
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{full_hash[:8]}"
+    number = 1
+    while True:
+        folder = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
