@@ -1,0 +1,162 @@
+"""
+The command line. Decides what is measured and what is replayed, and hands it on; the only module beside the
+notebooks that may import both banks, which it does when a command needs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import ParameterError, WanbenchError
+from .places import root
+
+REPORT = ("00", "01", "02")
+LOCAL, SAMPLES = "local", "samples"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """
+    Run one command.
+
+    Returns
+    -------
+    int
+        0 if all is well; 1 if a page failed or something needed is missing; 2 for what cannot be done as
+        asked; 130 after Ctrl-C, 143 after SIGTERM.
+    """
+    arguments = parser().parse_args(words)
+    terminated = []
+
+    def on_sigterm(number, frame):
+        terminated.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, on_sigterm)
+    try:
+        return arguments.command(arguments)
+    except WanbenchError as error:
+        print(f"wanbench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "\nwanbench: interrupted; what was measured is kept, and the next start goes on.", file=sys.stderr
+        )
+        return 143 if terminated else 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    whole = argparse.ArgumentParser(
+        prog="wanbench", description="Repeats, audits and extends claims about the network between clouds."
+    )
+    commands = whole.add_subparsers(title="commands", metavar="command", required=True)
+
+    report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
+    report.add_argument(
+        "notebook", nargs="*", default=REPORT, help="name, start of a name, or path (default: 00 01 02)"
+    )
+    report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
+    report.add_argument(
+        "--replay", action="store_true", help="use the committed samples instead of measuring"
+    )
+    report.set_defaults(command=report_command)
+
+    run = commands.add_parser("run", help="run one notebook with parameters of your own and publish its page")
+    run.add_argument("notebook", help="name, start of a name, or path")
+    run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="parameters in YAML")
+    run.add_argument(
+        "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="one parameter"
+    )
+    run.add_argument("--replay", action="store_true", help="use the committed samples instead of measuring")
+    run.set_defaults(command=run_command)
+
+    doctor = commands.add_parser("doctor", help="say what is missing on this machine and how to get it")
+    doctor.set_defaults(command=doctor_command)
+    return whole
+
+
+def report_command(arguments: argparse.Namespace) -> int:
+    """`wanbench report`: the chosen notebooks with one preset."""
+    from .publish.notebooks import find_notebook
+    from .publish.presets import find_preset, read_parameters
+    from .publish.report import Job
+
+    top = root()
+    jobs = []
+    for name in arguments.notebook:
+        notebook = find_notebook(name, top)
+        preset = find_preset(notebook.stem, arguments.preset, top)
+        source = str(preset.relative_to(top)) if preset else ""
+        jobs.append(Job(notebook, read_parameters(preset) if preset else {}, source))
+    return _publish(jobs, arguments.replay)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """`wanbench run`: one notebook with parameters from a file and the command line, which wins."""
+    from .publish.notebooks import find_notebook, read_notebook
+    from .publish.parameters import declared_parameters, parse_assignment
+    from .publish.presets import read_parameters
+    from .publish.report import Job
+
+    notebook = find_notebook(arguments.notebook, root())
+    declared = declared_parameters(read_notebook(notebook), notebook.name)
+    given = read_parameters(arguments.file) if arguments.file else {}
+    typed = [parse_assignment(text, declared) for text in arguments.parameter]
+    names = [name for name, _ in typed]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
+    return _publish([Job(notebook, given | dict(typed), str(arguments.file or ""))], arguments.replay)
+
+
+def doctor_command(arguments: argparse.Namespace) -> int:
+    """`wanbench doctor`: what there is and what is missing."""
+    from .doctor import checks
+
+    found = checks()
+    for check in found:
+        print(check)
+    return 0 if all(check.found for check in found) else 1
+
+
+def _publish(jobs, replay: bool) -> int:
+    from .publish.report import publish
+    from .publish.site import Site
+
+    site = Site.of(root())
+    records = publish([_measured_or_replayed(job, replay) for job in jobs], site)
+    failed = [record for record in records if record.outcome != "published"]
+    front = site.folder / "index.html"
+    print(f"\n{len(records) - len(failed)} of {len(records)} pages published. Open {front}")
+    print(f"  {front.as_uri()}")
+    return 1 if failed else 0
+
+
+def _measured_or_replayed(job, replay: bool):
+    """The job as it is, or with the samples in place of a local lab that cannot run here or is not wanted."""
+    from dataclasses import replace
+
+    from .publish.notebooks import read_notebook
+    from .publish.parameters import declared_parameters
+
+    declared = declared_parameters(read_notebook(job.notebook), job.notebook.name)
+    if "lab" not in declared:
+        return job
+    lab = job.given.get("lab", declared["lab"].default)
+    if lab == SAMPLES:
+        return replace(job, replay_reason="the parameter lab asks for them.")
+    if lab != LOCAL:
+        return job
+    reason = "asked for with --replay." if replay else _why_no_local_lab()
+    return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason) if reason else job
+
+
+def _why_no_local_lab() -> str | None:
+    from .labs.local import LocalLab
+
+    return LocalLab.unavailable()

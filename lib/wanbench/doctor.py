@@ -1,0 +1,84 @@
+"""What this machine lacks for measuring and publishing, and how to get it."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib.resources import files
+
+MEASURING, FIGURES = "measuring", "static figures"
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+@dataclass(frozen=True)
+class Check:
+    """
+    One thing looked for.
+
+    `found` says what there is, None if it is missing; `remedy` is what to do then, a line per system.
+    """
+
+    name: str
+    needed_for: str
+    found: str | None
+    remedy: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        first = f"{'ok     ' if self.found else 'MISSING'}  {self.name:<10} for {self.needed_for}"
+        lines = (
+            [f"{first}: {self.found}"]
+            if self.found
+            else [first, *(f"         {line}" for line in self.remedy)]
+        )
+        return "\n".join(lines)
+
+
+def programs() -> list[dict[str, str]]:
+    """The system programs wanbench calls, one row each, as in `programs.csv`."""
+    text = files(__package__).joinpath("programs.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def find_program(names: str) -> str | None:
+    """The path of the first of these programs (words of one text) that there is; None if there is none."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS])
+    return next((found for name in names.split() if (found := shutil.which(name, path=path))), None)
+
+
+def checks() -> list[Check]:
+    """Everything there is to look for."""
+    python = sys.version.split()[0]
+    return [
+        Check(
+            "Python", "everything", python if sys.version_info >= (3, 11) else None, ("needs 3.11 or newer",)
+        ),
+        *(_program(row) for row in programs()),
+        _local_lab(),
+    ]
+
+
+def _program(row: dict[str, str]) -> Check:
+    found = _browser() if row["needed_for"] == FIGURES else find_program(row["program"])
+    remedy = (
+        f"Debian, Ubuntu:  apt-get install {row['debian']}",
+        f"Fedora:          dnf install {row['fedora']}",
+        f"macOS:           {row['macos']}",
+    )
+    return Check(row["program"].split()[0], row["needed_for"], found, remedy)
+
+
+def _browser() -> str | None:
+    from .publish.static import browser
+
+    return browser()
+
+
+def _local_lab() -> Check:
+    from .labs.local import LocalLab
+
+    reason = LocalLab.unavailable()
+    remedy = (f"{reason}", "`wanbench report` replays the committed samples instead.") if reason else ()
+    return Check("local lab", MEASURING, None if reason else "can run here", remedy)

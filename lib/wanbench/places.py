@@ -1,0 +1,35 @@
+"""Where things lie in a checkout, from wherever in it Python runs. Imports `errors` only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import WanbenchError
+
+MARK = "papermill-params"  # the folder by which the root of a checkout is known
+
+
+def root(start: Path | str = ".") -> Path:
+    """
+    The root of the checkout: the nearest folder at or above `start` that holds `papermill-params`.
+
+    So a notebook finds the same data whether JupyterLab, papermill or a script runs it. Outside any
+    checkout, it is the one this package was installed from.
+
+    Raises
+    ------
+    WanbenchError
+        There is no checkout at or above `start`, and the package was not installed in place.
+    """
+    start = Path(start).resolve()
+    for folder in (start, *start.parents, Path(__file__).resolve().parents[2]):
+        if (folder / MARK).is_dir():
+            return folder
+    raise WanbenchError(
+        f"no folder at or above {start} holds {MARK!r}; run this inside a checkout of wanbench."
+    )
+
+
+def data_folder() -> Path:
+    """`data/` of the checkout: raw run folders, samples, tables, findings."""
+    return root() / "data"

@@ -1,0 +1,65 @@
+"""The papermill engine used here: as papermill's own, but a Ctrl-C reaches the notebook and is waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine
+from papermill.utils import remove_args
+
+
+class Client(PapermillNotebookClient):
+    """
+    Runs the cells.
+
+    A kernel lives in a session of its own, so a Ctrl-C in the terminal does not reach it, and the kernel
+    would be killed in the middle of its work. Here the first Ctrl-C goes to the notebook, which gets the
+    time it needs to put things away (a lab to take down, a journal to close); no further cell starts. A
+    second one kills it.
+    """
+
+    interrupted = False
+
+    def papermill_execute_cells(self):
+        """Run all cells, or those up to a Ctrl-C."""
+        with self._passing_on_interrupts():
+            super().papermill_execute_cells()
+
+    def execute_cell(self, *args, **kwargs):
+        """Run one cell; KeyboardInterrupt instead if there was a Ctrl-C before."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        return super().execute_cell(*args, **kwargs)
+
+    @contextmanager
+    def _passing_on_interrupts(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, self._pass_on)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _pass_on(self, signal_number, frame):
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        with suppress(OSError):
+            os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
+
+
+class Engine(NBClientEngine):
+    """What papermill calls to execute a notebook."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, **kwargs):
+        """Execute the notebook that `nb_man` manages; keyword arguments go to the client."""
+        settings = remove_args(["input_path", "execution_timeout"], **kwargs)
+        return Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings).execute()

@@ -1,0 +1,201 @@
+"""Running a notebook with papermill: parameters checked, progress shown, failures told apart."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import papermill
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+from papermill.engines import papermill_engines
+from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
+
+from ..errors import WanbenchError
+from .engine import Engine
+from .notebooks import read_notebook
+from .parameters import check_parameters, declared_parameters
+
+INJECTED = "injected-parameters"
+
+
+class NotebookError(WanbenchError, RuntimeError):
+    """A cell of a notebook failed, or the notebook could not be run to its end."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """
+    A notebook that ran to its end.
+
+    Parameters
+    ----------
+    name : str
+        The file name without its ending; also the name of the page.
+    notebook : NotebookNode
+        With all outputs.
+    parameters : tuple of (name, value, comment)
+        Every parameter with the value it had, defaults included.
+    """
+
+    name: str
+    notebook: NotebookNode
+    parameters: tuple[tuple[str, object, str], ...]
+
+
+def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextIO | None = None) -> Executed:
+    """
+    Run a notebook from its first cell to its last, in its own folder as JupyterLab would.
+
+    Parameters
+    ----------
+    path : Path
+        The notebook.
+    given : mapping
+        Parameters by name; the others keep their defaults.
+    output : Path
+        Where the executed notebook is kept, also when it fails.
+    stream : text file
+        Gets the progress, and what the notebook prints on its standard error; default sys.stderr.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is unknown or of the wrong kind; nothing has run.
+    NotebookError
+        A cell failed, or the kernel died; names the cell and says why.
+    KeyboardInterrupt
+        There was a Ctrl-C; the notebook has been interrupted and has put its things away.
+    """
+    source = read_notebook(path)
+    accepted = check_parameters(source, given, path.name)
+    declared = declared_parameters(source, path.name)
+    parameters = tuple((name, accepted.get(name, one.default), one.comment) for name, one in declared.items())
+    output.parent.mkdir(parents=True, exist_ok=True)
+    progress = Progress(path.stem, len(source.cells), stream or sys.stderr)
+    papermill_engines.register("wanbench", Engine)
+    try:
+        with kernel_environment():
+            notebook = papermill.execute_notebook(
+                path,
+                output,
+                accepted,
+                engine_name="wanbench",
+                kernel_name="python3",
+                language="python",
+                cwd=path.parent,
+                progress_bar=False,
+                stderr_file=progress,
+                shutdown_kernel="immediate",
+                coalesce_streams=True,
+                on_cell_start=progress.cell_starts,
+                config=Config({"KernelManager": {"transport": "ipc"}}),
+            )
+    except PapermillExecutionError as error:
+        if error.ename == "KeyboardInterrupt":
+            raise KeyboardInterrupt from None
+        raise NotebookError(f"{path.name}: {progress.place()}: {error.ename}: {error.evalue}") from None
+    except DeadKernelError:
+        raise NotebookError(
+            f"{path.name}: {progress.place()}: the kernel died; it may have run out of memory or been killed."
+        ) from None
+    progress.ends()
+    return Executed(path.stem, _with_fixed_ids(notebook), parameters)
+
+
+class Progress:
+    """
+    Says which cell runs, under which heading, and passes on what the notebook prints on its standard error.
+
+    Parameters
+    ----------
+    name : str
+        The notebook.
+    cells : int
+        How many it has; the cell that papermill adds is not counted.
+    stream : text file
+    """
+
+    def __init__(self, name: str, cells: int, stream: TextIO):
+        self.name, self.cells, self.stream = name, cells, stream
+        self.number, self.heading, self._at_line_start = 0, "", True
+        self._started_s = time.monotonic()
+        self._print(f"{name}: {cells} cells")
+
+    def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
+        """Note the cell, and print its number where a new heading begins."""
+        if INJECTED in cell.get("metadata", {}).get("tags", ()):
+            return
+        self.number += 1
+        first = cell.source.lstrip().partition("\n")[0]
+        if cell.cell_type == "markdown" and first.startswith("#"):
+            self.heading = first.lstrip("# ").rstrip()
+            self._print(f"  cell {self.number} of {self.cells}: {self.heading}")
+
+    def place(self) -> str:
+        """Where the notebook is now: "cell 5 of 23, under 'Measure'"."""
+        under = f", under {self.heading!r}" if self.heading else ""
+        return f"cell {self.number} of {self.cells}{under}"
+
+    def write(self, text: str) -> None:
+        """Pass on text from the notebook, indented."""
+        for line in text.splitlines(keepends=True):
+            self.stream.write(("    " if self._at_line_start else "") + line)
+            self._at_line_start = line.endswith(("\n", "\r"))
+
+    def flush(self) -> None:
+        """Let the text appear now."""
+        self.stream.flush()
+
+    def ends(self) -> None:
+        """Say how long the notebook took."""
+        self._print(f"  all {self.cells} cells ran in {time.monotonic() - self._started_s:.0f} s")
+
+    def _print(self, line: str) -> None:
+        self.stream.write(("" if self._at_line_start else "\n") + line + "\n")
+        self._at_line_start = True
+        self.stream.flush()
+
+
+@contextmanager
+def kernel_environment() -> Iterator[None]:
+    """
+    The environment kernels start in: figures as plain data, fixed hash seed, none of the user's IPython
+    settings.
+
+    Sockets live in a fresh private folder, with a path short enough for a socket on every system.
+    """
+    with tempfile.TemporaryDirectory(prefix="wanbench-", dir="/tmp") as folder:
+        wanted = {
+            "PLOTLY_RENDERER": "plotly_mimetype",
+            "PYTHONHASHSEED": "0",
+            "IPYTHONDIR": str(Path(folder) / "ipython"),
+            "JUPYTER_RUNTIME_DIR": folder,
+            "JUPYTER_PREFER_ENV_PATH": "1",
+        }
+        before = {name: os.environ.get(name) for name in wanted}
+        os.environ.update(wanted)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+def _with_fixed_ids(notebook: NotebookNode) -> NotebookNode:
+    """The cell papermill adds has another id each time; pages must not."""
+    for cell in notebook.cells:
+        if INJECTED in cell.get("metadata", {}).get("tags", ()):
+            cell["id"] = INJECTED
+    return notebook

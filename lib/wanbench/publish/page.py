@@ -1,0 +1,144 @@
+"""One page of the site: an executed notebook, its figures as files, and how it was made."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from .. import __version__
+from ..runs.origin import origin
+from .cells import Part, read_cells
+from .execute import Executed
+from .figures import Figure
+from .files import replace_file, replaced_folder
+from .formulas import Heading
+from .static import Renderer, StaticFilesError, static_names
+
+PACKAGES = ("numpy", "pandas", "polars", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything the template of a page shows."""
+
+    name: str
+    title: str
+    lead: Markup
+    headings: tuple[Heading, ...]
+    parts: tuple[Part, ...]
+    figures: tuple[Figure, ...]
+    drawn: frozenset[str]
+    parameters: tuple[tuple[str, object, str], ...]
+    runs: tuple[dict, ...]
+    replay_reason: str | None
+    static_note: str | None
+    scripts: tuple[str, ...]
+    versions: tuple[tuple[str, str], ...]
+    commit: str | None
+    local_changes: bool
+    static_names: Callable[[str], list[str]] = static_names
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """What pages are made with: name and version of this package, of Python and of the main packages."""
+    return (
+        ("wanbench", __version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in PACKAGES),
+    )
+
+
+def templates() -> jinja2.Environment:
+    """The templates; every value is escaped unless it is marked as HTML."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("wanbench.publish", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["tojson_plain"] = lambda value: json.dumps(value, ensure_ascii=False)
+    environment.tests["numeric"] = _numeric
+    return environment
+
+
+def make_page(
+    executed: Executed,
+    site: Path,
+    renderer: Renderer | None,
+    *,
+    replay_reason: str | None = None,
+    scripts: tuple[str, ...] = (),
+) -> Page:
+    """
+    Write a page and the files of its figures.
+
+    Parameters
+    ----------
+    executed : Executed
+        A notebook that ran to its end.
+    site : Path
+        The folder of the site.
+    renderer : Renderer or None
+        Draws the static files; None leaves them out, and the page says so.
+    replay_reason : str or None
+        Why the page shows the committed samples; stands at its top.
+    scripts : tuple of str
+        Further JavaScript files in the site's assets that figures need.
+
+    Raises
+    ------
+    RawDataError
+        A figure of the notebook cannot be read; nothing is written.
+    """
+    cells = read_cells(executed.notebook)
+    drawn, note = set(), None
+    if cells.figures and renderer is None:
+        note = "The figures on this page have no SVG and PNG files: the machine that made it has no Chromium."
+    with replaced_folder(site / "figures" / executed.name) as folder:
+        for figure in cells.figures:
+            if figure.csv:
+                (folder / f"{figure.name}.csv").write_bytes(figure.csv.encode())
+            if renderer is None or note:
+                continue
+            try:
+                renderer.write(figure, folder)
+                drawn.add(figure.name)
+            except StaticFilesError as error:
+                note = f"Not all figures on this page have SVG and PNG files: {error}"
+    made_from = origin()
+    page = Page(
+        name=executed.name,
+        title=cells.title or executed.name,
+        lead=cells.lead,
+        headings=tuple(cells.headings),
+        parts=tuple(cells.parts),
+        figures=tuple(cells.figures),
+        drawn=frozenset(drawn),
+        parameters=executed.parameters,
+        runs=tuple(cells.runs),
+        replay_reason=replay_reason,
+        static_note=note,
+        scripts=scripts,
+        versions=versions(),
+        commit=made_from["git_commit"],
+        local_changes=bool(made_from["git_dirty"]),
+    )
+    html = templates().get_template("page.html").render(page=page)
+    replace_file(site / f"{page.name}.html", html.encode())
+    return page
+
+
+def _numeric(text: str) -> bool:
+    try:
+        float(text.replace(",", ""))
+    except ValueError:
+        return False
+    return True

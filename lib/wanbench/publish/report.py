@@ -1,0 +1,92 @@
+"""Notebooks to pages: run each, write its page, say what failed, and write the front page at the end."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from ..errors import WanbenchError
+from .execute import execute
+from .page import make_page
+from .parameters import check_notebook
+from .site import Record, Site
+from .static import Renderer, browser
+
+
+@dataclass(frozen=True)
+class Job:
+    """
+    A notebook to be published.
+
+    Parameters
+    ----------
+    notebook : Path
+    given : mapping
+        Parameters by name.
+    source : str
+        Where the parameters come from; named in error messages.
+    replay_reason : str or None
+        Why it shows the committed samples; None if it does not.
+    """
+
+    notebook: Path
+    given: Mapping[str, object] = field(default_factory=dict)
+    source: str = ""
+    replay_reason: str | None = None
+
+
+def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None) -> list[Record]:
+    """
+    Run notebooks and publish their pages; a page that fails does not keep the others from being made.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    site : Site
+    stream : text file
+        Gets the progress; default sys.stderr.
+
+    Returns
+    -------
+    list of Record
+        What became of each job, in their order.
+
+    Raises
+    ------
+    ParameterError
+        The parameters of any job do not fit; nothing has run then.
+    """
+    stream = stream or sys.stderr
+    for job in jobs:
+        check_notebook(job.notebook, job.given, job.source)
+    with ExitStack() as stack:
+        renderer = stack.enter_context(Renderer()) if browser() else None
+        for job in jobs:
+            reason = _publish(job, site, renderer, stream)
+            if reason:
+                site.record_failed(job.notebook.stem, reason)
+                print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
+        site.write_front_page()
+    records = {record.name: record for record in site.records()}
+    return [records[job.notebook.stem] for job in jobs]
+
+
+def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
+    """Why the page could not be made; None if it was."""
+    try:
+        executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
+        page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason)
+    except WanbenchError as error:
+        return str(error)
+    except (
+        Exception
+    ) as error:  # a fault of ours or of a library must not keep the other pages from being made
+        traceback.print_exc(file=stream)
+        return f"{type(error).__name__}: {error}"
+    site.record_published(page)
+    return None

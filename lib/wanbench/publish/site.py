@@ -1,0 +1,156 @@
+"""The site around the pages: front page with all findings, shared assets, what became of each page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+import plotly
+from markupsafe import Markup
+
+from .. import findings
+from ..errors import RawDataError
+from ..runs.origin import origin
+from .files import replace_file
+from .notebooks import notebook_paths
+from .page import Page, templates, versions
+
+TITLE = "wanbench: claims about the network between clouds, measured again"
+QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
+ABOUT = (
+    "wanbench repeats, audits and extends such claims. Each page below asks one question, measures what it "
+    "needs on an emulated wide-area network or on real hosts, and ends in findings whose sentences and "
+    "numbers are computed."
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """
+    What became of a page.
+
+    `outcome` is "published", "failed" (with `reason`) or "not made"; `thumbnail` is a path in the site,
+    `lead` HTML.
+    """
+
+    name: str
+    outcome: str
+    title: str = ""
+    lead: str = ""
+    thumbnail: str = ""
+    reason: str = ""
+    replay_reason: str = ""
+
+
+@dataclass(frozen=True)
+class Site:
+    """
+    The folders of a site.
+
+    Parameters
+    ----------
+    root : Path
+        The checkout: notebooks and findings are read from it.
+    folder : Path
+        Where pages go.
+    build : Path
+        Where executed notebooks and the records of pages are kept.
+    """
+
+    root: Path
+    folder: Path
+    build: Path
+
+    @classmethod
+    def of(cls, root: Path) -> Site:
+        """The site of a checkout: `site/`, with `build/` behind it."""
+        return cls(root, root / "site", root / "build")
+
+    def executed_path(self, name: str) -> Path:
+        """Where the executed notebook of a page is kept."""
+        return self.build / "notebooks" / f"{name}.ipynb"
+
+    def record_published(self, page: Page) -> None:
+        """Note that a page was published."""
+        first = next((figure.name for figure in page.figures if figure.name in page.drawn), None)
+        self._write(
+            Record(
+                page.name,
+                "published",
+                title=page.title,
+                lead=str(page.lead),
+                thumbnail=f"figures/{page.name}/{first}-800x450.png" if first else "",
+                replay_reason=page.replay_reason or "",
+            )
+        )
+
+    def record_failed(self, name: str, reason: str) -> None:
+        """Note that a page failed, and take away what an earlier build may have left of it."""
+        (self.folder / f"{name}.html").unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "figures" / name, ignore_errors=True)
+        self._write(Record(name, "failed", reason=reason))
+
+    def records(self) -> list[Record]:
+        """What became of each notebook's page, in reading order."""
+        return [self._read(path.stem) for path in notebook_paths(self.root)]
+
+    def write_front_page(self) -> Path:
+        """Write assets, and `index.html` from records and findings of published pages; returns its path."""
+        self._write_assets()
+        records = self.records()
+        made_from = origin()
+        content = {
+            "title": TITLE,
+            "question": QUESTION,
+            "about": ABOUT,
+            "pages": records,
+            "findings": self._findings([one.name for one in records if one.outcome == "published"]),
+            "versions": versions()[:2],
+            "commit": made_from["git_commit"],
+            "local_changes": bool(made_from["git_dirty"]),
+        }
+        html = templates().get_template("index.html").render(site=content)
+        path = self.folder / "index.html"
+        replace_file(path, html.encode())
+        return path
+
+    def _findings(self, pages: list[str]) -> Markup | None:
+        tables = []
+        for page in pages:
+            found = findings.load(self.root / "data" / "findings" / page)
+            if len(found):
+                tables.append(found.assign(page=page))
+        return Markup(findings.html_table(pd.concat(tables, ignore_index=True))) if tables else None
+
+    def _write_assets(self) -> None:
+        own = (one for one in (files(__package__) / "assets").iterdir() if one.is_file())
+        wanted = {one.name: one.read_bytes() for one in own}
+        wanted["plotly.min.js"] = (Path(plotly.__file__).parent / "package_data/plotly.min.js").read_bytes()
+        for name, content in wanted.items():
+            path = self.folder / "assets" / name
+            if not path.is_file() or path.read_bytes() != content:
+                replace_file(path, content)
+
+    def _write(self, record: Record) -> None:
+        text = json.dumps(asdict(record), indent=1, ensure_ascii=False) + "\n"
+        replace_file(self._record_path(record.name), text.encode())
+
+    def _read(self, name: str) -> Record:
+        path = self._record_path(name)
+        try:
+            record = Record(**json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return Record(name, "not made")
+        except (OSError, ValueError, TypeError) as error:
+            expected = "the record of a page; `make clean` removes it"
+            raise RawDataError(path, None, str(error), expected) from None
+        if record.outcome == "published" and not (self.folder / f"{name}.html").is_file():
+            return Record(name, "not made")
+        return record
+
+    def _record_path(self, name: str) -> Path:
+        return self.build / "pages" / f"{name}.json"

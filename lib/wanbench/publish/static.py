@@ -1,0 +1,134 @@
+"""Figures as SVG and PNG files in blog sizes: one browser, by Kaleido, for all figures of a site."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import kaleido
+from choreographer.browsers.chromium import Chromium
+
+from ..errors import WanbenchError
+from .figures import Figure
+
+SIZES_PX = ((1200, 675), (800, 450))
+START_S = 60
+RENDER_S = 60
+
+
+class StaticFilesError(WanbenchError, RuntimeError):
+    """The static files of a figure could not be made."""
+
+
+def browser() -> str | None:
+    """The path of the Chromium (or its kin) that draws static figures; None if this machine has none."""
+    return Chromium.find_browser(skip_local=False)
+
+
+def static_names(name: str) -> list[str]:
+    """
+    The files made of a figure.
+
+    >>> static_names("rtt")
+    ['rtt-1200x675.svg', 'rtt-1200x675.png', 'rtt-800x450.svg', 'rtt-800x450.png']
+    """
+    return [f"{name}-{width}x{height}.{ending}" for width, height in SIZES_PX for ending in ("svg", "png")]
+
+
+def normalised_svg(svg: bytes) -> bytes:
+    """The same drawing with the plot's random id replaced, so that equal figures give equal files."""
+    found = re.search(rb'id="defs-([0-9a-f]{6})"', svg)
+    return svg.replace(found[1], b"000000") if found else svg
+
+
+class Renderer:
+    """
+    Draws figures in one browser, started with the first figure; a context manager that stops it.
+
+    Parameters
+    ----------
+    scripts : sequence of Path
+        JavaScript files the figures need beside Plotly, such as coastlines.
+    """
+
+    def __init__(self, scripts: Sequence[Path] = ()):
+        self._scripts = list(scripts)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._kaleido = None
+
+    def __enter__(self) -> Renderer:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        if self._kaleido is not None:
+            with suppress(Exception):  # the browser may be gone already
+                self._wait(self._kaleido.close(), START_S)
+            self._kaleido = None
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = None
+
+    def write(self, figure: Figure, folder: Path) -> list[Path]:
+        """
+        Write all static files of a figure into a folder.
+
+        Raises
+        ------
+        StaticFilesError
+            The browser is missing, does not start, or cannot draw the figure.
+        """
+        paths = [folder / name for name in static_names(figure.name)]
+        for path in paths:
+            width, height = (int(number) for number in re.findall(r"(\d+)x(\d+)", path.stem)[-1])
+            content = self._draw(figure, width, height, path.suffix[1:])
+            path.write_bytes(normalised_svg(content) if path.suffix == ".svg" else content)
+        return paths
+
+    def _draw(self, figure: Figure, width: int, height: int, ending: str) -> bytes:
+        left_out = ("width", "height", "meta")
+        layout = {key: value for key, value in figure.layout.items() if key not in left_out}
+        traces = [{**trace, "uid": f"{number:06x}"} for number, trace in enumerate(figure.data)]
+        drawing = {"data": traces, "layout": layout}  # without a uid Plotly makes up random ones
+        options = {"format": ending, "width": width, "height": height, "scale": 1}
+        try:
+            self._start()
+            return self._wait(self._kaleido.calc_fig(drawing, opts=options), RENDER_S)
+        except StaticFilesError:
+            raise
+        except Exception as error:  # Kaleido, choreographer and the browser raise many kinds
+            raise StaticFilesError(f"figure {figure.name}: {type(error).__name__}: {error}") from error
+
+    def _start(self) -> None:
+        if self._kaleido is not None:
+            return
+        path = browser()
+        if path is None:
+            raise StaticFilesError("static figures need Chromium, and this machine has none.")
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="static figures", daemon=True)
+            self._thread.start()
+        page = kaleido.PageGenerator(mathjax=False, others=self._scripts)
+        drawer = self._wait(_opened(page, path), START_S)
+        self._kaleido = drawer
+
+    def _wait(self, coroutine, timeout_s: float):
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result(timeout_s)
+        except BaseException:
+            future.cancel()
+            raise
+
+
+async def _opened(page: kaleido.PageGenerator, path: str) -> kaleido.Kaleido:
+    drawer = kaleido.Kaleido(n=1, page_generator=page, path=path, timeout=RENDER_S)
+    await drawer.open()
+    return drawer
