@@ -119,8 +119,13 @@ _table(
     _column(
         "sequence", "count", "", "as ping prints it, carried on past 65,535; counted where it prints none"
     ),
-    _column("received_at_s", "number?", "s", "Unix time of the line, from ping -D"),
-    _column("rtt_ms", "number?", "ms", "round-trip time; null if lost, or if ping printed none (see error)"),
+    _column("received_at_s", "number?", "s", "Unix time of ping's line on the echo, from ping -D"),
+    _column(
+        "rtt_ms",
+        "number?",
+        "ms",
+        "round-trip time; null if lost, or if ping printed no exact one (see error)",
+    ),
     _column("lost", "flag", "", "no reply is known"),
     _column("duplicate", "flag", "", "one more reply to an echo that was answered before"),
     _column("ttl", "count?", "hops", "time to live of the reply", most=255),

@@ -1,0 +1,329 @@
+"""ping: every sample, logs whose truth is known, and the fast path against the careful one."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from wanbench import tables
+from wanbench.errors import RawDataError
+from wanbench.ingest import ping, ping_echoes, ping_scan
+
+SAMPLES = sorted((Path(__file__).parent / "samples" / "ping").glob("*.txt"))
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "ping"
+HEADER = b"PING 198.51.100.7 (198.51.100.7) 56(84) bytes of data.\n"
+
+
+def as_table(core):
+    """The core columns as a whole table echoes, checked."""
+    return tables.validate(
+        "echoes",
+        tables.from_rows("echoes", [])
+        .reindex(core.index)
+        .assign(source_file="a.txt", **{name: core[name] for name in core.columns}),
+    )
+
+
+def outcome(source, **options):
+    """The rows, or the message of the refusal."""
+    try:
+        return ping.read(source, **options).to_csv()
+    except RawDataError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_sample(sample, fast):
+    refused = sample.with_suffix(".refused")
+    if refused.exists():
+        line_number, expected = refused.read_text().rstrip("\n").split("\n")
+        with pytest.raises(RawDataError) as error:
+            ping.read(sample, fast=fast)
+        assert (str(error.value.line_number), error.value.expected) == (line_number, expected)
+        assert error.value.path == str(sample)
+        return
+    core = ping.read(sample, fast=fast)
+    columns = {column.name: column.dtype for column in ping.COLUMNS}
+    pd.testing.assert_frame_equal(core, pd.read_csv(sample.with_suffix(".csv"), dtype=columns))
+    as_table(core)
+
+
+def test_every_dialect_has_samples():
+    names = " ".join(path.stem for path in SAMPLES)
+    for dialect in ("iputils-", "busybox-", "macos_", "freebsd_", "inetutils_", "windows_", "ipv6"):
+        assert dialect in names
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "lost", "duplicates", "least", "mean", "greatest", "unit"),
+    [
+        ("alpine-linux-3.13_ping-ip", 1, 0, 0, 1.637, 1.637, 1.637, 0.001),
+        ("centos-7.7_ping-ip-O-D", 20, 0, 0, 0.041, 0.048, 0.081, 0.001),
+        ("centos-7.7_ping-missing-hostname", 1, 0, 0, 0.040, 0.040, 0.040, 0.001),
+        ("freebsd12_ping-ip-p", 3, 0, 0, 0.034, 0.037, 0.042, 0.001),
+        ("osx-10.14.6_ping-ip-dup", 15, 0, 13, 0.235, 226.389, 1084.262, 0.001),
+        ("ubuntu-18.04_ping6-ip-O-D-p", 20, 5, 0, 21.405, 45.041, 159.380, 0.5),
+        ("ubuntu-22.04_ping-dest-unreachable", 3, 3, 0, None, None, None, 0),
+    ],
+)
+def test_shared_files(name, rows, lost, duplicates, least, mean, greatest, unit):
+    """Counts and times as the footers say; `unit` is what the lines were rounded to."""
+    path = SHARED / f"{name}.out"
+    if not path.exists():
+        pytest.skip("the shared data is not here")
+    core = ping.read(path)
+    assert (len(core), core.lost.sum(), core.duplicate.sum()) == (rows, lost, duplicates)
+    peer = json.loads(path.with_suffix(".json").read_text())["responses"]
+    replies = [reply for reply in peer if reply["type"] == "reply"]
+    rtts = sorted(core.rtt_ms.dropna())
+    assert rtts == sorted(reply["time_ms"] for reply in replies)
+    assert sorted(core.sequence[~core.lost]) == sorted(reply["icmp_seq"] for reply in replies)
+    times = [reply["timestamp"] for reply in peer if reply.get("timestamp")]
+    assert sorted(core.received_at_s.dropna()) == sorted(times)
+    if least is not None:
+        found = (core.rtt_ms.min(), core.rtt_ms.mean(), core.rtt_ms.max())
+        assert found == pytest.approx((least, mean, greatest), abs=unit)
+    else:
+        assert core.error.tolist() == ["Destination Host Unreachable"] * 3
+        assert core.responder.tolist() == ["10.0.0.1"] * 3
+
+
+def test_all_shared_files_are_tested():
+    if not SHARED.exists():
+        pytest.skip("the shared data is not here")
+    marks = test_shared_files.pytestmark[0].args[1]
+    assert {case[0] for case in marks} == {path.stem for path in SHARED.glob("*.out")}
+
+
+def a_log(echoes, seed, *, first=1, stamped=True, footer=True, name=False, lateness=40):
+    """A log with losses, silences, duplicates, late replies and reports, and the rows that it must give."""
+    rng = random.Random(seed)
+    lines, rows = [], []
+    loss = rng.choice([0, 0.001, 0.05, 0.3])
+
+    def say(time, text):
+        lines.append((time, f"[{1.7e9 + time:.6f}] {text}" if stamped else text))
+        return 1.7e9 + time if stamped else float("nan")
+
+    for echo in range(first, first + echoes):
+        sent, printed = echo * 0.01, echo % 65536
+        who = rng.choice(["198.51.100.7"] * 9 + ["198.51.100.8"])
+        shown = f"host.example.org ({who})" if name else who
+        reply = f"64 bytes from {shown}: icmp_seq={printed} ttl=57 time="
+        kind = rng.random()
+        row = {
+            "sequence": echo,
+            "lost": False,
+            "duplicate": False,
+            "ttl": 57,
+            "reply_bytes": 64,
+            "responder": who,
+        }
+        unknown = {"ttl": None, "reply_bytes": None, "responder": None}
+        if kind < loss:
+            row |= unknown | {"lost": True}
+            if rng.random() < 0.4:
+                at = say(sent + 0.0101, f"no answer yet for icmp_seq={printed}")
+                row |= {"error": "no answer yet", "received_at_s": at}
+            elif rng.random() < 0.2:
+                at = say(sent + 0.002, f"From 192.0.2.1 icmp_seq={printed} Destination Host Unreachable")
+                row |= {
+                    "error": "Destination Host Unreachable",
+                    "received_at_s": at,
+                    "responder": "192.0.2.1",
+                }
+            rows.append(row)
+            continue
+        rtt_ms = round(rng.uniform(0.05, 9), 3)
+        if kind < loss + 0.02:
+            say(sent + 0.0101, f"no answer yet for icmp_seq={printed}")
+            rtt_ms = float(round(rng.uniform(11, lateness * 10)))
+            row["error"] = "no answer yet"
+        row["rtt_ms"] = rtt_ms
+        row["received_at_s"] = say(sent + rtt_ms / 1000, f"{reply}{rtt_ms:g} ms")
+        rows.append(row)
+        for _ in range(rng.choice([0] * 97 + [1, 1, 2])):
+            rtt_ms = float(round(rtt_ms + rng.uniform(1, lateness * 10)))
+            at = say(sent + rtt_ms / 1000, f"{reply}{rtt_ms:g} ms (DUP!)")
+            rows.append(row | {"rtt_ms": rtt_ms, "received_at_s": at, "duplicate": True, "error": None})
+    lines.sort(key=lambda line: line[0])
+    log = HEADER + "".join(text + "\n" for _, text in lines).encode()
+    truth = pd.DataFrame(rows, columns=[column.name for column in ping.COLUMNS])
+    if footer:
+        received = int((~truth.lost & ~truth.duplicate).sum())
+        again = f"+{truth.duplicate.sum()} duplicates, " if truth.duplicate.any() else ""
+        share = f"{100 * (echoes - received) / echoes:g}%"
+        counts = f"{echoes} packets transmitted, {received} received, {again}{share} packet loss, time 9ms"
+        log += f"\n--- 198.51.100.7 ping statistics ---\n{counts}\n".encode()
+    else:
+        shown = {int(text.split("icmp_seq=")[1].split()[0]) for _, text in lines}
+        truth = truth[truth.sequence <= max(shown, default=first - 1)]
+    truth = pd.DataFrame({column.name: truth[column.name].astype(column.dtype) for column in ping.COLUMNS})
+    return log, truth.reset_index(drop=True)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rows_are_the_truth_however_the_log_is_cut(seed, monkeypatch):
+    log, truth = a_log(400 + 37 * seed, seed, stamped=seed % 3 > 0, footer=seed % 4 > 0, name=seed % 5 == 0)
+    pd.testing.assert_frame_equal(ping.read(log, fast=False), truth)
+    pd.testing.assert_frame_equal(ping.read(log, fast=True), truth)
+    monkeypatch.setattr(ping_scan, "CHUNK_BYTES", 700 + 300 * seed)
+    monkeypatch.setattr(ping_echoes, "WINDOW", 150)
+    pd.testing.assert_frame_equal(ping.read(log, fast=False), truth)
+    pd.testing.assert_frame_equal(ping.read(log, fast=True), truth)
+
+
+def test_sequences_are_carried_on_past_65535(tmp_path):
+    log, truth = a_log(140_000, 7)
+    assert truth.sequence.max() == 140_000 and b"icmp_seq=0 " in log
+    (tmp_path / "long.txt").write_bytes(log)
+    pd.testing.assert_frame_equal(ping.read(tmp_path / "long.txt"), truth)
+    assert ping.convert(tmp_path / "long.txt", tmp_path / "long.parquet") == len(truth)
+    arrow = pq.read_table(tmp_path / "long.parquet")
+    frame = arrow.to_pandas()
+    for column in ping.COLUMNS:
+        assert arrow.schema.field(column.name) == column.arrow_field()
+        assert arrow.schema.field(column.name).metadata == column.arrow_field().metadata
+        pd.testing.assert_series_equal(frame[column.name].astype(column.dtype), truth[column.name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["long.parquet", "long.txt"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_bad_line_is_refused_with_its_number_on_both_paths(seed, monkeypatch):
+    rng = random.Random(seed)
+    log, _ = a_log(900, seed)
+    lines = log.split(b"\n")
+    at = rng.randrange(1, len(lines) - 4)
+    bad = [
+        b"64 bytes from 198.51.100.7: icmp_seq=70000 ttl=57 time=1.0 ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=9 ttl=257 time=1.0 ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=9 ttl=57 time=1e3 ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=9 ttl=57 time=-1.0 ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=9 ttl=57 time=nan ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=+9 ttl=57 time=1.0 ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=9 ttl=57 time=1. ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=9 ttl=57 time=1.0 ms!",
+        b"[nan] 64 bytes from 198.51.100.7: icmp_seq=9 ttl=57 time=1.0 ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=9 ttl=57 time=1.0 \xff ms",
+        b"64 bytes from 198.51.100.7: icmp_seq=40000 ttl=57 time=1.0 ms",
+        "64 bytes from 198.51.100.7: icmp_seq=٩ ttl=57 time=1.0 ms".encode(),
+        b"x" * 5000,
+        b"\x00",
+    ]
+    lines.insert(at, bad[seed % len(bad)])
+    monkeypatch.setattr(ping_scan, "CHUNK_BYTES", 4000)
+    for fast in (False, True):
+        with pytest.raises(RawDataError) as error:
+            ping.read(b"\n".join(lines), fast=fast)
+        assert error.value.line_number == at + 1
+
+
+def test_lines_before_the_header_or_after_the_footer_are_refused_on_both_paths():
+    log, _ = a_log(50, 3)
+    reply = b"64 bytes from 198.51.100.7: icmp_seq=50 ttl=57 time=1.0 ms\n"
+    for fast in (False, True):
+        with pytest.raises(RawDataError, match=r"<bytes>:1: expected output of ping") as error:
+            ping.read(reply + log, fast=fast)
+        with pytest.raises(RawDataError, match="nothing but round-trip times after the counts") as error:
+            ping.read(log + reply + reply, fast=fast)
+        assert error.value.line_number == log.count(b"\n") + 1
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (r"(\d+) packets transmitted", "3 packets transmitted", r"at least \d+ transmitted|the loss of"),
+        (r"(\d+) received", "7 received", r"\d+ received"),
+        (r"received, ", "received, +900 duplicates, ", r"\d+ duplicates"),
+        (r"[\d.]+% packet loss", "77% packet loss", r"the loss of \d+ received out of 80"),
+        (
+            r"80 packets transmitted, \d+ received.*%",
+            "9000000000 packets transmitted, 0 received, 100%",
+            "at most",
+        ),
+    ],
+)
+def test_counts_that_contradict_the_lines_are_refused(old, new, words, fast):
+    log, _ = a_log(80, 11)
+    changed = re.sub(old, new, log.decode()).encode()
+    assert changed != log
+    with pytest.raises(RawDataError, match=words) as error:
+        ping.read(changed, fast=fast)
+    assert error.value.line_number == log.count(b"\n")
+
+
+def test_a_few_lines_cannot_claim_millions_of_echoes():
+    lines = [
+        b"64 bytes from 198.51.100.7: icmp_seq=%d ttl=57 time=1.0 ms\n" % (n * 30000 % 65536)
+        for n in range(9)
+    ]
+    with pytest.raises(RawDataError, match="at most 100,000 echoes that no line shows") as error:
+        ping.read(HEADER + b"".join(lines[1:]))
+    assert error.value.line_number == 5
+
+
+def test_a_killed_log_has_no_rows_after_its_end():
+    log, truth = a_log(300, 5, footer=False)
+    whole = ping.read(log)
+    pd.testing.assert_frame_equal(whole, truth)
+    facts = ["sequence", "rtt_ms", "received_at_s", "ttl", "responder", "duplicate"]
+    known = set(map(tuple, whole.loc[~whole.lost, facts].values))
+    for cut in range(len(log) - 120, len(log)):
+        rows = ping.read(log[:cut])
+        invented = set(map(tuple, rows.loc[~rows.lost, facts].values)) - known
+        assert not invented, f"cut at {cut}"
+
+
+def test_every_cut_of_every_sample_ends_in_a_table_or_a_refusal():
+    for sample in SAMPLES:
+        data = sample.read_bytes()
+        for cut in range(0, len(data), 97):
+            careful, fast = outcome(data[:cut], fast=False), outcome(data[:cut], fast=True)
+            assert careful == fast
+
+
+def test_carriage_returns_do_not_matter():
+    log, truth = a_log(300, 2)
+    for fast in (False, True):
+        pd.testing.assert_frame_equal(ping.read(log.replace(b"\n", b"\r\n"), fast=fast), truth)
+
+
+def test_convert_leaves_nothing_behind_when_it_refuses(tmp_path):
+    log, _ = a_log(3000, 4)
+    (tmp_path / "log.txt").write_bytes(log + b"rubbish\n")
+    (tmp_path / "log.parquet").write_bytes(b"old")
+    with pytest.raises(RawDataError, match="nothing but round-trip times"):
+        ping.convert(tmp_path / "log.txt", tmp_path / "log.parquet")
+    assert (tmp_path / "log.parquet").read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_file_that_cannot_be_opened(tmp_path):
+    with pytest.raises(RawDataError, match="expected a file that can be read, found 'No such file"):
+        ping.read(tmp_path / "none.txt")
+    with pytest.raises(RawDataError, match="expected a file that can be read, found 'Is a directory'"):
+        ping.read(tmp_path)
+
+
+def test_numbers_are_read_as_python_reads_them():
+    rng = np.random.default_rng(5)
+    rtts = [
+        f"{value:.{digits}f}"
+        for value, digits in zip(rng.gamma(1, 50, 4000), rng.integers(0, 7, 4000), strict=True)
+    ]
+    rtts = [rtt if float(rtt) else "1" for rtt in rtts]
+    stamps = [f"{value:.6f}" for value in rng.uniform(0, 2e9, 4000)]
+    lines = [
+        f"[{stamp}] 64 bytes from ::1: icmp_seq={n} ttl=64 time={rtt} ms\n"
+        for n, (stamp, rtt) in enumerate(zip(stamps, rtts, strict=True), 1)
+    ]
+    core = ping.read(HEADER + "".join(lines).encode(), fast=True)
+    assert core.rtt_ms.tolist() == [float(rtt) for rtt in rtts]
+    assert core.received_at_s.tolist() == [float(stamp) for stamp in stamps]
