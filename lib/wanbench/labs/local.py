@@ -1,26 +1,31 @@
-"""The local lab: one network namespace per region on this machine, joined by emulated links."""
+"""
+The local lab: one network namespace per region on this machine, joined by emulated links.
+
+It has no name anywhere and leaves nothing behind: one process holds all of it (`wanbench.links.keeper`) and
+is gone, with everything in it, as soon as this process is.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from wanbench.errors import LabError, ParameterError
+from wanbench.labs import local_view
 from wanbench.labs.base import Completed, Host, Lab
-from wanbench.labs.processes import EnteredProcess, command_error
+from wanbench.labs.processes import GRACE_S, EnteredProcess, command_error
 from wanbench.links import LinkSettings, queue_in_bytes
-from wanbench.links.control import Client
-from wanbench.links.namespaces import address
+from wanbench.links.available import netem_why_not, why_not
+from wanbench.links.launch import KeeperProcess
+from wanbench.links.namespaces import address, checked_sysctls
+
+EMULATORS = ("auto", "netem", "relay")
+MOST = 254
+"""Regions of a lab, and hosts of a region, at the most: each is one byte of an address."""
 
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
@@ -32,14 +37,23 @@ SYSCTLS = {
     "net.ipv4.conf.wan0.rp_filter": "0",
     "net.ipv6.conf.wan0.disable_ipv6": "1",
 }
+"""What every region's namespace is set to: one known congestion control, buffers for long fat paths, IPv4."""
+
+_PAIRS_PER_REQUEST = 100
 
 
 class LocalHost(Host):
-    """A host of the local lab: an address in its region's namespace. The files are this machine's."""
+    """
+    A host of the local lab: an address in its region's namespace.
 
-    def __init__(self, name, region, address, entering, processes):
-        self.name, self.region, self.address = name, region, address
-        self._entering, self._processes = entering, processes
+    The files are this machine's, and so are clock and processors. Several hosts of one region share its
+    namespace; commands that must tell them apart bind to `address`.
+    """
+
+    def __init__(self, lab: LocalLab, region: str, number: int):
+        self.name, self.region = f"{region}/{number}", region
+        self.address = address(lab.regions.index(region) + 1, number)
+        self._lab = lab
 
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
         process = self.start(command)
@@ -48,28 +62,57 @@ class LocalHost(Host):
         except BaseException:
             process.kill()
             raise
-        finally:
-            self._processes.discard(process)
         if ok is not None and completed.returncode not in ok:
             raise command_error(completed, f"ended with status {completed.returncode}")
         return completed
 
     def start(self, command: Sequence[str]) -> EnteredProcess:
-        process = EnteredProcess(command, self._entering)
-        self._processes.add(process)
-        return process
+        return self._lab.start_in(self.region, command)
 
     def put(self, source: Path, target: str) -> None:
-        shutil.copyfile(source, target)
+        _copy(source, target)
 
     def get(self, source: str, target: Path) -> None:
-        shutil.copyfile(source, target)
+        _copy(source, target)
 
     def __repr__(self):
         return f"<host {self.name} at {self.address}>"
 
 
 class LocalLab(Lab):
+    """
+    A lab on this machine.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        Their names, 1 to 254, each once. Region number i (from 1) has the addresses 10.i.0.1 and so on.
+    links : mapping of (from, to) to LinkSettings
+        Directed pairs. Those that are missing cannot reach each other.
+    hosts_per_region : int
+        1 to 254.
+    emulator : str
+        "netem" (the kernel's), "relay" (a process), or "auto": netem if the kernel has it.
+    sysctls : mapping of str to str, optional
+        Settings below `net.` of the regions' namespaces, on top of `SYSCTLS`.
+    seed : int
+        Of all loss and jitter of the relay. netem takes its own.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is not as described.
+    LabError
+        On entering, if no lab can be opened here or the kernel refuses one of the `sysctls`.
+
+    Examples
+    --------
+    >>> there_and_back = {("here", "there"): LinkSettings(10), ("there", "here"): LinkSettings(10)}
+    >>> lab = LocalLab(["here", "there"], there_and_back)
+    >>> lab.host("there")
+    <host there/0 at 10.2.0.1>
+    """
+
     kind = "local"
 
     def __init__(
@@ -82,140 +125,249 @@ class LocalLab(Lab):
         sysctls: Mapping[str, str] | None = None,
         seed: int = 0,
     ):
-        self.regions = tuple(regions)
-        self.links = dict(links)
-        self.hosts = {}
-        self.hosts_per_region, self.seed = hosts_per_region, seed
-        self.emulator = "relay"
-        self.sysctls = {**SYSCTLS, **(sysctls or {})}
+        self.regions = _checked_regions(regions)
+        self.links = _checked_links(links, self.regions)
+        self.hosts_per_region = _checked_whole("hosts_per_region", hosts_per_region, 1, MOST)
+        self.seed = _checked_whole("seed", seed, 0, 2**63 - 1)
+        if emulator not in EMULATORS:
+            raise ParameterError(f"emulator is {emulator!r}; allowed is {', '.join(EMULATORS)}.")
+        self.emulator = emulator
+        self.wanted_sysctls = checked_sysctls(sysctls or {})
+        self.sysctls = {**SYSCTLS, **self.wanted_sysctls}
+        self.hosts = {
+            region: [LocalHost(self, region, number) for number in range(self.hosts_per_region)]
+            for region in self.regions
+        }
+        self.cut_pairs: set[tuple[str, str]] = set()
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
-        self._processes = set()
-        self._unshare = None
+        self._link_lock, self._process_lock, self._processes = threading.Lock(), threading.Lock(), []
+        self._keeper, self._opened = None, {}
 
     @classmethod
-    def unavailable(cls) -> str | None:
-        return None
+    def unavailable(cls, emulator: str = "auto") -> str | None:
+        """Why no local lab can be opened on this machine, as a sentence; None if one can. It is tried."""
+        return why_not(emulator)
 
     def __enter__(self) -> LocalLab:
-        rootless = os.geteuid() != 0
-        ours, theirs = socket.socketpair()
-        own = os.pidfd_open(os.getpid())
-        self._keeper_words = tempfile.TemporaryFile()
-        words = ["unshare", "--pid", "--fork", "--kill-child", "--net", "--mount"]
-        if rootless:
-            words += ["--user", "--map-root-user"]
-        words += [sys.executable, "-P", "-m", "wanbench.links.keeper", str(theirs.fileno()), str(own)]
-        words.append("rootless" if rootless else "root")
-        package = str(Path(__file__).parents[2])
-        self._unshare = subprocess.Popen(
-            words,
-            pass_fds=(theirs.fileno(), own),
-            stdin=subprocess.DEVNULL,
-            stdout=self._keeper_words,
-            stderr=self._keeper_words,
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])},
-        )
-        theirs.close()
-        os.close(own)
-        self._client = Client(ours)
+        if self._keeper is not None:
+            raise LabError("the lab is open already.")
+        if reason := self.unavailable(self.emulator):
+            raise LabError(f"no local lab: {reason}")
+        if self.emulator == "auto":
+            self.emulator = "relay" if netem_why_not() else "netem"
+        self._keeper = KeeperProcess()
         try:
-            self._opened = self._client.ask(
+            self._opened = self._keeper.ask(
                 "open",
                 emulator=self.emulator,
                 regions=len(self.regions),
                 hosts_per_region=self.hosts_per_region,
                 sysctls=self.sysctls,
-                pairs=[[self._numbers[a], self._numbers[b]] for a, b in self.links],
+                pairs=self._numbered(self.links),
                 seed=self.seed,
             )
+            for name, why in self._opened["refused"].items():
+                if name in self.wanted_sysctls:
+                    raise LabError(f"the kernel refuses {name} = {self.sysctls[name]!r}: {why}.")
             self._send_settings(self.links)
-            self._hurry = self._client.ask("hurry")
-            front = self._unshare.pid
-            keeper = Path(f"/proc/{front}/task/{front}/children").read_text().split()[0]
-            for region, descriptor in zip(self.regions, self._opened["namespaces"], strict=True):
-                entering = ["nsenter", f"--target={keeper}"]
-                if rootless:
-                    entering += ["--user", "--preserve-credentials"]
-                entering += [
-                    "--pid",
-                    "--mount",
-                    f"--net=/proc/{keeper}/fd/{descriptor}",
-                    "--wd",
-                    "--",
-                    "setsid",
-                    "--",
-                ]
-                number = self._numbers[region]
-                self.hosts[region] = [
-                    LocalHost(f"{region}/{k}", region, address(number, k), entering, self._processes)
-                    for k in range(self.hosts_per_region)
-                ]
+            self._opened["granted"] = self._keeper.ask("hurry")
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *exception) -> None:
-        for process in list(self._processes):
-            process.ask_to_end()
-        for process in list(self._processes):
-            process.stop()
-        self._client.close()
-        self._unshare.wait()
-        self.hosts = {}
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            return
+        try:
+            for process in self._processes:
+                process.ask_to_end()
+            deadline = time.monotonic() + GRACE_S
+            for process in self._processes:
+                process.end_by(deadline)
+        finally:
+            self._processes, self.cut_pairs = [], set()
+            keeper.close()
 
-    def _send_settings(self, pairs):
-        links = []
-        for a, b in pairs:
-            settings = self.links[a, b]
-            back = self.links.get((b, a))
-            fields = dataclasses.asdict(settings)
-            fields["queue_bytes"] = queue_in_bytes(settings, back and back.delay_ms)
-            links.append([self._numbers[a], self._numbers[b], fields])
-        self._client.ask("set", links=links)
+    def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
+        """Start a command in a region's namespace; what `Host.start` does."""
+        process = EnteredProcess(command, [*self.entering(region), "setsid", "--"])
+        with self._process_lock:
+            self._processes = [other for other in self._processes if other.is_running()] + [process]
+        return process
+
+    def entering(self, region: str) -> list[str]:
+        """
+        The words in front of a command that is to run in a region, also by hand in a terminal.
+
+        Without a command they start a shell there. They hold as long as the lab is open.
+        """
+        if region not in self._numbers:
+            raise KeyError(f"no region {region!r}; the lab has {', '.join(self.regions)}")
+        keeper = self._open_keeper()
+        return keeper.entering(self._opened["namespaces"][self._numbers[region] - 1])
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
-        self.links[from_region, to_region] = dataclasses.replace(
-            self.links[from_region, to_region], **changes
-        )
-        self._send_settings(
-            [pair for pair in ((from_region, to_region), (to_region, from_region)) if pair in self.links]
-        )
+        """
+        Change one direction of a pair from now on.
 
-    def _cut(self, pairs, is_cut):
-        numbered = [[self._numbers[x], self._numbers[y]] for x, y in pairs if (x, y) in self.links]
-        self._client.ask("cut", pairs=numbered, is_cut=is_cut)
+        Parameters
+        ----------
+        **changes
+            Fields of `LinkSettings`; the others stay. Without a `queue_bytes` of its own, a link's queue
+            follows its rate and the pair's RTT.
+        """
+        pair = (from_region, to_region)
+        with self._link_lock:
+            self._check_pairs([pair])
+            try:
+                self.links[pair] = dataclasses.replace(self.links[pair], **changes)
+            except TypeError as error:
+                allowed = ", ".join(field.name for field in dataclasses.fields(LinkSettings))
+                raise ParameterError(f"a link has no such setting: {error}; allowed is {allowed}.") from None
+            self._send_settings([other for other in (pair, pair[::-1]) if other in self.links])
 
-    def cut(self, a, b, *, one_way=False):
-        self._cut([(a, b)] if one_way else [(a, b), (b, a)], True)
+    def cut(self, a: str, b: str, *, one_way: bool = False) -> None:
+        """
+        Cut the pair: from now on nothing arrives, not even what is on its way.
 
-    def heal(self, a, b, *, one_way=False):
-        self._cut([(a, b)] if one_way else [(a, b), (b, a)], False)
+        Parameters
+        ----------
+        one_way : bool
+            Cut only the direction from `a` to `b`.
+        """
+        self._cut(self._both_ways(a, b, one_way), True)
 
-    def cut_region(self, a):
-        self._cut([pair for pair in self.links if a in pair], True)
+    def heal(self, a: str, b: str, *, one_way: bool = False) -> None:
+        """Undo a cut."""
+        self._cut(self._both_ways(a, b, one_way), False)
 
-    def heal_region(self, a):
-        self._cut([pair for pair in self.links if a in pair], False)
+    def cut_region(self, region: str) -> None:
+        """Cut all links from and to a region."""
+        self._cut(self._touching(region), True)
+
+    def heal_region(self, region: str) -> None:
+        """Undo all cuts of links from and to a region, also those of single pairs."""
+        self._cut(self._touching(region), False)
 
     def counters(self) -> list[dict]:
+        """
+        What every link carried since the lab was opened.
+
+        Returns
+        -------
+        list of dict
+            One per directed pair: from_region, to_region, and packets and bytes sent, delivered, lost,
+            queue_dropped, cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...): the first is
+            the sum of the others. Then `bytes_backlog`, what waits for the rate; and `mean_late_ms` and
+            `worst_late_ms`, how much later than asked the relay delivered (None where it delivered nothing).
+            What an emulator does not count is None. Packets are those of the wire; bytes are those of IP.
+        """
         pairs, rows = list(self.links), []
-        for first in range(0, len(pairs), 100):
-            some = pairs[first : first + 100]
-            answers = self._client.ask(
-                "counters", pairs=[[self._numbers[a], self._numbers[b]] for a, b in some]
-            )
+        at_once = _PAIRS_PER_REQUEST if self.emulator == "relay" else len(pairs)
+        for first in range(0, len(pairs), max(1, at_once)):
+            some = pairs[first : first + at_once]
+            counted = self._ask("counters", pairs=self._numbered(some))
             rows += [
-                {"from_region": a, "to_region": b, **row} for (a, b), row in zip(some, answers, strict=True)
+                {"from_region": a, "to_region": b, **row} for (a, b), row in zip(some, counted, strict=True)
             ]
         return rows
 
+    def lateness(self) -> dict:
+        """
+        How late the links were so far, over all of them: whether the machine was fast enough.
+
+        Returns
+        -------
+        dict
+            "writes", "mean_late_ms", "worst_late_ms", "longest_turn_ms" and "packets_unroutable", as in
+            `wanbench.links.relay.Relay.lateness`. Empty for netem, which does not tell.
+        """
+        return self._ask("lateness")
+
     def describe(self) -> dict:
-        return {
-            "kind": self.kind,
-            "emulator": self.emulator,
-            "lateness": self._client.ask("lateness"),
-            "hurry": self._hurry,
-            **self._opened,
-        }
+        return local_view.description(self, self.lateness() if self._keeper else {}, self._opened)
+
+    def __repr__(self):
+        return local_view.line(self)
+
+    def _repr_html_(self):
+        return local_view.html(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether commands can run."""
+        return self._keeper is not None
+
+    def _open_keeper(self):
+        if self._keeper is None:
+            raise LabError("the lab is not open; use it in a with statement.")
+        return self._keeper
+
+    def _ask(self, verb, **words):
+        return self._open_keeper().ask(verb, **words)
+
+    def _numbered(self, pairs):
+        return [[self._numbers[a], self._numbers[b]] for a, b in pairs]
+
+    def _send_settings(self, pairs):
+        changed = []
+        for a, b in pairs:
+            back = self.links.get((b, a))
+            settings = dataclasses.asdict(self.links[a, b])
+            settings["queue_bytes"] = queue_in_bytes(self.links[a, b], back and back.delay_ms)
+            changed.append([self._numbers[a], self._numbers[b], settings])
+        self._ask("set", links=changed)
+
+    def _both_ways(self, a, b, one_way):
+        pairs = [(a, b)] if one_way else [pair for pair in ((a, b), (b, a)) if pair in self.links]
+        return pairs or [(a, b)]
+
+    def _touching(self, region):
+        if region not in self._numbers:
+            raise ParameterError(f"no region {region!r}; the lab has {', '.join(self.regions)}.")
+        return [pair for pair in self.links if region in pair]
+
+    def _check_pairs(self, pairs: Iterable[tuple[str, str]]):
+        for a, b in pairs:
+            if (a, b) not in self.links:
+                raise ParameterError(f"the lab has no link from {a!r} to {b!r}.")
+
+    def _cut(self, pairs, is_cut):
+        with self._link_lock:
+            self._check_pairs(pairs)
+            self._ask("cut", pairs=self._numbered(pairs), is_cut=is_cut)
+            self.cut_pairs = self.cut_pairs | set(pairs) if is_cut else self.cut_pairs - set(pairs)
+
+
+def _checked_regions(regions):
+    if isinstance(regions, str) or not all(isinstance(region, str) and region for region in regions):
+        raise ParameterError(f"regions is {regions!r}; it must be a list of names.")
+    if len(set(regions)) != len(regions):
+        raise ParameterError(f"regions has a name twice: {', '.join(regions)}.")
+    if not 1 <= len(regions) <= MOST:
+        raise ParameterError(f"a local lab has 1 to {MOST} regions; given were {len(regions)}.")
+    return tuple(regions)
+
+
+def _checked_links(links, regions):
+    for pair, settings in links.items():
+        if not isinstance(settings, LinkSettings):
+            raise ParameterError(f"the link {pair!r} is {settings!r}; it must be LinkSettings.")
+        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1] or set(pair) - set(regions):
+            raise ParameterError(f"a link joins two of {', '.join(regions)}; given was {pair!r}.")
+    return dict(links)
+
+
+def _checked_whole(name, value, least, most):
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ParameterError(f"{name} is {value!r}; allowed is a whole number from {least} to {most}.")
+    return value
+
+
+def _copy(source, target):
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        raise LabError(f"{source} cannot be copied to {target}: {error.strerror or error}.") from None

@@ -16,38 +16,40 @@ from pathlib import Path
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.labs.base import Completed, Process
 
-_GRACE_S = 2.0
-
-
-def checked(command: Sequence[str]) -> tuple[str, ...]:
-    """The command as a tuple; ParameterError unless it is a sequence of at least one word."""
-    if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
-        raise ParameterError(f"a command is a list of words, the program first; given was {command!r}.")
-    return tuple(command)
+GRACE_S = 2.0
+"""How long a command that was asked to end has for it."""
 
 
 class EnteredProcess(Process):
     """
     A command that another program, such as nsenter, runs for us as its only child.
 
-    What it prints goes to files that have no name, so it never waits for a reader, and nothing is left behind.
+    What it prints goes to files that have no name, so it never waits for a reader and leaves nothing behind.
 
     Parameters
     ----------
     command : sequence of str
         The command itself, as it is shown and recorded.
     entering : sequence of str
-        The words in front of it. They must make the command the leader of its own session.
+        The words in front of it. They must make the command the leader of a session of its own.
+
+    Raises
+    ------
+    ParameterError
+        Unless the command is a sequence of at least one word.
+    LabError
+        If the program in front cannot be started.
     """
 
     def __init__(self, command: Sequence[str], entering: Sequence[str]):
-        self.command = checked(command)
-        self._lock = threading.RLock()
-        self._completed = None
-        self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+            raise ParameterError(f"a command is a list of words, the program first; given was {command!r}.")
+        self.command = tuple(command)
+        self._lock, self._completed = threading.Lock(), None
+        self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._started_at_utc = _now()
         try:
-            self._popen = subprocess.Popen(
+            self._front = subprocess.Popen(
                 [*entering, *self.command],
                 stdin=subprocess.DEVNULL,
                 stdout=self._stdout,
@@ -57,80 +59,82 @@ class EnteredProcess(Process):
         except OSError as error:
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
 
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return not self._has_ended(0)
+
     def wait_for_output(self, text: str, timeout_s: float) -> None:
-        wanted, seen, read = text.encode(), b"", 0
-        deadline, pause = time.monotonic() + timeout_s, 0.001
+        wanted, seen, position = text.encode(), b"", 0
+        deadline, pause_s = time.monotonic() + timeout_s, 0.001
         while True:
-            ended = self._ended(0)
-            while more := os.pread(self._stdout.fileno(), 1 << 16, read):
-                read += len(more)
+            ended = self._has_ended(0)
+            while more := self._read_at(position):
+                position += len(more)
                 seen = seen[-len(wanted) :] + more
                 if wanted in seen:
                     return
             if ended:
-                raise self._error(f"ended with status {self._popen.returncode} before it printed {text!r}")
+                raise self._error(f"ended with status {self._front.returncode} before it printed {text!r}")
             if time.monotonic() > deadline:
                 raise self._error(f"did not print {text!r} within {timeout_s:g} s")
-            time.sleep(pause)
-            pause = min(0.02, pause * 1.5)
+            time.sleep(pause_s)
+            pause_s = min(0.02, pause_s * 1.5)
 
     def wait(self, timeout_s: float) -> Completed:
-        if not self._ended(timeout_s):
+        if not self._has_ended(timeout_s):
             raise self._error(f"did not end within {timeout_s:g} s")
         return self._complete()
 
     def stop(self) -> Completed:
         self.ask_to_end()
-        if not self._ended(_GRACE_S):
-            self.kill()
-        return self._complete()
+        return self.end_by(time.monotonic() + GRACE_S)
 
     def ask_to_end(self) -> None:
-        """Send the command SIGTERM, if it still runs."""
-        deadline = time.monotonic() + _GRACE_S
-        while not self._ended(0):
-            if self._signal(signal.SIGTERM):
-                return
-            # It is so young that the program in front has not started it yet.
-            if time.monotonic() > deadline:
-                return
+        """Send SIGTERM to the command and what it started, if it still runs."""
+        deadline = time.monotonic() + GRACE_S
+        # A command so young that the program in front has not started it yet cannot be asked.
+        while not self._has_ended(0) and not self._signal(signal.SIGTERM) and time.monotonic() < deadline:
             time.sleep(0.001)
 
+    def end_by(self, deadline: float) -> Completed:
+        """Wait for the end until a time of the monotonic clock, then kill."""
+        if not self._has_ended(max(0.0, deadline - time.monotonic())):
+            return self.kill()
+        return self._complete()
+
     def kill(self) -> Completed:
-        """End the command and everything it started, now."""
-        self._signal(signal.SIGKILL)
-        if not self._ended(0):
-            self._popen.kill()
-            self._popen.wait()
+        """End the command and everything in its session's group, now."""
+        if not self._has_ended(0):
+            self._signal(signal.SIGKILL)
+            self._front.kill()
+            self._front.wait()
         return self._complete()
 
     def _signal(self, number):
-        """Signal the command's whole group; False if there is none."""
-        front = self._popen.pid
+        """Signal the command's group; False if the program in front has no child (yet)."""
+        front = self._front.pid
         try:
             children = Path(f"/proc/{front}/task/{front}/children").read_text().split()
         except OSError:
             return False
         for child in map(int, children):
-            try:
-                os.killpg(child, number)
-            except ProcessLookupError:
+            for send in (os.killpg, os.kill):
                 try:
-                    os.kill(child, number)
+                    send(child, number)
+                    break
                 except ProcessLookupError:
                     continue
         return bool(children)
 
-    def _ended(self, timeout_s):
-        if self._popen.poll() is not None:
+    def _has_ended(self, timeout_s):
+        if self._front.poll() is not None:
             return True
         if timeout_s <= 0:
             return False
         try:
-            watched = os.pidfd_open(self._popen.pid)
+            watched = os.pidfd_open(self._front.pid)
         except ProcessLookupError:
-            self._popen.wait()
-            return True
+            return self._front.wait() is not None
         try:
             poll = select.poll()
             poll.register(watched, select.POLLIN)
@@ -138,34 +142,45 @@ class EnteredProcess(Process):
                 return False
         finally:
             os.close(watched)
-        self._popen.wait()
-        return True
+        return self._front.wait() is not None
+
+    def _read_at(self, position):
+        with self._lock:
+            if self._completed is not None:
+                return self._completed.stdout[position:]
+            return os.pread(self._stdout.fileno(), 1 << 16, position)
 
     def _complete(self):
         with self._lock:
             if self._completed is None:
-                ended_at_utc = _now()
-                self._completed = self._as_it_is(ended_at_utc)
+                self._completed = self._so_far()
                 self._stdout.close()
                 self._stderr.close()
             return self._completed
 
-    def _as_it_is(self, ended_at_utc):
+    def _so_far(self):
+        returncode = self._front.returncode
         return Completed(
             self.command,
-            self._popen.returncode if self._popen.returncode is not None else -signal.SIGKILL,
+            -signal.SIGKILL if returncode is None else returncode,
             _content(self._stdout),
             _content(self._stderr),
             self._started_at_utc,
-            ended_at_utc,
+            _now(),
         )
 
     def _error(self, what):
-        return command_error(self._completed or self._as_it_is(_now()), what)
+        with self._lock:
+            return command_error(self._completed or self._so_far(), what)
 
 
 def command_error(completed: Completed, what: str) -> CommandError:
-    """A CommandError that ends with the command's last words; its `completed` has all it printed."""
+    """
+    A CommandError that ends with the command's last words.
+
+    Its attribute `completed` has all that the command printed; of one that still runs, all so far and the
+    status -9.
+    """
     words = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
     error = CommandError(
         f"{' '.join(completed.command)} {what}" + (f"; its last words: {words}" if words else ".")

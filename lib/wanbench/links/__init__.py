@@ -12,10 +12,18 @@ from dataclasses import dataclass
 
 from wanbench.errors import ParameterError
 
-__all__ = ["LEAST_QUEUE_BYTES", "LinkSettings", "queue_in_bytes"]
+__all__ = ["LEAST_QUEUE_BYTES", "LEAST_QUEUE_MS", "LinkSettings", "queue_in_bytes"]
 
 LEAST_QUEUE_BYTES = 65_536
-"""The least queue that is chosen when none is asked for: one full segmentation-offload packet."""
+"""The least queue that is chosen when none is asked for: what one host sends at a stroke (64 KiB)."""
+
+LEAST_QUEUE_MS = 20
+"""
+The least queue that is chosen when none is asked for, in time at the link's rate.
+
+On pairs a few milliseconds apart, one bandwidth-delay product is less than the bursts that a busy machine's
+scheduler makes of a steady flow; a queue that short would measure the machine.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class LinkSettings:
         Bits per second; None is as fast as the machine.
     queue_bytes : int or None
         How much may wait for the rate; what arrives on top is dropped. None is one bandwidth-delay product of
-        the pair, at least 64 KiB (see `queue_in_bytes`). Without a rate nothing ever waits.
+        the pair, at least 20 ms and 64 KiB (see `queue_in_bytes`). Without a rate nothing ever waits.
     jitter_correlation_s : float
         Time after which the correlation of the delay with itself has fallen to 1/e.
 
@@ -102,7 +110,8 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     Returns
     -------
     int or None
-        Bytes, at least 65,536 where the queue was left open; None without a rate, for then nothing waits.
+        Bytes, at least 20 ms at the rate and 65,536 where the queue was left open; None without a rate, for
+        then nothing waits.
 
     Examples
     --------
@@ -116,5 +125,5 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     if settings.queue_bytes is not None:
         return int(settings.queue_bytes)
     back = settings.delay_ms if back_delay_ms is None else back_delay_ms
-    product = settings.rate_bps / 8 * (settings.delay_ms + back) / 1000
+    product = settings.rate_bps / 8 * max(settings.delay_ms + back, LEAST_QUEUE_MS) / 1000
     return max(LEAST_QUEUE_BYTES, math.ceil(product))

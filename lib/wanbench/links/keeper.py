@@ -1,10 +1,10 @@
 """
 The process that holds a local lab: `python -m wanbench.links.keeper <socket> <the lab's pidfd>`.
 
-It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a
-name, and serves the links. When the lab that started it goes, in whatever way, it sees the end of the socket
-and exits; the kernel then kills every process of the PID namespace and forgets the network namespaces. So
-there is nothing to clean up.
+It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has
+a name, and serves the links. When the lab that started it goes, in whatever way, it sees the end of the
+socket and exits; the kernel then kills every process of the PID namespace and forgets the network namespaces.
+So there is nothing to clean up. Started by `launch`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import resource
 import select
 import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 from wanbench.errors import LabError
 from wanbench.links import namespaces
@@ -38,6 +38,9 @@ class Keeper:
         self.emulator = None
         self._namespaces = []
 
+    def hello(self):
+        """Say that the keeper is up."""
+
     def open(self, *, emulator, regions, hosts_per_region, sysctls, pairs, seed):
         """
         Make the regions' namespaces and the links.
@@ -55,7 +58,8 @@ class Keeper:
         -------
         dict
             "namespaces": the descriptors, in this process, of the regions' namespaces, in order; "refused":
-            the sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or "route".
+            the sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or
+            "route", who set it.
         """
         if self.emulator is not None:
             raise LabError("the lab is open already.")
@@ -85,16 +89,21 @@ class Keeper:
 
     def counters(self, *, pairs):
         """What the links of these directed pairs carried, in the same order."""
-        return [self.emulator.counters((source, target)) for source, target in pairs]
+        return self.emulator.counters([tuple(pair) for pair in pairs])
 
     def lateness(self):
         """How late the emulator was so far."""
         return self.emulator.lateness()
 
 
-def hurry(*, rootless: bool) -> dict[str, bool]:
+def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
-    Ask the kernel for punctuality: real-time priority, no timer slack, memory locked, no garbage collection.
+    Ask the kernel for punctuality: real-time priority, no timer slack, memory locked; and collect no garbage.
+
+    Parameters
+    ----------
+    locked_later : bool
+        Lock memory that is allocated later too. Only where locking has no limit: else allocating would fail.
 
     Returns
     -------
@@ -109,9 +118,7 @@ def hurry(*, rootless: bool) -> dict[str, bool]:
         granted["real_time_priority"] = False
     libc = ctypes.CDLL(None, use_errno=True)
     granted["no_timer_slack"] = libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0) == 0
-    unlimited = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY
-    # With a limit, locking what comes later as well would make later allocations fail.
-    flags = _MCL_CURRENT if rootless and not unlimited else _MCL_CURRENT | _MCL_FUTURE
+    flags = _MCL_CURRENT | _MCL_FUTURE if locked_later else _MCL_CURRENT
     granted["memory_locked"] = libc.mlockall(flags) == 0
     gc.collect()
     gc.freeze()
@@ -125,24 +132,26 @@ def _gone():
 
 def main() -> None:
     """Serve until the lab is gone."""
-    lab, lab_process, rootless = (
-        socket.socket(fileno=int(sys.argv[1])),
-        int(sys.argv[2]),
-        sys.argv[3] == "rootless",
-    )
+    lab, lab_process = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    rootless = Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A private view of the processes where the kernel allows it; without one everything else still works.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
     keeper = Keeper()
-    verbs = ("open", "set", "cut", "counters", "lateness")
+    verbs = ("hello", "open", "set", "cut", "counters", "lateness")
     server = Server(
-        lab, {"hurry": lambda: hurry(rootless=rootless), **{verb: getattr(keeper, verb) for verb in verbs}}
+        lab,
+        {
+            **{verb: getattr(keeper, verb) for verb in verbs},
+            "hurry": lambda: hurry(locked_later=not rootless),
+        },
     )
     watched = {server.fileno(): server.ready, lab_process: _gone}
     try:
         while keeper.emulator is None:
-            for descriptor in select.select(watched, (), ())[0]:
+            for descriptor in select.select(list(watched), (), ())[0]:
                 watched[descriptor]()
+        # Processes whose parent has gone become children of this one; the kernel is to forget them at once.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         keeper.emulator.serve(watched)
     except EOFError:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import re
 import struct
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from wanbench.errors import LabError
+from wanbench.errors import LabError, ParameterError
 
 DEVICE = "wan0"
 MTU_BYTES = 1500
 
+_SYSCTL = re.compile(r"net(\.[a-z0-9_-]+)+")
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -96,12 +98,35 @@ def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     return refused
 
 
+def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
+    """
+    The sysctls, if they are ones of a network namespace; else ParameterError.
+
+    Examples
+    --------
+    >>> checked_sysctls({"net.ipv4.tcp_sack": 0})
+    {'net.ipv4.tcp_sack': '0'}
+    >>> checked_sysctls({"kernel.hostname": "x"})
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: sysctl 'kernel.hostname': its name must look like net.ipv4.tcp_sack.
+    """
+    checked = {}
+    for name, value in values.items():
+        if not isinstance(name, str) or not _SYSCTL.fullmatch(name):
+            raise ParameterError(f"sysctl {name!r}: its name must look like net.ipv4.tcp_sack.")
+        if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isprintable():
+            raise ParameterError(f"sysctl {name}: its value is {value!r}; it must be one line of text.")
+        checked[name] = str(value)
+    return checked
+
+
 def ip_batch(commands: Iterable[str]) -> None:
     """Carry out `ip` commands in this namespace, in one process; LabError with its words if one fails."""
     text = "".join(f"{command}\n" for command in commands)
     done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
     if done.returncode:
-        raise LabError(f"ip refused a command of {text!r}: {done.stderr.decode(errors='replace').strip()}")
+        raise LabError(f"ip says {done.stderr.decode(errors='replace').strip()!r} to {text!r}.")
 
 
 def commands(region_number: int, hosts: int, *, congestion_control: str | None = None) -> list[str]:
@@ -111,8 +136,8 @@ def commands(region_number: int, hosts: int, *, congestion_control: str | None =
     Parameters
     ----------
     congestion_control : str, optional
-        Algorithm that the route asks for; needed where the kernel refuses it as the namespace's default. A tool
-        that chooses its own (iperf3 -C) still gets that.
+        Algorithm that the route asks for; needed where the kernel refuses it as the namespace's default. A
+        tool that chooses its own (iperf3 -C) still gets that.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 """
-The user-space relay: carries packets between the regions' TUN devices with the delay, loss and rate asked for.
+The user-space relay: carries packets between the regions' TUN devices, late and lossy as the links ask.
 
 Each region has one device; the relay reads a packet, finds the link by the destination address, decides when
 the packet is due, keeps it in one heap over all links, and writes it to the other region's device on time.
@@ -9,203 +9,18 @@ It also counts how late it was, so that a machine that is too slow shows. Import
 from __future__ import annotations
 
 import heapq
-import math
 import os
-import random
 import select
 import time
 from collections.abc import Callable, Iterable
 
+from wanbench.links.link import COUNTED, UNITS, Link
 from wanbench.links.namespaces import open_device
-from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
-
-_LONGEST_PIECE_S = 0.001
-"""A super-packet is cut so that no piece takes longer than this to send: a slow link is not to be bursty."""
+from wanbench.links.segments import OFFLOAD_BYTES
 
 _READ_BYTES = OFFLOAD_BYTES + 65_535
 _READS_PER_TURN = 8
 _WRITES_PER_TURN = 64
-
-COUNTED = ("sent", "delivered", "lost", "dropped_queue", "dropped_cut", "dropped_device")
-UNITS = ("packets", "bytes")
-
-
-class Link:
-    """
-    One direction of a pair: when a packet that comes now is due, or why it never is.
-
-    Counts are of packets as the wire would see them, and of their bytes with IP and TCP headers.
-    """
-
-    __slots__ = (
-        *(f"{what}_{unit}" for what in COUNTED for unit in UNITS),
-        "_bytes_per_s",
-        "_correlation_s",
-        "_delay_s",
-        "_free_at",
-        "_jitter_at",
-        "_jitter_s",
-        "_jitter_x",
-        "_last_due",
-        "_loss",
-        "_queue_bytes",
-        "_random",
-        "_until_loss",
-        "is_cut",
-        "late_max_s",
-        "late_sum_s",
-        "target",
-        "writes",
-    )
-
-    def __init__(self, target: int, seed: int | str):
-        for what in COUNTED:
-            setattr(self, f"{what}_packets", 0)
-            setattr(self, f"{what}_bytes", 0)
-        self.target = target
-        self.is_cut = False
-        self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
-        self._random = random.Random(seed)
-        self._bytes_per_s = None
-        self._free_at = self._last_due = self._jitter_at = self._jitter_x = 0.0
-        self._loss = -1.0
-        self.set(0.0, 0.0, 0.0, None, None, 1.0, now=0.0)
-
-    def set(self, delay_ms, jitter_ms, loss, rate_bps, queue_bytes, jitter_correlation_s, *, now):
-        """Take new settings. What waits keeps its place; what is on its way keeps its time."""
-        backlog = self.backlog_bytes(now)
-        self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
-        self._correlation_s = jitter_correlation_s
-        self._bytes_per_s = None if rate_bps is None else rate_bps / 8
-        self._queue_bytes = math.inf if queue_bytes is None else queue_bytes
-        self._free_at = now + backlog / self._bytes_per_s if rate_bps and backlog else now
-        if loss != self._loss:
-            self._loss = loss
-            self._until_loss = self._draw_until_loss()
-
-    def backlog_bytes(self, now: float) -> float:
-        """Bytes that wait for the rate."""
-        return max(0.0, self._free_at - now) * self._bytes_per_s if self._bytes_per_s else 0.0
-
-    def in_flight(self) -> tuple[int, int]:
-        """Packets and bytes that are neither delivered nor dropped yet."""
-        return tuple(
-            getattr(self, f"sent_{unit}") - sum(getattr(self, f"{what}_{unit}") for what in COUNTED[1:])
-            for unit in UNITS
-        )
-
-    def accept(self, packet: bytes, now: float):
-        """
-        Take a packet in.
-
-        Returns
-        -------
-        list of (due, packets, bytes, packet)
-            What will arrive and when, in order of time; empty if nothing does.
-        """
-        segments, header_bytes, segment_bytes = shape(packet)
-        size = len(packet) - OFFLOAD_BYTES + (segments - 1) * header_bytes
-        self.sent_packets += segments
-        self.sent_bytes += size
-        if self.is_cut:
-            self.dropped_cut_packets += segments
-            self.dropped_cut_bytes += size
-            return ()
-        rate = self._bytes_per_s
-        if rate:
-            start = self._free_at if self._free_at > now else now
-            sending_s = size / rate
-            if (
-                (segments > 1 and (sending_s > _LONGEST_PIECE_S or self._until_loss < segments))
-                or (start - now) * rate + size > self._queue_bytes
-            ):  # fmt: skip
-                return self._accept_segments(packet, segments, header_bytes, segment_bytes, size, start, now)
-            self._free_at = leaves_at = start + sending_s
-        else:
-            leaves_at = now
-            if segments > 1 and self._until_loss < segments:
-                return self._accept_segments(packet, segments, header_bytes, segment_bytes, size, now, now)
-        if self._until_loss < 1:
-            self._lose(1, size)
-            return ()
-        self._until_loss -= segments
-        return ((self._due(leaves_at), segments, size, packet),)
-
-    def _accept_segments(self, packet, segments, header_bytes, segment_bytes, size, start, now):
-        """The careful way: segment by segment, those that remain put together again where they are neighbours."""
-        rate, arriving = self._bytes_per_s, []
-        first, count, run_bytes, limit = 0, 0, 0, segments
-        if rate:
-            limit = max(1, int(_LONGEST_PIECE_S * rate / (header_bytes + segment_bytes)))
-        leaves_at = run_leaves_at = start
-        full_bytes = header_bytes + segment_bytes
-        for number in range(segments):
-            if segments == 1:
-                bytes_here = size
-            else:
-                bytes_here = full_bytes if number < segments - 1 else size - full_bytes * number
-            keep = True
-            if rate:
-                waiting = (leaves_at - now) * rate
-                if waiting > 0 and waiting + bytes_here > self._queue_bytes:
-                    self.dropped_queue_packets += 1
-                    self.dropped_queue_bytes += bytes_here
-                    keep = False
-                else:
-                    leaves_at += bytes_here / rate
-            if keep:
-                if self._until_loss < 1:
-                    self._lose(1, bytes_here)
-                    keep = False
-                else:
-                    self._until_loss -= 1
-            if count and (not keep or count == limit):
-                arriving.append((run_leaves_at, first, count, run_bytes))
-                count = 0
-            if keep:
-                if not count:
-                    first, run_bytes = number, 0
-                count += 1
-                run_bytes += bytes_here
-                run_leaves_at = leaves_at
-        if count:
-            arriving.append((run_leaves_at, first, count, run_bytes))
-        self._free_at = leaves_at
-        return [
-            (
-                self._due(at),
-                count,
-                run_bytes,
-                packet if count == segments else piece(packet, header_bytes, segment_bytes, first, count),
-            )
-            for at, first, count, run_bytes in arriving
-        ]
-
-    def _lose(self, packets, size):
-        self.lost_packets += packets
-        self.lost_bytes += size
-        self._until_loss = self._draw_until_loss()
-
-    def _draw_until_loss(self):
-        """How many packets pass before the next is lost: geometric, so each is lost independently."""
-        if self._loss <= 0:
-            return math.inf
-        if self._loss >= 1:
-            return 0
-        return int(math.log(1.0 - self._random.random()) / math.log1p(-self._loss))
-
-    def _due(self, leaves_at):
-        delay = self._delay_s
-        if self._jitter_s:
-            keep = math.exp(-max(0.0, leaves_at - self._jitter_at) / self._correlation_s)
-            self._jitter_at = leaves_at
-            self._jitter_x = keep * self._jitter_x + math.sqrt(1 - keep * keep) * self._random.gauss(0.0, 1.0)
-            delay += min(delay, max(-delay, self._jitter_s * self._jitter_x))
-        due = leaves_at + delay
-        if due < self._last_due:
-            due = self._last_due
-        self._last_due = due
-        return due
 
 
 class Relay:
@@ -213,7 +28,7 @@ class Relay:
 
     def __init__(self):
         self.links: dict[tuple[int, int], Link] = {}
-        self.unroutable_packets = 0
+        self.packets_unroutable = 0
         self.longest_turn_s = 0.0
         self._devices, self._rows = {}, {}
         self._heap, self._count = [], 0
@@ -244,30 +59,31 @@ class Relay:
         """Cut or heal a link. What is on its way when it would arrive during the cut is lost as well."""
         self.links[pair].is_cut = is_cut
 
-    def counters(self, pair: tuple[int, int]) -> dict:
-        """What the link carried and dropped so far, and how late the relay was."""
-        link = self.links[pair]
-        counted = {f"{what}_{unit}": getattr(link, f"{what}_{unit}") for what in COUNTED for unit in UNITS}
-        packets, size = link.in_flight()
-        return {
-            **counted,
-            "in_flight_packets": packets,
-            "in_flight_bytes": size,
-            "backlog_bytes": round(link.backlog_bytes(time.monotonic())),
-            "mean_late_ms": link.late_sum_s / link.writes * 1000 if link.writes else None,
-            "worst_late_ms": link.late_max_s * 1000 if link.writes else None,
-        }
+    def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict]:
+        """What these links carried and dropped so far, and how late their packets were."""
+        now = time.monotonic()
+        return [_counted(self.links[pair], now) for pair in pairs]
 
     def lateness(self) -> dict:
-        """How late packets left the relay, over all links, and the longest time it did not look for new ones."""
+        """
+        How late the relay was so far.
+
+        Returns
+        -------
+        dict
+            "writes": how many the figures are of; "mean_late_ms", "worst_late_ms": by how much they came
+            after they were due (None without any); "longest_turn_ms": the longest time during which it did
+            not look for new packets, which a packet may have waited unseen; "packets_unroutable": dropped
+            because no link goes where they wanted to.
+        """
         writes = sum(link.writes for link in self.links.values())
         late_s = sum(link.late_sum_s for link in self.links.values())
         return {
-            "packets": writes,
+            "writes": writes,
             "mean_late_ms": late_s / writes * 1000 if writes else None,
             "worst_late_ms": max(link.late_max_s for link in self.links.values()) * 1000 if writes else None,
             "longest_turn_ms": self.longest_turn_s * 1000,
-            "unroutable_packets": self.unroutable_packets,
+            "packets_unroutable": self.packets_unroutable,
         }
 
     def serve(self, watched: dict[int, Callable[[], None]]) -> None:
@@ -319,7 +135,7 @@ class Relay:
                 row[packet[27]] if len(packet) >= 30 and packet[10] >> 4 == 4 and packet[26] == 10 else None
             )
             if link is None:
-                self.unroutable_packets += 1
+                self.packets_unroutable += 1
                 continue
             for due, segments, size, part in link.accept(packet, monotonic()):
                 self._count += 1
@@ -335,19 +151,31 @@ class Relay:
                 return
             due, _, link, segments, size, packet = pop(heap)
             if link.is_cut:
-                link.dropped_cut_packets += segments
-                link.dropped_cut_bytes += size
+                link.packets_cut += segments
+                link.bytes_cut += size
                 continue
             try:
                 write(link.target, packet)
             except OSError:
-                link.dropped_device_packets += segments
-                link.dropped_device_bytes += size
+                link.packets_device_dropped += segments
+                link.bytes_device_dropped += size
                 continue
-            link.delivered_packets += segments
-            link.delivered_bytes += size
+            link.packets_delivered += segments
+            link.bytes_delivered += size
             late = now - due
             link.writes += 1
             link.late_sum_s += late
             if late > link.late_max_s:
                 link.late_max_s = late
+
+
+def _counted(link, now):
+    packets, size = link.in_flight()
+    return {
+        **{f"{unit}_{what}": getattr(link, f"{unit}_{what}") for what in COUNTED for unit in UNITS},
+        "packets_in_flight": packets,
+        "bytes_in_flight": size,
+        "bytes_backlog": round(link.backlog_bytes(now)),
+        "mean_late_ms": link.late_sum_s / link.writes * 1000 if link.writes else None,
+        "worst_late_ms": link.late_max_s * 1000 if link.writes else None,
+    }

@@ -1,0 +1,179 @@
+"""One direction of a pair as the relay keeps it: when a packet is due, or why it never is. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+
+from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
+
+LONGEST_PIECE_S = 0.001
+"""A super-packet is cut so that no piece takes longer than this to send: a slow link is not to be bursty."""
+
+COUNTED = ("sent", "delivered", "lost", "queue_dropped", "cut", "device_dropped")
+UNITS = ("packets", "bytes")
+
+
+class Link:
+    """
+    One direction of a pair.
+
+    Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as the
+    wire would see them, and of their bytes with IP and TCP headers.
+
+    Parameters
+    ----------
+    target : int
+        Where its packets go: the open device of the region they arrive in.
+    seed : int or str
+        Of its loss and jitter.
+    """
+
+    __slots__ = (
+        *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
+        "_bytes_per_s",
+        "_correlation_s",
+        "_delay_s",
+        "_free_at",
+        "_jitter",
+        "_jitter_at",
+        "_jitter_s",
+        "_last_due",
+        "_loss",
+        "_queue_bytes",
+        "_random",
+        "_until_loss",
+        "is_cut",
+        "late_max_s",
+        "late_sum_s",
+        "target",
+        "writes",
+    )
+
+    def __init__(self, target: int, seed: int | str = 0):
+        for what in COUNTED:
+            for unit in UNITS:
+                setattr(self, f"{unit}_{what}", 0)
+        self.target, self.is_cut = target, False
+        self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
+        self._random = random.Random(seed)
+        self._bytes_per_s = None
+        self._free_at = self._last_due = self._jitter = 0.0
+        self._jitter_at = -math.inf
+        self._loss = None
+        self.set(0.0, now=0.0)
+
+    def set(
+        self,
+        delay_ms: float,
+        jitter_ms: float = 0.0,
+        loss: float = 0.0,
+        rate_bps: float | None = None,
+        queue_bytes: int | None = None,
+        jitter_correlation_s: float = 1.0,
+        *,
+        now: float,
+    ) -> None:
+        """
+        Take new settings (see `LinkSettings`; a queue of None has no limit).
+
+        What waits keeps its place in the queue and goes on at the new rate; what travels keeps its time, so
+        after a change to a shorter delay the packets behind wait for those in front.
+        """
+        backlog_bytes = self.backlog_bytes(now)
+        self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
+        self._correlation_s = jitter_correlation_s
+        self._bytes_per_s = None if rate_bps is None else rate_bps / 8
+        self._queue_bytes = math.inf if queue_bytes is None else queue_bytes
+        self._free_at = now + backlog_bytes / self._bytes_per_s if self._bytes_per_s else now
+        if loss != self._loss:
+            self._loss = loss
+            self._until_loss = self._draw_until_loss()
+
+    def backlog_bytes(self, now: float) -> float:
+        """Bytes that wait for the rate, the packet that is being sent included."""
+        return max(0.0, self._free_at - now) * self._bytes_per_s if self._bytes_per_s else 0.0
+
+    def in_flight(self) -> tuple[int, int]:
+        """Packets and bytes that are neither delivered nor dropped yet."""
+        return tuple(
+            getattr(self, f"{unit}_sent") - sum(getattr(self, f"{unit}_{what}") for what in COUNTED[1:])
+            for unit in UNITS
+        )
+
+    def accept(self, packet: bytes, now: float):
+        """
+        Take a packet in.
+
+        A link that is idle takes any packet; otherwise one that does not fit into the queue is dropped.
+
+        Returns
+        -------
+        sequence of (due, packets, bytes, packet)
+            What will arrive and when, in order of time; empty if nothing does. A super-packet arrives in
+            pieces where segments of it are dropped, or where it would take longer than a millisecond to send.
+        """
+        segments, header_bytes, segment_bytes = shape(packet)
+        size = len(packet) - OFFLOAD_BYTES + (segments - 1) * header_bytes
+        self.packets_sent += segments
+        self.bytes_sent += size
+        if self.is_cut:
+            self.packets_cut += segments
+            self.bytes_cut += size
+            return ()
+        rate, leaves_at, fits, most = self._bytes_per_s, now, segments, segments
+        full_bytes = header_bytes + segment_bytes
+        if rate:
+            leaves_at = max(now, self._free_at)
+            room = self._queue_bytes - (leaves_at - now) * rate
+            if size > room:
+                fits = int(max(0, room) // full_bytes)
+                if not fits and leaves_at == now:
+                    fits = 1
+                if fits < segments:
+                    self.packets_queue_dropped += segments - fits
+                    self.bytes_queue_dropped += size - fits * full_bytes
+            most = max(1, int(LONGEST_PIECE_S * rate / full_bytes))
+        arriving, position = [], 0
+        while position < fits:
+            count = min(fits - position, most, self._until_loss)
+            is_lost = count < 1
+            if is_lost:
+                count = 1
+            bytes_here = count * full_bytes if position + count < segments else size - position * full_bytes
+            if rate:
+                leaves_at += bytes_here / rate
+            if is_lost:
+                self.packets_lost += 1
+                self.bytes_lost += bytes_here
+                self._until_loss = self._draw_until_loss()
+            else:
+                self._until_loss -= count
+                whole = count == segments
+                part = packet if whole else piece(packet, header_bytes, segment_bytes, position, count)
+                arriving.append((self._due(leaves_at), count, bytes_here, part))
+            position += count
+        self._free_at = leaves_at
+        return arriving
+
+    def _draw_until_loss(self):
+        """How many packets pass before the next is lost: geometric, so that each is lost independently."""
+        if self._loss <= 0:
+            return math.inf
+        if self._loss >= 1:
+            return 0
+        return int(math.log(1.0 - self._random.random()) / math.log1p(-self._loss))
+
+    def _due(self, leaves_at):
+        delay = self._delay_s
+        if self._jitter_s:
+            kept = math.exp(-max(0.0, leaves_at - self._jitter_at) / self._correlation_s)
+            self._jitter_at = leaves_at
+            self._jitter = kept * self._jitter + math.sqrt(1 - kept * kept) * self._random.gauss(0.0, 1.0)
+            # Cut at both ends alike, so that the mean stays.
+            delay += min(delay, max(-delay, self._jitter_s * self._jitter))
+        due = leaves_at + delay
+        if due < self._last_due:
+            due = self._last_due
+        self._last_due = due
+        return due
