@@ -1,0 +1,225 @@
+"""What an analysis returns: one number with its interval, and everything needed to judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from html import escape
+from math import isnan, nan
+
+import pandas as pd
+
+from ..errors import ParameterError
+from ..findings import Finding
+from ..wording import count, decimals, interval, percent, scale, span
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The two ends of an interval and how they were computed; NaN where it could not be."""
+
+    method: str
+    low: float = nan
+    high: float = nan
+
+    def __post_init__(self):
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """
+    One estimated number.
+
+    Parameters
+    ----------
+    quantity : str
+        Short name, for tables.
+    claim : str
+        What is said of the number: a clause with `{}` where number and unit stand.
+    estimate, low, high : float
+        Estimate and interval in `unit`; NaN where it could not be computed (a warning says why), infinite
+        where the interval is open.
+    unit : str
+        Unit; "fraction" is written in per cent, "bit/s" and "bytes" with the prefix that fits.
+    n_pairs, n_regions : int
+        Unordered pairs in use, and the regions they join: the unit of replication.
+    method, assumption : str
+        How the interval was computed, with its source; what would break it.
+    level : float
+        Confidence level of every interval here.
+    naive_low, naive_high : float
+        The interval that takes pairs as independent, shown so that a reader sees what it hides.
+    others : tuple of Interval
+        The same interval by other methods.
+    warnings : tuple of str
+        What a reader must know before quoting the number.
+    """
+
+    quantity: str
+    claim: str
+    estimate: float
+    low: float
+    high: float
+    unit: str
+    n_pairs: int
+    n_regions: int
+    method: str
+    assumption: str
+    level: float = 0.95
+    naive_low: float = nan
+    naive_high: float = nan
+    others: tuple[Interval, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([self._sentence(), *(f"Caution: {warning}." for warning in self.warnings)])
+
+    def _sentence(self) -> str:
+        if isnan(self.estimate):
+            bounds = self.written_interval
+            known = f" (it is {bounds} {self._scaled_unit})" if bounds else ""
+            return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated{known}."
+        ends, naive = self.written_interval, self.written_naive_interval
+        inside = [f"{percent(self.level)} interval {ends}" if ends else "no interval"]
+        inside.append(f"{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')}")
+        if ends and naive:
+            inside.append(f"taking pairs as independent would say {naive}")
+        return f"{self.claim.replace('{}', self.written)} ({'; '.join(inside)})."
+
+    @property
+    def written(self) -> str:
+        """The estimate with its unit, as it should be quoted."""
+        return interval(self.estimate, self.low, self.high, self.unit)[0]
+
+    @property
+    def written_interval(self) -> str:
+        """The interval as it should be quoted, in the unit of `written`; "" where there is none."""
+        return interval(self.estimate, self.low, self.high, self.unit)[1]
+
+    @property
+    def written_naive_interval(self) -> str:
+        """The naive interval in the scale of `written`."""
+        return self._spell(self.naive_low, self.naive_high)
+
+    @property
+    def _scaled_unit(self) -> str:
+        return self._scale()[1]
+
+    def _scale(self) -> tuple[float, str]:
+        known = [value for value in (self.estimate, self.low, self.high) if abs(value) < float("inf")]
+        return scale(self.unit, known[0] if known else 0.0)
+
+    def _spell(self, low: float, high: float) -> str:
+        factor = self._scale()[0]
+        places = decimals(self.estimate / factor, low / factor, high / factor)
+        return span(low / factor, high / factor, places)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("Estimate", self.written),
+            (f"{percent(self.level)} interval", self.written_interval or "none"),
+            ("Taking pairs as independent", self.written_naive_interval or "none"),
+            *((f"By {other.method}", self._spell(other.low, other.high) or "none") for other in self.others),
+            ("From", f"{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')}"),
+            ("Method", self.method),
+            ("Would break it", self.assumption),
+            *(("Caution", warning) for warning in self.warnings),
+        ]
+        cells = "".join(f"<tr><th scope='row'>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
+        return f'<p>{escape(self._sentence())}</p><table class="estimate"><tbody>{cells}</tbody></table>'
+
+    def row(self) -> dict:
+        """The estimate as a row of a table."""
+        return {
+            "quantity": self.quantity,
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "unit": self.unit,
+            "level": self.level,
+            "naive_low": self.naive_low,
+            "naive_high": self.naive_high,
+            "n_pairs": self.n_pairs,
+            "n_regions": self.n_regions,
+            "method": self.method,
+            "assumption": self.assumption,
+            "warnings": "; ".join(self.warnings),
+        }
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding whose sentence is `str` of this estimate."""
+        return Finding(
+            name=name,
+            sentence=str(self),
+            estimate=self.estimate,
+            low=self.low,
+            high=self.high,
+            unit=self.unit,
+            n=self.n_pairs,
+            n_regions=self.n_regions,
+            method=self.method,
+            assumption=self.assumption,
+            page=page,
+        )
+
+    def transformed(
+        self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
+    ) -> Estimate:
+        """
+        The estimate of a monotone function of this number; the ends of every interval go through it.
+
+        `note` is put in front of the method.
+        """
+
+        def ends(low, high):
+            both = change(low), change(high)
+            return (nan, nan) if any(map(isnan, both)) else (min(both), max(both))
+
+        low, high = ends(self.low, self.high)
+        naive_low, naive_high = ends(self.naive_low, self.naive_high)
+        others = tuple(Interval(other.method, *ends(other.low, other.high)) for other in self.others)
+        return replace(
+            self,
+            quantity=quantity,
+            claim=claim,
+            unit=unit,
+            estimate=change(self.estimate),
+            low=low,
+            high=high,
+            naive_low=naive_low,
+            naive_high=naive_high,
+            others=others,
+            method=f"{note}; {self.method}" if note else self.method,
+        )
+
+
+def table(estimates: Iterable[Estimate]) -> pd.DataFrame:
+    """One row per estimate; columns as `Estimate.row`."""
+    return pd.DataFrame([estimate.row() for estimate in estimates])
+
+
+def html(estimates: Iterable[Estimate], title: str = "") -> str:
+    """A short HTML table of estimates: value, interval, naive interval; cautions below it."""
+    estimates = list(estimates)
+    levels = {percent(each.level) for each in estimates}
+    names = ["Quantity", "Estimate", f"{', '.join(sorted(levels))} interval", "Pairs as independent"]
+    rows = [
+        [each.quantity, each.written, each.written_interval or "none", each.written_naive_interval or "none"]
+        for each in estimates
+    ]
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    cells = "".join(f"<th scope='col'>{escape(cell)}</th>" for cell in names)
+    cautions = dict.fromkeys(warning for each in estimates for warning in each.warnings)
+    below = "".join(f"<p>Caution: {escape(warning)}.</p>" for warning in cautions)
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    head = f"{caption}<thead><tr>{cells}</tr></thead>"
+    return f'<table class="estimates">{head}<tbody>{body}</tbody></table>{below}'
+
+
+def check_level(level: float) -> float:
+    """The level; ParameterError unless it lies between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise ParameterError(f"level {level!r}: a confidence level lies between 0 and 1, such as 0.95")
+    return float(level)

@@ -1,0 +1,133 @@
+"""
+A level line that meets a line of slope -1, fitted robustly: y = min(level, falling - x).
+
+For given weights the least-squares solution is exact, not searched by steps: between two neighbouring points
+the problem is two weighted means, and with the knee on a point it is one; running sums give all of these at
+once, for many sets of weights together. Huber's loss is reached by reweighting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+HUBER = 1.345
+ROUNDS = 6
+CHUNK_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Knee:
+    """The fit: level and falling (infinite where no point lies on that side), the points, their weights."""
+
+    level: float
+    falling: float
+    x: np.ndarray
+    y: np.ndarray
+    scale: float
+    robust: np.ndarray
+
+
+def fit(x: np.ndarray, y: np.ndarray) -> Knee:
+    """Fit by Huber's loss (constant 1.345, scale 1.4826 MAD of the residuals); x must ascend."""
+    robust, scale = np.ones((1, len(x))), inf
+    for _ in range(2 * ROUNDS):
+        level, falling = least_squares(x, y, robust)
+        residual = y - np.minimum(level[0], falling[0] - x)
+        scale = max(1.4826 * float(np.median(np.abs(residual))), 1e-9)
+        robust = _huber(residual, scale)[None, :]
+    return Knee(float(level[0]), float(falling[0]), x, y, scale, robust[0])
+
+
+def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Level and falling for each row of weights (rows, points) at the same scale; NaN where all are 0."""
+    level, falling = np.empty(len(weights)), np.empty(len(weights))
+    step = max(1, CHUNK_CELLS // len(knee.x))
+    for start in range(0, len(weights), step):
+        part = weights[start : start + step]
+        robust = np.broadcast_to(knee.robust, part.shape)
+        for _ in range(ROUNDS):
+            c, k = least_squares(knee.x, knee.y, part * robust)
+            robust = _huber(knee.y - np.minimum(c[:, None], k[:, None] - knee.x), knee.scale)
+        empty = part.sum(axis=1) == 0
+        c[empty] = k[empty] = np.nan
+        level[start : start + step], falling[start : start + step] = c, k
+    return level, falling
+
+
+def without_each(knee: Knee) -> tuple[np.ndarray, np.ndarray]:
+    """Level and falling without each point in turn, the sides of the others and their robust weights kept."""
+    residual = knee.y - np.minimum(knee.level, knee.falling - knee.x)
+    flat = knee.level < knee.falling - knee.x
+    found = []
+    for value, side in ((knee.level, flat), (knee.falling, ~flat)):
+        weight = np.where(side, knee.robust, 0.0)
+        rest = weight.sum() - weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = value - weight * residual / rest
+        found.append(np.where(weight > 0, np.where(rest > 0, moved, np.nan), value))
+    return found[0], found[1]
+
+
+def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Exact weighted least squares of y = min(level, falling - x) for each row of weights (rows, points).
+
+    `x` ascends. The level is infinite where every point lies on the falling side, `falling` where all are
+    level.
+    """
+    middle_x, middle_y = x.mean(), y.mean()
+    x, y = x - middle_x, y - middle_y
+    rows = np.arange(len(weights))
+    sums = {name: _running(weights, v) for name, v in _monomials(x, y).items()}
+    level, falling, cost = _between(x, sums)
+    best = cost.argmin(axis=1)
+    at_level, at_cost = _on_a_point(x, sums)
+    point = at_cost.argmin(axis=1)
+    take = at_cost[rows, point] < cost[rows, best] - 1e-12
+    level = np.where(take, at_level[rows, point], level[rows, best])
+    falling = np.where(take, at_level[rows, point] + x[point], falling[rows, best])
+    return level + middle_y, falling + middle_y + middle_x
+
+
+def _huber(residual: np.ndarray, scale: float) -> np.ndarray:
+    return np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), 1e-300))
+
+
+def _monomials(x, y) -> dict[str, np.ndarray]:
+    one = np.ones_like(x)
+    return {"1": one, "x": x, "y": y, "z": x + y, "yy": y * y, "zz": (x + y) ** 2, "xx": x * x, "xy": x * y}
+
+
+def _running(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Weighted sums over the first m points, m = 0 ... all."""
+    return np.concatenate([np.zeros((len(weights), 1)), np.cumsum(weights * values, axis=1)], axis=1)
+
+
+def _between(x, sums) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Level, falling and cost with the first m points level; infinite where the knee is not after them."""
+    weight, rest = sums["1"], sums["1"][:, -1:] - sums["1"]
+    fallen = sums["z"][:, -1:] - sums["z"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.where(weight > 1e-12, sums["y"] / weight, inf)
+        falling = np.where(rest > 1e-12, fallen / rest, inf)
+        cost = sums["yy"] - np.where(weight > 1e-12, sums["y"] * level, 0.0)
+        cost = cost + sums["zz"][:, -1:] - sums["zz"] - np.where(rest > 1e-12, fallen * falling, 0.0)
+        at = falling - level
+    left, right = np.concatenate([[-inf], x]), np.concatenate([x, [inf]])
+    possible = ((at >= left - 1e-9) & (at <= right + 1e-9)) | np.isinf(level) | np.isinf(falling)
+    return level, falling, np.where(possible, cost, inf)
+
+
+def _on_a_point(x, sums) -> tuple[np.ndarray, np.ndarray]:
+    """Level and cost with the knee on each point: the points after it fall by their distance from it."""
+    after = {name: value[:, -1:] - value[:, 1:] for name, value in sums.items()}
+    total = sums["1"][:, -1:]
+    summed = sums["y"][:, -1:] + after["x"] - x * after["1"]
+    squares = sums["yy"][:, -1:] + 2 * (after["xy"] - x * after["y"])
+    squares = squares + after["xx"] - 2 * x * after["x"] + x * x * after["1"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = summed / total
+    return level, squares - summed * level

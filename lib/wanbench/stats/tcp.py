@@ -1,0 +1,283 @@
+"""
+The window-limited TCP model: throughput = min(C, 8 W / RTT).
+
+A sender has at most W bytes unacknowledged, so it sends one window per round trip, up to the capacity C. On
+log scales that is a level line and a line of slope -1, which meet at the knee RTT = 8 W / C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from math import exp, inf, isfinite, nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ..errors import ParameterError
+from ..wording import count
+from . import dyadic, knee
+from .estimate import Estimate, Interval, check_level, html, table
+from .line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES
+from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
+
+FEWEST_PER_SIDE = 3
+BITS = 8
+OVERFLOW = 700.0
+NAIVE = "pairs taken as independent"
+METHOD = "Huber's loss on log throughput over unordered pairs"
+SYMBOL = {"window": "W", "capacity": "C"}
+SAID = {
+    "window": ("TCP window W", "The window that limits the far pairs is {}", "bytes"),
+    "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
+    "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
+}
+
+
+@dataclass(frozen=True)
+class WindowFit:
+    """
+    The fitted model.
+
+    Attributes
+    ----------
+    window : Estimate
+        W in bytes.
+    capacity : Estimate
+        C in bit/s.
+    knee_rtt : Estimate
+        The RTT from which the window limits, 8 W / C, in ms.
+    pairs : DataFrame
+        Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps,
+        implied_window_bytes (throughput x RTT / 8: what W would have to be if the window were the limit),
+        model_throughput_bps, ratio (measured / model), limit ("window" or "capacity").
+    """
+
+    window: Estimate
+    capacity: Estimate
+    knee_rtt: Estimate
+    pairs: pd.DataFrame
+    left_out: pd.DataFrame
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.window, self.capacity, self.knee_rtt)
+
+    def table(self) -> pd.DataFrame:
+        """One row per estimate."""
+        return table(self.estimates)
+
+    def throughput_bps(self, rtt_ms) -> np.ndarray:
+        """What the model says at these RTTs; a limit that could not be fitted is taken as absent."""
+        rtt_s = np.asarray(rtt_ms, dtype=float) / 1000
+        window, capacity = self.window.estimate, self.capacity.estimate
+        by_window = BITS * window / rtt_s if isfinite(window) else np.full_like(rtt_s, inf)
+        return np.minimum(by_window, capacity if isfinite(capacity) else inf)
+
+    def __str__(self) -> str:
+        return f"{self.window} {self.capacity}"
+
+    def _repr_html_(self) -> str:
+        limits = self.pairs.limit.value_counts()
+        said = ", ".join(f"{count(int(n), 'pair')} limited by the {name}" for name, n in limits.items())
+        return html(self.estimates, "Throughput = min(C, 8 W / RTT)") + f"<p>{escape(said)}.</p>"
+
+
+def fit_window(
+    pairs: pd.DataFrame,
+    *,
+    rtt_column: str = "rtt_ms",
+    throughput_column: str = "throughput_bps",
+    level: float = 0.95,
+    resamples: int = 1_000,
+    seed: int = 0,
+) -> WindowFit:
+    """
+    Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
+
+    The RTT of a pair is the median of both directions, its throughput their geometric mean. Intervals come
+    from the dyadic-robust variance in its leave-one-region-out form, on the log scale, with a region
+    bootstrap beside it. Where leaving out one region leaves W or C undetermined, the bootstrap's percentiles
+    are the interval, open at the end where resamples had no such limit.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`.
+    rtt_column : str
+        In ms. An RTT without load misses the queue that the transfer itself fills; W is then too small by it.
+
+    Raises
+    ------
+    ParameterError
+        With fewer than 3 regions or 3 pairs that have both values.
+    """
+    level = check_level(level)
+    sample = _both(pairs, rtt_column, throughput_column)
+    require_regions(sample, 3, "the window model")
+    if sample.n_pairs < FEWEST_PER_SIDE:
+        raise ParameterError(f"the window model needs at least 3 pairs; there are {sample.n_pairs}")
+    x, y = np.log(sample.frame.rtt_ms.to_numpy()), np.log(sample.frame.throughput_bps.to_numpy())
+    order = np.argsort(x, kind="stable")
+    fit = knee.fit(x[order], y[order])
+    first, second = sample.first[order], sample.second[order]
+    sides = _sides(fit, first, second)
+    warnings = sample.warnings() + _warnings(sides)
+    intervals = _intervals(fit, sides, first, second, sample.n_regions, level, resamples, seed)
+    found = []
+    for name, ends in intervals.items():
+        bounds = _bounds(name, sides, fit, (ends[2].low, ends[2].high))
+        value = _log(name, fit.level, fit.falling)
+        found.append(_estimate(name, value, ends, bounds, sample, level, warnings))
+    model = WindowFit(*found, sample.frame, sample.left_out).throughput_bps(sample.frame.rtt_ms)
+    frame = sample.frame.assign(
+        implied_window_bytes=implied_window_bytes(sample.frame.throughput_bps, sample.frame.rtt_ms),
+        model_throughput_bps=model,
+        ratio=sample.frame.throughput_bps / model,
+        limit=np.where(x > fit.falling - fit.level, "window", "capacity"),
+    )
+    return WindowFit(*found, frame, sample.left_out)
+
+
+def implied_window_bytes(throughput_bps, rtt_ms):
+    """
+    The bytes in flight that a throughput at an RTT implies: throughput x RTT / 8.
+
+    >>> implied_window_bytes(6.5536e6, 80)
+    65536.0
+    """
+    return throughput_bps * rtt_ms / 1000 / BITS
+
+
+def _both(pairs: pd.DataFrame, rtt_column: str, throughput_column: str) -> Sample:
+    """Unordered pairs that have both values."""
+    rtt = unordered(pairs, rtt_column)
+    throughput = unordered(pairs, throughput_column, combine="geometric mean")
+    ends = ["region_a", "region_b"]
+    frame = rtt.frame.rename(columns={"value": "rtt_ms"}).merge(
+        throughput.frame[[*ends, "value"]].rename(columns={"value": "throughput_bps"}), on=ends
+    )
+    left_out = pd.concat([rtt.left_out, throughput.left_out], ignore_index=True)
+    keys = ["from_region", "to_region"]
+    left_out = left_out.drop_duplicates(keys, ignore_index=True)
+    return Sample(f"{rtt_column} and {throughput_column}", frame, left_out)
+
+
+def _sides(fit: knee.Knee, first, second) -> dict[str, tuple[int, int]]:
+    """Pairs and regions that W and C rest on: those on their side of the knee."""
+    falling = fit.x > fit.falling - fit.level
+    return {
+        name: (int(side.sum()), len({*first[side], *second[side]}))
+        for name, side in (("window", falling), ("capacity", ~falling))
+    }
+
+
+def _warnings(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
+    said = []
+    for name, (n_pairs, n_regions) in sides.items():
+        what, basis = SYMBOL[name], f"{count(n_pairs, 'pair')} of {count(n_regions, 'region')}"
+        if n_pairs < FEWEST_PER_SIDE:
+            said.append(f"{what} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
+        elif n_regions < FEWEST_FOR_INTERVAL:
+            said.append(f"{what} rests on {basis} only")
+    return tuple(said)
+
+
+def _bounds(name: str, sides, fit: knee.Knee, drawn: tuple[float, float]) -> tuple[float, float] | None:
+    """What is known, on the log scale, of a number that the pairs do not determine; None if they do."""
+    lacking = [each for each, (n_pairs, _) in sides.items() if n_pairs < FEWEST_PER_SIDE]
+    if not lacking or name not in (*lacking, "knee"):
+        return None
+    if name == "capacity":
+        return min(_finite(drawn[0], inf), fit.falling - fit.x[0]), inf
+    if name == "window":
+        return min(_finite(drawn[0], inf), fit.level + fit.x[-1]), inf
+    if "capacity" in lacking:
+        return -inf, max(_finite(drawn[1], -inf), fit.x[0])
+    return min(_finite(drawn[0], inf), fit.x[-1]), inf
+
+
+def _finite(value: float, otherwise: float) -> float:
+    return value if isfinite(value) else otherwise
+
+
+def _log(name: str, level, falling):
+    """The logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
+    return {"window": lambda: falling, "capacity": lambda: level, "knee": lambda: falling - level}[name]()
+
+
+def _number(name: str, logarithm: float) -> float:
+    """W in bytes, C in bit/s or the knee in ms from its logarithm."""
+    if not logarithm < OVERFLOW:
+        return logarithm
+    if logarithm == -inf:
+        return 0.0
+    return exp(logarithm) / (BITS * 1000) if name == "window" else exp(logarithm)
+
+
+def _intervals(
+    fit, sides, first, second, n_regions, level, resamples, seed
+) -> dict[str, tuple[Interval, ...]]:
+    """Per number, on the log scale: the main interval, the naive one, the bootstrap (which may be main)."""
+    if n_regions < FEWEST_FOR_INTERVAL:
+        return {name: (Interval(DYADIC), Interval(NAIVE), Interval(BOOTSTRAP)) for name in SAID}
+    regions = np.arange(n_regions)[:, None]
+    without = knee.refit(fit, ((first != regions) & (second != regions)).astype(float))
+    single = knee.without_each(fit)
+    weights = dyadic.region_weights(n_regions, resamples, seed)
+    drawn = knee.refit(fit, weights[:, first] * weights[:, second])
+    basis = {name: n for name, (_, n) in sides.items()}
+    basis["knee"] = min(basis.values())
+    found = {}
+    for name in SAID:
+        value = _log(name, fit.level, fit.falling)
+        with np.errstate(invalid="ignore"):
+            left, alone, sampled = (_log(name, *each) for each in (without, single, drawn))
+            half = _half(level, basis[name], dyadic.variance(left, alone))
+            naive = _half(level, len(first), dyadic.jackknife(alone))
+            main = Interval(DYADIC, value - half, value + half)
+            naive_interval = Interval(NAIVE, value - naive, value + naive)
+        other = Interval(BOOTSTRAP, *_percentiles(sampled, level))
+        found[name] = (main if isfinite(half) else other, naive_interval, other)
+    return found
+
+
+def _half(level: float, units: int, variance: float) -> float:
+    """Half the width of an interval, with a t quantile of (units - 1) degrees of freedom."""
+    return float(stats.t.ppf((1 + level) / 2, max(units - 1, 1)) * np.sqrt(variance))
+
+
+def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
+    """Percentiles without interpolation, so that infinite values can be among them."""
+    values = np.sort(values[~np.isnan(values)])
+    if not len(values):
+        return nan, nan
+    last = len(values) - 1
+    return float(values[round(last * (1 - level) / 2)]), float(values[round(last * (1 + level) / 2)])
+
+
+def _estimate(name, logarithm, intervals, bounds, sample, level, warnings) -> Estimate:
+    """The Estimate of one number; `bounds` is what is known of it where it is not identified."""
+    quantity, claim, unit = SAID[name]
+    ends = [Interval(each.method, _number(name, each.low), _number(name, each.high)) for each in intervals]
+    value = _number(name, logarithm)
+    if bounds:
+        value, ends = nan, [Interval(BOOTSTRAP, *(_number(name, end) for end in bounds)), Interval(NAIVE)]
+    return Estimate(
+        quantity=quantity,
+        claim=claim,
+        estimate=value,
+        low=ends[0].low,
+        high=ends[0].high,
+        unit=unit,
+        n_pairs=sample.n_pairs,
+        n_regions=sample.n_regions,
+        method=f"{METHOD}; interval by {ends[0].method} ({REFERENCES})",
+        assumption=f"Throughput is the lesser of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
+        level=level,
+        naive_low=ends[1].low,
+        naive_high=ends[1].high,
+        others=() if ends[0] == ends[-1] else tuple(ends[2:]),
+        warnings=warnings,
+    )

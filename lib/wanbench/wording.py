@@ -1,0 +1,138 @@
+"""How numbers are written, everywhere: on pages, in findings, in figures. Imports nothing of wanbench."""
+
+from __future__ import annotations
+
+from math import floor, inf, isfinite, isnan, log10, nan
+
+SCALES = {
+    "bit/s": ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
+    "bytes": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")),
+    "fraction": ((0.01, "%"),),
+}
+
+
+def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:
+    """
+    Decimal places that show two digits of the interval's half width, else `digits` digits of the value.
+
+    Negative counts round to tens, hundreds and so on.
+
+    >>> decimals(14.2371, 13.91, 14.55), decimals(14.2371), decimals(0.0)
+    (2, 1, 0)
+    """
+    half = (high - low) / 2
+    if isfinite(half) and half > 0:
+        places = 1 - floor(log10(half))
+        finest = 5 - floor(log10(abs(value))) if value and isfinite(value) else places
+        return min(places, max(finest, 0))
+    known = [abs(each) for each in (value, low, high) if isfinite(each) and each]
+    return digits - 1 - floor(log10(known[0])) if known else 0
+
+
+def number(value: float, places: int | None = None) -> str:
+    """
+    A number with commas between thousands; "unknown" for NaN, "no limit" for infinity.
+
+    >>> number(2070), number(0.12345), number(1234.5, 0), number(1260, -2), number(-0.0001, 2)
+    ('2,070', '0.123', '1,234', '1,300', '0.00')
+    """
+    value = float(value)
+    if isnan(value):
+        return "unknown"
+    if not isfinite(value):
+        return "no limit" if value > 0 else "minus no limit"
+    if places is None:
+        places = 0 if value == round(value) else max(decimals(value), 0)
+    text = f"{round(value, places):,.{max(places, 0)}f}"
+    return text[1:] if text.startswith("-") and not text.strip("-0,.") else text
+
+
+def scale(unit: str, value: float) -> tuple[float, str]:
+    """
+    The factor and unit in which a value reads best.
+
+    >>> scale("bit/s", 3.2e8), scale("fraction", 0.4), scale("ms", 1e6)
+    ((1000000.0, 'Mbit/s'), (0.01, '%'), (1, 'ms'))
+    """
+    steps = SCALES.get(unit, ((1, unit),))
+    size = abs(value) if isfinite(value) else 0.0
+    return next((step for step in steps if size >= step[0]), steps[-1])
+
+
+def quantity(value: float, unit: str = "", low: float = nan, high: float = nan) -> str:
+    """
+    A value with its unit, as precise as its interval allows.
+
+    >>> quantity(3.2e8, "bit/s"), quantity(14.2371, "ms", 13.9, 14.5), quantity(0.6634, "fraction")
+    ('320 Mbit/s', '14.24 ms', '66.3 %')
+    """
+    return interval(value, low, high, unit)[0]
+
+
+def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str, str]:
+    """
+    A value and its interval in words, in one scale and with the same decimal places.
+
+    The interval is "" where there is none, and has one end where it is open.
+
+    >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
+    ('14.24 ms per 1,000 km', '13.91 to 14.55')
+    >>> interval(2500, 1800, float("inf"), "km")
+    ('2,500 km', 'at least 1,800')
+    >>> interval(1.5e6, float("nan"), float("nan"), "bytes")
+    ('1.50 MB', '')
+    """
+    factor, name = scale(unit, next((each for each in (value, low, high) if isfinite(each)), 0.0))
+    value, low, high = value / factor, low / factor, high / factor
+    places = decimals(value, low, high)
+    middle = number(value, places)
+    said = f"{middle} {name}" if name and isfinite(value) else middle
+    return said, span(low, high, places)
+
+
+def span(low: float, high: float, places: int | None = None) -> str:
+    """
+    Two ends in words.
+
+    >>> span(1, 2.5, 1), span(1, float("inf"), 0), span(float("-inf"), 2, 0), span(float("nan"), 2, 0)
+    ('1.0 to 2.5', 'at least 1', 'at most 2', '')
+    """
+    if isnan(low) or isnan(high) or (low == -inf and high == inf):
+        return ""
+    if high == inf:
+        return f"at least {number(low, places)}"
+    if low == -inf:
+        return f"at most {number(high, places)}"
+    return f"{number(low, places)} to {number(high, places)}"
+
+
+def count(n: int, noun: str, plural: str | None = None) -> str:
+    """
+    A count with its noun.
+
+    >>> count(1, "pair"), count(2070, "pair"), count(0, "echo", "echoes")
+    ('1 pair', '2,070 pairs', '0 echoes')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def percent(level: float) -> str:
+    """
+    A confidence level.
+
+    >>> percent(0.95), percent(0.995)
+    ('95 %', '99.5 %')
+    """
+    return f"{round(100 * level, 6):g} %"
+
+
+def rounded(value, digits: int = 6):
+    """
+    A float to so many significant digits, None for what is not finite: for JSON and CSV that differ cleanly.
+
+    >>> rounded(14.23456789), rounded(float("inf")), rounded(None), rounded(7)
+    (14.2346, None, None, 7.0)
+    """
+    if value is None or not isfinite(value):
+        return None
+    return float(f"{float(value):.{digits}g}")
