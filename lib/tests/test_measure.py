@@ -21,7 +21,7 @@ from wanbench.plan import make_plan
 from wanbench.runs import Run, RunHeldError, overlaps
 
 REGIONS = ["aws:r-1", "aws:r-2", "gcp:r-3", "gcp:r-4"]
-EXPERIMENTS = (Ping(count=1), Iperf3(duration_s=0.1))
+EXPERIMENTS = (Ping(count=1), Iperf3(duration_s=1))
 RTTS = {(a, b): 10.0 for a in REGIONS for b in REGIONS}
 
 

@@ -9,8 +9,8 @@ from ..errors import CommandError
 from ..labs.base import Completed, Host
 from ..runs import RawFile, write_raw
 
-PROCESS_S = 0.03
-"""Start and end of a command on a local lab, expected. Measured: see `wanbench.experiments.iperf3`."""
+PROCESS_S = 0.02
+"""Start and end of a command on a local lab; measured with `wanbench.experiments.iperf3.HANDSHAKE_RTTS`."""
 
 
 class ExperimentError(CommandError):
