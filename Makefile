@@ -1,6 +1,9 @@
 # `make` lists the targets. Each sets up what is missing first; a second run takes no time for that.
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+NOTEBOOKS := find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*'
+STRIP := $(BIN)/nbstripout --keep-id \
+	--extra-keys 'metadata.papermill cell.metadata.papermill metadata.language_info.version'
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help
@@ -33,8 +36,13 @@ lab: setup ## open JupyterLab on the notebooks
 check: setup ## lint, format and notebook hygiene, without changing anything
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' -exec $(BIN)/nbstripout --verify \
-		--extra-keys 'metadata.papermill cell.metadata.papermill metadata.language_info.version' {} +
+	@$(NOTEBOOKS) -exec $(STRIP) --verify {} +
+
+.PHONY: format
+format: setup ## format and sort what `make check` would object to, and strip notebooks of outputs
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format .
+	@$(NOTEBOOKS) -exec $(STRIP) {} +
 
 .PHONY: bench
 bench: setup ## run the benchmarks

@@ -1,39 +1,91 @@
-"""A small checkout with notebooks that show what pages must be able to show; used by the tests of publishing."""
+"""A small checkout whose notebooks hold what pages must be able to show; the tests of publishing use it."""
+
+import atexit
+import functools
+import io
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import nbformat
 
-PARAMETERS = '''\
+from wanbench.findings import Finding
+from wanbench.publish.report import Job, publish
+from wanbench.publish.site import Site
+from wanbench.runs.origin import origin
+
+PARAMETERS = """\
 n_points = 12  # points on the line
 slope_ms_per_km = 0.01  # of the line
 lab = "local"  # where to measure
-clouds: list[str] = ["aws", "gcp"]  # shown in the legend'''
+clouds: list[str] = ["aws", "gcp"]  # shown in the legend"""
 
-FIGURE = '''\
+TITLE = """\
+# How does latency grow with distance?
+
+Every pair of *regions* was looked at, $d$ apart; this is an example. The [index](index.html) has more."""
+
+MODEL = r"""
+## The model
+
+Light needs
+
+$$ t = \frac{2 d n}{c} $$
+
+and so $\mathrm{RTT} = a + b\,d$."""
+
+IMPORTS = """\
+import sys
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go"""
+
+TABLE = """\
+distance_km = np.linspace(100, 9000, n_points)
+rtt_ms = slope_ms_per_km * distance_km
+table = pd.DataFrame({"distance_km": distance_km.round(1), "rtt_ms": rtt_ms.round(2)})
+print("12 of 12 tests done", file=sys.stderr)
+print("points:", len(table))"""
+
+ROWS = """\
+### The first rows
+
+| column | unit |
+|---|---|
+| distance | km |"""
+
+FIGURE = """\
 figure = go.Figure()
 for number, cloud in enumerate(clouds):
-    figure.add_scatter(x=distance_km, y=slope_ms_per_km * distance_km + number, name=cloud, mode="markers+lines")
-figure.update_layout(title="Latency against distance", xaxis_title="Distance (km)", yaxis_title="RTT (ms)")
+    figure.add_scatter(x=distance_km, y=rtt_ms + number, name=cloud)
+figure.update_layout(title="Latency against distance", xaxis_title="Distance (km)")
 figure.update_layout(meta={
     "name": "rtt-by-distance",
     "alt": "RTT rises with distance along a straight line for both clouds.",
-    "caption": "Round-trip time of the pairs; a made-up line, 12 points <each>.",
+    "caption": "A made-up line </script><script>alert(1)</script>.",
     "csv": table.to_csv(index=False),
 })
-figure'''
+figure"""
+
+BARS = """\
+layout = {"title": "Tests <b>per</b> cloud", "height": 380}
+go.Figure(go.Bar(x=clouds, y=[3, 4]), layout=layout)"""
 
 CELLS = [
-    ("text", "# How does latency grow with distance?\n\nEvery pair of *regions* was looked at, $d$ apart; this page is an example. The [index](index.html) has more."),
+    ("text", TITLE),
     ("parameters", PARAMETERS),
-    ("text", "## The model\n\nLight needs\n\n$$ t = \\frac{2 d n}{c} $$\n\nand so $\\mathrm{RTT} = a + b\\,d$."),
-    ("code", "import sys\n\nimport numpy as np\nimport pandas as pd\nimport plotly.graph_objects as go"),
-    ("code", "distance_km = np.linspace(100, 9000, n_points)\ntable = pd.DataFrame({'distance_km': distance_km.round(1), 'rtt_ms': (slope_ms_per_km * distance_km).round(2)})\nprint('12 of 12 tests done', file=sys.stderr)\nprint('points:', len(table))"),
-    ("text", "### The first rows\n\n| column | unit |\n|---|---|\n| distance | km |"),
-    ("code", "table.head(3)"),
+    ("text", MODEL),
+    ("code", IMPORTS),
+    ("code", TABLE),
+    ("text", ROWS),
+    ("code", "pd.DataFrame({'<script>alert(2)</script>': [1, 2]})"),
     ("text", "## The figures"),
     ("code", FIGURE),
-    ("code", "go.Figure(go.Bar(x=clouds, y=[3, 4]), layout={'title': 'Tests <b>per</b> cloud', 'height': 380})"),
+    ("code", BARS),
     ("code", "from wanbench.colophon import colophon\n\ncolophon()"),
-]  # fmt: skip
+]
 
 FAILING = [
     ("text", "# A page that fails"),
@@ -64,3 +116,37 @@ def make_checkout(folder, notebooks):
     for name, cells in notebooks.items():
         nbformat.write(notebook(cells), folder / "notebooks" / f"{name}.ipynb")
     return folder
+
+
+built_from = {}
+
+
+@functools.cache
+def built_site():
+    """
+    The root of a checkout whose site is built once for all tests: pages 00-example (published) and 01-failing
+    (failed), and a notebook 02-later that is not run. `origin()` of that moment stays in `built_from`.
+    """
+    top = make_checkout(
+        Path(tempfile.mkdtemp(prefix="wanbench-example-")),
+        {"00-example": CELLS, "01-failing": FAILING, "02-later": CELLS},
+    )
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
+    finding = Finding(
+        "slope", "RTT rises by <10> ms per 1,000 km.", 10.2, 9.8, 10.7, "ms per 1,000 km", 66, 12, "m", "a"
+    )
+    finding.save(top / "data/findings/00-example", "00-example")
+    replace(finding, name="other", sentence="Found on a page that failed.").save(
+        top / "data/findings/01-failing"
+    )
+    built_from.update(origin())
+    publish(jobs(top), Site.of(top), io.StringIO())
+    return top
+
+
+def jobs(top):
+    """What `built_site` publishes: the failing page first, so that it could spoil the other."""
+    return [
+        Job(top / "notebooks/01-failing.ipynb"),
+        Job(top / "notebooks/00-example.ipynb", {"n_points": 20}, replay_reason="no <rights> here."),
+    ]

@@ -26,15 +26,18 @@ class FormulaError(ValueError):
 
 def mathml(source: str, display: str = "inline") -> str:
     """
-    LaTeX to MathML.
+    LaTeX to MathML; FormulaError for what is no LaTeX, or has a command that is not known.
 
     >>> mathml("x")
     '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
     """
     try:
-        return convert(source.strip(), display=display)
+        shown = convert(source.strip(), display=display)
     except Exception as error:  # latex2mathml raises many kinds, IndexError among them
         raise FormulaError(f"{source.strip()!r} is no formula: {type(error).__name__}.") from None
+    if unknown := re.search(r"\\[A-Za-z]+", shown):
+        raise FormulaError(f"{source.strip()!r} is no formula: the command {unknown[0]} is not known.")
+    return shown
 
 
 def anchor_for(text: str, taken: set[str]) -> str:

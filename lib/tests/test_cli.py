@@ -1,0 +1,187 @@
+"""The command line: what each command asks for, what it says, and how it ends."""
+
+import pytest
+from example_site import CELLS, make_checkout
+
+from wanbench import cli, doctor
+from wanbench.labs.local import LocalLab
+from wanbench.publish.site import Record
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with three notebooks and presets for two; `publish` only notes what it is asked."""
+    top = make_checkout(tmp_path / "top", {"00-tour": CELLS[:1], "01-a": CELLS, "02-b": CELLS})
+    for name, text in {
+        "01-a/quick": "n_points: 5",
+        "02-b/quick": "lab: local",
+        "02-b/far": "lab: aws",
+    }.items():
+        path = top / f"papermill-params/{name}.yml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(top / "notebooks")
+    monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
+    return top
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The jobs that were asked for; a page named 01-a fails if `asked.failing` is set."""
+
+    class Asked(list):
+        failing = False
+
+    jobs = Asked()
+
+    def publish(wanted, site):
+        jobs.extend(wanted)
+        return [
+            Record(
+                job.notebook.stem, "failed" if jobs.failing and job.notebook.stem == "01-a" else "published"
+            )
+            for job in wanted
+        ]
+
+    monkeypatch.setattr("wanbench.publish.report.publish", publish)
+    return jobs
+
+
+def names(jobs):
+    return [job.notebook.stem for job in jobs]
+
+
+def test_report_runs_the_first_three_with_quick(checkout, asked, capsys):
+    assert cli.main(["report"]) == 0
+    assert names(asked) == ["00-tour", "01-a", "02-b"]
+    assert [job.given for job in asked] == [{}, {"n_points": 5}, {"lab": "local"}]
+    assert [job.source for job in asked] == [
+        "",
+        "papermill-params/01-a/quick.yml",
+        "papermill-params/02-b/quick.yml",
+    ]
+    assert [job.replay_reason for job in asked] == [None, None, None]
+    assert f"3 of 3 pages published. Open {checkout}/site/index.html" in capsys.readouterr().out
+
+
+def test_report_takes_notebooks_and_a_preset(checkout, asked):
+    assert cli.main(["report", "--preset", "far", "02"]) == 0
+    assert names(asked) == ["02-b"] and asked[0].given == {"lab": "aws"} and asked[0].replay_reason is None
+
+
+def test_report_refuses_a_preset_that_a_notebook_lacks(checkout, asked, capsys):
+    assert cli.main(["report", "--preset", "quik"]) == 2
+    assert asked == []
+    assert "wanbench: 01-a has no preset 'quik' (did you mean 'quick'?)" in capsys.readouterr().err
+
+
+def test_report_tells_of_a_failed_page_by_its_status(checkout, asked, capsys):
+    asked.failing = True
+    assert cli.main(["report"]) == 1
+    assert "2 of 3 pages published" in capsys.readouterr().out
+
+
+def test_samples_are_replayed_where_no_lab_can_run(checkout, asked, monkeypatch):
+    monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "no user namespaces."))
+    assert cli.main(["report"]) == 0
+    assert [job.given.get("lab") for job in asked] == [None, "samples", "samples"]
+    assert [job.replay_reason for job in asked] == [None, "no user namespaces.", "no user namespaces."]
+    assert asked[1].given["n_points"] == 5
+
+
+def test_a_lab_elsewhere_is_not_replayed(checkout, asked, monkeypatch):
+    monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "no user namespaces."))
+    assert cli.main(["report", "--preset", "far", "02"]) == 0
+    assert asked[0].given == {"lab": "aws"} and asked[0].replay_reason is None
+
+
+def test_samples_can_be_asked_for(checkout, asked):
+    assert cli.main(["report", "--replay", "01"]) == 0
+    assert asked[0].given["lab"] == "samples" and asked[0].replay_reason == "asked for with --replay."
+    assert cli.main(["run", "01", "-p", "lab=samples"]) == 0
+    assert asked[1].replay_reason == "the parameter lab asks for them."
+
+
+def test_run_takes_a_file_and_parameters_which_win(checkout, asked):
+    preset = checkout / "papermill-params/01-a/quick.yml"
+    assert cli.main(["run", "01-a", "-f", str(preset), "-p", "n_points=7", "-p", "clouds=[aws]"]) == 0
+    assert asked[0].given == {"n_points": 7, "clouds": ["aws"]} and asked[0].source == str(preset)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "09"], "no notebook is meant by '09'"),
+        (["run", "01", "-p", "n_points"], "write it as name=value"),
+        (["run", "01", "-p", "n_points=1", "-p", "n_points=2"], "given twice"),
+        (["run", "01", "-f", "none.yml"], "none.yml: the parameters cannot be read"),
+        (["report", "nosuch"], "no notebook is meant by 'nosuch'"),
+    ],
+)
+def test_errors_are_one_message_and_status_2(checkout, asked, capsys, words, message):
+    assert cli.main(words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("wanbench: ") and message in err and "Traceback" not in err
+    assert asked == []
+
+
+def test_unknown_parameter_is_refused_before_anything_runs(checkout, capsys):
+    assert cli.main(["run", "01", "-p", "n_pionts=3"]) == 2
+    assert "01-a.ipynb: unknown parameter 'n_pionts' (did you mean 'n_points'?)" in capsys.readouterr().err
+    assert not (checkout / "site").exists() and not (checkout / "build").exists()
+
+
+def test_outside_a_checkout_the_installed_one_is_used(tmp_path, monkeypatch, asked):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wanbench.places.MARK", "no-such-folder")
+    assert cli.main(["report"]) == 2
+
+
+def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wanbench.publish.report.publish", interrupted)
+    assert cli.main(["report"]) == 130
+    assert "what was measured is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["nosuch"], ["run"], ["report", "--nosuch"]])
+def test_wrong_usage_ends_with_2(words):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2
+
+
+def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "find_program", lambda names: f"/bin/{names.split()[0]}")
+    monkeypatch.setattr(doctor, "_browser", lambda: "/bin/chromium")
+    monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
+    assert cli.main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "MISSING" not in out and "iperf3" in out and "/bin/iperf3" in out
+
+
+def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "find_program", lambda names: None if "iperf3" in names else "/bin/x")
+    monkeypatch.setattr(doctor, "_browser", lambda: None)
+    monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "the kernel has no /dev/net/tun"))
+    assert cli.main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("MISSING") == 3
+    for remedy in (
+        "Debian, Ubuntu:  apt-get install iperf3",
+        "Fedora:          dnf install iperf3",
+        "macOS:           brew install iperf3",
+        "apt-get install chromium fonts-dejavu-core",
+        "the kernel has no /dev/net/tun",
+    ):
+        assert remedy in out
+
+
+def test_doctor_finds_programs_beside_the_path(tmp_path, monkeypatch):
+    (tmp_path / "ip").touch(mode=0o755)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(doctor, "SYSTEM_FOLDERS", (str(tmp_path),))
+    assert doctor.find_program("nosuch ip") == str(tmp_path / "ip")
+    assert doctor.find_program("nosuch") is None
