@@ -12,7 +12,7 @@ from .labs.local import LocalLab
 from .links import LinkSettings
 from .measure import measure
 from .places import data_folder
-from .plan import Plan
+from .plan import Plan, make_plan
 from .runs import Run, find
 
 LABS = ("local", "samples")
@@ -86,3 +86,31 @@ def recording(plan: Plan, campaign: str) -> Run:
 def _within(links, plan):
     wanted = set(plan.regions)
     return {pair: link for pair, link in links.items() if set(pair) <= wanted}
+
+
+def plan_for_links(
+    links: Mapping[tuple[str, str], LinkSettings],
+    experiments: list,
+    *,
+    batch: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """
+    A plan that tests every link once, in the direction that is named first: for calibrating a lab.
+
+    Parameters
+    ----------
+    links : {(from, to): LinkSettings}
+        Both directions, as `wanbench.labs.separate_pairs` gives them.
+    experiments, batch, seed
+        See `wanbench.plan.make_plan`.
+    """
+    forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
+    return make_plan(
+        pairs=forward,
+        rtt_ms={pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward},
+        rate_bps=max((link.rate_bps or 0 for link in links.values()), default=0) or None,
+        experiments=experiments,
+        batch=batch,
+        seed=seed,
+    )

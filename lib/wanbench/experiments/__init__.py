@@ -5,7 +5,8 @@ in `ingest`.
 """
 
 from .base import ExperimentError
+from .cut import Cut
 from .iperf3 import Iperf3
 from .ping import Ping
 
-__all__ = ["ExperimentError", "Iperf3", "Ping"]
+__all__ = ["Cut", "ExperimentError", "Iperf3", "Ping"]

@@ -14,7 +14,7 @@ from typing import Any
 from wanbench.errors import ParameterError
 from wanbench.links import LinkSettings
 
-__all__ = ["LEAST_RTT_MS", "geodesic_links", "matrix_links"]
+__all__ = ["LEAST_RTT_MS", "geodesic_links", "matrix_links", "separate_pairs"]
 
 LEAST_RTT_MS = 0.5
 """No pair of regions is given less than this: two data centres of one city are not on one switch."""
@@ -120,4 +120,20 @@ def matrix_links(
             raise ParameterError(f"rtt_ms of {source} to {target} is {value}; it must be 0 or more.")
         delay_ms = max(float(value), least_rtt_ms) / 2
         links[source, target] = LinkSettings(delay_ms, jitter_ms=min(jitter_ms, delay_ms / 2), **settings)
+    return links
+
+
+def separate_pairs(settings: Sequence[LinkSettings]) -> dict[tuple[str, str], LinkSettings]:
+    """
+    Links for trying settings side by side: each joins two invented regions of its own, the same both ways.
+
+    Examples
+    --------
+    >>> sorted(separate_pairs([LinkSettings(10), LinkSettings(20)]))[:2]
+    [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
+    """
+    links = {}
+    for number, one in enumerate(settings, start=1):
+        links[f"lab:a{number}", f"lab:b{number}"] = one
+        links[f"lab:b{number}", f"lab:a{number}"] = one
     return links

@@ -43,11 +43,16 @@ class Process(ABC):
 
 
 class Host(ABC):
-    """One machine of a lab. Commands are lists of words, never shell strings."""
+    """
+    One machine of a lab. Commands are lists of words, never shell strings.
+
+    `links` can cut and heal what joins it to other regions (`cut(a, b)`, `heal(a, b)`); None where the network is real.
+    """
 
     name: str
     region: str
     address: str
+    links = None
 
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:

@@ -53,7 +53,7 @@ class LocalHost(Host):
     def __init__(self, lab: LocalLab, region: str, number: int):
         self.name, self.region = f"{region}/{number}", region
         self.address = address(lab.regions.index(region) + 1, number)
-        self._lab = lab
+        self._lab = self.links = lab
 
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
         process = self.start(command)
