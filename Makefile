@@ -39,7 +39,7 @@ check: setup ## lint, format and notebook hygiene, without changing anything
 	@$(NOTEBOOKS) -exec $(STRIP) --verify {} +
 
 .PHONY: format
-format: setup ## format and sort what `make check` would object to, and strip notebooks of outputs
+format: setup ## mend what the check can find: format, sort imports, strip notebooks of outputs
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format .
 	@$(NOTEBOOKS) -exec $(STRIP) {} +

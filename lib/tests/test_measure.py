@@ -153,6 +153,26 @@ def test_a_lab_error_on_a_host_is_a_failed_test(tmp_path):
     assert run.tests()["reason"].dropna().str.contains("host does not answer").all()
 
 
+def test_a_lab_that_died_is_not_taken_for_tests_that_fail(tmp_path):
+    class Dying(ScriptedLab):
+        asked = 0
+
+        def describe(self):
+            self.asked += 1
+            if self.asked > 1:
+                raise LabError("the keeper is gone")
+            return super().describe()
+
+    def script(host, command):
+        raise LabError("cannot start")
+
+    with pytest.raises(LabError, match="the keeper is gone"):
+        go(tmp_path, Dying(REGIONS, script))
+    run = newest(tmp_path)
+    assert not run.finished and len(run.tests()) == 2
+    assert go(tmp_path, ScriptedLab(REGIONS)).finished
+
+
 def test_a_bug_is_not_taken_for_a_failed_test(tmp_path):
     def script(host, command):
         if host.region == "gcp:r-4":
@@ -378,7 +398,7 @@ def test_measuring_outside_the_main_thread(tmp_path):
 
 
 CHILD = """
-import signal, sys
+import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {tests!r})
 from scripted_lab import PING_TEXT, Reply, ScriptedLab, well
@@ -393,23 +413,32 @@ go({folder!r}, ScriptedLab(REGIONS, script))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_child_that_is_killed_loses_nothing(tmp_path, number):
-    code = CHILD.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+def test_a_child_that_is_killed_loses_nothing(tmp_path):
+    numbers = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+    children = {}
     try:
-        assert child.stdout.readline() == b"now\n"
-        child.send_signal(number)
-        child.wait(60)
+        for number in numbers:
+            code = CHILD.format(tests=str(Path(__file__).parent), folder=str(tmp_path / number.name))
+            children[number] = subprocess.Popen(
+                [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        for number, child in children.items():
+            assert child.stdout.readline() == b"now\n"
+            child.send_signal(number)
+        ends = {number: child.wait(60) for number, child in children.items()}
     finally:
-        child.kill()
-        child.stdout.close()
-    before = newest(tmp_path)
-    done = {a.test_id for a in before.attempts() if a.outcome == "done"}
-    assert not before.finished and 6 <= len(done) <= 7
-    lab = ScriptedLab(REGIONS)
-    run = go(tmp_path, lab)
-    assert run.finished and run.folder == before.folder
-    assert all(o.count("done") == 1 for o in outcomes(run).values()) and len(outcomes(run)) == 12
-    assert sum(process.command[0] == "ping" for process in lab.processes) == 12 - len(done)
-    run.verify()
+        for child in children.values():
+            child.kill()
+            child.stdout.close()
+    assert ends == {signal.SIGKILL: -9, signal.SIGINT: -2, signal.SIGTERM: 143}
+    for number in numbers:
+        folder = tmp_path / number.name
+        before = newest(folder)
+        done = {a.test_id for a in before.attempts() if a.outcome == "done"}
+        assert not before.finished and 6 <= len(done) <= 7
+        lab = ScriptedLab(REGIONS)
+        run = go(folder, lab)
+        assert run.finished and run.folder == before.folder
+        assert all(o.count("done") == 1 for o in outcomes(run).values()) and len(outcomes(run)) == 12
+        assert sum(process.command[0] == "ping" for process in lab.processes) == 12 - len(done)
+        run.verify()

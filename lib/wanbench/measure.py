@@ -69,7 +69,8 @@ def measure(
     RunHeldError
         If another process measures into the same run.
     LabError
-        If the lab cannot be opened. (A command that fails on a host is a failed test, not an exception.)
+        If the lab cannot be opened, or does not answer after a round in which all tests failed. (A command that
+        fails on a host is a failed test, not an exception.)
     KeyboardInterrupt, SystemExit
         After SIGINT or SIGTERM (in the main thread), once everything is stopped and journalled. The next call
         resumes.
@@ -219,6 +220,8 @@ class _Session:
             self._conclude(outcome)
         for thread in self.threads:
             thread.join()
+        if not self.done.intersection(test.id for test in tests):
+            lab.describe()  # raises LabError if it is not the tests that fail but the lab
         self.planned_s += self._slot_s(tests)
         self.spent_s += time.monotonic() - started
         self.left_s = self._left_s()

@@ -37,7 +37,7 @@ class Cut:
     before_s: float = 1.0
     cut_s: float = 1.0
     after_s: float = 1.0
-    interval_s: float = 0.01
+    interval_s: float = 0.005
 
     name: ClassVar[str] = "cut"
 

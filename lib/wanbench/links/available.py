@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from wanbench.links import netem
-from wanbench.links.launch import unshare_words
+from wanbench.links import tc
+from wanbench.links.launch import search_path, unshare_words
 
 # Program: its package on Debian and Ubuntu, on Fedora.
 PROGRAMS = {
@@ -29,7 +29,7 @@ def missing_programs() -> str | None:
     """
     The programs that are not there and how to install them, as a sentence; None if all are.
     """
-    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    missing = [program for program in PROGRAMS if shutil.which(program, path=search_path()) is None]
     if not missing:
         return None
     debian, fedora = (" ".join(dict.fromkeys(PROGRAMS[program][k] for program in missing)) for k in (0, 1))
@@ -68,9 +68,9 @@ def why_not(emulator: str = "auto") -> str | None:
 @functools.cache
 def netem_why_not() -> str | None:
     """Why there can be no netem links here, found by making one in a scratch namespace; None if they can."""
-    if shutil.which("tc") is None:
+    if shutil.which("tc", path=search_path()) is None:
         return "the program tc is missing (Debian, Ubuntu: package iproute2; Fedora: package iproute-tc)."
-    reason = _trial("tc", "-batch", "-", text="".join(f"{line}\n" for line in netem.trial_commands()))
+    reason = _trial("tc", "-batch", "-", text="".join(f"{line}\n" for line in tc.trial()))
     return (
         f"this kernel lacks what netem links need (sch_netem, sch_htb, cls_u32): {reason}."
         if reason
@@ -82,9 +82,7 @@ def tun_why_not() -> str | None:
     """Why there can be no relay here, found by making a TUN device in a scratch namespace; None if it can."""
     device = Path("/dev/net/tun")
     if not device.exists():
-        return (
-            "the relay needs /dev/net/tun, which is missing (modprobe tun; docker run --device /dev/net/tun)."
-        )
+        return "the relay needs /dev/net/tun, which is missing (modprobe tun; docker --device /dev/net/tun)."
     try:
         device.open("r+b", buffering=0).close()
     except OSError as error:
@@ -102,6 +100,7 @@ def _trial(*command, text=""):
             capture_output=True,
             timeout=_TRIAL_S,
             check=False,
+            env={**os.environ, "PATH": search_path()},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)

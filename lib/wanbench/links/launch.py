@@ -26,6 +26,11 @@ def is_rootless() -> bool:
     return os.geteuid() != 0
 
 
+def search_path() -> str:
+    """Where to look for programs: the usual places, and those that only root's PATH has."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+
+
 def unshare_words() -> list[str]:
     """The words that start a program in new PID, mount and network namespaces; its death ends all in them."""
     words = ["unshare", "--pid", "--fork", "--kill-child", "--net", "--mount"]
@@ -51,7 +56,7 @@ class KeeperProcess:
                 stdout=self._printed,
                 stderr=self._printed,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path())},
+                env={**os.environ, "PATH": search_path(), "PYTHONPATH": _python_path()},
             )
         except OSError as error:
             ours.close()
@@ -112,6 +117,6 @@ class KeeperProcess:
         return int(children[0])
 
 
-def _search_path():
+def _python_path():
     given = os.environ.get("PYTHONPATH")
-    return [str(_PACKAGES), given] if given else [str(_PACKAGES)]
+    return os.pathsep.join([str(_PACKAGES), given] if given else [str(_PACKAGES)])

@@ -121,15 +121,26 @@ def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     return checked
 
 
-def ip_batch(commands: Iterable[str]) -> None:
-    """Carry out `ip` commands in this namespace, in one process; LabError with its words if one fails."""
+def run_batch(program: str, commands: Iterable[str], *, pass_fds: Iterable[int] = ()) -> None:
+    """
+    Carry out commands of `ip` or `tc` in this namespace, in one process; LabError with its words if one fails.
+
+    Parameters
+    ----------
+    pass_fds : iterable of int
+        Open files that the program is to have; it finds them in /proc/self/fd.
+    """
     text = "".join(f"{command}\n" for command in commands)
-    done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
+    done = subprocess.run(
+        [program, "-batch", "-"], input=text.encode(), capture_output=True, pass_fds=tuple(pass_fds), check=False
+    )
     if done.returncode:
-        raise LabError(f"ip says {done.stderr.decode(errors='replace').strip()!r} to {text!r}.")
+        raise LabError(f"{program} says {done.stderr.decode(errors='replace').strip()!r} to {text!r}.")
 
 
-def commands(region_number: int, hosts: int, *, congestion_control: str | None = None) -> list[str]:
+def commands(
+    region_number: int, hosts: int, *, congestion_control: str | None = None, gateway: str | None = None
+) -> list[str]:
     """
     The `ip` commands that give a region its addresses and its way to all others.
 
@@ -138,6 +149,8 @@ def commands(region_number: int, hosts: int, *, congestion_control: str | None =
     congestion_control : str, optional
         Algorithm that the route asks for; needed where the kernel refuses it as the namespace's default. A
         tool that chooses its own (iperf3 -C) still gets that.
+    gateway : str, optional
+        Next hop of everything, where the device is not a point-to-point one.
 
     Examples
     --------
@@ -149,6 +162,8 @@ def commands(region_number: int, hosts: int, *, congestion_control: str | None =
     route add 10.0.0.0/8 dev wan0 src 10.2.0.1
     """
     route = f"route add 10.0.0.0/8 dev {DEVICE} src {address(region_number)}"
+    if gateway:
+        route += f" via {gateway} onlink"
     return [
         "link set lo up",
         *(f"addr add {address(region_number, host)}/32 dev lo" for host in range(hosts)),

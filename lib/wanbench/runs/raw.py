@@ -60,18 +60,15 @@ def write_raw(
         if not _PART.fullmatch(part):
             raise ParameterError(f"{part!r} is not a plain file name of letters, digits, '.', '_' and '-'.")
     target = Path(folder) / experiment / name
+    if target.exists():
+        raise ParameterError(f"{target} is there already; raw files are never written over.")
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{name}.unfinished")
     with unfinished.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    try:
-        os.link(unfinished, target)
-    except FileExistsError:
-        raise ParameterError(f"{target} is there already; raw files are never written over.") from None
-    finally:
-        unfinished.unlink()
+    os.replace(unfinished, target)
     return RawFile(
         path=f"{experiment}/{name}",
         experiment=experiment,
