@@ -1,13 +1,17 @@
 """
-One call for a notebook: measure a plan on the lab that its parameters name, or replay the committed recording of it.
-Measuring bank.
+One call for a notebook: measure a plan on the lab that its parameters name, or replay the committed recording
+of it. With `cli` and the notebooks the only place that may import both banks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import pandas as pd
+
+from . import ingest
 from .errors import ParameterError
+from .labs import separate_pairs
 from .labs.local import LocalLab
 from .links import LinkSettings
 from .measure import measure
@@ -114,3 +118,34 @@ def plan_for_links(
         batch=batch,
         seed=seed,
     )
+
+
+def calibrate(
+    campaign: str,
+    settings: Sequence[LinkSettings],
+    experiment,
+    *,
+    lab: str,
+    batch: int | None = None,
+    seed: int = 0,
+    **options,
+) -> tuple[Run, dict[str, pd.DataFrame]]:
+    """
+    Try link settings side by side with one experiment: the run and its tables.
+
+    Parameters
+    ----------
+    campaign : str
+    settings : sequence of LinkSettings
+        Each gets a pair of invented regions of its own, the same both ways.
+    experiment
+        Of `wanbench.experiments`.
+    lab, **options
+        See `carry_out`.
+    batch : int, optional
+        Most links at the same time; 1 is one after another.
+    """
+    links = separate_pairs(settings)
+    plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
+    run = carry_out(plan, links, lab=lab, campaign=campaign, **options)
+    return run, ingest.read_run(run.folder)

@@ -20,6 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from .errors import ParameterError, RawDataError
+from .places import data_folder
 from .wording import interval, number, rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -202,3 +203,43 @@ def _html_row(row, links: bool) -> str:
     counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
     cells = [escape(row.sentence), escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+class Page:
+    """
+    The findings of one page, saved as they are added; what an earlier run of the page had left is replaced.
+
+    Parameters
+    ----------
+    name : str
+        The notebook's file name without its ending.
+    folder : path, optional
+        Default: `data/findings/<name>` of the checkout.
+
+    Examples
+    --------
+    >>> page = Page("02-intercloud-throughput")  # doctest: +SKIP
+    >>> page.add(fit.slope.finding("rtt-slope"))  # doctest: +SKIP
+    """
+
+    def __init__(self, name: str, folder=None):
+        self.name = name
+        self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
+        self.findings: list[Finding] = []
+        for path in self.folder.glob("*.json"):
+            path.unlink()
+
+    def add(self, *findings: Finding) -> None:
+        """Save findings; ParameterError if the page has one of that name already."""
+        for finding in findings:
+            if any(earlier.name == finding.name for earlier in self.findings):
+                raise ParameterError(
+                    f"page {self.name} has a finding {finding.name!r} already; names are unique"
+                )
+            self.findings.append(finding.save(self.folder, page=self.name))
+
+    def __str__(self) -> str:
+        return "\n".join(str(finding) for finding in self.findings)
+
+    def _repr_html_(self) -> str:
+        return "".join(finding._repr_html_() for finding in self.findings) or "<p>No finding yet.</p>"

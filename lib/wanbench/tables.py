@@ -98,6 +98,15 @@ _table(
     _column("queue_bytes", "count?", "bytes", "queue before the rate limit; null: the lab's own choice"),
 )
 _table(
+    "cuts",
+    "one cut of an emulated link, both ways, under echoes",
+    *CONTEXT,
+    _column("cut_at_s", "number", "Unix s", "when the command to cut was given"),
+    _column("cut_answered_at_s", "number", "Unix s", "when the lab had answered that it was done"),
+    _column("healed_at_s", "number", "Unix s", "when the command to heal was given"),
+    _column("healed_answered_at_s", "number", "Unix s", "when the lab had answered that it was done"),
+)
+_table(
     "tests",
     "one attempt at a test: a pair measured once with all experiments of the plan",
     RUN,
