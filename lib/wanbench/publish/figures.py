@@ -33,7 +33,7 @@ class Figure:
     ----------
     name : str
         Small letters, digits and hyphens; unique on the page.
-    title, alt, caption : str
+    title, subtitle, alt, caption : str
         Plain text.
     csv : str or None
         The numbers behind it, with a header line.
@@ -43,6 +43,7 @@ class Figure:
 
     name: str
     title: str
+    subtitle: str
     alt: str
     caption: str
     csv: str | None
@@ -52,7 +53,8 @@ class Figure:
     @property
     def height_px(self) -> int | None:
         """The height the figure asks for; None if it leaves that to the page."""
-        height = self.layout.get("height")
+        template = self.layout.get("template", {}).get("layout", {})
+        height = self.layout.get("height", template.get("height"))
         return int(height) if isinstance(height, (int, float)) and 0 < height < 10_000 else None
 
     def script(self) -> str:
@@ -101,10 +103,13 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
         _check_csv(numbers, place)
     if meta:
         layout["meta"] = meta
-    title = _plain(layout.get("title"))
+    heading = layout.get("title")
+    heading = heading if isinstance(heading, dict) else {"text": heading}
+    title = _plain(heading.get("text"))
     return Figure(
         name=anchor_for(str(meta.get("name") or f"figure-{number}"), taken),
         title=title,
+        subtitle=_plain((heading.get("subtitle") or {}).get("text")),
         alt=str(meta.get("alt") or title or f"Figure {number}"),
         caption=str(meta.get("caption") or ""),
         csv=numbers or None,
@@ -125,7 +130,6 @@ def _check_csv(numbers: object, place: str) -> None:
         raise RawDataError(place, None, f"rows of {sorted(widths)} fields", "CSV rows of equal length")
 
 
-def _plain(title: object) -> str:
+def _plain(text: object) -> str:
     """The text of a title, without Plotly's markup."""
-    text = title.get("text") if isinstance(title, dict) else title
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", text)).split()) if isinstance(text, str) else ""

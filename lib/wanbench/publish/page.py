@@ -39,7 +39,6 @@ class Page:
     runs: tuple[dict, ...]
     replay_reason: str | None
     static_note: str | None
-    scripts: tuple[str, ...]
     versions: tuple[tuple[str, str], ...]
     commit: str | None
     local_changes: bool
@@ -75,7 +74,6 @@ def make_page(
     renderer: Renderer | None,
     *,
     replay_reason: str | None = None,
-    scripts: tuple[str, ...] = (),
 ) -> Page:
     """
     Write a page and the files of its figures.
@@ -90,8 +88,6 @@ def make_page(
         Draws the static files; None leaves them out, and the page says so.
     replay_reason : str or None
         Why the page shows the committed samples; stands at its top.
-    scripts : tuple of str
-        Further JavaScript files in the site's assets that figures need.
 
     Raises
     ------
@@ -126,7 +122,6 @@ def make_page(
         runs=tuple(cells.runs),
         replay_reason=replay_reason,
         static_note=note,
-        scripts=scripts,
         versions=versions(),
         commit=made_from["git_commit"],
         local_changes=bool(made_from["git_dirty"]),

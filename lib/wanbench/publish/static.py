@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,15 +47,9 @@ def normalised_svg(svg: bytes) -> bytes:
 class Renderer:
     """
     Draws figures in one browser, started with the first figure; a context manager that stops it.
-
-    Parameters
-    ----------
-    scripts : sequence of Path
-        JavaScript files the figures need beside Plotly, such as coastlines.
     """
 
-    def __init__(self, scripts: Sequence[Path] = ()):
-        self._scripts = list(scripts)
+    def __init__(self):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._kaleido = None
@@ -115,7 +108,7 @@ class Renderer:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name="static figures", daemon=True)
             self._thread.start()
-        page = kaleido.PageGenerator(mathjax=False, others=self._scripts)
+        page = kaleido.PageGenerator(mathjax=False)
         drawer = self._wait(_opened(page, path), START_S)
         self._kaleido = drawer
 
