@@ -22,10 +22,11 @@ from pathlib import Path
 from wanbench.errors import LabError
 from wanbench.links import namespaces
 from wanbench.links.control import Server
+from wanbench.links.netem import Netem
 from wanbench.links.relay import Relay
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
-EMULATORS = {"relay": Relay}
+EMULATORS = {"netem": Netem, "relay": Relay}
 
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
@@ -63,13 +64,22 @@ class Keeper:
         """
         if self.emulator is not None:
             raise LabError("the lab is open already.")
-        maker, home, refused = EMULATORS[emulator](), namespaces.this_namespace(), {}
+        home, refused = namespaces.this_namespace(), {}
+        maker = EMULATORS[emulator]()
         for number in range(1, regions + 1):
             self._namespaces.append(namespaces.make_namespace())
             maker.add_region(number)
             refused = namespaces.set_sysctls(sysctls)
             by_route = sysctls[CONGESTION_CONTROL] if CONGESTION_CONTROL in refused else None
-            namespaces.ip_batch(namespaces.commands(number, hosts_per_region, congestion_control=by_route))
+            namespaces.run_batch(
+                "ip",
+                namespaces.commands(
+                    number,
+                    hosts_per_region,
+                    congestion_control=by_route,
+                    next_hop=maker.next_hop(number),
+                ),
+            )
         namespaces.enter(home)
         os.close(home)
         maker.connect([tuple(pair) for pair in pairs], seed)
@@ -79,13 +89,11 @@ class Keeper:
 
     def set(self, *, links):
         """Give links new settings: a list of [from, to, {the fields of LinkSettings}]."""
-        for source, target, settings in links:
-            self.emulator.set((source, target), settings)
+        self.emulator.set([((source, target), settings) for source, target, settings in links])
 
     def cut(self, *, pairs, is_cut):
         """Cut or heal directed pairs."""
-        for source, target in pairs:
-            self.emulator.cut((source, target), is_cut)
+        self.emulator.cut([tuple(pair) for pair in pairs], is_cut)
 
     def counters(self, *, pairs):
         """What the links of these directed pairs carried, in the same order."""
@@ -151,8 +159,6 @@ def main() -> None:
         while keeper.emulator is None:
             for descriptor in select.select(list(watched), (), ())[0]:
                 watched[descriptor]()
-        # Processes whose parent has gone become children of this one; the kernel is to forget them at once.
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         keeper.emulator.serve(watched)
     except EOFError:
         return

@@ -1,17 +1,19 @@
 """
 Links made by the kernel's netem, behind the same face as `relay.Relay`. Imported by `keeper`.
 
-Star-shaped: each region's device is one end of a veth pair whose other end is in a hub, a namespace that does
-nothing but forward. What the commands are and why: `tc`.
+A star: each region's device is one end of a veth pair whose other end is in a hub, a namespace that does nothing
+but forward. What the commands are and why: `tc`.
 
-What differs from the relay. The jitter is even (not normal) and drawn anew for each packet, so
-`jitter_correlation_s` has no effect, and packets that are close together share the longest delay among them.
-The random numbers are the kernel's: a seed has no effect. `tc` counts the packets that it drops, not their
-bytes, so those are None. Nothing says how late packets were. A TTL is one less at the other end.
+What differs from the relay. A packet travels first (and may be lost), then waits for the rate, so a lost one
+takes none of it. The jitter is even, not normal, and drawn anew for each packet, so `jitter_correlation_s` has no
+effect, and packets that are close together share the longest delay among them. The random numbers are the
+kernel's: a seed has no effect. `tc` counts the packets that it drops, not their bytes, so those are None.
+Nothing says how late packets were. A TTL arrives one less.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -22,8 +24,7 @@ from collections.abc import Callable, Iterable
 from wanbench.errors import LabError
 from wanbench.links import namespaces, tc
 
-HUB_ADDRESS = "169.254.0.1"
-"""The hub as the regions' next hop. No device has it: the neighbours on either side are set, not asked for."""
+_REAP_EVERY_S = 1.0
 
 
 class Netem:
@@ -43,9 +44,9 @@ class Netem:
         )
         namespaces.run_batch("ip", ["link set lo up"])
         self._regions: dict[int, int] = {}
-        self._pairs: list[tuple[int, int]] = []
-        self._leaf: dict[tuple[int, int], str] = {}
+        self._queue_bytes: dict[tuple[int, int], int | None] = {}
         self._is_cut: set[tuple[int, int]] = set()
+        # What leaves at the hub had counted when they were replaced, by a cut or its healing.
         self._earlier: dict[tuple[int, int], Counter] = {}
 
     def add_region(self, number: int) -> None:
@@ -68,65 +69,88 @@ class Netem:
         )
         namespaces.enter(here)
 
-    def way_out(self, number: int) -> list[str]:
-        """The `ip` commands after which a region, its device up, knows the hub."""
-        return [f"neigh add {HUB_ADDRESS} lladdr {_mac(number, 1)} dev {namespaces.DEVICE} nud permanent"]
+    def next_hop(self, number: int) -> str:
+        """The link-layer address of the hub's end of a region's device."""
+        return _mac(number, 1)
 
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
         """Make the links, without delay at first. The seed is not used: netem has its own."""
-        self._pairs, nothing = list(pairs), self._travel(0.0, 0.0, 0.0)
-        self._leaf = dict.fromkeys(self._pairs, nothing)
-        self._earlier = {pair: Counter() for pair in self._pairs}
+        pairs, by_region = list(pairs), {number: tc.root(namespaces.DEVICE) for number in self._regions}
         hub = [command for number in self._regions for command in tc.root(_port(number))]
-        for source, target in self._pairs:
-            hub += tc.link(_port(target), "src", source, nothing)
+        for source, target in pairs:
+            by_region[source] += tc.link(namespaces.DEVICE, "dst", target, self._travel(0.0, 0.0, 0.0))
+            hub += tc.link(_port(target), "src", source, tc.fifo(None))
+        self._queue_bytes = dict.fromkeys(pairs)
+        self._earlier = {pair: Counter() for pair in pairs}
         self._tc(self._hub, hub)
-        for number, namespace in self._regions.items():
-            commands = tc.root(namespaces.DEVICE)
-            for source, target in self._pairs:
-                if source == number:
-                    commands += tc.link(namespaces.DEVICE, "dst", target, tc.fifo(None))
-            self._tc(namespace, commands)
+        for number, commands in by_region.items():
+            self._tc(self._regions[number], commands)
 
     def set(self, links: Iterable[tuple[tuple[int, int], dict]]) -> None:
         """Give links new settings: pairs with the fields of `LinkSettings`."""
-        by_region: dict[int, list[str]] = {}
-        hub = []
-        for pair, settings in links:
-            source, target = pair
-            by_region.setdefault(source, []).extend(
-                tc.shape(namespaces.DEVICE, target, settings["rate_bps"], settings["queue_bytes"])
-            )
+        by_region, hub = {}, []
+        for (source, target), settings in links:
             leaf = self._travel(settings["delay_ms"], settings["jitter_ms"], settings["loss"])
-            self._leaf[pair] = leaf
-            if pair not in self._is_cut:
-                hub.append(tc.travel(_port(target), source, leaf))
+            by_region.setdefault(source, []).append(tc.travel(namespaces.DEVICE, target, leaf))
+            hub.append(tc.rate(_port(target), source, settings["rate_bps"]))
+            self._queue_bytes[source, target] = settings["queue_bytes"]
+            if (source, target) not in self._is_cut:
+                hub.append(tc.queue(_port(target), source, settings["queue_bytes"]))
         self._tc(self._hub, hub)
         for number, commands in by_region.items():
             self._tc(self._regions[number], commands)
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
-        """Cut or heal links. What is on its way when a link is cut is lost as well."""
+        """Cut or heal links. What waits for the rate is lost, and what would arrive during the cut."""
         changing = [pair for pair in pairs if (pair in self._is_cut) != is_cut]
-        before = self._read(changing)
+        hub = self._leaves(self._hub) if changing else {}
         commands = []
-        for source, target in changing:
-            pair, port = (source, target), _port(target)
+        for pair in changing:
+            source, port = pair[0], _port(pair[1])
+            self._earlier[pair] += self._at_hub(pair, hub)
             if is_cut:
                 self._is_cut.add(pair)
+                self._earlier[pair]["cut"] += hub[port, source]["qlen"]
                 commands.append(tc.cut(port, source))
-                self._earlier[pair] += Counter(before[pair]["travelled"])
             else:
                 self._is_cut.discard(pair)
-                commands.append(tc.heal(port, source, self._leaf[pair]))
-                self._earlier[pair]["cut"] += self._vanished(pair, before[pair])
+                commands.append(tc.heal(port, source, self._queue_bytes[pair]))
         self._tc(self._hub, commands)
 
     def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict]:
-        """What these links carried and dropped so far. Packets lost in the instant of a cut count as cut."""
+        """What these links carried and dropped so far; a packet in the instant of a cut may be missing."""
         pairs = list(pairs)
-        read = self._read(pairs)
-        return [self._counted(pair, read[pair]) for pair in pairs]
+        # The hub first: what is counted there has been counted by the regions before.
+        hub = self._leaves(self._hub) if pairs else {}
+        regions = {source: self._leaves(self._regions[source]) for source in {source for source, _ in pairs}}
+        counted = []
+        for pair in pairs:
+            travel = regions[pair[0]][namespaces.DEVICE, pair[1]]
+            end = self._earlier[pair] + self._at_hub(pair, hub)
+            sent = travel["packets"] + travel["drops"] + travel["qlen"]
+            arrived = end["delivered"] + end["queue_dropped"] + end["cut"]
+            counted.append(
+                {
+                    "packets_sent": sent,
+                    "bytes_sent": None,
+                    "packets_delivered": end["delivered"],
+                    "bytes_delivered": end["bytes_delivered"],
+                    "packets_lost": travel["drops"],
+                    "bytes_lost": None,
+                    "packets_queue_dropped": end["queue_dropped"],
+                    "bytes_queue_dropped": None,
+                    "packets_cut": end["cut"],
+                    "bytes_cut": None,
+                    "packets_device_dropped": 0,
+                    "bytes_device_dropped": 0,
+                    "packets_in_flight": sent - travel["drops"] - arrived,
+                    "bytes_in_flight": None,
+                    "bytes_backlog": hub[_port(pair[1]), pair[0]]["backlog"],
+                    "mean_late_ms": None,
+                    "worst_late_ms": None,
+                }
+            )
+        return counted
 
     def lateness(self) -> dict:
         """Nothing: netem does not say how late it is."""
@@ -135,51 +159,19 @@ class Netem:
     def serve(self, watched: dict[int, Callable[[], None]]) -> None:
         """Wait for requests; the kernel carries the packets. An exception of a watched call ends it."""
         while True:
-            for descriptor in select.select(list(watched), (), ())[0]:
+            for descriptor in select.select(list(watched), (), (), _REAP_EVERY_S)[0]:
                 watched[descriptor]()
+            # Processes whose parent is gone became children of this one, the first.
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
 
-    def _read(self, pairs):
-        """Of each pair, tc's words of the fifo that its packets leave, and what netem delivered and lost since."""
-        hub = self._leaves(self._hub) if pairs else {}
-        regions = {source: self._leaves(self._regions[source]) for source in {source for source, _ in pairs}}
-        read = {}
-        for source, target in pairs:
-            end = hub[_port(target), source]
-            travelled = {"delivered": end["packets"], "bytes_delivered": end["bytes"], "lost": end["drops"]}
-            if (source, target) in self._is_cut:
-                travelled = {}
-            read[source, target] = {"fifo": regions[source][namespaces.DEVICE, target], "travelled": travelled}
-        return read
-
-    def _vanished(self, pair, read):
-        """Packets that left the fifo of a cut link and neither arrived, nor were lost, nor cut before."""
-        earlier = self._earlier[pair]
-        return max(0, read["fifo"]["packets"] - earlier["delivered"] - earlier["lost"] - earlier["cut"])
-
-    def _counted(self, pair, read):
-        fifo, total = read["fifo"], self._earlier[pair] + Counter(read["travelled"])
-        is_cut = pair in self._is_cut
-        cut = total["cut"] + (self._vanished(pair, read) if is_cut else 0)
-        travelling = fifo["packets"] - total["delivered"] - total["lost"] - cut
-        return {
-            "packets_sent": fifo["packets"] + fifo["drops"] + fifo["qlen"],
-            "bytes_sent": None,
-            "packets_delivered": total["delivered"],
-            "bytes_delivered": total["bytes_delivered"],
-            "packets_lost": total["lost"],
-            "bytes_lost": None,
-            "packets_queue_dropped": fifo["drops"],
-            "bytes_queue_dropped": None,
-            "packets_cut": cut,
-            "bytes_cut": None,
-            "packets_device_dropped": 0,
-            "bytes_device_dropped": 0,
-            "packets_in_flight": fifo["qlen"] + travelling,
-            "bytes_in_flight": None,
-            "bytes_backlog": fifo["backlog"],
-            "mean_late_ms": None,
-            "worst_late_ms": None,
-        }
+    def _at_hub(self, pair, hub):
+        """What the hub's leaf of a link has counted since it was made."""
+        leaf = hub[_port(pair[1]), pair[0]]
+        if pair in self._is_cut:
+            return Counter(cut=leaf["drops"])
+        return Counter(delivered=leaf["packets"], bytes_delivered=leaf["bytes"], queue_dropped=leaf["drops"])
 
     def _leaves(self, namespace):
         return tc.leaves(json.loads(self._inside(namespace, ["tc", "-s", "-j", "qdisc", "show"])))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import os
 import select
+import signal
 import time
 from collections.abc import Callable, Iterable
 
@@ -40,6 +41,9 @@ class Relay:
         os.set_blocking(device, False)
         self._poll.register(device, select.EPOLLIN)
 
+    def next_hop(self, number: int) -> None:
+        """A TUN device needs no link-layer address of its other end."""
+
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
         """Make the links. Packets for any other pair are dropped; `seed` is that of all loss and jitter."""
         self.links = {
@@ -51,13 +55,15 @@ class Relay:
             for number, device in self._devices.items()
         }
 
-    def set(self, pair: tuple[int, int], settings: dict) -> None:
-        """Give a link new settings (the fields of `LinkSettings`)."""
-        self.links[pair].set(**settings, now=time.monotonic())
+    def set(self, links: Iterable[tuple[tuple[int, int], dict]]) -> None:
+        """Give links new settings: pairs with the fields of `LinkSettings`."""
+        for pair, settings in links:
+            self.links[pair].set(**settings, now=time.monotonic())
 
-    def cut(self, pair: tuple[int, int], is_cut: bool) -> None:
-        """Cut or heal a link. What is on its way when it would arrive during the cut is lost as well."""
-        self.links[pair].is_cut = is_cut
+    def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
+        """Cut or heal links. What is on its way and would arrive during the cut is lost as well."""
+        for pair in pairs:
+            self.links[pair].is_cut = is_cut
 
     def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict]:
         """What these links carried and dropped so far, and how late their packets were."""
@@ -95,6 +101,8 @@ class Relay:
         watched : dict of int to callable
             Descriptors, and what to call when one can be read. An exception from there ends the loop.
         """
+        # Processes whose parent is gone become children of this one, the first; the kernel is to reap them.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         for descriptor in watched:
             self._poll.register(descriptor, select.EPOLLIN)
         heap, rows = self._heap, self._rows
