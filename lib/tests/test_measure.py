@@ -398,17 +398,19 @@ def test_measuring_outside_the_main_thread(tmp_path):
 
 
 CHILD = """
-import os, signal, sys
+import signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {tests!r})
 from scripted_lab import PING_TEXT, Reply, ScriptedLab, well
 from test_measure import REGIONS, go
-count = [0]
+pings, lock = [], threading.Lock()
 def script(host, command):
-    count[0] += command[0] == "ping"
-    if count[0] == 8:
+    with lock:
+        pings.extend([host] * (command[0] == "ping"))
+        if len(pings) < 8:
+            return well(host, command)
         print("now", flush=True)
-    return Reply(PING_TEXT, lasts_s=None) if count[0] >= 8 else well(host, command)
+        return Reply(PING_TEXT, lasts_s=None)
 go({folder!r}, ScriptedLab(REGIONS, script))
 """
 

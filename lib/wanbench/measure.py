@@ -69,8 +69,8 @@ def measure(
     RunHeldError
         If another process measures into the same run.
     LabError
-        If the lab cannot be opened, or does not answer after a round in which all tests failed. (A command that
-        fails on a host is a failed test, not an exception.)
+        If the lab cannot be opened, or does not answer after a round in which all tests failed. (A command
+        that fails on a host is a failed test, not an exception.)
     KeyboardInterrupt, SystemExit
         After SIGINT or SIGTERM (in the main thread), once everything is stopped and journalled. The next call
         resumes.

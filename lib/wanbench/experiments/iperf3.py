@@ -43,7 +43,9 @@ class Iperf3:
         Send for so many whole seconds (iperf3 reads 0.5 as 0, which means for ever); exactly one of this and
         `transfer_bytes`.
     transfer_bytes : int or None
-        Send so much.
+        Send so much. iperf3 ends when all is handed to the kernel, not when it has arrived: what is then
+        under way is not counted by the receiver (10 MB at 200 ms: a third). Its rate is right nevertheless;
+        the sender's is too high.
     streams : int
         Connections at the same time; `transfer_bytes` is their sum.
     reverse : bool
