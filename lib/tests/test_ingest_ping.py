@@ -50,7 +50,8 @@ def test_sample(sample, fast):
         return
     core = ping.read(sample, fast=fast)
     columns = {column.name: column.dtype for column in ping.COLUMNS}
-    pd.testing.assert_frame_equal(core, pd.read_csv(sample.with_suffix(".csv"), dtype=columns))
+    expected = pd.read_csv(sample.with_suffix(".csv"), dtype=columns)
+    pd.testing.assert_frame_equal(core, expected, check_exact=True)
     as_table(core)
 
 

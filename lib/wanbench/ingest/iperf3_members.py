@@ -1,0 +1,96 @@
+"""The members of a JSON object, each of the type it must have. `iperf3` uses it; imports `errors` only."""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import RawDataError
+
+LARGEST = 10**18
+
+
+class Members:
+    """
+    A JSON object of a file. Members may be missing, null or NaN: then they are not known (None, or empty).
+
+    Anything of the wrong type, negative or huge is refused with a RawDataError that names the member.
+    """
+
+    __slots__ = ("line_number", "path", "values", "where")
+
+    def __init__(self, path, line_number: int, values: dict, where: str = ""):
+        self.path, self.line_number, self.values, self.where = path, line_number, values, where
+
+    @classmethod
+    def none(cls, like: Members) -> Members:
+        """An object without members, of the same file."""
+        return cls(like.path, like.line_number, {})
+
+    def of(self, values: dict) -> Members:
+        """Other values in the same place."""
+        return Members(self.path, self.line_number, values, self.where)
+
+    def refuse(self, found: str, expected: str):
+        """Raise the RawDataError for this file."""
+        raise RawDataError(self.path, self.line_number, found, expected)
+
+    def members(self, name: str) -> Members:
+        """An object; one without members if there is none."""
+        return Members(
+            self.path, self.line_number, self._typed(name, dict, "an object") or {}, self._place(name)
+        )
+
+    def list(self, name: str) -> list[Members]:
+        """A list of objects; empty if there is none."""
+        values = self._typed(name, list, "a list of objects") or []
+        for value in values:
+            if not isinstance(value, dict):
+                self._refuse(name, value, "a list of objects")
+        place = self._place(name)
+        return [
+            Members(self.path, self.line_number, value, f"{place}[{n}]") for n, value in enumerate(values)
+        ]
+
+    def text(self, name: str, allowed: tuple[str, ...] = ()) -> str | None:
+        """Text, with anything that UTF-8 cannot hold replaced; one of `allowed` if that is not empty."""
+        value = self._typed(name, str, "text")
+        if allowed and value is not None and value not in allowed:
+            self._refuse(name, value, " or ".join(allowed))
+        return None if value is None else value.encode("utf-8", "replace").decode()
+
+    def flag(self, name: str) -> bool | None:
+        """True or false."""
+        return self._typed(name, bool, "true or false")
+
+    def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
+        """A number from 0; None if it is `unknown`, which iperf3 prints for what it does not know."""
+        value = self.values.get(name)
+        if value is None or value != value or value == unknown:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            self._refuse(name, value, f"a number from 0 to {most:g}")
+        return float(value)
+
+    def count(self, name: str, *, unknown: int | None = None, least: int | None = 0) -> int | None:
+        """A whole number from 0. With `least` None, None if it is negative."""
+        value = self.values.get(name)
+        if value is None or value != value or value == unknown:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+            self._refuse(name, value, f"a whole number from 0 to {LARGEST:g}")
+        if not math.isfinite(value) or value != int(value) or (value < 0 and least is not None):
+            self._refuse(name, value, "a whole number from 0")
+        return int(value) if value >= 0 else None
+
+    def _typed(self, name, kind, words):
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, kind):
+            self._refuse(name, value, words)
+        return value
+
+    def _place(self, name):
+        return f"{self.where}.{name}" if self.where else name
+
+    def _refuse(self, name, value, words):
+        shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
+        self.refuse(f"{self._place(name)} = {shown[:80]}", words)
