@@ -2,6 +2,12 @@
 Estimates with intervals from tidy tables. Imports `tables`, `findings`, `wording`, `errors`; never a lab.
 
 `distance` (RTT and throughput on distance), `inflation` (path inflation, the physics check), `tcp` (the
-window-limited model), `link` (requested against delivered), `simulate` (surveys with a known answer).
-Pairs that share a region are never taken as independent: `dyadic` says how.
+window-limited model), `link` and `drops` (requested against delivered), `calibration` (their verdicts together),
+`simulate` (surveys with a known answer). Pairs that share a region are never taken as independent: `dyadic` says how.
 """
+
+from .distance import fit_rtt, fit_throughput
+from .inflation import path_inflation, physics_check
+from .tcp import fit_window
+
+__all__ = ["fit_rtt", "fit_throughput", "fit_window", "path_inflation", "physics_check"]

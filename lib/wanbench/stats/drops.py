@@ -1,0 +1,53 @@
+"""Where packets were dropped: the queue of links that have a rate, and nowhere else."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ..errors import ParameterError
+from .calibration import OUTSIDE, WITHIN
+
+KEY = ["run_id", "from_region", "to_region"]
+
+
+def drops(counters: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
+    """
+    Per direction of a link what its queue dropped, and whether packets vanished where they must not.
+
+    "outside" where the queue of a link without a rate dropped anything, where loss was counted and none was
+    requested, or where the receiving device refused packets.
+
+    Parameters
+    ----------
+    counters, links : DataFrame
+        Tables `link_counters` and `links` of the same runs.
+
+    Returns
+    -------
+    DataFrame
+        run_id, from_region, to_region, rate_bps, sent_packets, dropped_queue_packets, lost_packets,
+        dropped_device_packets, dropped_share, verdict; directions that carried nothing are left out.
+    """
+    joined = counters.merge(
+        links[[*KEY, "rate_bps", "loss"]], on=KEY, how="left", validate="one_to_one", indicator=True
+    )
+    if (joined._merge != "both").any():
+        unknown = joined[joined._merge != "both"].iloc[0]
+        raise ParameterError(
+            f"no link from {unknown.from_region} to {unknown.to_region} in run {unknown.run_id}"
+        )
+    joined = joined[joined.sent_packets > 0]
+    wrong = (
+        (joined.rate_bps.isna() & (joined.dropped_queue_packets > 0))
+        | ((joined.loss == 0) & (joined.lost_packets > 0))
+        | (joined.dropped_device_packets > 0)
+    )
+    counted = ["sent_packets", "dropped_queue_packets", "lost_packets", "dropped_device_packets"]
+    return (
+        joined[[*KEY, "rate_bps", *counted]]
+        .assign(
+            dropped_share=joined.dropped_queue_packets / joined.sent_packets,
+            verdict=wrong.map({True: OUTSIDE, False: WITHIN}),
+        )
+        .reset_index(drop=True)
+    )
