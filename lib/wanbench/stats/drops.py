@@ -25,8 +25,8 @@ def drops(counters: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        run_id, from_region, to_region, rate_bps, sent_packets, dropped_queue_packets, lost_packets,
-        dropped_device_packets, dropped_share, verdict; directions that carried nothing are left out.
+        run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
+        packets_device_dropped, dropped_share, verdict; directions that carried nothing are left out.
     """
     joined = counters.merge(
         links[[*KEY, "rate_bps", "loss"]], on=KEY, how="left", validate="one_to_one", indicator=True
@@ -36,17 +36,17 @@ def drops(counters: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
         raise ParameterError(
             f"no link from {unknown.from_region} to {unknown.to_region} in run {unknown.run_id}"
         )
-    joined = joined[joined.sent_packets > 0]
+    joined = joined[joined.packets_sent > 0]
     wrong = (
-        (joined.rate_bps.isna() & (joined.dropped_queue_packets > 0))
-        | ((joined.loss == 0) & (joined.lost_packets > 0))
-        | (joined.dropped_device_packets > 0)
+        (joined.rate_bps.isna() & (joined.packets_queue_dropped > 0))
+        | ((joined.loss == 0) & (joined.packets_lost > 0))
+        | (joined.packets_device_dropped.fillna(0) > 0)
     )
-    counted = ["sent_packets", "dropped_queue_packets", "lost_packets", "dropped_device_packets"]
+    counted = ["packets_sent", "packets_queue_dropped", "packets_lost", "packets_device_dropped"]
     return (
         joined[[*KEY, "rate_bps", *counted]]
         .assign(
-            dropped_share=joined.dropped_queue_packets / joined.sent_packets,
+            dropped_share=joined.packets_queue_dropped / joined.packets_sent,
             verdict=wrong.map({True: OUTSIDE, False: WITHIN}),
         )
         .reset_index(drop=True)
