@@ -30,7 +30,8 @@ test: setup ## run every test
 .PHONY: lab
 lab: setup ## open JupyterLab on the notebooks
 	@$(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks \
-		--LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
+		--LabApp.news_url=None --LabApp.extension_manager=readonly \
+		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
 
 .PHONY: check
 check: setup ## lint, format and notebook hygiene, without changing anything
