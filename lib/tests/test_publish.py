@@ -4,27 +4,18 @@ import io
 import json
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from html.parser import HTMLParser
 
-import nbformat
 import pytest
-from example_site import CELLS, FAILING, built_from, built_site, jobs, make_checkout, notebook
+from example_site import CELLS, FAILING, built_from, built_site, jobs, make_checkout
 
-from wanbench.errors import ParameterError, RawDataError
-from wanbench.publish.cells import read_cells
-from wanbench.publish.cleaning import clean
-from wanbench.publish.execute import NotebookError, Progress, execute
-from wanbench.publish.figures import SHOWN_ROWS, read_figure
-from wanbench.publish.files import replace_file, replaced_folder
-from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
-from wanbench.publish.notebooks import find_notebook, notebook_paths, read_notebook
+from wanbench.errors import RawDataError
+from wanbench.publish.figures import read_figure
+from wanbench.publish.files import replace_file
+from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.report import publish
 from wanbench.publish.site import Site
-from wanbench.publish.static import Renderer, StaticFilesError, browser, normalised_svg
+from wanbench.publish.static import Renderer, StaticFilesError, browser
 
 with_browser = [
     pytest.mark.browser,
@@ -58,25 +49,6 @@ def site():
 @pytest.fixture(scope="module")
 def page(site):
     return (site / "00-example.html").read_text()
-
-
-def outputs(*contents, **streams):
-    """A notebook whose only code cell has left these outputs."""
-    made = notebook([("code", "x")])
-    made.cells[0].outputs = [nbformat.v4.new_output("display_data", data=data) for data in contents]
-    made.cells[0].outputs += [
-        nbformat.v4.new_output("stream", name=name, text=text) for name, text in streams.items()
-    ]
-    return made
-
-
-def plotly_output(**meta):
-    return {
-        "application/vnd.plotly.v1+json": {
-            "data": [],
-            "layout": {"title": {"text": "A <b>title</b>"}, "meta": meta},
-        }
-    }
 
 
 # Pages
@@ -245,214 +217,6 @@ def test_record_that_is_damaged_is_refused(tmp_path):
     replace_file(site.build / "pages/01-failing.json", b"{}")
     with pytest.raises(RawDataError, match=r"01-failing\.json: expected the record of a page"):
         site.records()
-
-
-# Running
-
-
-def test_wrong_parameters_stop_everything_before_anything_runs(tmp_path):
-    top = make_checkout(tmp_path / "top", {"00-example": CELLS})
-    good, bad = jobs(built_site())[1], jobs(built_site())[1]
-    bad.given["n_pointz"] = 3
-    stream = io.StringIO()
-    with pytest.raises(ParameterError, match=r"unknown parameter 'n_pointz' \(did you mean 'n_points'\?\)"):
-        publish([good, bad], Site.of(top), stream)
-    assert stream.getvalue() == "" and not (top / "site").exists()
-
-
-def test_progress_says_where_the_notebook_is():
-    stream = io.StringIO()
-    progress = Progress("02-x", 3, stream)
-    cells = notebook([("text", "# Title"), ("code", "1"), ("text", "## Part\n\ntext")]).cells
-    progress.cell_starts(cells[0], 0)
-    injected = nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["injected-parameters"]})
-    progress.cell_starts(injected, 1)
-    progress.cell_starts(cells[1], 2)
-    progress.write("1 of 2\n")
-    progress.write("half a line")
-    progress.cell_starts(cells[2], 3)
-    assert progress.place() == "cell 3 of 3, under 'Part'"
-    assert stream.getvalue() == (
-        "02-x: 3 cells\n  cell 1 of 3: Title\n    1 of 2\n    half a line\n  cell 3 of 3: Part\n"
-    )
-
-
-def test_a_killed_kernel_is_said_so(tmp_path):
-    cells = [("text", "# Kill"), ("code", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")]
-    top = make_checkout(tmp_path / "top", {"00-kill": cells})
-    with pytest.raises(NotebookError, match=r"00-kill\.ipynb: cell 2 of 2, under 'Kill': the kernel died"):
-        execute(top / "notebooks/00-kill.ipynb", {}, tmp_path / "out.ipynb", io.StringIO())
-
-
-WAITING = """\
-import sys, time
-from pathlib import Path
-print("measuring", file=sys.stderr, flush=True)
-try:
-    Path("started").touch()
-    time.sleep(60)
-finally:
-    time.sleep(0.5)
-    Path("put-away").touch()"""
-
-
-@pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupts_reach_the_notebook_which_puts_its_things_away(tmp_path, signal_number, status):
-    top = make_checkout(
-        tmp_path / "top", {"00-wait": [("code", WAITING), ("code", "Path('went-on').touch()")]}
-    )
-    words = [sys.executable, "-c", "import sys; from wanbench.cli import main; sys.exit(main())", "run", "00"]
-    process = subprocess.Popen(words, cwd=top, stderr=subprocess.PIPE, text=True)
-    try:
-        deadline = time.monotonic() + 120
-        while not (top / "notebooks/started").exists():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
-        process.send_signal(signal_number)
-        _, stderr = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == status
-    assert (top / "notebooks/put-away").exists() and not (top / "notebooks/went-on").exists()
-    assert "    measuring\n" in stderr and "interrupted" in stderr and "Traceback" not in stderr
-
-
-# Notebook files
-
-
-def test_notebooks_are_found_by_name_or_its_start(tmp_path):
-    top = make_checkout(tmp_path / "top", {"00-tour": CELLS, "02-a": CELLS, "02-b": CELLS})
-    paths = notebook_paths(top)
-    assert [path.stem for path in paths] == ["00-tour", "02-a", "02-b"]
-    for name in ("00", "00-tour", "00-tour.ipynb", str(paths[0])):
-        assert find_notebook(name, top) == paths[0]
-    with pytest.raises(ParameterError, match="more than one notebook is meant by '02'"):
-        find_notebook("02", top)
-    with pytest.raises(
-        ParameterError, match=r"no notebook is meant by '00-tuor' \(did you mean '00-tour'\?\)"
-    ):
-        find_notebook("00-tuor", top)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"nbformat": 4}', b"\xff\xfe"])
-def test_files_that_are_no_notebooks_are_refused(tmp_path, content):
-    (tmp_path / "x.ipynb").write_bytes(content)
-    with pytest.raises(RawDataError, match=r"x\.ipynb: expected a Jupyter notebook"):
-        read_notebook(tmp_path / "x.ipynb")
-    with pytest.raises(ParameterError, match="cannot be read"):
-        read_notebook(tmp_path / "none.ipynb")
-
-
-# Parts of pages
-
-
-@pytest.mark.parametrize(
-    ("dirty", "cleaned"),
-    [
-        (
-            "<style>td {color: red}</style><table><tr><td>1</td></tr></table>",
-            "<table><tbody><tr><td>1</td></tr></tbody></table>",
-        ),
-        ("<img src=x onerror=alert(1)>", "&lt;img src=x onerror=alert(1)&gt;"),
-        ('<a href="javascript:alert(1)">x</a>', "<a>x</a>"),
-        ('<p onclick="alert(1)" class="c">x</p>', '<p class="c">x</p>'),
-        ("<iframe src='http://x'></iframe>", "&lt;iframe src='http://x'&gt;&lt;/iframe&gt;"),
-        (
-            '<p style="text-align: left; background: url(http://x)">x</p>',
-            '<p style="text-align: left;">x</p>',
-        ),
-    ],
-)
-def test_only_harmless_html_is_kept(dirty, cleaned):
-    assert clean(dirty) == cleaned
-
-
-def test_output_kinds():
-    made = outputs(
-        {"text/html": "<b>bold</b>", "text/plain": "plain"},
-        {"text/markdown": "*soft* $x$ <script>1</script>"},
-        {"image/png": "iVBORw0KGgo=\n"},
-        {"image/svg+xml": "<svg onload='x'/>"},
-        {"text/plain": "<plain>"},
-        {"application/unknown": "x"},
-        stdout="\x1b[31mred\x1b[0m <tag>",
-        stderr="progress",
-    )
-    html = [str(part.html) for part in read_cells(made).parts if part.kind == "output"]
-    assert html[0] == '<div class="wide"><b>bold</b></div>'
-    assert "<em>soft</em> <math" in html[1] and "<script" not in html[1]
-    assert html[2].endswith('src="data:image/png;base64,iVBORw0KGgo=">')
-    assert "data:image/svg+xml;base64," in html[3] and "onload" not in html[3]
-    assert html[4] == '<pre class="printed">&lt;plain&gt;</pre>'
-    assert 'class="ansi-red-fg"' in html[5] and "&lt;tag&gt;" in html[5]
-    assert len(html) == 6
-
-
-def test_figure_names_are_file_names_and_differ():
-    made = outputs(plotly_output(name="../Rtt & more"), plotly_output(name="rtt more"), plotly_output())
-    found = read_cells(made).figures
-    assert [figure.name for figure in found] == ["rtt-more", "rtt-more-2", "figure-3"]
-    assert found[2].alt == "A title"
-
-
-@pytest.mark.parametrize("csv", [3, "a,b\n1\n", 'a\n"x'])
-def test_numbers_that_are_no_csv_are_refused(csv):
-    with pytest.raises(RawDataError, match="figure 1"):
-        read_cells(outputs(plotly_output(csv=csv)))
-
-
-@pytest.mark.parametrize("content", ["x", {}, {"data": "x"}])
-def test_what_is_no_figure_is_refused(content):
-    with pytest.raises(RawDataError, match="figure 1: expected a Plotly figure"):
-        read_figure(content, 1, set())
-
-
-def test_long_tables_are_cut_with_their_length_known():
-    csv = "n\n" + "".join(f"{number}\n" for number in range(1000))
-    figure = read_figure({"data": [], "layout": {"meta": {"csv": csv}}}, 1, set())
-    header, rows, count = figure.rows()
-    assert (header, len(rows), count) == (["n"], SHOWN_ROWS, 1000)
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [(r"\frac{", "no formula"), (r"x + \nosuch<y", r"the command \\nosuch is not known")],
-)
-def test_formulas_that_fail_show_their_source(source, message):
-    with pytest.raises(FormulaError, match=message):
-        mathml(source)
-    shown = source.replace("<", "&lt;")
-    assert TextRenderer().html_of(f"${source}$") == f'<p><code class="formula">{shown}</code></p>\n'
-
-
-def test_headings_get_anchors_that_differ():
-    renderer = TextRenderer()
-    renderer.html_of("## Results & *more*\n\n## Results & more\n\n### Δ")
-    assert [(one.level, one.text, one.anchor) for one in renderer.headings] == [
-        (2, "Results & more", "results-more"),
-        (2, "Results & more", "results-more-2"),
-        (3, "Δ", "section"),
-    ]
-
-
-# Files
-
-
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
-    with replaced_folder(tmp_path / "a") as folder:
-        (folder / "x").write_text("1")
-    with pytest.raises(KeyError), replaced_folder(tmp_path / "a") as folder:
-        (folder / "y").write_text("2")
-        raise KeyError
-    assert [path.name for path in tmp_path.rglob("*")] == ["a", "x"]
-
-
-def test_svg_ids_are_normalised():
-    assert (
-        normalised_svg(b'<g id="defs-7f22fe"/><g id="clip7f22fexy"/>')
-        == b'<g id="defs-000000"/><g id="clip000000xy"/>'
-    )
-    assert normalised_svg(b"<svg/>") == b"<svg/>"
 
 
 # Static files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -25,6 +26,7 @@ from .notebooks import read_notebook
 from .parameters import check_parameters, declared_parameters
 
 INJECTED = "injected-parameters"
+SHORT, SOCKETS = Path("/tmp"), "wanbench-kernel-"
 
 
 class NotebookError(WanbenchError, RuntimeError):
@@ -173,7 +175,8 @@ def kernel_environment() -> Iterator[None]:
 
     Sockets live in a fresh private folder, with a path short enough for a socket on every system.
     """
-    with tempfile.TemporaryDirectory(prefix="wanbench-", dir="/tmp") as folder:
+    _remove_leftovers()
+    with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{os.getpid()}-", dir=SHORT) as folder:
         wanted = {
             "PLOTLY_RENDERER": "plotly_mimetype",
             "PYTHONHASHSEED": "0",
@@ -191,6 +194,24 @@ def kernel_environment() -> Iterator[None]:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+
+
+def _remove_leftovers() -> None:
+    """Remove the folders of processes that were killed before they could do so themselves."""
+    for folder in SHORT.glob(f"{SOCKETS}*-*"):
+        owner = folder.name.removeprefix(SOCKETS).partition("-")[0]
+        if owner.isdecimal() and folder.stat().st_uid == os.getuid() and not _runs(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _runs(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
 
 
 def _with_fixed_ids(notebook: NotebookNode) -> NotebookNode:
