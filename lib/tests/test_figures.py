@@ -1,0 +1,324 @@
+"""What figures hold and say, not their pixels."""
+
+import io
+import itertools
+import json
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+import plotly.io as pio
+import pytest
+from scipy.spatial.transform import Rotation
+
+from wanbench import figures
+from wanbench.errors import ParameterError
+from wanbench.figures import coastline, schedule, theme
+from wanbench.stats import distance, inflation, link, simulate, tcp
+
+PAIRS = simulate.survey(12, seed=1, region_ms=4, region_log_sd=0.1)
+REGIONS = pd.DataFrame(
+    {
+        "name": sorted(set(PAIRS.from_region)),
+        "cloud": [name.partition(":")[0] for name in sorted(set(PAIRS.from_region))],
+        "city": "<b>Town</b>",
+        "country": "Nowhere",
+        "latitude_deg": np.linspace(-50, 60, 12),
+        "longitude_deg": np.linspace(-170, 170, 12),
+    }
+)
+A, B = "aws:region-000", "azure:region-001"
+
+
+def links():
+    settings = {"delay_ms": 40.0, "jitter_ms": 0.0, "loss": 0.01, "rate_bps": 100e6}
+    rows = [{"run_id": "r", "from_region": a, "to_region": b} | settings for a, b in ((A, B), (B, A))]
+    return pd.DataFrame(rows)
+
+
+def echoes():
+    """Echoes every 20 ms from 1000 s; nothing comes back from 1004 to 1008 s."""
+    sent = 1000 + np.arange(0, 12, 0.02)
+    got = (sent < 1004) | (sent >= 1008)
+    columns = {
+        "run_id": "r",
+        "from_region": A,
+        "to_region": B,
+        "sequence": np.arange(len(sent)),
+        "received_at_s": np.where(got, sent + 0.04, np.nan),
+        "rtt_ms": np.where(got, 80.5, np.nan),
+        "lost": ~got,
+        "duplicate": False,
+    }
+    return pd.DataFrame(columns)
+
+
+def cuts(healed_at_s=1008.0):
+    columns = {
+        "run_id": "r",
+        "from_region": A,
+        "to_region": B,
+        "cut_at_s": 1004.0,
+        "healed_at_s": healed_at_s,
+    }
+    return pd.DataFrame([columns])
+
+
+def calibration():
+    frame = echoes()
+    alive = frame[~frame.lost]
+    parts = [link.rtt(alive, links()), link.loss(frame, links()), link.jitter(alive, links())]
+    return pd.concat([*parts, link.cut(frame, cuts())], ignore_index=True)
+
+
+def journalled():
+    start = pd.Timestamp("2026-01-01T10:00:00Z")
+    rows = []
+    for number, (a, b, begin, end) in enumerate(
+        [(A, B, 0, 3), ("c", "d", 0, 4), (A, "c", 5, 8), (B, "d", 5, None)]
+    ):
+        row = {"run_id": "r", "test_id": f"{number:04d}", "attempt": 1, "round": number // 2}
+        row |= {"from_region": a, "to_region": b, "outcome": "done" if end else "interrupted"}
+        row["started_at_utc"] = start + pd.Timedelta(seconds=begin)
+        row["ended_at_utc"] = start + pd.Timedelta(seconds=end) if end else pd.NaT
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+MAKERS = {
+    "rtt-against-distance": lambda note: figures.rtt_against_distance(
+        PAIRS, distance.fit_rtt(PAIRS), note=note
+    ),
+    "throughput-against-distance": lambda note: figures.throughput_against_distance(
+        PAIRS, distance.fit_throughput(PAIRS), note=note
+    ),
+    "throughput-against-rtt": lambda note: figures.throughput_against_rtt(
+        tcp.fit_window(PAIRS, resamples=20), note=note
+    ),
+    "path-inflation": lambda note: figures.path_inflation(
+        inflation.path_inflation(PAIRS, resamples=20), note=note
+    ),
+    "requested-against-delivered": lambda note: figures.requested_against_delivered(calibration(), note=note),
+    "cut-timeline": lambda note: figures.cut_timeline(echoes(), cuts(), note=note),
+    "link-map-throughput": lambda note: figures.link_map(PAIRS, REGIONS, note=note),
+    "link-map-rtt": lambda note: figures.link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
+    "region-map": lambda note: figures.region_map(REGIONS, note=note),
+    "rounds": lambda note: figures.rounds(journalled(), note=note),
+}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return {name: make("A check & more.") for name, make in MAKERS.items()}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_figure_carries_name_alt_caption_and_numbers(made, name):
+    meta = made[name].layout.meta
+    assert set(meta) == {"name", "alt", "caption", "csv"}
+    assert meta["name"] == name
+    assert len(meta["alt"]) > 40 and meta["caption"].endswith("A check & more.")
+    table = pd.read_csv(io.StringIO(meta["csv"]))
+    assert len(table) and "nan" not in meta["csv"] and "inf," not in meta["csv"]
+    for said in (meta["alt"], meta["caption"]):
+        assert "nan" not in said.lower().split() and "None" not in said.split()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_figure_has_the_template_a_title_and_an_honest_subtitle(made, name):
+    figure = made[name]
+    assert figure.layout.template == pio.templates[theme.NAME]
+    assert figure.layout.template.layout.font.family.startswith("DejaVu Sans")
+    subtitle = figure.layout.title.subtitle.text
+    assert figure.layout.title.text and "A check &amp; more." in subtitle.replace("<br>", " ")
+    logarithmic = "log" in {axis.type for axis in figure.select_yaxes()}
+    assert not logarithmic or "logarithmic" in subtitle
+    assert len(figure.to_json()) < 400_000
+
+
+@pytest.mark.parametrize("name", ["link-map-throughput", "link-map-rtt", "region-map"])
+def test_maps_need_no_base_map(made, name):
+    geo = made[name].layout.geo
+    assert geo.visible is False and geo.fitbounds is False
+    assert {trace.type for trace in made[name].data} == {"scattergeo"}
+    assert made[name].data[0].mode == "lines" and len(made[name].data[0].lon) > 1000
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_same_input_gives_the_same_figure(made, name):
+    assert MAKERS[name]("A check & more.").to_json() == made[name].to_json()
+
+
+def trace_of(figure, name):
+    return next(trace for trace in figure.data if trace.name == name)
+
+
+def test_every_pair_is_drawn_once_over_the_light_floor(made):
+    figure = made["rtt-against-distance"]
+    points = [trace for trace in figure.data if trace.mode == "markers"]
+    assert sum(len(trace.x) for trace in points) == 66
+    floor = trace_of(figure, "light in fibre")
+    assert floor.y[1] / floor.x[1] == pytest.approx(2 * 1.468 / 299.792458)
+    table = pd.read_csv(io.StringIO(figure.layout.meta["csv"]))
+    assert len(table) == 66 and {"distance_km", "rtt_ms", "cloud_pair"} <= set(table)
+    line, fit = trace_of(figure, "least squares"), distance.fit_rtt(PAIRS)
+    assert line.y[-1] == pytest.approx(fit.intercept.estimate + fit.slope.estimate * line.x[-1] / 1000)
+    assert "95 % interval by region" in figure.layout.title.subtitle.text.replace("<br>", " ")
+
+
+def test_without_a_fit_there_is_no_line_and_no_claim_of_one():
+    figure = figures.rtt_against_distance(PAIRS)
+    assert "least squares" not in [trace.name for trace in figure.data]
+    assert "least squares" not in figure.layout.title.subtitle.text
+
+
+def test_rows_left_out_are_said_in_the_caption():
+    caption = figures.rtt_against_distance(
+        PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4))
+    ).layout.meta
+    assert "5 rows of the pairs left out (5 without rtt_ms)" in caption["caption"]
+
+
+def test_a_fit_without_interval_draws_no_band():
+    few = simulate.survey(4, seed=1)
+    figure = figures.rtt_against_distance(few, distance.fit_rtt(few))
+    assert not [trace for trace in figure.data if trace.fill]
+
+
+def test_an_unidentified_limit_is_said_and_not_drawn():
+    pairs = simulate.survey(10, seed=2, capacity_bps=1e12)
+    figure = figures.throughput_against_rtt(tcp.fit_window(pairs, resamples=20))
+    assert "C is not identified" in figure.layout.title.subtitle.text.replace("<br>", " ")
+    assert "C" not in [trace.name for trace in figure.data]
+
+
+def test_too_few_regions_for_an_interval_are_named():
+    pairs = simulate.survey(8, seed=3)
+    figure = figures.path_inflation(inflation.path_inflation(pairs, resamples=20))
+    assert "Too few regions for an interval: " in figure.layout.meta["caption"]
+    assert "within Google Cloud" in figure.layout.meta["caption"]
+
+
+def test_calibration_has_a_panel_per_quantity_and_the_limits(made):
+    figure = made["requested-against-delivered"]
+    titles = [note.text for note in figure.layout.annotations]
+    assert [title.partition(":")[0] for title in titles] == ["RTT", "Loss", "Jitter", "Cut"]
+    said = figure.layout.title.subtitle.text.replace("<br>", " ")
+    assert "RTT 1 ms + 1 %" in said and "99 % intervals" in said
+    with pytest.raises(ParameterError, match="none of the quantities"):
+        figures.requested_against_delivered(calibration().head(0))
+
+
+def test_the_timeline_places_lost_echoes_by_their_number(made):
+    lost = trace_of(made["cut-timeline"], "lost")
+    assert len(lost.x) == 200
+    assert min(lost.x) == pytest.approx(0.04, abs=0.03) and max(lost.x) == pytest.approx(4.02, abs=0.03)
+    assert "20 ms" in made["cut-timeline"].layout.meta["caption"]
+    endless = figures.cut_timeline(echoes(), cuts(np.nan))
+    assert len(trace_of(endless, "lost").x) == 200
+    with pytest.raises(ParameterError, match="no cut"):
+        figures.cut_timeline(echoes(), cuts().head(0))
+
+
+def test_the_map_draws_every_link_and_shows_names_as_text(made):
+    figure = made["link-map-throughput"]
+    lines = [trace for trace in figure.data[1:] if trace.mode == "lines"]
+    assert sum(np.isnan(np.array(trace.lon, dtype=float)).sum() for trace in lines) == 66
+    shown = json.dumps([list(trace.text) for trace in figure.data if trace.text is not None])
+    assert "&lt;b&gt;Town" in shown and "<b>" not in shown
+    with pytest.raises(ParameterError, match="lacks aws:region-000"):
+        figures.link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
+    with pytest.raises(ParameterError, match="allowed are throughput_bps, rtt_ms"):
+        figures.link_map(PAIRS, REGIONS, value="loss")
+
+
+def test_overlaps_of_tests_are_counted():
+    tests = journalled()
+    assert schedule.overlapping(tests) == 0
+    assert "No region was in two tests at once" in figures.rounds(tests).layout.meta["alt"]
+    tests.loc[2, "started_at_utc"] -= pd.Timedelta(seconds=3)
+    assert schedule.overlapping(tests) == 2
+    assert "2 overlaps" in figures.rounds(tests).layout.meta["alt"]
+    bars = [trace for trace in figures.rounds(tests).data if trace.name == "done"]
+    assert len(bars[0].y) == 6
+    with pytest.raises(ParameterError, match="no tests"):
+        figures.rounds(tests.head(0))
+
+
+def test_names_that_are_no_file_names_fail():
+    with pytest.raises(ParameterError, match="figure name"):
+        theme.finish(
+            figures.region_map(REGIONS), name="A b", title="", subtitle="", alt="", caption="", table=REGIONS
+        )
+
+
+@pytest.mark.parametrize("values", [[], [np.nan], [0.0, -1.0], [5.0], [1e6, 1e6], [1e-3, 1e9]])
+def test_log_axes_of_odd_values(values):
+    axis = theme.log_axis(values, "bit/s")
+    assert axis["type"] == "log"
+    assert len(axis.get("tickvals", [])) == len(axis.get("ticktext", [])) <= 14
+
+
+def linear(colour):
+    value = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+    return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb):
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ rgb
+    f = np.cbrt(np.maximum(xyz / [0.9505, 1.0, 1.089], 0.008856))
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+SEEN = {
+    "all colours": np.eye(3),
+    "no green cones": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no red cones": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no blue cones": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+@pytest.mark.parametrize("eye", SEEN)
+def test_colours_are_told_apart_by_every_eye(eye):
+    """Machado, Oliveira & Fernandes 2009 for the eye; CIE76 difference of at least 15."""
+    colours = sorted(set(theme.COLOURS.values()))
+    seen = {colour: lab(np.clip(np.array(SEEN[eye]) @ linear(colour), 0, 1)) for colour in colours}
+    for one, other in itertools.combinations(colours, 2):
+        assert np.linalg.norm(seen[one] - seen[other]) >= 15, (one, other)
+
+
+def test_the_coastline_is_small_and_says_where_it_is_from():
+    raw = files("wanbench.figures").joinpath("coastline.json").read_bytes()
+    content = json.loads(raw)
+    assert len(raw) < 80_000
+    assert "Natural Earth" in content["source"] and "public domain" in content["licence"]
+    longitude, latitude = coastline.load()
+    known = [value for value in longitude if value is not None]
+    assert -180 <= min(known) and max(known) <= 180
+    assert all((a is None) == (b is None) for a, b in zip(longitude, latitude, strict=True))
+    seam = sum(
+        a is not None and b is not None and abs(a) == 180 and abs(b) == 180
+        for a, b in itertools.pairwise(longitude)
+    )
+    assert seam == 0
+
+
+def test_a_topology_becomes_lines():
+    topology = {
+        "transform": {"scale": [0.5, 0.5], "translate": [-180, -90]},
+        "arcs": [[[0, 0], [2, 0], [2, 20]], [[30, 30], [-26, -10]]],
+        "objects": {"coastlines": {"geometries": [{"type": "LineString", "arcs": [0, -2]}]}},
+    }
+    assert json.loads(coastline.make(topology))["lines"] == [
+        [-1800, -900, -1790, -900, -1780, -800, -1650, -750]
+    ]
+
+
+def test_simplified_lines_stay_within_the_tolerance():
+    turn = np.linspace(0, 6, 400)
+    points = np.column_stack([turn, np.sin(turn)])
+    kept = coastline.simplify(points, 0.05)
+    assert 5 < len(kept) < 40
+    np.testing.assert_allclose(np.interp(turn, kept[:, 0], kept[:, 1]), points[:, 1], atol=0.08)
+    turned = Rotation.from_euler("z", 1.0).apply(np.column_stack([points, 0 * turn]))[:, :2]
+    assert len(coastline.simplify(turned, 0.05)) == len(kept)

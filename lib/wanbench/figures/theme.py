@@ -1,0 +1,204 @@
+"""How every figure looks and what it carries: the template, the colours, axes, titles, alt text, numbers."""
+
+from __future__ import annotations
+
+import re
+from math import ceil, floor, log10
+from textwrap import wrap
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import plotly.io as pio
+
+from ..errors import ParameterError
+from ..wording import quantity
+
+NAME = "wanbench"
+FONT = "DejaVu Sans, Verdana, sans-serif"
+SIZES = {"1200x675": (1200, 675), "800x450": (800, 450)}
+HEIGHT_PX = 520
+TEXT, MUTED, GRID = "#1F2933", "#5B6770", "#E3E7EB"
+LIGHT, FIT, LAND = "#6B7280", "#1F2933", "#9AA5B1"
+WITHIN, OUTSIDE, UNKNOWN = "#0072B2", "#C44E00", "#8A949E"
+
+CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
+COLOURS = {
+    "aws": "#C44E00",
+    "azure": "#0072B2",
+    "gcp": "#009E73",
+    "aws-aws": "#C44E00",
+    "azure-azure": "#0072B2",
+    "gcp-gcp": "#009E73",
+    "aws-azure": "#882288",
+    "aws-gcp": "#D9A300",
+    "azure-gcp": "#62B9EA",
+}
+"""One colour per cloud and per pair of clouds; told apart with any common colour blindness (a test checks)."""
+SYMBOLS = {
+    "aws-aws": "circle",
+    "azure-azure": "square",
+    "gcp-gcp": "diamond",
+    "aws-azure": "x",
+    "aws-gcp": "triangle-up",
+    "azure-gcp": "cross",
+}
+OTHER = "#6B7280"
+SUBTITLE_CHARACTERS = 112
+
+
+def _template() -> go.layout.Template:
+    axis = {
+        "gridcolor": GRID,
+        "linecolor": MUTED,
+        "zerolinecolor": GRID,
+        "ticks": "outside",
+        "tickcolor": MUTED,
+        "ticklen": 4,
+        "title": {"standoff": 10, "font": {"size": 13}},
+        "automargin": True,
+    }
+    layout = {
+        "font": {"family": FONT, "size": 13, "color": TEXT},
+        "title": {
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 14, "l": 14},
+            "font": {"size": 18},
+            "subtitle": {"font": {"size": 12, "color": MUTED}},
+        },
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "margin": {"l": 70, "r": 20, "t": 90, "b": 60},
+        "height": HEIGHT_PX,
+        "hovermode": "closest",
+        "hoverlabel": {"font": {"family": FONT}},
+        "legend": {"itemsizing": "constant", "font": {"size": 12}, "tracegroupgap": 4},
+        "xaxis": axis,
+        "yaxis": axis,
+        "colorway": [*dict.fromkeys(COLOURS.values())],
+    }
+    return go.layout.Template(layout=layout)
+
+
+pio.templates[NAME] = _template()
+
+
+def colour(name: str) -> str:
+    """The colour of a cloud or a pair of clouds; grey for one without."""
+    return COLOURS.get(name, OTHER)
+
+
+def cloud_name(name: str) -> str:
+    """
+    A cloud, or a pair of clouds, as people write it.
+
+    >>> cloud_name("gcp"), cloud_name("aws-gcp"), cloud_name("aws-aws")
+    ('Google Cloud', 'AWS – Google Cloud', 'within AWS')
+    """
+    names = [CLOUD_NAMES.get(part, part) for part in name.split("-")]
+    return f"within {names[0]}" if len(names) == 2 and names[0] == names[1] else " – ".join(names)
+
+
+def plain(text: object) -> str:
+    """Text as Plotly shows it, without meaning anything to it: its pseudo-HTML is escaped."""
+    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def finish(
+    figure: go.Figure,
+    *,
+    name: str,
+    title: str,
+    subtitle: str,
+    alt: str,
+    caption: str,
+    table: pd.DataFrame,
+    note: str = "",
+    headroom_px: int = 0,
+) -> go.Figure:
+    """
+    Give a figure its template, its title, and in `layout.meta` its name, alt text, caption and numbers.
+
+    Parameters
+    ----------
+    name : str
+        File stem: small letters, digits and hyphens.
+    title, subtitle : str
+        What is drawn; the subtitle says what points, lines and bands are.
+    alt : str
+        What one would read out in place of the figure.
+    table : DataFrame
+        The numbers behind it; floats are written with six significant digits.
+    note : str
+        Said in the subtitle and the caption, such as that the data are a check of the pipeline.
+    headroom_px : int
+        Room for titles of panels between the subtitle and the axes.
+    """
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise ParameterError(
+            f"figure name {name!r}: allowed are small letters, digits and single hyphens inside"
+        )
+    said = f"{subtitle} {note}".strip()
+    lines = [plain(line) for line in wrap(said, SUBTITLE_CHARACTERS)]
+    figure.update_layout(
+        template=NAME,
+        title={"text": plain(title), "subtitle": {"text": "<br>".join(lines)}},
+        margin={"t": 62 + 17 * len(lines) + headroom_px},
+        meta={"name": name, "alt": alt, "caption": f"{caption} {note}".strip(), "csv": numbers(table)},
+    )
+    return figure
+
+
+def numbers(table: pd.DataFrame) -> str:
+    """A table as CSV text: floats with six significant digits, missing values empty."""
+    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+
+
+def log_axis(values, unit: str, most_ticks: int = 10) -> dict:
+    """
+    Settings of a logarithmic axis that shows `values`, with ticks at 1, 2 and 5, or at powers of ten if those
+    are more than `most_ticks`.
+
+    >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]
+    ['50 Mbit/s', '100 Mbit/s', '200 Mbit/s', '500 Mbit/s', '1 Gbit/s', '2 Gbit/s']
+    """
+    values = np.asarray(values, dtype=float)
+    values = values[np.isfinite(values) & (values > 0)]
+    if not len(values):
+        return {"type": "log"}
+    low, high = floor(log10(values.min())), ceil(log10(values.max()))
+    for steps in ((1, 2, 5), (1,)):
+        ticks = [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
+        first = max(tick for tick in ticks if tick <= values.min() * (1 + 1e-9))
+        last = min(tick for tick in ticks if tick >= values.max() * (1 - 1e-9))
+        shown = [tick for tick in ticks if first <= tick <= last]
+        if len(shown) <= most_ticks:
+            break
+    pad = 0.04 * max(log10(values.max() / values.min()), 0.2)
+    ends = [log10(values.min()) - pad, log10(values.max()) + pad]
+    texts = [tick_text(tick, unit) for tick in shown]
+    return {"type": "log", "tickvals": shown, "ticktext": texts, "range": ends}
+
+
+def tick_text(value: float, unit: str) -> str:
+    """
+    A round value with its unit, without superfluous zeros.
+
+    >>> tick_text(2e8, "bit/s"), tick_text(50, "ms"), tick_text(0.5, "ms")
+    ('200 Mbit/s', '50 ms', '0.5 ms')
+    """
+    number, _, name = quantity(value, unit).partition(" ")
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number} {name}".strip()
+
+
+def spread(n: int, width: float = 0.6) -> np.ndarray:
+    """`n` offsets within a width, evenly filled and always the same, to keep points of a strip apart."""
+    golden = 0.6180339887498949
+    return ((np.arange(1, n + 1) * golden) % 1 - 0.5) * width
