@@ -200,15 +200,15 @@ _table(
     TO,
     _column("from_cloud", "text", "", "cloud of from_region"),
     _column("to_cloud", "text", "", "cloud of to_region"),
-    _column("distance_km", "number", "km", "geodesic distance, WGS-84"),
-    _column("light_rtt_ms", "number", "ms", "round trip of light in fibre over that distance"),
-    _column("n_tests", "count", "", "tests of the pair that are done"),
-    _column("n_echoes", "count", "", "echoes sent (extra replies apart)"),
+    _column("distance_km", "number?", "km", "geodesic, WGS-84; null if a region is not in the catalogue"),
+    _column("light_rtt_ms", "number?", "ms", "round trip of light in fibre over that distance"),
+    _column("n_tests", "count", "", "tests that from_region started and that are done"),
+    _column("n_echoes", "count", "", "echoes that from_region sent (extra replies apart)"),
     _column("n_lost", "count", "", "echoes lost"),
     _column("rtt_ms", "number?", "ms", "median over tests of each test's least RTT (or as asked for)"),
-    _column("throughput_bps", "number?", "bit/s", "median over tests, at the receiver"),
-    _column("n_transfers", "count", "", "transfers with a throughput"),
-    _column("retransmits", "count?", "segments", "sum over transfers; null if none says"),
+    _column("throughput_bps", "number?", "bit/s", "TCP from from_region to to_region: median over tests"),
+    _column("n_transfers", "count", "", "TCP transfers in that direction that gave a throughput"),
+    _column("retransmits", "count?", "segments", "sum over those transfers; null if none says"),
 )
 _table(
     "link_counters",
@@ -271,7 +271,7 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     """
     rows = list(rows)
     declared = table(name)
-    extra = sorted({str(key) for row in rows for key in row} - set(declared.names))
+    extra = sorted(map(str, set().union(*rows) - set(declared.names)))
     if extra:
         raise ParameterError(
             f"table {name}: no column {', '.join(extra)}; allowed: {', '.join(declared.names)}"

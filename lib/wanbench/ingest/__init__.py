@@ -1,0 +1,16 @@
+"""
+From raw files to tables, one module per experiment, named like the one that left them. Analysing code may import
+this; it imports `runs`, `regions`, `tables`, `errors`, and nothing that measures.
+
+>>> import wanbench
+>>> wanbench.ingest.read_run("no/such/folder")
+Traceback (most recent call last):
+    ...
+wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no journal.jsonl.
+"""
+
+from .account import account, shortfalls
+from .pairs import summarise_pairs
+from .run import read_files, read_run
+
+__all__ = ["account", "read_files", "read_run", "shortfalls", "summarise_pairs"]
