@@ -7,14 +7,15 @@ Nothing outside this folder knows which kind of lab it is on.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import combinations
 from typing import Any
 
 from wanbench.errors import ParameterError
 from wanbench.links import LinkSettings
 
-__all__ = ["LEAST_RTT_MS", "geodesic_links", "matrix_links", "separate_pairs"]
+__all__ = ["LEAST_RTT_MS", "geodesic_links", "matrix_links"]
 
 LEAST_RTT_MS = 0.5
 """No pair of regions is given less than this: two data centres of one city are not on one switch."""
@@ -54,17 +55,12 @@ def geodesic_links(
     """
     from wanbench.regions import distance_km, light_rtt_ms
 
-    if not path_inflation >= 1:
-        raise ParameterError(
-            f"path_inflation is {path_inflation}; it is at least 1: no cable beats the geodesic."
-        )
-    if not extra_ms >= 0:
-        raise ParameterError(f"extra_ms is {extra_ms}; it cannot be negative.")
-    rtt_ms = {}
-    for pair in permutations(regions, 2):
-        back = rtt_ms.get(pair[::-1])
-        light = float(light_rtt_ms(distance_km(*pair))) if back is None else None
-        rtt_ms[pair] = back if back is not None else light * path_inflation + extra_ms
+    _check_number("path_inflation", path_inflation, 1)
+    _check_number("extra_ms", extra_ms, 0)
+    rtt_ms = {
+        pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms
+        for pair in combinations(regions, 2)
+    }
     return matrix_links(rtt_ms, jitter_ms=jitter_ms, **settings)
 
 
@@ -113,27 +109,16 @@ def matrix_links(
             table[source, target] = value
         rtt_ms = table
     links = {}
-    for (source, target), value in {**{pair[::-1]: rtt for pair, rtt in rtt_ms.items()}, **rtt_ms}.items():
+    both_ways = {**rtt_ms, **{pair[::-1]: rtt for pair, rtt in rtt_ms.items() if pair[::-1] not in rtt_ms}}
+    for (source, target), value in both_ways.items():
         if source == target:
             raise ParameterError(f"{source} is paired with itself.")
-        if not value >= 0:
-            raise ParameterError(f"rtt_ms of {source} to {target} is {value}; it must be 0 or more.")
+        _check_number(f"rtt_ms of {source} to {target}", value, 0)
         delay_ms = max(float(value), least_rtt_ms) / 2
         links[source, target] = LinkSettings(delay_ms, jitter_ms=min(jitter_ms, delay_ms / 2), **settings)
     return links
 
 
-def separate_pairs(settings: Sequence[LinkSettings]) -> dict[tuple[str, str], LinkSettings]:
-    """
-    Links for trying settings side by side: each joins two invented regions of its own, the same both ways.
-
-    Examples
-    --------
-    >>> sorted(separate_pairs([LinkSettings(10), LinkSettings(20)]))[:2]
-    [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
-    """
-    links = {}
-    for number, one in enumerate(settings, start=1):
-        links[f"lab:a{number}", f"lab:b{number}"] = one
-        links[f"lab:b{number}", f"lab:a{number}"] = one
-    return links
+def _check_number(name, value, least):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= least:
+        raise ParameterError(f"{name} is {value!r}; it must be a number of at least {least}.")

@@ -169,7 +169,7 @@ class LocalLab(Lab):
             for name, why in self._opened["refused"].items():
                 if name in self.wanted_sysctls:
                     raise LabError(f"the kernel refuses {name} = {self.sysctls[name]!r}: {why}.")
-            self._send_settings(self.links)
+            self._send_settings(self.links, self.links)
             self._opened["granted"] = self._keeper.ask("hurry")
         except BaseException:
             self.__exit__()
@@ -222,11 +222,12 @@ class LocalLab(Lab):
         with self._link_lock:
             self._check_pairs([pair])
             try:
-                self.links[pair] = dataclasses.replace(self.links[pair], **changes)
+                changed = {**self.links, pair: dataclasses.replace(self.links[pair], **changes)}
             except TypeError as error:
                 allowed = ", ".join(field.name for field in dataclasses.fields(LinkSettings))
                 raise ParameterError(f"a link has no such setting: {error}; allowed is {allowed}.") from None
-            self._send_settings([other for other in (pair, pair[::-1]) if other in self.links])
+            self._send_settings(changed, [other for other in (pair, pair[::-1]) if other in changed])
+            self.links = changed
 
     def cut(self, a: str, b: str, *, one_way: bool = False) -> None:
         """
@@ -311,14 +312,14 @@ class LocalLab(Lab):
     def _numbered(self, pairs):
         return [[self._numbers[a], self._numbers[b]] for a, b in pairs]
 
-    def _send_settings(self, pairs):
-        changed = []
+    def _send_settings(self, links, pairs):
+        words = []
         for a, b in pairs:
-            back = self.links.get((b, a))
-            settings = dataclasses.asdict(self.links[a, b])
-            settings["queue_bytes"] = queue_in_bytes(self.links[a, b], back and back.delay_ms)
-            changed.append([self._numbers[a], self._numbers[b], settings])
-        self._ask("set", links=changed)
+            back = links.get((b, a))
+            settings = dataclasses.asdict(links[a, b])
+            settings["queue_bytes"] = queue_in_bytes(links[a, b], back and back.delay_ms)
+            words.append([self._numbers[a], self._numbers[b], settings])
+        self._ask("set", links=words)
 
     def _both_ways(self, a, b, one_way):
         pairs = [(a, b)] if one_way else [pair for pair in ((a, b), (b, a)) if pair in self.links]

@@ -70,12 +70,17 @@ def netem_why_not() -> str | None:
     """Why there can be no netem links here, found by making one in a scratch namespace; None if they can."""
     if shutil.which("tc", path=search_path()) is None:
         return "the program tc is missing (Debian, Ubuntu: package iproute2; Fedora: package iproute-tc)."
-    reason = _trial("tc", "-batch", "-", text="".join(f"{line}\n" for line in tc.trial()))
+    reason = _tc_trial(tc.netem(1.0, 0.1, 0.01))
     return (
         f"this kernel lacks what netem links need (sch_netem, sch_htb, cls_u32): {reason}."
         if reason
         else None
     )
+
+
+def hub_why_not() -> str | None:
+    """Why there can be not even a hub without delay here; None if there can."""
+    return _tc_trial(tc.fifo(None))
 
 
 def tun_why_not() -> str | None:
@@ -90,6 +95,10 @@ def tun_why_not() -> str | None:
         return f"the relay needs /dev/net/tun, which cannot be opened: {error.strerror} (its mode is {mode})."
     reason = _trial("ip", "tuntap", "add", "dev", "wan0", "mode", "tun")
     return f"the relay cannot make a TUN device: {reason}." if reason else None
+
+
+def _tc_trial(leaf):
+    return _trial("tc", "-batch", "-", text="".join(f"{line}\n" for line in tc.trial(leaf)))
 
 
 def _trial(*command, text=""):

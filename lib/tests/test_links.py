@@ -1,0 +1,105 @@
+"""What a link may be, the queue it gets, and links from distances and matrices."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from wanbench.errors import ParameterError
+from wanbench.labs import LEAST_RTT_MS, geodesic_links, matrix_links
+from wanbench.links import LEAST_QUEUE_BYTES, LinkSettings, queue_in_bytes
+from wanbench.regions import distance_km, light_rtt_ms
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"delay_ms": -1}, "delay_ms is -1"),
+        ({"delay_ms": math.nan}, "delay_ms is nan"),
+        ({"delay_ms": "10"}, "delay_ms is '10'"),
+        ({"delay_ms": True}, "delay_ms is True"),
+        ({"delay_ms": 10, "jitter_ms": 5.1}, "half of delay_ms"),
+        ({"delay_ms": 10, "loss": 1.5}, "loss is 1.5; allowed is 0 to 1"),
+        ({"delay_ms": 10, "rate_bps": 0}, "rate_bps is 0"),
+        ({"delay_ms": 10, "queue_bytes": 0}, "queue_bytes is 0"),
+        ({"delay_ms": 10, "jitter_correlation_s": 0}, "jitter_correlation_s is 0"),
+    ],
+)
+def test_settings_out_of_range_fail(settings, named):
+    with pytest.raises(ParameterError, match=named):
+        LinkSettings(**settings)
+
+
+def test_settings_at_their_limits_pass():
+    LinkSettings(delay_ms=0, loss=1.0, rate_bps=1_000, queue_bytes=1)
+    LinkSettings(delay_ms=10, jitter_ms=5)
+
+
+def test_a_queue_left_open_is_one_bandwidth_delay_product_of_both_ways():
+    assert queue_in_bytes(LinkSettings(100, rate_bps=1e9), back_delay_ms=60) == 20_000_000
+
+
+def test_a_queue_left_open_is_never_shorter_than_twenty_milliseconds_or_64_kib():
+    assert queue_in_bytes(LinkSettings(1, rate_bps=300e6)) == 750_000
+    assert queue_in_bytes(LinkSettings(1, rate_bps=1e6)) == LEAST_QUEUE_BYTES
+
+
+def test_a_queue_that_was_asked_for_is_taken_and_without_a_rate_there_is_none():
+    assert queue_in_bytes(LinkSettings(100, rate_bps=1e9, queue_bytes=3000)) == 3000
+    assert queue_in_bytes(LinkSettings(100, queue_bytes=3000)) is None
+
+
+def test_geodesic_links_take_half_the_inflated_light_rtt_each_way():
+    regions = ["aws:eu-west-1", "gcp:us-east1", "azure:westeurope"]
+    links = geodesic_links(regions, path_inflation=2.0, extra_ms=1.0, rate_bps=1e8)
+    assert len(links) == 6
+    for pair, settings in links.items():
+        expected = (light_rtt_ms(distance_km(*pair)) * 2.0 + 1.0) / 2
+        assert settings.delay_ms == pytest.approx(expected)
+        assert settings.rate_bps == 1e8
+
+
+def test_regions_in_one_place_are_not_without_delay():
+    links = geodesic_links(["aws:eu-central-1", "gcp:europe-west3"], jitter_ms=1.0)
+    for settings in links.values():
+        assert settings.delay_ms >= LEAST_RTT_MS / 2
+        assert settings.jitter_ms <= settings.delay_ms / 2
+
+
+@pytest.mark.parametrize("wrong", [{"path_inflation": 0.9}, {"path_inflation": math.nan}, {"extra_ms": -1}])
+def test_paths_faster_than_light_fail(wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        geodesic_links(["aws:eu-west-1", "gcp:us-east1"], **wrong)
+
+
+def test_a_matrix_in_one_direction_holds_for_both_and_in_two_for_each():
+    links = matrix_links({("a", "b"): 40.0, ("a", "c"): 10.0, ("c", "a"): 20.0})
+    assert {pair: settings.delay_ms for pair, settings in links.items()} == {
+        ("a", "b"): 20.0,
+        ("b", "a"): 20.0,
+        ("a", "c"): 5.0,
+        ("c", "a"): 10.0,
+    }
+
+
+def test_a_matrix_may_be_a_table():
+    table = pd.DataFrame({"from_region": ["a"], "to_region": ["b"], "rtt_ms": [40.0]})
+    assert matrix_links(table) == matrix_links({("a", "b"): 40.0})
+
+
+@pytest.mark.parametrize(
+    ("matrix", "named"),
+    [
+        ({("a", "a"): 1.0}, "paired with itself"),
+        ({("a", "b"): -1.0}, "rtt_ms of a to b is -1.0"),
+        ({("a", "b"): math.nan}, "rtt_ms of a to b is nan"),
+        (pd.DataFrame({"from_region": ["a"], "to_region": ["b"]}), "lacks rtt_ms"),
+        (
+            pd.DataFrame({"from_region": ["a", "a"], "to_region": ["b", "b"], "rtt_ms": [1.0, 2.0]}),
+            "a, b twice",
+        ),
+    ],
+)
+def test_a_matrix_that_cannot_be_meant_fails(matrix, named):
+    with pytest.raises(ParameterError, match=named):
+        matrix_links(matrix)

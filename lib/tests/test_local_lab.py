@@ -1,0 +1,315 @@
+"""
+The local lab delivers what was asked for: the acceptance tests of the emulated WAN, the same for every emulator.
+
+Where a machine can be late, medians and the best of a few attempts are taken; what a link must never do (be
+early, be faster than its rate, let something through a cut) has no such leave.
+"""
+
+import hashlib
+import json
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+
+import pytest
+from scipy import stats
+
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings, queue_in_bytes
+
+pytestmark = pytest.mark.lab
+
+RTTS_MS = (2, 10, 40, 100, 200, 300)
+RATES_BPS = {"at1m": 1e6, "at10m": 10e6, "at100m": 100e6, "at300m": 300e6}
+GOODPUT = 1448 / 1500
+REGIONS = ["centre", *(f"rtt{rtt}" for rtt in RTTS_MS), *RATES_BPS, "lossy", "shaky", "spare"]
+
+
+def links():
+    made = {pair: LinkSettings(1) for pair in permutations(REGIONS, 2) if "centre" in pair}
+    for rtt in RTTS_MS:
+        made["centre", f"rtt{rtt}"] = made[f"rtt{rtt}", "centre"] = LinkSettings(rtt / 2)
+    for name, rate in RATES_BPS.items():
+        made["centre", name], made[name, "centre"] = LinkSettings(10, rate_bps=rate), LinkSettings(10)
+    made["centre", "lossy"] = LinkSettings(1, loss=0.02)
+    made["centre", "shaky"] = LinkSettings(20, jitter_ms=2, jitter_correlation_s=0.01)
+    made["shaky", "centre"] = LinkSettings(20)
+    return made
+
+
+@pytest.fixture(scope="module", params=["relay", "netem"])
+def lab(request):
+    if reason := LocalLab.unavailable(request.param):
+        pytest.skip(reason)
+    with LocalLab(REGIONS, links(), emulator=request.param, hosts_per_region=2, seed=1) as opened:
+        yield opened
+
+
+def counts(lab, from_region, to_region):
+    [row] = [
+        row for row in lab.counters() if (row["from_region"], row["to_region"]) == (from_region, to_region)
+    ]
+    return row
+
+
+def ping(lab, region, *options, ok=(0,)):
+    """(sequence, RTT, time of arrival) of each echo that came back."""
+    command = ["ping", "-n", "-D", *options, lab.host(region).address]
+    text = lab.host("centre").run(command, timeout_s=40, ok=ok).stdout.decode()
+    found = re.findall(r"^\[([\d.]+)\].*icmp_seq=(\d+) .*time=([\d.]+) ms", text, re.MULTILINE)
+    return [(int(sequence), float(rtt), float(at)) for at, sequence, rtt in found]
+
+
+def iperf3(lab, region, *options):
+    server = lab.host(region).start(["iperf3", "-s", "-1", "--forceflush"])
+    try:
+        server.wait_for_output("listening", 10)
+        command = ["iperf3", "-c", lab.host(region).address, "-J", *options]
+        return json.loads(lab.host("centre").run(command, timeout_s=60).stdout)
+    finally:
+        server.stop()
+
+
+def test_the_round_trip_takes_what_was_asked_for(lab):
+    with ThreadPoolExecutor(len(RTTS_MS)) as threads:
+        echoes = threads.map(lambda rtt: ping(lab, f"rtt{rtt}", "-c", "80", "-i", "0.02"), RTTS_MS)
+        for asked, answers in zip(RTTS_MS, echoes, strict=True):
+            rtts = [rtt for _, rtt, _ in answers]
+            printed_to = 1 if asked >= 100 else 0.1
+            assert len(rtts) == 80
+            assert min(rtts) > asked - printed_to, "never early"
+            assert statistics.median(rtts) <= asked + 1 + asked / 100
+
+
+def test_tcp_gets_the_rate_and_only_that_link_drops(lab):
+    def best(name):
+        asked, got = RATES_BPS[name], []
+        for _ in range(3):
+            end = iperf3(lab, name, "-t", "4", "-O", "2")["end"]
+            got.append(end["sum_received"]["bits_per_second"] / asked)
+            if got[-1] >= 0.95:
+                break
+        return got
+
+    before = {(row["from_region"], row["to_region"]): row for row in lab.counters()}
+    with ThreadPoolExecutor(len(RATES_BPS)) as threads:
+        shares = dict(zip(RATES_BPS, threads.map(best, RATES_BPS), strict=True))
+    for name, got in shares.items():
+        assert max(got) >= 0.95, f"{name}: {got}"
+        assert max(got) <= GOODPUT * 1.02, f"{name}: {got}"
+    dropping = {
+        (row["from_region"], row["to_region"])
+        for row in lab.counters()
+        if row["packets_queue_dropped"]
+        > before[row["from_region"], row["to_region"]]["packets_queue_dropped"]
+    }
+    assert dropping == {("centre", name) for name in RATES_BPS}
+
+
+def test_single_packets_are_lost_at_the_probability_asked_for(lab):
+    before = counts(lab, "centre", "lossy")
+    end = iperf3(lab, "lossy", "-u", "-b", "10M", "-l", "200", "-t", "3")["end"]["sum"]
+    after = counts(lab, "centre", "lossy")
+    sent, lost = (after[name] - before[name] for name in ("packets_sent", "packets_lost"))
+    low, high = stats.binom.interval(0.99, sent, 0.02)
+    assert low <= lost <= high
+    assert end["packets"] > 10_000
+    assert end["lost_packets"] >= lost - 20, "of the lost ones, a few may have been TCP's"
+    assert counts(lab, "lossy", "centre")["packets_lost"] == 0
+
+
+def test_segments_of_super_packets_are_lost_at_the_probability_asked_for(lab):
+    lab.set_link("centre", "lossy", loss=0.002)
+    before = counts(lab, "centre", "lossy")
+    end = iperf3(lab, "lossy", "-n", "60M")["end"]
+    after = counts(lab, "centre", "lossy")
+    lab.set_link("centre", "lossy", loss=0.02)
+    sent, lost = (after[name] - before[name] for name in ("packets_sent", "packets_lost"))
+    assert sent >= end["sum_received"]["bytes"] / 1448 > 30_000
+    low, high = stats.binom.interval(0.99, sent, 0.002)
+    assert low <= lost <= high
+    assert end["sum_sent"]["retransmits"] >= lost * 0.9
+
+
+RECEIVE = """
+import hashlib, socket, sys
+server = socket.create_server((sys.argv[1], 7000))
+print("ready", flush=True)
+connection, digest = server.accept()[0], hashlib.sha256()
+while data := connection.recv(1 << 20):
+    digest.update(data)
+print(digest.hexdigest(), flush=True)
+"""
+SEND = """
+import random, socket, sys
+connection = socket.create_connection((sys.argv[1], 7000))
+connection.sendall(random.Random(1).randbytes(20_000_000))
+"""
+
+
+def test_tcp_data_arrive_unchanged_through_loss_and_a_full_queue(lab):
+    lab.set_link("centre", "lossy", loss=0.001, rate_bps=100e6, queue_bytes=100_000)
+    host = lab.host("lossy")
+    receiver = host.start([sys.executable, "-c", RECEIVE, host.address])
+    receiver.wait_for_output("ready", 10)
+    lab.host("centre").run([sys.executable, "-c", SEND, host.address], timeout_s=60)
+    digest = receiver.wait(20).stdout.decode().split()[-1]
+    lab.set_link("centre", "lossy", loss=0.02, rate_bps=None, queue_bytes=None)
+    assert digest == hashlib.sha256(random.Random(1).randbytes(20_000_000)).hexdigest()
+    errors = host.run(["cat", "/proc/net/snmp"], timeout_s=5).stdout.decode()
+    names, values = (line.split() for line in errors.splitlines() if line.startswith("Tcp:"))
+    assert dict(zip(names, values, strict=True))["InCsumErrors"] == "0"
+
+
+def test_jitter_has_mean_and_deviation_and_keeps_the_order(lab):
+    echoes = ping(lab, "shaky", "-c", "600", "-i", "0.005")
+    rtts = [rtt for _, rtt, _ in echoes]
+    assert [sequence for sequence, _, _ in echoes] == sorted(sequence for sequence, _, _ in echoes)
+    assert statistics.median(rtts) == pytest.approx(40, abs=1.4)
+    middle_half = statistics.quantiles(rtts, n=4)[2] - statistics.quantiles(rtts, n=4)[0]
+    expected = 2 * 1.349 if lab.emulator == "relay" else 2 * 3**0.5
+    assert middle_half == pytest.approx(expected, rel=0.3)
+
+
+def test_a_cut_stops_everything_at_once_and_healing_resumes(lab):
+    host = lab.host("centre")
+    command = ["ping", "-n", "-D", "-i", "0.01", "-c", "250", lab.host("rtt300").address]
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(host.run, command, timeout_s=30, ok=None)
+        time.sleep(0.9)
+        asked_to_cut = time.time()
+        lab.cut("centre", "rtt300")
+        is_cut = time.time()
+        time.sleep(0.7)
+        asked_to_heal = time.time()
+        lab.heal("centre", "rtt300")
+        is_healed = time.time()
+        text = running.result().stdout.decode()
+    arrivals = [float(at) for at in re.findall(r"^\[([\d.]+)\].*icmp_seq", text, re.MULTILINE)]
+    assert [at for at in arrivals if at < asked_to_cut]
+    assert not [at for at in arrivals if is_cut + 0.1 < at < asked_to_heal]
+    after = [at for at in arrivals if at > asked_to_heal]
+    assert after and min(after) < is_healed + 0.3 + 0.2, "one round trip, and a margin"
+    assert counts(lab, "centre", "rtt300")["packets_cut"] > 0
+
+
+def test_a_cut_can_be_of_one_direction_or_of_a_whole_region(lab):
+    def answers(region):
+        return len(ping(lab, region, "-c", "3", "-i", "0.02", "-W", "0.2", ok=(0, 1)))
+
+    lab.cut("rtt2", "centre", one_way=True)
+    assert lab.cut_pairs == {("rtt2", "centre")}
+    before = counts(lab, "centre", "rtt2")
+    assert answers("rtt2") == 0
+    assert counts(lab, "centre", "rtt2")["packets_delivered"] == before["packets_delivered"] + 3
+    assert counts(lab, "rtt2", "centre")["packets_cut"] >= 3
+    lab.cut_region("rtt10")
+    assert (answers("rtt10"), answers("spare")) == (0, 3)
+    lab.heal_region("rtt10")
+    lab.heal("rtt2", "centre", one_way=True)
+    assert (answers("rtt2"), answers("rtt10")) == (3, 3)
+    assert lab.cut_pairs == set()
+
+
+def test_settings_change_while_the_lab_runs(lab):
+    lab.set_link("centre", "spare", delay_ms=60)
+    assert statistics.median(
+        rtt for _, rtt, _ in ping(lab, "spare", "-c", "5", "-i", "0.02")
+    ) == pytest.approx(61, abs=1.7)
+    lab.set_link("centre", "spare", delay_ms=1, loss=1.0)
+    assert not ping(lab, "spare", "-c", "3", "-i", "0.02", "-W", "0.2", ok=(0, 1))
+    lab.set_link("centre", "spare", loss=0.0, rate_bps=5e6)
+    [described] = [
+        link
+        for link in lab.describe()["links"]
+        if (link["from_region"], link["to_region"]) == ("centre", "spare")
+    ]
+    assert described["queue_bytes"] == queue_in_bytes(LinkSettings(1, rate_bps=5e6))
+    got = iperf3(lab, "spare", "-t", "2", "-O", "1")["end"]["sum_received"]["bits_per_second"]
+    assert got <= 5e6
+    lab.set_link("centre", "spare", rate_bps=None)
+
+
+def test_regions_without_a_link_do_not_reach_each_other(lab):
+    done = lab.host("rtt2").run(
+        ["ping", "-n", "-c", "2", "-i", "0.02", "-W", "0.2", lab.host("rtt10").address], timeout_s=10, ok=None
+    )
+    assert done.returncode == 1
+
+
+def test_congestion_control_is_the_one_asked_for_and_a_tool_may_choose_its_own(lab):
+    end = iperf3(lab, "spare", "-n", "1M")["end"]
+    assert end["sender_tcp_congestion"] == "cubic"
+    assert iperf3(lab, "spare", "-n", "1M", "-R")["end"]["sender_tcp_congestion"] == "cubic"
+    assert iperf3(lab, "spare", "-n", "1M", "-C", "reno")["end"]["sender_tcp_congestion"] == "reno"
+
+
+def test_the_counts_add_up(lab):
+    deadline = time.monotonic() + 5
+    while any(row["packets_in_flight"] for row in lab.counters()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for row in lab.counters():
+        for unit in ("packets", "bytes"):
+            parts = [
+                row[f"{unit}_{part}"]
+                for part in ("delivered", "lost", "queue_dropped", "cut", "device_dropped", "in_flight")
+            ]
+            if row[f"{unit}_sent"] is not None:
+                assert row[f"{unit}_sent"] == sum(parts), row
+        assert row["packets_in_flight"] == 0, row
+        assert row["packets_sent"] > 0 or "centre" not in row.values() or row["packets_delivered"] == 0
+
+
+def test_a_lab_describes_itself_in_json(lab):
+    described = json.loads(json.dumps(lab.describe()))
+    assert described["kind"] == "local"
+    assert described["emulator"] == lab.emulator
+    assert described["congestion_control"] == "cubic"
+    assert described["sysctls"]["net.ipv4.tcp_no_metrics_save"] == "1"
+    assert len(described["hosts"]) == 2 * len(REGIONS)
+    assert described["hosts"][1] == {"name": "centre/1", "region": "centre", "address": "10.1.0.2"}
+    assert len(described["links"]) == len(lab.links)
+    assert described["tools"]["iperf3"].startswith("iperf")
+    assert (described["clock_offset_ms"], described["clock_offset_from"]) == (0, "one machine, one clock")
+    if lab.emulator == "relay":
+        assert 0 < described["lateness"]["mean_late_ms"] <= described["lateness"]["worst_late_ms"]
+
+
+def test_a_lab_shows_itself_and_how_to_enter_a_region_by_hand(lab):
+    page = lab._repr_html_()
+    assert "nsenter --target=" in page and "10.1.0.1, 10.1.0.2" in page
+    assert "rtt300" in page and "open" in repr(lab)
+    command = [*lab.entering("rtt300"), "ip", "addr", "show", "dev", "lo"]
+    shown = subprocess.run(command, capture_output=True, check=True).stdout
+    assert b"10.7.0.1/32" in shown
+
+
+def test_hosts_of_one_region_have_addresses_of_their_own(lab):
+    first, second = lab.hosts["rtt40"]
+    assert first.address != second.address
+    host = lab.host("centre", 1)
+    text = host.run(
+        ["ping", "-n", "-c", "1", "-I", host.address, second.address], timeout_s=5
+    ).stdout.decode()
+    assert f"from {host.address}" in text
+
+
+def test_commands_of_many_threads_run_at_once_each_with_its_own_output(lab):
+    hosts = [lab.host(region) for region in REGIONS]
+
+    def run(k):
+        host = hosts[k % len(hosts)]
+        done = host.run(
+            ["sh", "-c", f"echo {k}; sleep 0.2; echo {host.address} >&2; exit {k % 3}"], timeout_s=20, ok=None
+        )
+        return done.stdout, done.stderr, done.returncode
+
+    with ThreadPoolExecutor(23) as threads:
+        for k, (stdout, stderr, returncode) in enumerate(threads.map(run, range(46))):
+            assert (stdout, returncode) == (f"{k}\n".encode(), k % 3)
+            assert stderr == f"{hosts[k % len(hosts)].address}\n".encode()

@@ -1,0 +1,262 @@
+"""The relay without devices: segments, and one link on a clock of its own."""
+
+import random
+import struct
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from wanbench.links import LinkSettings, queue_in_bytes
+from wanbench.links.link import Link
+from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
+
+MSS = 1448
+HEADER_BYTES = 52
+NEEDS_CHECKSUM, TCP_V4 = 1, 1
+
+
+def checksum(data: bytes) -> int:
+    """RFC 1071, written out: the sum over the whole, not an update of an old one."""
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def packet(
+    payload: bytes, *, sequence=0xFFFFF000, identification=0xFFFE, flags=0x99, ip_options=b""
+) -> bytes:
+    """A TCP packet as a TUN device hands it over: larger than a segment, it is a super-packet."""
+    addresses = bytes([10, 1, 0, 1, 10, 2, 0, 1])
+    ip_bytes = 20 + len(ip_options)
+    tcp_bytes = HEADER_BYTES - 20
+    length = ip_bytes + tcp_bytes + len(payload)
+    ip = struct.pack(
+        "!BBHHHBBH8s", 4 << 4 | ip_bytes // 4, 0, length, identification, 0x4000, 64, 6, 0, addresses
+    )
+    ip += ip_options
+    ip = ip[:10] + checksum(ip).to_bytes(2, "big") + ip[12:]
+    pseudo = ~checksum(addresses + struct.pack("!HH", 6, length - ip_bytes)) & 0xFFFF
+    options = bytes(range(tcp_bytes - 20))
+    tcp = struct.pack("!HHIIBBHHH", 5201, 40000, sequence, 7, tcp_bytes // 4 << 4, flags, 500, pseudo, 0)
+    is_super = len(payload) > MSS
+    offload = struct.pack(
+        "<BBHHHH", NEEDS_CHECKSUM, is_super and TCP_V4, 0, MSS if is_super else 0, ip_bytes, 16
+    )
+    return offload + ip + tcp + options + payload
+
+
+def read(raw: bytes) -> dict:
+    """The fields that matter, read independently of the code under test."""
+    offload, ip = struct.unpack("<BBHHHH", raw[:OFFLOAD_BYTES]), raw[OFFLOAD_BYTES:]
+    ip_bytes = (ip[0] & 15) * 4
+    tcp = ip[ip_bytes:]
+    start = (tcp[12] >> 4) * 4
+    return {
+        "type": offload[1],
+        "segment_bytes": offload[3],
+        "length": int.from_bytes(ip[2:4], "big"),
+        "true_length": len(ip),
+        "identification": int.from_bytes(ip[4:6], "big"),
+        "ip_checksum_left": checksum(ip[:ip_bytes]),
+        "pseudo": int.from_bytes(tcp[16:18], "big"),
+        "expected_pseudo": ~checksum(ip[12:20] + struct.pack("!HH", 6, len(tcp))) & 0xFFFF,
+        "sequence": int.from_bytes(tcp[4:8], "big"),
+        "flags": tcp[13],
+        "payload": tcp[start:],
+        "options": tcp[20:start],
+    }
+
+
+@pytest.mark.parametrize("ip_options", [b"", b"\x94\x04\x00\x00"])
+@pytest.mark.parametrize("count", [1, 2, 5, 7])
+def test_pieces_are_the_segments_a_network_card_would_send(count, ip_options):
+    payload = random.Random(1).randbytes(MSS * 6 + 100)
+    whole = packet(payload, ip_options=ip_options)
+    segments, header_bytes, segment_bytes = shape(whole)
+    assert (segments, segment_bytes) == (7, MSS)
+    assert header_bytes == HEADER_BYTES + len(ip_options)
+    received = b""
+    for first in range(0, segments, count):
+        part = read(piece(whole, header_bytes, segment_bytes, first, count))
+        is_last = first + count >= segments
+        assert part["length"] == part["true_length"]
+        assert part["ip_checksum_left"] == 0
+        assert part["pseudo"] == part["expected_pseudo"]
+        assert part["identification"] == (0xFFFE + first) & 0xFFFF
+        assert part["sequence"] == (0xFFFFF000 + first * MSS) & 0xFFFFFFFF
+        assert part["flags"] & 0x10, "ACK stays on all"
+        assert bool(part["flags"] & 0x09) == is_last, "FIN and PSH only on the last"
+        assert bool(part["flags"] & 0x80) == (first == 0), "CWR only on the first"
+        assert part["options"] == read(whole)["options"]
+        is_super = len(part["payload"]) > MSS
+        assert (part["type"], part["segment_bytes"]) == ((TCP_V4, MSS) if is_super else (0, 0))
+        received += part["payload"]
+    assert received == payload
+
+
+def link(delay_ms=10.0, seed=0, **settings) -> Link:
+    made = Link(target=0, seed=seed)
+    settings = LinkSettings(delay_ms, **settings)
+    made.set(
+        settings.delay_ms,
+        settings.jitter_ms,
+        settings.loss,
+        settings.rate_bps,
+        queue_in_bytes(settings),
+        settings.jitter_correlation_s,
+        now=0.0,
+    )
+    return made
+
+
+def test_a_packet_is_due_after_the_delay():
+    [(due, packets, size, raw)] = link(20).accept(packet(b"x"), now=5.0)
+    assert due == pytest.approx(5.020)
+    assert (packets, size, raw) == (1, HEADER_BYTES + 1, packet(b"x"))
+
+
+def test_packets_leave_one_after_the_other_at_the_rate():
+    slow = link(20, rate_bps=1e6)
+    size = HEADER_BYTES + MSS
+    dues = [slow.accept(packet(bytes(MSS)), now=0.0)[0][0] for _ in range(10)]
+    assert np.diff(dues) == pytest.approx(size * 8 / 1e6)
+    assert dues[0] == pytest.approx(0.020 + size * 8 / 1e6)
+    assert slow.backlog_bytes(0.0) == pytest.approx(10 * size)
+
+
+def test_every_segment_of_a_super_packet_pays_for_its_headers():
+    fast = link(1, rate_bps=1e9)
+    arriving = fast.accept(packet(bytes(MSS * 10)), now=0.0)
+    on_the_wire = 10 * (MSS + HEADER_BYTES)
+    assert arriving[-1][0] == pytest.approx(0.001 + on_the_wire * 8 / 1e9)
+    assert (fast.packets_sent, fast.bytes_sent) == (10, on_the_wire)
+
+
+def test_no_piece_takes_longer_than_a_millisecond_to_send():
+    size = MSS + HEADER_BYTES
+    arriving = link(1, rate_bps=40e6).accept(packet(bytes(MSS * 10)), now=0.0)
+    assert [packets for _, packets, _, _ in arriving] == [3, 3, 3, 1]
+    assert [due for due, *_ in arriving] == pytest.approx(
+        [0.001 + count * size * 8 / 40e6 for count in (3, 6, 9, 10)]
+    )
+
+
+def test_what_does_not_fit_into_the_queue_is_dropped_from_the_tail():
+    size = MSS + HEADER_BYTES
+    full = link(1, rate_bps=1e6, queue_bytes=4 * size + 10)
+    arriving = full.accept(packet(bytes(MSS * 10)), now=0.0)
+    assert sum(packets for _, packets, _, _ in arriving) == 4
+    assert (full.packets_queue_dropped, full.bytes_queue_dropped) == (6, 6 * size)
+    assert not full.accept(packet(bytes(MSS)), now=0.0)
+    assert len(full.accept(packet(bytes(MSS)), now=size * 8 / 1e6)) == 1, "one has left"
+
+
+def test_an_idle_link_takes_a_packet_larger_than_its_queue():
+    tiny = link(1, rate_bps=1e6, queue_bytes=100)
+    assert len(tiny.accept(packet(bytes(MSS)), now=0.0)) == 1
+    assert not tiny.accept(packet(bytes(MSS)), now=0.001)
+    assert len(tiny.accept(packet(bytes(MSS * 3)), now=1.0)) == 1
+    assert tiny.packets_queue_dropped == 3
+
+
+@pytest.mark.parametrize("segments", [1, 30])
+def test_each_wire_packet_is_lost_with_the_probability_asked_for(segments):
+    lossy, whole, n = link(1, loss=0.01), packet(bytes(MSS * segments)), 30_000 // segments
+    kept = sum(packets for k in range(n) for _, packets, _, _ in lossy.accept(whole, now=k / 100))
+    low, high = stats.binom.interval(0.99, n * segments, 0.01)
+    assert low <= lossy.packets_lost <= high
+    assert kept == n * segments - lossy.packets_lost
+
+
+def test_losses_are_independent_of_each_other():
+    lossy, small = link(1, loss=0.2, seed=3), packet(b"")
+    lost = np.array([not lossy.accept(small, now=0.0) for _ in range(20_000)])
+    after_a_loss = lost[1:][lost[:-1]]
+    low, high = stats.binom.interval(0.99, len(after_a_loss), 0.2)
+    assert low <= after_a_loss.sum() <= high
+
+
+def test_what_remains_of_a_super_packet_is_what_was_not_lost():
+    payload = random.Random(2).randbytes(MSS * 40)
+    lossy = link(1, loss=0.1, rate_bps=1e8)
+    received = {}
+    for _, packets, size, raw in lossy.accept(packet(payload, sequence=0), now=0.0):
+        part = read(raw)
+        assert packets == -(-len(part["payload"]) // MSS)
+        assert size == len(part["payload"]) + packets * HEADER_BYTES
+        received[part["sequence"]] = part["payload"]
+    assert 0 < lossy.packets_lost < 40
+    assert all(payload[start : start + len(part)] == part for start, part in received.items())
+    assert sum(map(len, received.values())) == (40 - lossy.packets_lost) * MSS
+
+
+def test_the_same_seed_loses_the_same_packets():
+    def lost(seed):
+        lossy = link(1, loss=0.3, seed=seed)
+        return [not lossy.accept(packet(b""), now=0.0) for _ in range(200)]
+
+    assert lost("a") == lost("a") != lost("b")
+
+
+def test_jitter_has_the_mean_and_the_deviation_asked_for_and_keeps_the_order():
+    shaky = link(50, jitter_ms=4, jitter_correlation_s=0.02)
+    sent = np.arange(40_000) * 0.01
+    due = np.array([shaky.accept(packet(b""), now=at)[0][0] for at in sent])
+    delays_ms = (due - sent) * 1000
+    assert (np.diff(due) >= 0).all()
+    assert delays_ms.mean() == pytest.approx(50, abs=0.15)
+    assert delays_ms.std() == pytest.approx(4, rel=0.03)
+    correlation = np.corrcoef(delays_ms[:-1], delays_ms[1:])[0, 1]
+    assert correlation == pytest.approx(np.exp(-0.01 / 0.02), abs=0.03)
+
+
+def test_packets_close_together_are_not_reordered_by_jitter():
+    shaky = link(50, jitter_ms=25, jitter_correlation_s=0.001)
+    due = [shaky.accept(packet(b""), now=k * 1e-4)[0][0] for k in range(2000)]
+    assert due == sorted(due)
+
+
+def test_a_new_rate_applies_to_what_is_waiting_already():
+    changed = link(0, rate_bps=1e6)
+    for _ in range(20):
+        changed.accept(packet(bytes(MSS)), now=0.0)
+    waiting = changed.backlog_bytes(0.1)
+    changed.set(0, 0, 0, 2e6, None, 1, now=0.1)
+    assert changed.backlog_bytes(0.1) == pytest.approx(waiting)
+    assert changed.backlog_bytes(0.15) == pytest.approx(waiting - 0.05 * 2e6 / 8)
+    changed.set(0, 0, 0, None, None, 1, now=0.15)
+    assert changed.backlog_bytes(0.15) == 0
+
+
+def test_a_shorter_delay_does_not_overtake():
+    changed = link(300)
+    first = changed.accept(packet(b"1"), now=0.0)[0][0]
+    changed.set(1, now=0.1)
+    assert changed.accept(packet(b"2"), now=0.1)[0][0] == first
+
+
+def test_a_cut_link_takes_nothing_and_counts_it():
+    severed = link(1)
+    severed.is_cut = True
+    assert not severed.accept(packet(bytes(MSS * 5)), now=0.0)
+    assert severed.packets_cut == 5
+
+
+def test_the_counts_add_up_whatever_happens():
+    draw = random.Random(5)
+    busy = link(10, loss=0.02, rate_bps=20e6, queue_bytes=100_000)
+    now, arrived_packets, arrived_bytes = 0.0, 0, 0
+    for _ in range(3000):
+        now += draw.expovariate(400)
+        if draw.random() < 0.01:
+            busy.is_cut = not busy.is_cut
+        if draw.random() < 0.01:
+            busy.set(10, 2, draw.choice([0, 0.02]), draw.choice([None, 5e6, 80e6]), 100_000, 0.1, now=now)
+        for _, packets, size, _ in busy.accept(packet(bytes(draw.randrange(0, 50_000))), now):
+            arrived_packets += packets
+            arrived_bytes += size
+    assert busy.packets_queue_dropped and busy.packets_lost and busy.packets_cut
+    assert busy.in_flight() == (arrived_packets, arrived_bytes)
