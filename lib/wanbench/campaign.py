@@ -1,22 +1,18 @@
 """
 One call for a notebook: measure a plan on the lab that its parameters name, or replay the committed recording
-of it. With `cli` and the notebooks the only place that may import both banks.
+of it. Measuring bank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import pandas as pd
-
-from . import ingest
 from .errors import ParameterError
-from .labs import separate_pairs
 from .labs.local import LocalLab
 from .links import LinkSettings
 from .measure import measure
 from .places import data_folder
-from .plan import Plan, make_plan
+from .plan import Plan
 from .runs import Run, find
 
 LABS = ("local", "samples")
@@ -90,62 +86,3 @@ def recording(plan: Plan, campaign: str) -> Run:
 def _within(links, plan):
     wanted = set(plan.regions)
     return {pair: link for pair, link in links.items() if set(pair) <= wanted}
-
-
-def plan_for_links(
-    links: Mapping[tuple[str, str], LinkSettings],
-    experiments: list,
-    *,
-    batch: int | None = None,
-    seed: int = 0,
-) -> Plan:
-    """
-    A plan that tests every link once, in the direction that is named first: for calibrating a lab.
-
-    Parameters
-    ----------
-    links : {(from, to): LinkSettings}
-        Both directions, as `wanbench.labs.separate_pairs` gives them.
-    experiments, batch, seed
-        See `wanbench.plan.make_plan`.
-    """
-    forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
-    return make_plan(
-        pairs=forward,
-        rtt_ms={pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward},
-        rate_bps=max((link.rate_bps or 0 for link in links.values()), default=0) or None,
-        experiments=experiments,
-        batch=batch,
-        seed=seed,
-    )
-
-
-def calibrate(
-    campaign: str,
-    settings: Sequence[LinkSettings],
-    experiment,
-    *,
-    lab: str,
-    batch: int | None = None,
-    seed: int = 0,
-    **options,
-) -> tuple[Run, dict[str, pd.DataFrame]]:
-    """
-    Try link settings side by side with one experiment: the run and its tables.
-
-    Parameters
-    ----------
-    campaign : str
-    settings : sequence of LinkSettings
-        Each gets a pair of invented regions of its own, the same both ways.
-    experiment
-        Of `wanbench.experiments`.
-    lab, **options
-        See `carry_out`.
-    batch : int, optional
-        Most links at the same time; 1 is one after another.
-    """
-    links = separate_pairs(settings)
-    plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
-    run = carry_out(plan, links, lab=lab, campaign=campaign, **options)
-    return run, ingest.read_run(run.folder)
