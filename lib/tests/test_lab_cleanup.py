@@ -1,0 +1,248 @@
+"""
+Nothing of a local lab is left behind, however it ends; and it opens without root's rights.
+
+A lab is opened by another Python whose environment carries a mark. Everything it starts inherits the mark, so
+what is left of it can be told from all else on this machine.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import suppress
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+from wanbench.links.launch import is_rootless
+
+REASON = LocalLab.unavailable()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+
+OPEN_AND = """
+import os, signal, sys, threading, time
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+
+with LocalLab(["a", "b"], {{("a", "b"): LinkSettings(5), ("b", "a"): LinkSettings(5)}}) as lab:
+    lab.host("b").start(["iperf3", "-s", "--forceflush"]).wait_for_output("listening", 10)
+    lab.host("a").start(["sh", "-c", "trap '' TERM; echo up; sleep 600; sleep 600"]).wait_for_output("up", 10)
+    lab.host("a").start(["ping", "-i", "0.1", lab.host("b").address])
+    threading.Thread(target=lambda: lab.host("a").run(["sleep", "600"], timeout_s=600), daemon=True).start()
+    time.sleep(0.2)
+    print("open", flush=True)
+    {then}
+print("closed", flush=True)
+"""
+
+
+class Opened:
+    """Another Python that has opened a lab and then does something."""
+
+    def __init__(self, then, folder):
+        self.mark = f"wanbench-test-{uuid.uuid4()}"
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", OPEN_AND.format(then=then)],
+            env={**os.environ, "WANBENCH_TEST_MARK": self.mark, "TMPDIR": str(folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stdout.readline() == b"open\n", self.process.stderr.read().decode()
+        # Python, unshare, the keeper; and nsenter with its command, four times.
+        assert len(self.left()) >= 1 + 2 + 2 * 4
+
+    def left(self):
+        """Processes that carry the mark."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if self.mark.encode() in (process / "environ").read_bytes():
+                    found.append(process.name)
+        return found
+
+    def is_gone(self):
+        deadline = time.monotonic() + 10
+        while self.left() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not self.left() and not list(self.folder.iterdir())
+
+
+def names():
+    """What a lab could leave in the namespace that everyone sees."""
+    named = subprocess.run(["ip", "netns", "list"], capture_output=True, check=True).stdout
+    return named, sorted(os.listdir("/sys/class/net"))
+
+
+@pytest.fixture
+def before():
+    return names()
+
+
+def test_nothing_is_left_after_success(before, tmp_path):
+    opened = Opened("pass", tmp_path)
+    assert opened.process.wait(20) == 0
+    assert opened.is_gone()
+    assert names() == before
+
+
+def test_nothing_is_left_after_an_exception(before, tmp_path):
+    opened = Opened("raise ZeroDivisionError", tmp_path)
+    _, stderr = opened.process.communicate(timeout=20)
+    assert b"ZeroDivisionError" in stderr
+    assert opened.is_gone()
+    assert names() == before
+
+
+def test_nothing_is_left_after_ctrl_c(before, tmp_path):
+    opened = Opened("lab.host('a').run(['sleep', '600'], timeout_s=600)", tmp_path)
+    opened.process.send_signal(signal.SIGINT)
+    _, stderr = opened.process.communicate(timeout=20)
+    assert stderr.rstrip().endswith(b"KeyboardInterrupt")
+    assert opened.is_gone()
+    assert names() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_after_the_parent_is_killed(before, tmp_path, number):
+    opened = Opened("time.sleep(600)", tmp_path)
+    opened.process.send_signal(number)
+    assert opened.process.wait(20) == -number
+    opened.process.communicate()
+    assert opened.is_gone()
+    assert names() == before
+
+
+def test_nothing_is_left_when_a_fork_of_the_parent_lives_on(before, tmp_path):
+    # The fork keeps the socket to the keeper open, so that alone would not tell the keeper.
+    then = "child = os.fork()\n    if not child: time.sleep(15); os._exit(0)\n    os.kill(os.getpid(), 9)"
+    opened = Opened(then, tmp_path)
+    assert opened.process.wait(20) == -signal.SIGKILL
+    deadline = time.monotonic() + 10
+    while len(opened.left()) > 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    [fork] = opened.left()
+    os.kill(int(fork), signal.SIGKILL)
+    opened.process.communicate()
+    assert opened.is_gone()
+    assert names() == before
+
+
+def test_a_lab_whose_keeper_is_killed_says_so_and_ends(before, tmp_path):
+    then = "os.kill(lab._keeper.pid, 9); time.sleep(0.2); lab.counters()"
+    opened = Opened(then, tmp_path)
+    _, stderr = opened.process.communicate(timeout=20)
+    assert b"LabError: the lab's keeper is gone (while asked to 'counters')" in stderr
+    assert opened.is_gone()
+    assert names() == before
+
+
+def test_labs_side_by_side_do_not_meet(tmp_path):
+    links = {pair: LinkSettings(1) for pair in permutations("ab", 2)}
+    with LocalLab(["a", "b"], links) as first, LocalLab(["a", "b"], links) as second:
+        first.cut("a", "b")
+        ping = ["ping", "-n", "-c", "2", "-i", "0.02", "-W", "0.2", "10.2.0.1"]
+        assert first.host("a").run(ping, timeout_s=5, ok=None).returncode == 1
+        assert second.host("a").run(ping, timeout_s=5, ok=None).returncode == 0
+        first.__exit__()
+        assert second.host("a").run(ping, timeout_s=5, ok=None).returncode == 0
+
+
+def test_all_pairs_of_46_regions(before):
+    regions = [f"region{k}" for k in range(46)]
+    links = {pair: LinkSettings(10 + k % 7) for k, pair in enumerate(permutations(regions, 2))}
+    with LocalLab(regions, links) as lab:
+        source, target = lab.host("region7"), lab.host("region45")
+        done = source.run(["ping", "-n", "-c", "3", "-i", "0.02", target.address], timeout_s=10)
+        carried = [row for row in lab.counters() if row["packets_sent"]]
+    assert done.stdout.count(b"icmp_seq=") == 3
+    assert sorted((row["from_region"], row["to_region"], row["packets_delivered"]) for row in carried) == [
+        ("region45", "region7", 3),
+        ("region7", "region45", 3),
+    ]
+    assert names() == before
+
+
+def test_no_lab_without_the_right_to_open_the_tun_device():
+    if is_rootless():
+        pytest.skip("needs root, to give its rights up")
+    if os.stat("/dev/net/tun").st_mode & 0o006 or LocalLab.unavailable("netem") is None:
+        pytest.skip("everyone may open a lab here")
+    reason = as_nobody("print(LocalLab.unavailable())")
+    mode = oct(os.stat("/dev/net/tun").st_mode & 0o777)[2:]
+    assert reason.startswith("the relay needs /dev/net/tun, which cannot be opened: Permission denied")
+    assert f"mode is {mode}" in reason
+
+
+def test_a_lab_opens_without_root():
+    if is_rootless():
+        pytest.skip("all other tests show it")
+    said = as_nobody(
+        "links = {('a', 'b'): LinkSettings(10), ('b', 'a'): LinkSettings(10)}\n"
+        "with LocalLab(['a', 'b'], links) as lab:\n"
+        "    ping = ['ping', '-n', '-c', '3', '-i', '0.2', lab.host('b').address]\n"
+        "    done = lab.host('a').run(ping, timeout_s=10)\n"
+        "    print(os.geteuid(), done.stdout.count(b'icmp_seq='), lab.describe()['machine']['rootless'])",
+        device=True,
+    )
+    assert said == "65534 3 True"
+
+
+# In a mount namespace of its own: folders that only root may enter become empty ones with just the ways to this
+# Python and this repository; with "device", /dev/net/tun becomes one for everyone.
+AS_NOBODY = """
+import os, subprocess, sys
+from pathlib import Path
+
+def mount(*words):
+    subprocess.run(["mount", *words], check=True)
+
+wanted = [Path(word) for word in sys.argv[2:4]]
+mount("-t", "tmpfs", "tmpfs", "/mnt")
+if sys.argv[1] == "device":
+    os.mknod("/mnt/tun", 0o020666, os.makedev(10, 200))
+    os.chmod("/mnt/tun", 0o666)
+    mount("--bind", "/mnt/tun", "/dev/net/tun")
+closed = {folder for path in wanted for folder in path.parents if not folder.stat().st_mode & 0o001}
+for number, path in enumerate(wanted):
+    os.mkdir(f"/mnt/{number}")
+    mount("--bind", path, f"/mnt/{number}")
+for folder in closed:
+    if not any(other in closed for other in folder.parents):
+        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
+for number, path in enumerate(wanted):
+    if closed & set(path.parents):
+        path.mkdir(parents=True, exist_ok=True)
+        mount("--bind", f"/mnt/{number}", path)
+os.chdir("/")
+os.execvp("setpriv", ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *sys.argv[4:]])
+"""
+
+
+def as_nobody(code, *, device=False):
+    """What a piece of Python prints when run by a user without rights; skips where that cannot be arranged."""
+
+    def run(code):
+        repository = Path(__file__).parents[2]
+        arranged = [
+            "unshare",
+            "--mount",
+            sys.executable,
+            "-c",
+            AS_NOBODY,
+            "device" if device else "no device",
+        ]
+        words = [*arranged, sys.base_prefix, repository, sys.executable, "-c", code]
+        return subprocess.run(words, capture_output=True, timeout=60, check=False)
+
+    head = "import os\nfrom wanbench.labs.local import LocalLab\nfrom wanbench.links import LinkSettings\n"
+    if (trial := run(head)).returncode:
+        pytest.skip(f"no other user can run this Python here: {trial.stderr.decode()}")
+    done = run(head + code)
+    assert not done.returncode, done.stderr.decode()
+    return done.stdout.decode().strip()
