@@ -168,18 +168,18 @@ def test_all_pairs_of_46_regions(before):
     assert names() == before
 
 
-def test_no_lab_without_the_right_to_open_the_tun_device():
+def test_no_lab_without_the_right_to_open_the_tun_device(tmp_path):
     if is_rootless():
         pytest.skip("needs root, to give its rights up")
     if os.stat("/dev/net/tun").st_mode & 0o006 or LocalLab.unavailable("netem") is None:
         pytest.skip("everyone may open a lab here")
-    reason = as_nobody("print(LocalLab.unavailable())")
+    reason = as_nobody("print(LocalLab.unavailable())", tmp_path)
     mode = oct(os.stat("/dev/net/tun").st_mode & 0o777)[2:]
     assert reason.startswith("the relay needs /dev/net/tun, which cannot be opened: Permission denied")
     assert f"mode is {mode}" in reason
 
 
-def test_a_lab_opens_without_root():
+def test_a_lab_opens_without_root(tmp_path):
     if is_rootless():
         pytest.skip("all other tests show it")
     said = as_nobody(
@@ -188,6 +188,7 @@ def test_a_lab_opens_without_root():
         "    ping = ['ping', '-n', '-c', '3', '-i', '0.2', lab.host('b').address]\n"
         "    done = lab.host('a').run(ping, timeout_s=10)\n"
         "    print(os.geteuid(), done.stdout.count(b'icmp_seq='), lab.describe()['machine']['rootless'])",
+        tmp_path,
         device=True,
     )
     assert said == "65534 3 True"
@@ -202,29 +203,29 @@ from pathlib import Path
 def mount(*words):
     subprocess.run(["mount", *words], check=True)
 
-wanted = [Path(word) for word in sys.argv[2:4]]
-mount("-t", "tmpfs", "tmpfs", "/mnt")
+held, wanted = Path(sys.argv[2]), [Path(word) for word in sys.argv[3:5]]
+mount("-t", "tmpfs", "tmpfs", held)
 if sys.argv[1] == "device":
-    os.mknod("/mnt/tun", 0o020666, os.makedev(10, 200))
-    os.chmod("/mnt/tun", 0o666)
-    mount("--bind", "/mnt/tun", "/dev/net/tun")
+    os.mknod(held / "tun", 0o020666, os.makedev(10, 200))
+    os.chmod(held / "tun", 0o666)
+    mount("--bind", held / "tun", "/dev/net/tun")
 closed = {folder for path in wanted for folder in path.parents if not folder.stat().st_mode & 0o001}
 for number, path in enumerate(wanted):
-    os.mkdir(f"/mnt/{number}")
-    mount("--bind", path, f"/mnt/{number}")
+    (held / f"{number}").mkdir()
+    mount("--bind", path, held / f"{number}")
 for folder in closed:
     if not any(other in closed for other in folder.parents):
         mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", folder)
 for number, path in enumerate(wanted):
     if closed & set(path.parents):
         path.mkdir(parents=True, exist_ok=True)
-        mount("--bind", f"/mnt/{number}", path)
+        mount("--bind", held / f"{number}", path)
 os.chdir("/")
-os.execvp("setpriv", ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *sys.argv[4:]])
+os.execvp("setpriv", ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *sys.argv[5:]])
 """
 
 
-def as_nobody(code, *, device=False):
+def as_nobody(code, folder, *, device=False):
     """What a piece of Python prints when run by a user without rights; skips where that cannot be arranged."""
 
     def run(code):
