@@ -230,15 +230,8 @@ def as_nobody(code, folder, *, device=False):
 
     def run(code):
         repository = Path(__file__).parents[2]
-        arranged = [
-            "unshare",
-            "--mount",
-            sys.executable,
-            "-c",
-            AS_NOBODY,
-            "device" if device else "no device",
-        ]
-        words = [*arranged, sys.base_prefix, repository, sys.executable, "-c", code]
+        settings = ["device" if device else "no device", folder, sys.base_prefix, repository]
+        words = ["unshare", "--mount", sys.executable, "-c", AS_NOBODY, *settings, sys.executable, "-c", code]
         return subprocess.run(words, capture_output=True, timeout=60, check=False)
 
     head = "import os\nfrom wanbench.labs.local import LocalLab\nfrom wanbench.links import LinkSettings\n"
