@@ -1,4 +1,7 @@
-"""The two banks: analysing code never reaches measuring code, nor the other way; `runs` reaches neither."""
+"""
+The two banks: analysing code never reaches measuring code, nor the other way; `runs` reaches neither. Only what a
+notebook or a person calls may bring both together, and neither bank reaches that.
+"""
 
 import ast
 from pathlib import Path
@@ -11,6 +14,7 @@ PACKAGE = Path(wanbench.__file__).parent
 MEASURING = {"labs", "links", "experiments", "plan", "measure", "progress", "campaign"}
 ANALYSING = {"ingest", "tables", "columns", "stats", "figures", "findings", "publish"}
 BRIDGE = {"runs", "errors"}
+BOTH = {"calibrate", "cli", "doctor"}
 
 
 def modules() -> dict[str, Path]:
@@ -93,15 +97,15 @@ def trespasses(starts: set[str], forbidden: set[str], edges: dict[str, set[str]]
 
 
 def test_analysing_code_never_reaches_measuring_code():
-    assert trespasses(ANALYSING, MEASURING, graph()) == []
+    assert trespasses(ANALYSING, MEASURING | BOTH, graph()) == []
 
 
 def test_measuring_code_never_reaches_analysing_code():
-    assert trespasses(MEASURING, ANALYSING, graph()) == []
+    assert trespasses(MEASURING, ANALYSING | BOTH, graph()) == []
 
 
 def test_the_bridge_reaches_neither():
-    assert trespasses(BRIDGE, MEASURING | ANALYSING, graph()) == []
+    assert trespasses(BRIDGE, MEASURING | ANALYSING | BOTH, graph()) == []
 
 
 def test_every_name_here_exists_or_is_still_to_come():

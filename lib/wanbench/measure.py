@@ -138,7 +138,7 @@ class _Session:
                 self.done.add(earlier.test_id)
         self.given_up = len(plan.tests) - len(self.done) - len(self.waiting())
         self.planned_s = self.spent_s = 0.0
-        self.left_s: float | None = None
+        self.left_s = self._left_s()
 
     def waiting(self) -> list[Test]:
         """Tests that are neither done nor given up."""
@@ -271,7 +271,7 @@ class _Session:
         """What the plan expects of the rounds that are left, corrected by how long those so far took."""
         waiting = {test.id for test in self.waiting()}
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
-        return planned_s * self.spent_s / self.planned_s if self.planned_s else None
+        return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
     def _keep_counters(self, counters, opened_at_utc):
         before = self.writer.before

@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 Pair = tuple[str, str]
-_STEPS_PER_PAIR = 40
+_STEPS_PER_PAIR = 5
+_TRIES = 20
 
 
 def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
@@ -180,29 +181,36 @@ class _Colouring:
 
 def _coloured(pairs, n_colours, chance):
     """
-    Colour edges one by one. Where no colour is free at both ends, exchange the colours of an alternating
-    (Kempe) path; where that does not help, give the edge the colour of a neighbouring one and go on with that
-    one. A colour is added when the steps allowed are used up; twice the greatest degree is always enough, so
-    this ends.
+    Colour edges one by one. Where no colour is free at both ends, exchange the colours of an alternating (Kempe)
+    path; where that does not help, give the edge the colour of a neighbouring one and go on with that one. When
+    the steps allowed are used up, begin again in another order; after some tries, with a colour more. Twice the
+    greatest degree is always enough, so this ends.
     """
+    order = list(pairs)
+    while True:
+        for _ in range(_TRIES):
+            colouring = _attempt(order, n_colours, chance)
+            if colouring is not None:
+                used: dict[int, list[Pair]] = defaultdict(list)
+                for region, colours in colouring.at.items():
+                    for colour, pair in colours.items():
+                        if pair[0] == region:
+                            used[colour].append(pair)
+                return [sorted(used[colour]) for colour in sorted(used)]
+            chance.shuffle(order)
+        n_colours += 1
+
+
+def _attempt(order, n_colours, chance):
     colouring = _Colouring(n_colours)
-    steps = _STEPS_PER_PAIR * (len(pairs) + 10)
-    waiting = list(reversed(pairs))
-    while waiting:
-        pair = waiting.pop()
-        steps -= 1
-        if steps < 0:
-            colouring.n_colours += 1
-            steps = _STEPS_PER_PAIR * (len(pairs) + 10)
-        loose = _place(colouring, pair, chance)
+    waiting = order[::-1]
+    for _ in range(_STEPS_PER_PAIR * (len(order) + 10)):
+        if not waiting:
+            return colouring
+        loose = _place(colouring, waiting.pop(), chance)
         if loose is not None:
             waiting.append(loose)
-    used: dict[int, list[Pair]] = defaultdict(list)
-    for region, colours in colouring.at.items():
-        for colour, pair in colours.items():
-            if pair[0] == region:
-                used[colour].append(pair)
-    return [sorted(used[colour]) for colour in sorted(used)]
+    return None
 
 
 def _place(colouring, pair, chance):
