@@ -294,7 +294,7 @@ def test_the_coastline_is_small_and_says_where_it_is_from():
     assert "Natural Earth" in content["source"] and "public domain" in content["licence"]
     longitude, latitude = coastline.load()
     known = [value for value in longitude if value is not None]
-    assert -180 <= min(known) and max(known) <= 180
+    assert min(known) >= -180 and max(known) <= 180
     assert all((a is None) == (b is None) for a, b in zip(longitude, latitude, strict=True))
     seam = sum(
         a is not None and b is not None and abs(a) == 180 and abs(b) == 180

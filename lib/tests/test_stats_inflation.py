@@ -117,6 +117,12 @@ def test_too_fast_pairs_are_named_worst_first():
     assert pairs.to_region[10] in check._repr_html_()
 
 
+def test_pairs_in_one_place_are_checked_and_never_too_fast():
+    pairs = inflated(6, 8)
+    pairs.loc[0, ["distance_km", "light_rtt_ms", "rtt_ms"]] = [0.0, 0.0, 0.2]
+    assert str(physics_check(pairs)) == "None of 30 ordered pairs is faster than light in fibre."
+
+
 def test_no_offender_is_a_statement():
     check = physics_check(inflated(6, 8))
     assert check.offenders.empty

@@ -129,3 +129,19 @@ def test_html_and_table_show_all_three_numbers():
     fit = tcp.fit_window(simulate.survey(10, seed=7), resamples=20)
     assert list(fit.table().quantity) == ["TCP window W", "capacity C", "knee RTT"]
     assert "limited by the window" in fit._repr_html_()
+
+
+def test_clouds_with_windows_of_their_own_are_warned_of():
+    pairs = simulate.survey(24, seed=8)
+    assert not tcp.fit_window(pairs, resamples=20).window.warnings
+    within = (pairs.from_cloud == "gcp") & (pairs.to_cloud == "gcp")
+    pairs.loc[within, "throughput_bps"] *= 3
+    said = str(tcp.fit_window(pairs, resamples=20).window)
+    assert "one W and one C do not fit all" in said and "of gcp-gcp at 2.9" in said
+
+
+def test_c_is_known_where_one_region_makes_it_jump():
+    pairs = simulate.survey(20, seed=9, region_log_sd=0.3)
+    fit = tcp.fit_window(pairs, resamples=300)
+    assert "bootstrap" in fit.capacity.method and "leave-one-region-out" in fit.window.method
+    assert {other.method for other in fit.capacity.others} != {other.method for other in fit.window.others}

@@ -236,14 +236,15 @@ def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: 
     if missing:
         raise ParameterError(f"the pairs lack {', '.join(missing)}")
     rows = pairs[names].rename(columns={column: "rtt_ms"})
-    known = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1) & (rows.distance_km > 0)
+    known = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
     checked = rows[known].reset_index(drop=True)
-    ms_per_km = checked.light_rtt_ms / checked.distance_km
-    bound = ms_per_km * (checked.distance_km - tolerance_km).clip(lower=0)
-    checked["below_by_ms"] = checked.light_rtt_ms - checked.rtt_ms
-    checked["below_by"] = checked.below_by_ms / checked.light_rtt_ms
-    checked["farthest_possible_km"] = checked.rtt_ms / ms_per_km
-    offenders = checked[checked.rtt_ms < bound].sort_values(
+    nearer = (checked.distance_km - tolerance_km).clip(lower=0)
+    bound = checked.light_rtt_ms * (nearer / checked.distance_km.where(checked.distance_km > 0, 1.0))
+    fast = checked[checked.rtt_ms < bound].copy()
+    fast["below_by_ms"] = fast.light_rtt_ms - fast.rtt_ms
+    fast["below_by"] = fast.below_by_ms / fast.light_rtt_ms
+    fast["farthest_possible_km"] = fast.distance_km * fast.rtt_ms / fast.light_rtt_ms
+    offenders = fast.sort_values(
         ["below_by_ms", "from_region", "to_region"], ascending=[False, True, True], ignore_index=True
     )
     return PhysicsCheck(offenders, len(checked), int((~known).sum()))

@@ -7,7 +7,7 @@ log scales that is a level line and a line of slope -1, which meet at the knee R
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import exp, inf, isfinite, nan
 
@@ -16,13 +16,14 @@ import pandas as pd
 from scipy import stats
 
 from ..errors import ParameterError
-from ..wording import count
+from ..wording import count, quantity
 from . import dyadic, knee
 from .estimate import Estimate, Interval, check_level, html, table
 from .line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES
 from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 
 FEWEST_PER_SIDE = 3
+FEWEST_FOR_MISFIT, MISFIT = 10, 1.5
 BITS = 8
 OVERFLOW = 700.0
 NAIVE = "pairs taken as independent"
@@ -96,10 +97,11 @@ def fit_window(
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
-    The RTT of a pair is the median of both directions, its throughput their geometric mean. Intervals come
-    from the dyadic-robust variance in its leave-one-region-out form, on the log scale, with a region
-    bootstrap beside it. Where leaving out one region leaves W or C undetermined, the bootstrap's percentiles
-    are the interval, open at the end where resamples had no such limit.
+    The RTT of a pair is the median of both directions, its throughput their geometric mean. The interval
+    of W comes from the dyadic-robust variance in its leave-one-region-out form, on the log scale. C and the
+    knee rest on few pairs, and one region more or less makes them jump, so theirs are the percentiles of a
+    bootstrap over regions, open at the end where resamples had no such limit. In simulated surveys of 8 to 46
+    regions, W is covered in 94 to 98 of 100 and C in 90 to 100, at the level 95 %.
 
     Parameters
     ----------
@@ -127,7 +129,8 @@ def fit_window(
     intervals = _intervals(fit, sides, first, second, sample.n_regions, level, resamples, seed)
     found = []
     for name, ends in intervals.items():
-        bounds = _bounds(name, sides, fit, (ends[2].low, ends[2].high))
+        drawn = next(each for each in ends if each.method == BOOTSTRAP)
+        bounds = _bounds(name, sides, fit, (drawn.low, drawn.high))
         value = _log(name, fit.level, fit.falling)
         found.append(_estimate(name, value, ends, bounds, sample, level, warnings))
     model = WindowFit(*found, sample.frame, sample.left_out).throughput_bps(sample.frame.rtt_ms)
@@ -137,7 +140,18 @@ def fit_window(
         ratio=sample.frame.throughput_bps / model,
         limit=np.where(x > fit.falling - fit.level, "window", "capacity"),
     )
+    found = [replace(each, warnings=each.warnings + _misfit(frame)) for each in found]
     return WindowFit(*found, frame, sample.left_out)
+
+
+def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
+    """A warning if some pairs of clouds lie well off the model that the others fit."""
+    ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
+    ratios = ratios[ratios["size"] >= FEWEST_FOR_MISFIT]["median"].sort_values()
+    if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
+        return ()
+    ends = [f"{ratios.index[k]} at {quantity(ratios.iloc[k])} times the model" for k in (0, -1)]
+    return (f"one W and one C do not fit all: the median pair of {' and of '.join(ends)}; fit them apart",)
 
 
 def implied_window_bytes(throughput_bps, rtt_ms):
@@ -219,7 +233,7 @@ def _number(name: str, logarithm: float) -> float:
 def _intervals(
     fit, sides, first, second, n_regions, level, resamples, seed
 ) -> dict[str, tuple[Interval, ...]]:
-    """Per number, on the log scale: the main interval, the naive one, the bootstrap (which may be main)."""
+    """Per number, on the log scale: the main interval, the naive one, and the other one by region."""
     if n_regions < FEWEST_FOR_INTERVAL:
         return {name: (Interval(DYADIC), Interval(NAIVE), Interval(BOOTSTRAP)) for name in SAID}
     regions = np.arange(n_regions)[:, None]
@@ -239,7 +253,9 @@ def _intervals(
             main = Interval(DYADIC, value - half, value + half)
             naive_interval = Interval(NAIVE, value - naive, value + naive)
         other = Interval(BOOTSTRAP, *_percentiles(sampled, level))
-        found[name] = (main if isfinite(half) else other, naive_interval, other)
+        if name != "window" or not isfinite(half):
+            main, other = other, main
+        found[name] = (main, naive_interval, other)
     return found
 
 
@@ -278,6 +294,6 @@ def _estimate(name, logarithm, intervals, bounds, sample, level, warnings) -> Es
         level=level,
         naive_low=ends[1].low,
         naive_high=ends[1].high,
-        others=() if ends[0] == ends[-1] else tuple(ends[2:]),
+        others=tuple(ends[2:]),
         warnings=warnings,
     )
