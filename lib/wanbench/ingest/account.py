@@ -33,7 +33,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         ("transfers that ended in an error", int(transfers.error.notna().sum())),
         ("files that could not be read", len(tables["unread"])),
     ]
-    return pd.DataFrame(rows, columns=["what", "n"]).set_index("what")
+    return pd.DataFrame(rows, columns=["what", "n"])
 
 
 def shortfalls(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

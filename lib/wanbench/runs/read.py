@@ -202,7 +202,7 @@ class Run:
             ("started", f"{started}, {state}"),
             ("tests", tests),
             ("lab", str(self.lab.get("kind", "not known"))),
-            ("folder", str(self.folder)),
+            ("folder", "/".join(self.folder.resolve().parts[-3:])),
         ]
 
     def __str__(self) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
@@ -51,3 +54,27 @@ def drops(counters: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
         )
         .reset_index(drop=True)
     )
+
+
+def lateness(sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """
+    How late an emulator delivered packets, per run: whether the machine was fast enough.
+
+    Parameters
+    ----------
+    sessions : sequence of DataFrame
+        Tables `link_counters`.
+
+    Returns
+    -------
+    DataFrame
+        run_id, packets_delivered, mean_late_ms (over packets), worst_late_ms; NaN where the emulator does not tell.
+    """
+    counters = pd.concat(sessions, ignore_index=True)
+    rows = []
+    for run_id, links in counters.groupby("run_id", sort=False):
+        known = links[links.mean_late_ms.notna()]
+        packets = known.packets_delivered.astype(float)
+        mean = np.average(known.mean_late_ms, weights=packets) if packets.sum() else np.nan
+        rows.append((run_id, int(links.packets_delivered.sum()), mean, known.worst_late_ms.max()))
+    return pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"])
