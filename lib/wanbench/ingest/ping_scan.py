@@ -138,11 +138,11 @@ def _events(chunk, plain, lines_before, reader, words):
     other[plain.places] = False
     events: list = []
     fault = None
-    first, end = 0, n  # plain replies count from the header to the footer
+    first, end = 0, 0  # plain replies count from the header to the footer, or to a fault
     try:
         while first < n and reader.phase != "body":
             _feed(reader, chunk, plain.starts, first, lines_before)
-            first += 1
+            first = end = first + 1
         for place in np.flatnonzero(other[first:]) + first:
             end = place
             before = int(np.searchsorted(plain.places, place)) - 1
