@@ -20,7 +20,7 @@ import pytest
 from scipy import stats
 
 from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings, queue_in_bytes
+from wanbench.links import LEAST_QUEUE_BYTES, LinkSettings, queue_in_bytes
 
 pytestmark = pytest.mark.lab
 
@@ -35,7 +35,10 @@ def links():
     for rtt in RTTS_MS:
         made["centre", f"rtt{rtt}"] = made[f"rtt{rtt}", "centre"] = LinkSettings(rtt / 2)
     for name, rate in RATES_BPS.items():
-        made["centre", name], made[name, "centre"] = LinkSettings(10, rate_bps=rate), LinkSettings(10)
+        # Long enough for a processor that looks elsewhere for a while.
+        queue_bytes = max(LEAST_QUEUE_BYTES, int(rate * 0.06 / 8))
+        made["centre", name] = LinkSettings(10, rate_bps=rate, queue_bytes=queue_bytes)
+        made[name, "centre"] = LinkSettings(10)
     made["centre", "lossy"] = LinkSettings(1, loss=0.02)
     made["centre", "shaky"] = LinkSettings(20, jitter_ms=2, jitter_correlation_s=0.01)
     made["shaky", "centre"] = LinkSettings(20)
@@ -86,29 +89,37 @@ def test_the_round_trip_takes_what_was_asked_for(lab):
             assert statistics.median(rtts) <= asked + 1 + asked / 100
 
 
-def test_tcp_gets_the_rate_and_only_that_link_drops(lab):
-    def best(name):
-        asked, got = RATES_BPS[name], []
-        for _ in range(3):
-            end = iperf3(lab, name, "-t", "4", "-O", "2")["end"]
-            got.append(end["sum_received"]["bits_per_second"] / asked)
-            if got[-1] >= 0.95:
-                break
-        return got
+def test_tcp_gets_the_rate(lab):
+    def shares(names):
+        with ThreadPoolExecutor(len(names)) as threads:
+            ends = threads.map(lambda name: iperf3(lab, name, "-t", "4", "-O", "2")["end"], names)
+            return {
+                name: end["sum_received"]["bits_per_second"] / RATES_BPS[name]
+                for name, end in zip(names, ends, strict=True)
+            }
 
+    tries = [shares(["at300m"]), shares(["at1m", "at10m", "at100m"])]
+    while len(tries) < 5:
+        best = {name: max(got[name] for got in tries if name in got) for name in RATES_BPS}
+        if not (short := [name for name, share in best.items() if share < 0.95]):
+            break
+        tries.append(shares(short))
+    assert min(best.values()) >= 0.95, tries
+    assert max(best.values()) <= GOODPUT * 1.02, tries
+
+
+def test_only_the_queue_that_overflows_drops(lab):
     before = {(row["from_region"], row["to_region"]): row for row in lab.counters()}
-    with ThreadPoolExecutor(len(RATES_BPS)) as threads:
-        shares = dict(zip(RATES_BPS, threads.map(best, RATES_BPS), strict=True))
-    for name, got in shares.items():
-        assert max(got) >= 0.95, f"{name}: {got}"
-        assert max(got) <= GOODPUT * 1.02, f"{name}: {got}"
-    dropping = {
-        (row["from_region"], row["to_region"])
-        for row in lab.counters()
-        if row["packets_queue_dropped"]
-        > before[row["from_region"], row["to_region"]]["packets_queue_dropped"]
-    }
-    assert dropping == {("centre", name) for name in RATES_BPS}
+    end = iperf3(lab, "at10m", "-u", "-b", "20M", "-l", "1000", "-t", "2")["end"]["sum"]
+    dropped = {}
+    for row in lab.counters():
+        pair = (row["from_region"], row["to_region"])
+        if new := row["packets_queue_dropped"] - before[pair]["packets_queue_dropped"]:
+            dropped[pair] = new
+    assert list(dropped) == [("centre", "at10m")]
+    could_pass = (10e6 * end["seconds"] / 8 + LEAST_QUEUE_BYTES) / 1028
+    assert dropped["centre", "at10m"] >= end["packets"] - could_pass * 1.01
+    assert dropped["centre", "at10m"] <= end["lost_packets"] + 5
 
 
 def test_single_packets_are_lost_at_the_probability_asked_for(lab):
