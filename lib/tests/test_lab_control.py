@@ -72,6 +72,12 @@ def test_an_answer_that_came_too_late_is_not_taken_for_the_next(pair):
     assert client.ask("double", number=5) == 10
 
 
+def test_a_request_that_was_interrupted_half_way_does_not_spoil_the_next(pair):
+    client, ours = pair
+    ours.sendall(b'\n{"id": 1, "verb": "dou')
+    assert client.ask("double", number=5) == 10
+
+
 def test_many_threads_get_each_their_own_answer(pair):
     client, _ = pair
     got = {}

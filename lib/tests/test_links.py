@@ -1,6 +1,8 @@
 """What a link may be, the queue it gets, and links from distances and matrices."""
 
 import math
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -103,3 +105,10 @@ def test_a_matrix_may_be_a_table():
 def test_a_matrix_that_cannot_be_meant_fails(matrix, named):
     with pytest.raises(ParameterError, match=named):
         matrix_links(matrix)
+
+
+def test_the_keeper_loads_nothing_large():
+    # It locks its memory and starts with every lab.
+    code = "import sys, wanbench.links.keeper as _; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split()
+    assert not {b"numpy", b"pandas", b"polars", b"scipy", b"plotly"} & set(loaded)

@@ -282,8 +282,9 @@ class LocalLab(Lab):
         Returns
         -------
         dict
-            "writes", "mean_late_ms", "worst_late_ms", "longest_turn_ms" and "packets_unroutable", as in
-            `wanbench.links.relay.Relay.lateness`. Empty for netem, which does not tell.
+            "writes", "mean_late_ms", "worst_late_ms", "longest_turn_ms", "packets_unroutable" and
+            "packets_overrun", as in `wanbench.links.relay.Relay.lateness`. Empty for netem, which does not
+            tell.
         """
         return self._ask("lateness")
 

@@ -1,7 +1,8 @@
 """
 How a lab talks to its keeper: one JSON object a line over a socket pair, one answer to each.
 
-A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}.
+A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}. Empty
+lines have no answer: each request starts with one, in case the one before was interrupted half-way.
 Imports `errors` only.
 """
 
@@ -30,7 +31,7 @@ class Client:
         """Send a request and return its result; LabError if the keeper refuses, is gone, or stays silent."""
         with self._lock:
             number = next(self._ids)
-            request = json.dumps({"id": number, "verb": verb, **words}) + "\n"
+            request = f"\n{json.dumps({'id': number, 'verb': verb, **words})}\n"
             deadline = time.monotonic() + timeout_s
             try:
                 self._end.settimeout(timeout_s)
@@ -97,7 +98,7 @@ class Server:
         if not more or len(self._received) > _LONGEST_LINE_BYTES:
             raise EOFError("the lab is gone")
         *lines, self._received = (self._received + more).split(b"\n")
-        for line in lines:
+        for line in filter(None, lines):
             self._send(self.answer(line))
 
     def answer(self, line: bytes) -> dict:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from wanbench.links.link import COUNTED, UNITS, Link
-from wanbench.links.namespaces import open_device
+from wanbench.links.namespaces import DEVICE, open_device
 from wanbench.links.segments import OFFLOAD_BYTES
 
 _READ_BYTES = OFFLOAD_BYTES + 65_535
@@ -32,12 +32,15 @@ class Relay:
         self.packets_unroutable = 0
         self.longest_turn_s = 0.0
         self._devices, self._rows = {}, {}
+        # Each stays that of the namespace in which it was opened.
+        self._listings: list[int] = []
         self._heap, self._count = [], 0
         self._poll = select.epoll()
 
     def add_region(self, number: int) -> None:
         """Make the region's device in the network namespace that this process is in; numbers are 1 to 254."""
         self._devices[number] = device = open_device()
+        self._listings.append(os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC))
         os.set_blocking(device, False)
         self._poll.register(device, select.EPOLLIN)
 
@@ -80,7 +83,8 @@ class Relay:
             "writes": how many the figures are of; "mean_late_ms", "worst_late_ms": by how much they came
             after they were due (None without any); "longest_turn_ms": the longest time during which it did
             not look for new packets, which a packet may have waited unseen; "packets_unroutable": dropped
-            because no link goes where they wanted to.
+            because no link goes where they wanted to; "packets_overrun": dropped by the kernel, before any
+            link could count them, because the relay did not read them in time.
         """
         writes = sum(link.writes for link in self.links.values())
         late_s = sum(link.late_sum_s for link in self.links.values())
@@ -90,6 +94,7 @@ class Relay:
             "worst_late_ms": max(link.late_max_s for link in self.links.values()) * 1000 if writes else None,
             "longest_turn_ms": self.longest_turn_s * 1000,
             "packets_unroutable": self.packets_unroutable,
+            "packets_overrun": sum(map(_dropped_by_the_device, self._listings)),
         }
 
     def serve(self, watched: dict[int, Callable[[], None]]) -> None:
@@ -175,6 +180,12 @@ class Relay:
             link.late_sum_s += late
             if late > link.late_max_s:
                 link.late_max_s = late
+
+
+def _dropped_by_the_device(listing):
+    """The column "drop" under "Transmit" of /proc/net/dev."""
+    lines = (line.split(b":") for line in os.pread(listing, 65_536, 0).splitlines()[2:])
+    return next(int(numbers.split()[11]) for name, numbers in lines if name.strip() == DEVICE.encode())
 
 
 def _counted(link, now):
