@@ -225,6 +225,16 @@ def test_a_bad_line_is_refused_with_its_number_on_both_paths(seed, monkeypatch):
         assert error.value.line_number == at + 1
 
 
+def test_a_reply_of_another_dialect_is_refused_on_both_paths():
+    log = (SAMPLES[0].parent / "handmade-windows_ipv6.txt").read_bytes().replace(b"\r\n", b"\n")
+    lines = log.split(b"\n")
+    lines.insert(3, b"64 bytes from 198.51.100.7: icmp_seq=1 ttl=57 time=1.0 ms")
+    for fast in (False, True):
+        with pytest.raises(RawDataError, match="a line of ping in English") as error:
+            ping.read(b"\n".join(lines), fast=fast)
+        assert error.value.line_number == 4
+
+
 def test_lines_before_the_header_or_after_the_footer_are_refused_on_both_paths():
     log, _ = a_log(50, 3)
     reply = b"64 bytes from 198.51.100.7: icmp_seq=50 ttl=57 time=1.0 ms\n"
