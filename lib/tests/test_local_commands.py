@@ -227,6 +227,14 @@ def test_a_sysctl_that_was_asked_for_is_set_and_one_the_kernel_refuses_is_an_err
 
 
 @pytest.mark.lab
+def test_a_congestion_control_that_the_kernel_does_not_have_is_an_error(host):
+    lab = LocalLab(["a"], {}, sysctls={"net.ipv4.tcp_congestion_control": "magic"})
+    with pytest.raises(LabError, match="congctl magic"), lab:
+        pass
+    assert not lab.is_open
+
+
+@pytest.mark.lab
 def test_a_lab_can_be_opened_again(host):
     lab = LocalLab(["a", "b"], LINKS)
     for _ in range(2):

@@ -42,6 +42,7 @@ class Link:
         "_loss",
         "_queue_bytes",
         "_random",
+        "_seed",
         "_until_loss",
         "is_cut",
         "late_max_s",
@@ -56,7 +57,8 @@ class Link:
                 setattr(self, f"{unit}_{what}", 0)
         self.target, self.is_cut = target, False
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
-        self._random = random.Random(seed)
+        # A generator is large, and most links of a lab need none.
+        self._seed, self._random = seed, None
         self._bytes_per_s = None
         self._free_at = self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
@@ -86,6 +88,8 @@ class Link:
         self._bytes_per_s = None if rate_bps is None else rate_bps / 8
         self._queue_bytes = math.inf if queue_bytes is None else queue_bytes
         self._free_at = now + backlog_bytes / self._bytes_per_s if self._bytes_per_s else now
+        if (loss or jitter_ms) and self._random is None:
+            self._random = random.Random(self._seed)
         if loss != self._loss:
             self._loss = loss
             self._until_loss = self._draw_until_loss()

@@ -9,6 +9,8 @@ takes none of it. The jitter is even, not normal, and drawn anew for each packet
 effect, and packets that are close together share the longest delay among them. The random numbers are the
 kernel's: a seed has no effect. `tc` counts the packets that it drops, not their bytes, so those are None.
 Nothing says how late packets were. A TTL arrives one less.
+
+On a kernel without netem the tests cover all of this except delay, jitter and loss themselves.
 """
 
 from __future__ import annotations
