@@ -20,7 +20,7 @@ report: setup ## measure on this machine (a few minutes), analyse, and publish s
 	@$(BIN)/wanbench report
 
 .PHONY: full
-full: setup ## the same with 46 regions and all 2,070 directed pairs (over an hour)
+full: setup ## the same with 46 regions and all 2,070 directed pairs (about ten minutes)
 	@$(BIN)/wanbench report --preset full 02-intercloud-throughput
 
 .PHONY: test
@@ -48,6 +48,14 @@ format: setup ## mend what the check can find: format, sort imports, strip noteb
 .PHONY: bench
 bench: setup ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do $(BIN)/python "$$benchmark" || exit 1; done
+
+.PHONY: samples
+samples: setup ## record the committed samples anew (on an idle machine)
+	@rm -rf build/recording
+	@WANBENCH_DATA=build/recording $(BIN)/wanbench report 01 02
+	@rm -rf data/samples/raw && cp -R build/recording/raw data/samples/raw
+	@$(BIN)/wanbench report --replay 02
+	@cp site/figures/02-intercloud-throughput/throughput-against-rtt-1200x675.png data/samples/throughput-against-rtt.png
 
 .PHONY: lock
 lock: setup ## choose package versions anew and write requirements.txt, with hashes

@@ -11,7 +11,7 @@ from .errors import ParameterError
 from .labs.local import LocalLab
 from .links import LinkSettings
 from .measure import measure
-from .places import data_folder
+from .places import data_folder, samples_folder
 from .plan import Plan
 from .runs import Run, find
 
@@ -70,7 +70,7 @@ def carry_out(
 
 def recording(plan: Plan, campaign: str) -> Run:
     """The newest finished run under `data/samples` that has the tests and experiments of `plan`."""
-    folder = data_folder() / "samples"
+    folder = samples_folder()
     runs = [run for run in find(folder, campaign) if run.finished]
     wanted = plan.as_dict()
     for run in reversed(runs):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from .errors import WanbenchError
 
+CHOSEN = "WANBENCH_DATA"
 MARK = "papermill-params"  # the folder by which the root of a checkout is known
 
 
@@ -31,5 +33,13 @@ def root(start: Path | str = ".") -> Path:
 
 
 def data_folder() -> Path:
-    """`data/` of the checkout: raw run folders, samples, tables, findings."""
-    return root() / "data"
+    """
+    Where measuring and analysing write: `data/` of the checkout, or the folder that the environment variable
+    WANBENCH_DATA names (a relative one from the root of the checkout).
+    """
+    return root() / (os.environ.get(CHOSEN) or "data")
+
+
+def samples_folder() -> Path:
+    """The recordings that are committed with the code, run folders like any other."""
+    return root() / "data" / "samples"

@@ -33,6 +33,8 @@ ATTRIBUTES = {
 }
 STYLE_ELEMENT = re.compile(r"<style\b[^>]*>.*?</style\s*>", re.DOTALL | re.IGNORECASE)
 
+NUMBER_CELL = re.compile(r"<td>(-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|NaN)</td>")
+
 _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attributes=ATTRIBUTES)
 
 
@@ -42,5 +44,12 @@ def clean(html: str) -> str:
 
     >>> clean('<b>4 ms</b><script>alert()</script>')
     '<b>4 ms</b>&lt;script&gt;alert()&lt;/script&gt;'
+
+    Table cells that hold a number alone are marked, so that they align.
+
+    >>> clean('<table><tbody><tr><td>3.2</td><td>aws</td></tr></tbody></table>')
+    '<table><tbody><tr><td class="number">3.2</td><td>aws</td></tr></tbody></table>'
     """
-    return _cleaner.sanitize_html_tags(STYLE_ELEMENT.sub("", html))
+    return NUMBER_CELL.sub(
+        r'<td class="number">\1</td>', _cleaner.sanitize_html_tags(STYLE_ELEMENT.sub("", html))
+    )

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from .. import findings
 from ..errors import RawDataError
+from ..places import data_folder
 from ..runs.origin import origin
 from .files import replace_file
 from .notebooks import notebook_paths
@@ -23,8 +24,8 @@ TITLE = "wanbench: claims about the network between clouds, measured again"
 QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
 ABOUT = (
     "wanbench repeats, audits and extends such claims. Each page below asks one question, measures what it "
-    "needs on an emulated wide-area network or on real hosts, and ends in findings whose sentences and "
-    "numbers are computed."
+    "needs with real tools over an emulated wide-area network, and ends in findings whose sentences and numbers "
+    "are computed."
 )
 
 
@@ -121,7 +122,7 @@ class Site:
     def _findings(self, pages: list[str]) -> Markup | None:
         tables = []
         for page in pages:
-            found = findings.load(self.root / "data" / "findings" / page)
+            found = findings.load(data_folder() / "findings" / page)
             if len(found):
                 tables.append(found.assign(page=page))
         return Markup(findings.html_table(pd.concat(tables, ignore_index=True))) if tables else None

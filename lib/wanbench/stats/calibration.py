@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..errors import ParameterError
 from ..findings import Finding
-from ..wording import count, percent, quantity
+from ..wording import count, interval, percent, quantity
 
 COLUMNS = [
     "run_id",
@@ -97,6 +97,34 @@ def _finding(row, page: str) -> Finding:
         assumption=ASSUMPTION,
         page=page,
     )
+
+
+def readable(calibration: pd.DataFrame) -> pd.DataFrame:
+    """
+    The rows as a reader wants them: numbers with units, the interval in one column.
+
+    Returns
+    -------
+    DataFrame
+        link, requested, delivered, interval, limit, n, verdict, note; all but n are text.
+    """
+    rows = []
+    for row in calibration.itertuples(index=False):
+        delivered, ends = interval(row.delivered, row.low, row.high, row.unit)
+        rows.append(
+            {
+                "link": f"{row.from_region} to {row.to_region}",
+                "requested": quantity(row.requested, row.unit),
+                "delivered": delivered,
+                "interval": f"{ends} ({percent(row.level)})" if ends else "none",
+                "limit": row.limit,
+                "n": row.n,
+                "verdict": row.verdict,
+                "note": row.note,
+            }
+        )
+    columns = ["link", "requested", "delivered", "interval", "limit", "n", "verdict", "note"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterable[tuple[dict, tuple[str, str], pd.DataFrame]]:

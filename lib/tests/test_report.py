@@ -1,0 +1,91 @@
+"""The project's own pages, made from the committed recordings, and what is true of those recordings."""
+
+import json
+
+import pytest
+
+import wanbench
+from wanbench.places import root, samples_folder
+from wanbench.publish.notebooks import notebook_paths
+from wanbench.publish.report import Job, publish
+from wanbench.publish.site import Site
+from wanbench.publish.static import browser
+from wanbench.stats import fit_rtt, fit_window
+
+RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    jobs = []
+    for notebook in notebook_paths(root()):
+        given = {} if notebook.stem.startswith("00") else {"lab": "samples", **preset(notebook.stem)}
+        jobs.append(Job(notebook, given, replay_reason="a test"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WANBENCH_DATA", str(folder / "data"))
+        made = Site(root(), folder / "site", folder / "build")
+        records = publish(jobs, made)
+    return folder, made, records
+
+
+def preset(name):
+    from wanbench.publish.presets import find_preset, read_parameters
+
+    return read_parameters(find_preset(name, "quick", root()))
+
+
+def test_every_page_is_published(site):
+    _, _, records = site
+    assert {record.name: record.reason for record in records if record.outcome != "published"} == {}
+    assert len(records) >= 3
+
+
+def test_pages_say_that_they_are_replayed(site):
+    _, made, records = site
+    for record in records:
+        assert "Replayed from the committed samples" in (made.folder / f"{record.name}.html").read_text()
+
+
+def test_findings_stand_on_the_front_page(site):
+    folder, made, _ = site
+    found = [json.loads(path.read_text()) for path in (folder / "data" / "findings").glob("*/*.json")]
+    front = (made.folder / "index.html").read_text()
+    assert {each["page"] for each in found} == {record.name for record in site[2]}
+    assert all(each["name"] and each["sentence"] for each in found)
+    assert front.count("<tr>") >= len(found)
+
+
+def test_rtt_is_called_a_check_of_the_pipeline(site):
+    text = (site[1].folder / "02-intercloud-throughput.html").read_text()
+    assert "a check of the pipeline" in text
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
+def test_pages_have_no_fault_in_a_browser_without_a_network(site):
+    pytest.importorskip("playwright.sync_api")
+    from test_site_browser import faults_of_site, offline_browser
+
+    with offline_browser() as context:
+        assert faults_of_site(context, site[1].folder) == []
+
+
+@pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.parent.name)
+def test_recordings_are_whole(folder):
+    run = wanbench.runs.Run.open(folder)
+    assert run.finished
+    run.verify()
+    assert wanbench.runs.overlaps(run).empty
+    assert wanbench.ingest.read_run(folder)["unread"].empty
+
+
+def test_the_recorded_survey_gives_back_what_the_links_were_given():
+    run = wanbench.runs.find(samples_folder(), "survey-quick")[-1]
+    pairs = wanbench.ingest.summarise_pairs(wanbench.ingest.read_run(run.folder))
+    slope = fit_rtt(pairs, resamples=200).slope.estimate
+    given = run.parameters["path_inflation"] * wanbench.regions.light_rtt_ms(1000.0)
+    assert slope == pytest.approx(given, rel=0.01)
+    window = fit_window(pairs, resamples=200)
+    payload_share = 1448 / 1500
+    assert window.capacity.estimate == pytest.approx(run.parameters["rate_bps"] * payload_share, rel=0.05)
