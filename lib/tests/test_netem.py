@@ -159,6 +159,8 @@ def test_the_hub_cuts_heals_and_counts_on(hub):
     hub.heal("a", "b")
     row = counts(hub, "a", "b")
     assert (row["packets_sent"], row["packets_delivered"], row["packets_cut"]) == (16, 8, 8)
+    assert (row["bytes_sent"], row["bytes_delivered"]) == (16 * 84, 8 * 84)
+    assert (row["bytes_lost"], row["bytes_cut"]) == (0, None), "tc counts no bytes of what it drops"
     assert counts(hub, "b", "a")["packets_delivered"] == 8
 
 

@@ -7,8 +7,8 @@ but forward. What the commands are and why: `tc`.
 What differs from the relay. A packet travels first (and may be lost), then waits for the rate, so a lost one
 takes none of it. The jitter is even, not normal, and drawn anew for each packet, so `jitter_correlation_s` has no
 effect, and packets that are close together share the longest delay among them. The random numbers are the
-kernel's: a seed has no effect. `tc` counts the packets that it drops, not their bytes, so those are None.
-Nothing says how late packets were. A TTL arrives one less.
+kernel's: a seed has no effect. `tc` counts the packets that it drops, not their bytes, so the bytes of dropped
+packets are None as soon as there are any. Nothing says how late packets were. A TTL arrives one less.
 
 On a kernel without netem the tests cover all of this except delay, jitter and loss themselves.
 """
@@ -134,15 +134,15 @@ class Netem:
             counted.append(
                 {
                     "packets_sent": sent,
-                    "bytes_sent": None,
+                    "bytes_sent": None if travel["drops"] else travel["bytes"] + travel["backlog"],
                     "packets_delivered": end["delivered"],
                     "bytes_delivered": end["bytes_delivered"],
                     "packets_lost": travel["drops"],
-                    "bytes_lost": None,
+                    "bytes_lost": _bytes_of(travel["drops"]),
                     "packets_queue_dropped": end["queue_dropped"],
-                    "bytes_queue_dropped": None,
+                    "bytes_queue_dropped": _bytes_of(end["queue_dropped"]),
                     "packets_cut": end["cut"],
-                    "bytes_cut": None,
+                    "bytes_cut": _bytes_of(end["cut"]),
                     "packets_device_dropped": 0,
                     "bytes_device_dropped": 0,
                     "packets_in_flight": sent - travel["drops"] - arrived,
@@ -193,6 +193,10 @@ class Netem:
         if done.returncode:
             raise LabError(f"tc says {done.stderr.decode(errors='replace').strip()!r}.")
         return done.stdout
+
+
+def _bytes_of(dropped_packets):
+    return None if dropped_packets else 0
 
 
 def _port(number):
