@@ -45,7 +45,7 @@ def plotly_output(**meta):
     [
         (
             "<style>td {color: red}</style><table><tr><td>1</td></tr></table>",
-            "<table><tbody><tr><td>1</td></tr></tbody></table>",
+            '<table><tbody><tr><td class="number">1</td></tr></tbody></table>',
         ),
         ("<img src=x onerror=alert(1)>", "&lt;img src=x onerror=alert(1)&gt;"),
         ('<a href="javascript:alert(1)">x</a>', "<a>x</a>"),

@@ -122,7 +122,7 @@ class Site:
     def _findings(self, pages: list[str]) -> Markup | None:
         tables = []
         for page in pages:
-            found = findings.load(data_folder() / "findings" / page)
+            found = findings.load(data_folder(self.root) / "findings" / page)
             if len(found):
                 tables.append(found.assign(page=page))
         return Markup(findings.html_table(pd.concat(tables, ignore_index=True))) if tables else None
