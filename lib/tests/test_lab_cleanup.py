@@ -36,6 +36,7 @@ with LocalLab(["a", "b"], {{("a", "b"): LinkSettings(5), ("b", "a"): LinkSetting
     threading.Thread(target=lambda: lab.host("a").run(["sleep", "600"], timeout_s=600), daemon=True).start()
     time.sleep(0.2)
     print("open", flush=True)
+    sys.stdin.readline()
     {then}
 print("closed", flush=True)
 """
@@ -50,6 +51,7 @@ class Opened:
         self.process = subprocess.Popen(
             [sys.executable, "-c", OPEN_AND.format(then=then)],
             env={**os.environ, "WANBENCH_TEST_MARK": self.mark, "TMPDIR": str(folder)},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -57,6 +59,8 @@ class Opened:
         # Python, unshare, the keeper; nsenter and its command for the server and the shell. (ping, having rights
         # of its own, hides its environment from ordinary users.)
         assert len(self.left()) >= 1 + 2 + 2 * 2
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
 
     def left(self):
         """Processes that carry the mark."""
