@@ -217,7 +217,7 @@ _table(
     _column("from_region", "text", "", "region whose packets take this link"),
     _column("to_region", "text", "", "region they arrive in"),
     _column("packets_sent", "count", "packets", "that entered the link"),
-    _column("bytes_sent", "count", "bytes", "that entered the link"),
+    _column("bytes_sent", "count?", "bytes", "that entered the link"),
     _column("packets_delivered", "count", "packets", "that left it"),
     _column("bytes_delivered", "count", "bytes", "that left it"),
     _column("packets_lost", "count", "packets", "dropped by the link's random loss"),
