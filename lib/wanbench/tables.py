@@ -336,7 +336,6 @@ def read(name: str, folder) -> pd.DataFrame:
 
 
 FOLDERS = {
-    "published": "figures quoted from the sources, as CSV, each row with its source",
     "samples": "small run folders recorded on the local lab, so that analysis works anywhere",
     "raw": "run folders, `<campaign>/<run>`: what each tool printed; made by measuring, never edited",
     "tables": "the tables below, in Parquet; made from run folders, may be deleted and made again",
