@@ -90,4 +90,4 @@ def calibrate(
     links = separate_pairs(settings)
     plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
     run = carry_out(plan, links, lab=lab, campaign=campaign, **options)
-    return run, ingest.read_run(run.folder)
+    return run, ingest.tabulate(run.folder)

@@ -34,8 +34,8 @@ def root(start: Path | str = ".") -> Path:
 
 def data_folder(top: Path | None = None) -> Path:
     """
-    Where measuring and analysing write: `data/` of the checkout (`top`, by default `root()`), or the folder that the environment variable
-    WANBENCH_DATA names (a relative one from the root of the checkout).
+    Where measuring and analysing write: `data/` of the checkout (`top`, by default `root()`), or the folder that
+    the environment variable WANBENCH_DATA names (a relative one from the root of the checkout).
     """
     return (top or root()) / (os.environ.get(CHOSEN) or "data")
 

@@ -1,6 +1,6 @@
 """
 From raw files to tables, one module per experiment, named like the one that left them. Analysing code may import
-this; it imports `runs`, `regions`, `tables`, `errors`, and nothing that measures.
+this; it imports `runs`, `regions`, `tables`, `places`, `errors`, and nothing that measures.
 
 >>> import wanbench
 >>> wanbench.ingest.read_run("no/such/folder")
@@ -12,5 +12,6 @@ wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no jo
 from .account import account, shortfalls
 from .pairs import summarise_pairs
 from .run import read_files, read_run
+from .tabulate import tabulate
 
-__all__ = ["account", "read_files", "read_run", "shortfalls", "summarise_pairs"]
+__all__ = ["account", "read_files", "read_run", "shortfalls", "summarise_pairs", "tabulate"]

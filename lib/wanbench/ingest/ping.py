@@ -131,15 +131,20 @@ def _rows(path, stream, words: Words, fast: bool) -> Iterator[Rows]:
         opening = stream.getvalue()[: len(opening)]
     reader = LineReader(path, opening)
     echoes, last_line = None, 0
-    for events in scan(stream, reader, words, fast=fast):
-        if not len(events.line_number):
-            continue
-        if echoes is None:
-            echoes = Echoes(path, reader.first_sequence, wraps=reader.dialect != "windows")
-        last_line = int(events.line_number[-1])
-        rows = echoes.add(events)
-        if len(rows.sequence):
-            yield rows
+    try:
+        for events in scan(stream, reader, words, fast=fast):
+            if not len(events.line_number):
+                continue
+            if echoes is None:
+                echoes = Echoes(path, reader.first_sequence, wraps=reader.dialect != "windows")
+            last_line = int(events.line_number[-1])
+            rows = echoes.add(events)
+            if len(rows.sequence):
+                yield rows
+    except RawDataError:
+        if echoes is not None:
+            echoes.check()  # a fault in an earlier line comes first
+        raise
     echoes = echoes or Echoes(path, reader.first_sequence, wraps=True)
     yield echoes.finish(reader.footer, last_line, reader.reported)
 

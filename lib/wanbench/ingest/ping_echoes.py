@@ -15,6 +15,7 @@ from ..errors import RawDataError
 from .ping_lines import REPLY, REPORT, SILENCE, Event, Footer
 
 WINDOW = 32768
+AT_ONCE = 8  # rows are made of so many windows, so that little is sorted twice
 SILENT_ECHOES, SILENT_PER_LINE = 100_000, 10
 
 
@@ -91,7 +92,7 @@ def as_events(events: list[Event], words: Words) -> Events:
 
 class Echoes:
     """
-    Collects events in line order and gives rows back, sorted by sequence, as soon as nothing can change them.
+    Collects events in line order and gives rows back, sorted by sequence, once nothing can change them.
 
     The result and the first fault found do not depend on how the events are cut into batches.
     """
@@ -100,25 +101,37 @@ class Echoes:
         self.path, self.first, self.wraps = path, first_sequence, wraps
         self._raw = self._unwrapped = self._next = first_sequence
         self._newest = first_sequence - 1
-        self._open = as_events([], Words())
+        self._open: list[Events] = []
         self._replies = self._duplicates = 0
 
     def add(self, events: Events) -> Rows:
-        """Take the next events; give the rows that are final. RawDataError for an impossible sequence."""
+        """Take the next events; give rows that are final, now and then. RawDataError for an impossible one."""
         events, fault = self._carried_on(events)
-        merged = Events(*(np.concatenate(both) for both in zip(self._open, events, strict=True)))
-        if len(merged.sequence) > 1 and (np.diff(merged.sequence) < 0).any():
-            merged = merged.take(np.argsort(merged.sequence, kind="stable"))
-        self._refuse_duplicates_of_nothing(merged)
+        self._open.append(events)
         if fault:
+            self.check()
             raise RawDataError(self.path, *fault)
-        final = int(np.searchsorted(merged.sequence, self._newest - WINDOW))
-        self._open = merged.take(slice(final, None))
-        return self._rows(merged.take(slice(0, final)))
+        if sum(len(part.sequence) for part in self._open) < AT_ONCE * WINDOW:
+            return _lost(np.arange(0))
+        events = self.check()
+        final = int(np.searchsorted(events.sequence, self._newest - WINDOW))
+        self._open = [events.take(slice(final, None))]
+        return self._rows(events.take(slice(0, final)))
+
+    def check(self) -> Events:
+        """The events so far that are not rows yet, by sequence; RawDataError for a duplicate of nothing."""
+        events = as_events([], Words())
+        if self._open:
+            events = Events(*(np.concatenate(parts) for parts in zip(*self._open, strict=True)))
+        if (np.diff(events.sequence) < 0).any():
+            events = events.take(np.argsort(events.sequence, kind="stable"))
+        self._refuse_duplicates_of_nothing(events)
+        self._open = [events]
+        return events
 
     def finish(self, footer: Footer | None, lines: int, reported: int = 0) -> Rows:
         """The remaining rows. RawDataError if the footer's counts contradict the lines."""
-        rows = self._rows(self._open)
+        rows = self._rows(self.check())
         if footer is None:
             return rows
         sent = self._newest - self.first + 1
@@ -168,46 +181,56 @@ class Echoes:
         return events._replace(sequence=sequence), fault
 
     def _refuse_duplicates_of_nothing(self, events):
-        if not events.duplicate.any():
+        marked = np.flatnonzero(events.duplicate)
+        if not len(marked):
             return
-        replies = events.take(events.kind == REPLY)
-        first = np.diff(replies.sequence, prepend=-1) != 0
-        lines = replies.line_number[first & replies.duplicate]
+        replies = np.cumsum(events.kind == REPLY)
+        groups = np.searchsorted(events.sequence, events.sequence[marked])
+        before = np.where(groups > 0, replies[groups - 1], 0)
+        lines = events.line_number[marked[replies[marked] - before == 1]]
         if len(lines):
             expected = "a first reply to the echo before its duplicate"
             raise RawDataError(self.path, int(lines.min()), "(DUP!)", expected)
 
     def _rows(self, events):
         """Rows of final events, sorted by sequence, and of the echoes before them that no line shows."""
-        n = len(events.sequence)
-        if not n:
+        if not len(events.sequence):
             return _lost(np.arange(0))
-        if (events.kind == REPLY).all() and (np.diff(events.sequence, prepend=self._next - 1) == 1).all():
-            self._replies += n
-            self._next = int(events.sequence[-1]) + 1
-            return _replies(events, np.zeros(n, bool))
-        starts = np.flatnonzero(np.diff(events.sequence, prepend=-1))
-        group = np.cumsum(np.diff(events.sequence, prepend=-1) != 0) - 1
-        reply, report, silence = (_first_of(events.kind == kind, starts) for kind in (REPLY, REPORT, SILENCE))
-        said = np.where(report < n, report, silence)  # what ping said of the echo beside a reply
+        new = np.diff(events.sequence, prepend=-1) != 0
         keep = events.kind == REPLY
-        again = keep & (np.arange(n) != reply[group])
-        self._replies += int(keep.sum())
+        again = np.zeros(len(keep), bool)
+        error = events.error
+        several = np.flatnonzero(~(new & np.append(new[1:], True) & keep))
+        if len(several):
+            error = error.copy()
+            self._settle(events, several, keep, again, error)
+        self._replies += int((keep & (events.kind == REPLY)).sum())
         self._duplicates += int(again.sum())
-        error = events.error.copy()
-        noted = np.flatnonzero((reply < n) & (said < n))
-        noted = noted[error[reply[noted]] == 0]
-        error[reply[noted]] = error[said[noted]]
-        keep[said[reply == n]] = True
-        kept = events._replace(error=error).take(keep)
-        rows = _replies(kept, again[keep])
-        shown = events.sequence[starts]
-        first, self._next = self._next, int(shown[-1]) + 1
-        if self._next - first > len(shown):
-            missing = np.setdiff1d(np.arange(first, self._next), shown, assume_unique=True)
+        kept = events._replace(error=error)
+        kept, again = (kept, again) if keep.all() else (kept.take(keep), again[keep])
+        rows = _replies(kept, again)
+        n_shown = int(new.sum())
+        first, self._next = self._next, int(events.sequence[-1]) + 1
+        if self._next - first > n_shown:
+            missing = np.setdiff1d(np.arange(first, self._next), events.sequence[new], assume_unique=True)
             rows = Rows(*(np.concatenate(both) for both in zip(rows, _lost(missing), strict=True)))
             rows = rows.take(np.argsort(rows.sequence, kind="stable"))
         return rows
+
+    @staticmethod
+    def _settle(events, places, keep, again, error):
+        """For echoes of which several lines speak, or no reply: which events are rows, and what they say."""
+        n = len(places)
+        kind, sequence = events.kind[places], events.sequence[places]
+        new = np.diff(sequence, prepend=-1) != 0
+        starts, group = np.flatnonzero(new), np.cumsum(new) - 1
+        reply, report, silence = (_first_of(kind == what, starts) for what in (REPLY, REPORT, SILENCE))
+        said = np.where(report < n, report, silence)  # what ping said of the echo beside a reply
+        again[places] = (kind == REPLY) & (np.arange(n) != reply[group])
+        noted = (reply < n) & (said < n)
+        noted[noted] = error[places[reply[noted]]] == 0
+        error[places[reply[noted]]] = error[places[said[noted]]]
+        keep[places[said[reply == n]]] = True
 
 
 def _first_of(mask, starts):

@@ -18,16 +18,12 @@ import pyarrow as pa
 
 from ..errors import RawDataError
 from .ping_echoes import Events, Words, as_events
-from .ping_lines import LONGEST_LINE, REPLY, LineReader
+from .ping_lines import LONGEST_LINE, REPLY, REPLY_LINE, LineReader
 
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = 4 << 20
 WORKERS = 2
-# The part of ping_lines.REPLY_LINE that is a plain reply, without host name and marks, in Rust's syntax.
-PLAIN_REPLY = (
-    r"[0-9]{1,6} bytes from [0-9A-Za-z.:%_-]{1,128}: (?:icmp_)?seq=[0-9]{1,5} ttl=[0-9]{1,3}"
-    r" time=[0-9]{1,9}(?:\.[0-9]{1,6})? ms\n$"
-)
-STAMP = r"\[[0-9]{1,12}\.[0-9]{1,6}\] "
+MOST_KINDS, LEAST_LINES, TRIALS = 8, 100, 5
+LARGEST_EXACT = 2**53
 
 
 class Plain(NamedTuple):
@@ -105,30 +101,123 @@ def _plain_replies(chunk, fast):
     if not len(ends) or ends[-1] != len(chunk):
         ends = np.append(ends, len(chunk))
     starts = np.concatenate(([0], ends))
-    if not fast or not chunk.isascii():
+    kinds = list(_kinds(chunk, starts)) if fast and chunk.isascii() else []
+    if not kinds:
         none = np.arange(0)
         return Plain(starts, none, none, none, none, none, none, none, [])
-    stamped = chunk[starts[len(ends) // 2]] == ord("[")
-    lines = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(starts), pa.py_buffer(chunk))
-    lines = pl.Series(pl.from_arrow(lines))
-    plain = lines.str.contains("^" + STAMP * stamped + PLAIN_REPLY)
-    words = lines.filter(plain).str.split_exact(" ", 7 + stamped).struct.unnest().get_columns()
-    at = words.pop(0).str.slice(1).str.strip_suffix("]").cast(pl.Float64).to_numpy() if stamped else None
-    size, _, _, who, sequence, ttl, rtt, _ = words
-    who = who.str.strip_suffix(":").to_arrow().dictionary_encode()
-    replies = Plain(
-        starts,
-        np.flatnonzero(plain.to_numpy()),
-        np.full(len(who), np.nan) if at is None else at,
-        rtt.str.slice(len("time=")).cast(pl.Float64).to_numpy(),
-        sequence.str.strip_prefix("icmp_").str.slice(len("seq=")).cast(pl.Int64).to_numpy(),
-        ttl.str.slice(len("ttl=")).cast(pl.Int16).to_numpy(),
-        size.cast(pl.Int32).to_numpy(),
-        who.indices.to_numpy(),
-        who.dictionary.to_pylist(),
-    )
-    sound = (replies.sequence <= 65535) & (replies.ttl <= 255) & (replies.rtt_ms > 0)
-    return replies if sound.all() else replies.take(sound)
+    responders = [who for *_, who in kinds]
+    columns = [np.concatenate(parts) for parts in zip(*(kind[:-1] for kind in kinds), strict=True)]
+    who = np.repeat(np.arange(len(kinds)), [len(kind[0]) for kind in kinds])
+    plain = Plain(starts, *columns, who, responders)
+    return plain if len(kinds) == 1 else plain.take(np.argsort(plain.places, kind="stable"))
+
+
+def _kinds(chunk, starts):
+    """
+    Plain replies of one kind after the other: they differ in time, sequence and round-trip time only.
+
+    Each is what a `Plain` holds of them, from `places` on, with a single responder.
+    """
+    lines = pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(chunk))
+    lines, places = pl.Series(pl.from_arrow(lines)), np.arange(len(starts) - 1)
+    for _ in range(MOST_KINDS):
+        if len(lines) < LEAST_LINES:
+            return
+        trials = lines.gather(np.linspace(0, len(lines) - 1, TRIALS).astype(int))
+        kind = next(filter(None, map(_Kind.of, trials)), None)
+        if kind is None:
+            return
+        alike = kind.alike(lines)
+        some, where = lines.filter(alike), places[alike]
+        at, rtt, sequence, sound = kind.numbers(some)
+        if not sound.all():
+            at, rtt, sequence, where = at[sound], rtt[sound], sequence[sound], where[sound]
+        ttl, size = (
+            np.full(len(where), value, dtype) for value, dtype in ((kind.ttl, "i2"), (kind.size, "i4"))
+        )
+        yield where, at, rtt, sequence, ttl, size, kind.responder
+        lines, places = lines.filter(~alike), places[~alike]
+
+
+class _Kind(NamedTuple):
+    """What plain replies of a kind have in common: where their numbers stand, and the text around them."""
+
+    seconds: slice
+    """Of the stamp, and of its decimals; both empty where there is none."""
+    decimals: slice
+    before: slice
+    sequence: slice
+    between: str
+    text: str
+    ttl: int
+    size: int
+    responder: str
+
+    @classmethod
+    def of(cls, text: str) -> _Kind | None:
+        """The kind of a line; None if it is no plain reply."""
+        line = REPLY_LINE.fullmatch(text.removesuffix("\n"))
+        if not line or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+            return None
+        point = line["at"].index(".") + 1 if line["at"] else 0
+        stamp = line.end("at") if line["at"] else 0
+        return cls(
+            slice(1, point) if stamp else slice(0, 0),
+            slice(point + 1, stamp) if stamp else slice(0, 0),
+            slice(stamp, line.start("seq")),
+            slice(*line.span("seq")),
+            text[line.end("seq") : line.start("time")],
+            text,
+            int(line["ttl"]),
+            int(line["size"]),
+            line["who"] or line["bare"],
+        )
+
+    def alike(self, lines: pl.Series) -> np.ndarray:
+        """Which lines have this kind's text before their sequence."""
+        same = [_part(lines, self.before) == self.text[self.before]]
+        if self.seconds.stop:
+            point = slice(self.seconds.stop, self.decimals.start)
+            same += [_part(lines, slice(0, 1)) == "[", _part(lines, point) == "."]
+        return np.logical_and.reduce([column.to_numpy() for column in same])
+
+    def numbers(self, lines: pl.Series) -> tuple[np.ndarray, ...]:
+        """Their received_at_s, rtt_ms and sequence, and where all three are sound."""
+        at, sound = np.full(len(lines), np.nan), np.ones(len(lines), bool)
+        if self.seconds.stop:
+            seconds, whole = _whole_numbers(_part(lines, self.seconds))
+            decimals, parts = _whole_numbers(_part(lines, self.decimals))
+            power = 10 ** (self.decimals.stop - self.decimals.start)
+            sound = whole & parts & (seconds < LARGEST_EXACT // power)
+            at = (seconds * power + decimals) / power  # both exact, so this rounds as reading the text does
+        sequence, rtt = np.full(len(lines), -1), np.zeros(len(lines))
+        left = np.arange(len(lines))
+        for digits in sorted(range(1, 6), key=lambda n: n != self.sequence.stop - self.sequence.start):
+            if not len(left):
+                break
+            stop = self.sequence.start + digits
+            here = (_part(lines, slice(stop, stop + len(self.between))) == self.between).to_numpy()
+            if here.any():
+                some = lines if here.all() else lines.filter(here)
+                numbers, whole = _whole_numbers(_part(some, slice(self.sequence.start, stop)))
+                rest = some.str.slice(stop + len(self.between))
+                whole &= rest.str.contains(r"^[0-9]{1,9}(?:\.[0-9]{1,6})? ms\n$").to_numpy()
+                times = rest.str.strip_suffix(" ms\n").cast(pl.Float64, strict=False).fill_null(0).to_numpy()
+                where = left[here]
+                sequence[where], rtt[where] = np.where(whole, numbers, -1), times
+                left, lines = left[~here], lines.filter(~here)
+        return at, rtt, sequence, sound & (sequence >= 0) & (sequence <= 65535) & (rtt > 0)
+
+
+def _part(lines, part):
+    return lines.str.slice(part.start, part.stop - part.start)
+
+
+def _whole_numbers(texts):
+    """Numbers of texts, and which of these are nothing but digits: a cast alone takes signs as well."""
+    numbers = texts.cast(pl.Int64, strict=False)
+    digits = (texts >= "0").to_numpy() & numbers.is_not_null().to_numpy()
+    return numbers.fill_null(-1).to_numpy(), digits
 
 
 def _events(chunk, plain, lines_before, reader, words):

@@ -1,0 +1,60 @@
+"""Tables of a run are kept as Parquet, whole; what became of everything is counted."""
+
+import shutil
+
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import wanbench
+from wanbench.places import samples_folder
+
+RECORDING = next(iter(sorted(samples_folder().glob("raw/survey-quick/*/"))))
+
+
+def test_what_is_written_reads_back(tmp_path):
+    found = wanbench.ingest.tabulate(RECORDING, tmp_path)
+    assert len(found["echoes"]) == 56 * 20
+    for name, frame in found.items():
+        assert_frame_equal(wanbench.tables.read(name, tmp_path), frame)
+
+
+def test_the_default_place_is_below_the_data_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    wanbench.ingest.tabulate(RECORDING)
+    assert (tmp_path / "tables" / "survey-quick" / RECORDING.name / "echoes.parquet").is_file()
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """The recording with one ping that says something else, and one that is gone."""
+    folder = tmp_path / "run"
+    shutil.copytree(RECORDING, folder)
+    first, second, *_ = sorted((folder / "ping").iterdir())
+    first.write_text("hello")
+    second.unlink()
+    return folder
+
+
+def test_damaged_files_are_rows_and_the_others_are_read(damaged):
+    found = wanbench.ingest.read_run(damaged)
+    assert len(found["unread"]) == 2
+    assert len(found["echoes"]) == 54 * 20
+    counts = wanbench.ingest.account(found).set_index("what").n
+    assert counts["files that could not be read"] == 2
+    assert counts["echoes sent"] == 54 * 20
+    short = wanbench.ingest.shortfalls(found)
+    assert list(short.what) == ["file not read"] * 2
+    assert short.why.str.contains("SHA-256").any()
+
+
+def test_failed_attempts_are_shortfalls_with_their_reason():
+    found = wanbench.ingest.read_run(RECORDING)
+    assert wanbench.ingest.shortfalls(found).empty
+    tests = found["tests"].copy()
+    tests.loc[0, ["outcome", "failed_experiment", "reason"]] = ["failed", "iperf3", "unable to connect"]
+    tests.loc[1, "outcome"] = "interrupted"
+    short = wanbench.ingest.shortfalls(found | {"tests": tests})
+    assert list(short.what) == ["attempt failed", "attempt interrupted"]
+    assert list(short.why) == ["iperf3: unable to connect", "no end in the journal"]
+    assert isinstance(short, pd.DataFrame)
