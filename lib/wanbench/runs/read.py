@@ -111,6 +111,15 @@ class Run:
         """What the lab said of itself (`Lab.describe`) when the run started."""
         return self._start().get("lab", {})
 
+    @property
+    def measured_s(self) -> float | None:
+        """Seconds from the start of the first test to the end of the last; None for a run in several sessions."""
+        ends = [a.ended_at_utc for a in self._attempts if a.ended_at_utc]
+        if not ends or any(event["event"] == "resumed" for event in self._events):
+            return None
+        start = min(a.started_at_utc for a in self._attempts)
+        return (pd.Timestamp(max(ends)) - pd.Timestamp(start)).total_seconds()
+
     def _start(self) -> dict:
         return self._events[0] if self._events else {}
 
@@ -201,9 +210,17 @@ class Run:
             ("campaign", self.campaign),
             ("started", f"{started}, {state}"),
             ("tests", tests),
+            ("time", self._time()),
             ("lab", str(self.lab.get("kind", "not known"))),
             ("folder", "/".join(self.folder.resolve().parts[-3:])),
         ]
+
+    def _time(self) -> str:
+        expected_s = self.plan.get("expected_s")
+        expected = f"; the plan expected {expected_s:.0f} s" if isinstance(expected_s, int | float) else ""
+        return (
+            "in several sessions" if self.measured_s is None else f"{self.measured_s:.0f} s of measuring"
+        ) + expected
 
     def __str__(self) -> str:
         return f"Run {self.run_id}\n" + "\n".join(f"  {name:<9} {text}" for name, text in self._facts())
