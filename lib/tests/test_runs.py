@@ -136,6 +136,10 @@ def test_a_torn_line_in_the_middle_is_an_error_with_its_number(tmp_path, damage)
         ({"at_utc": "yesterday"}, "a time in UTC"),
         ({"at_utc": "2026-01-01T00:00:00"}, "a time in UTC"),
         ({"at_utc": None}, "'at_utc' of type str"),
+        ({"at_utc": "2026-W01-1T00:00:00+00:00"}, "a time in UTC"),
+        ({"attempt": -1}, "'attempt' from 0"),
+        ({"round": 10**30}, "'round' from 0"),
+        ({"to_region": "\ud800"}, "'to_region' in UTF-8"),
     ],
 )
 def test_events_are_checked(tmp_path, change, expected):
@@ -172,7 +176,7 @@ def test_the_same_attempt_is_not_started_twice(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", ["../../secret", "/etc/passwd", "ping/../../x", "", "a\\b", "ping/\0", 7, None]
+    "path", ["../../secret", "/etc/passwd", "ping/../../x", "", "a\\b", "ping/\0", "ping/\ud800", 7, None]
 )
 def test_paths_stay_inside_the_run_folder(tmp_path, path):
     run = measured(tmp_path)
@@ -392,6 +396,32 @@ def test_many_threads_append_whole_lines(tmp_path):
     found = journal.read(tmp_path / "journal.jsonl")
     assert len(found.events) == 160 and found.torn == b""
     assert len({event["reason"] for event in found.events}) == 160
+
+
+def test_a_line_that_a_full_disk_takes_half_of_is_taken_back(tmp_path, monkeypatch):
+    log, write, left = journal.Journal(tmp_path / "journal.jsonl"), os.write, [20]
+
+    def full(file, data):
+        if not left:
+            raise OSError(28, "No space left on device")
+        return write(file, data[: left.pop()])
+
+    log.append({"event": "interrupted", "reason": "first"})
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(journal.os, "write", full)
+        log.append({"event": "interrupted", "reason": "lost"})
+    log.append({"event": "interrupted", "reason": "second"})
+    log.close()
+    found = journal.read(tmp_path / "journal.jsonl")
+    assert [event["reason"] for event in found.events] == ["first", "second"] and not found.torn
+
+
+def test_a_plan_that_is_none_does_not_keep_a_run_from_showing_itself(tmp_path):
+    run = measured(tmp_path)
+    new = lines(run)
+    new[0] = json.dumps({**json.loads(new[0]), "plan": {"tests": 3}})
+    rewrite(run, new)
+    assert "1 of 0 done" in str(Run.open(run.folder))
 
 
 def test_an_unknown_event_is_not_written(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from pathlib import Path
 from ..errors import ParameterError, RawDataError
 
 NAME = "journal.jsonl"
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9]{2}:[0-9]{2})")
 
 _CONTEXT = {"test_id": str, "attempt": int}
 EVENTS: dict[str, dict[str, type]] = {
@@ -84,14 +87,26 @@ def _event(path, number, line):
             raise RawDataError(
                 path, number, value, f"{event['event']!r} with {key!r} of type {kind.__name__}"
             )
-    try:
-        when = datetime.fromisoformat(event["at_utc"])
-    except ValueError:
-        when = None
-    if when is None or when.tzinfo is None:
+        if kind is int and not 0 <= value < 2**53:
+            raise RawDataError(path, number, value, f"{event['event']!r} with {key!r} from 0 to 2**53")
+        if kind is str and not _is_text(value):
+            raise RawDataError(path, number, ascii(value), f"{event['event']!r} with {key!r} in UTF-8")
+    if not _is_time(event["at_utc"]):
         raise RawDataError(path, number, event["at_utc"], "a time in UTC, ISO 8601")
     event["line_number"] = number
     return event
+
+
+def _is_text(value):
+    """Text that UTF-8 can hold (a lone surrogate is none)."""
+    return value == value.encode("utf-8", "replace").decode()
+
+
+def _is_time(text):
+    try:
+        return _TIME.fullmatch(text) is not None and datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 class Journal:
@@ -117,9 +132,14 @@ class Journal:
             )
         data = "".join(lines).encode()
         with self._lock:
-            while data:
-                data = data[os.write(self._file, data) :]
-            os.fsync(self._file)
+            before = os.fstat(self._file).st_size
+            try:
+                while data:
+                    data = data[os.write(self._file, data) :]
+                os.fsync(self._file)
+            except OSError:  # a full disk may take half a line; the next one must not continue it
+                os.ftruncate(self._file, before)
+                raise
 
     def close(self) -> None:
         with self._lock:

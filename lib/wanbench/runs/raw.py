@@ -90,7 +90,7 @@ def sha256(path: Path) -> str:
 def inside(folder: Path, path: object, journal: Path, line_number: int | None) -> str:
     """The relative path of a raw file if it stays inside the run folder; RawDataError otherwise."""
     expected = "a relative path inside the run folder"
-    if not isinstance(path, str) or not path or "\\" in path or "\0" in path:
+    if not isinstance(path, str) or not path or re.search(r"[\\\0\ud800-\udfff]", path):
         raise RawDataError(journal, line_number, path, expected)
     parts = PurePosixPath(path)
     if (

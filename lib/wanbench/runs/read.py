@@ -197,9 +197,13 @@ class Run:
 
     def _counts(self) -> dict[str, int]:
         done = {a.test_id for a in self._attempts if a.outcome == "done"}
-        planned = [test.get("id") for test in self.plan.get("tests", []) if isinstance(test, dict)]
+        planned = self.plan.get("tests")
         failed = {a.test_id for a in self._attempts if a.outcome == "failed"} - done
-        return {"planned": len(planned), "done": len(done), "failed": len(failed)}
+        return {
+            "planned": len(planned) if isinstance(planned, list) else 0,
+            "done": len(done),
+            "failed": len(failed),
+        }
 
     def _facts(self) -> list[tuple[str, str]]:
         counts = self._counts()
