@@ -29,6 +29,11 @@ def as_table(core):
     )
 
 
+@pytest.fixture(autouse=True)
+def recognise_in_short_files_too(monkeypatch):
+    monkeypatch.setattr(ping_scan, "LEAST_LINES", 1)
+
+
 def outcome(source, **options):
     """The rows, or the message of the refusal."""
     try:
@@ -116,13 +121,14 @@ def a_log(echoes, seed, *, first=1, stamped=True, footer=True, name=False, laten
         sent, printed = echo * 0.01, echo % 65536
         who = rng.choice(["198.51.100.7"] * 9 + ["198.51.100.8"])
         shown = f"host.example.org ({who})" if name else who
-        reply = f"64 bytes from {shown}: icmp_seq={printed} ttl=57 time="
+        ttl = rng.choice([57] * 30 + [56, 255])
+        reply = f"64 bytes from {shown}: icmp_seq={printed} ttl={ttl} time="
         kind = rng.random()
         row = {
             "sequence": echo,
             "lost": False,
             "duplicate": False,
-            "ttl": 57,
+            "ttl": ttl,
             "reply_bytes": 64,
             "responder": who,
         }
@@ -233,6 +239,19 @@ def test_a_reply_of_another_dialect_is_refused_on_both_paths():
         with pytest.raises(RawDataError, match="a line of ping in English") as error:
             ping.read(b"\n".join(lines), fast=fast)
         assert error.value.line_number == 4
+
+
+@pytest.mark.parametrize("stamp", [b"[1795262057.495323] ", b""])
+def test_every_single_change_of_a_line_reads_the_same_on_both_paths(stamp):
+    plain = [
+        stamp + b"64 bytes from ::1: icmp_seq=%d ttl=64 time=0.%03d ms" % (n, n) for n in (9, 10, 11, 12)
+    ]
+    line = plain[2]
+    for at in range(len(line)):
+        for new in (b"", b"0", b"+", b"-", b"e", b".", b" ", b"\r", b"x"):
+            changed = line[:at] + new + line[at + 1 :]
+            log = HEADER + b"\n".join([*plain[:2], changed, plain[3]]) + b"\n"
+            assert outcome(log, fast=False) == outcome(log, fast=True), changed
 
 
 def test_lines_before_the_header_or_after_the_footer_are_refused_on_both_paths():

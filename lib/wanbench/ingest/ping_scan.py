@@ -120,6 +120,7 @@ def _kinds(chunk, starts):
     """
     lines = pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(chunk))
     lines, places = pl.Series(pl.from_arrow(lines)), np.arange(len(starts) - 1)
+    buffer = np.frombuffer(chunk, np.uint8)
     for _ in range(MOST_KINDS):
         if len(lines) < LEAST_LINES:
             return
@@ -127,9 +128,12 @@ def _kinds(chunk, starts):
         kind = next(filter(None, map(_Kind.of, trials)), None)
         if kind is None:
             return
-        alike = kind.alike(lines)
+        alike = (_part(lines, kind.before) == kind.text[kind.before]).to_numpy()
         some, where = lines.filter(alike), places[alike]
         at, rtt, sequence, sound = kind.numbers(some)
+        if kind.seconds.stop:
+            sound &= buffer[starts[where]] == ord("[")
+            sound &= buffer[starts[where] + kind.seconds.stop] == ord(".")
         if not sound.all():
             at, rtt, sequence, where = at[sound], rtt[sound], sequence[sound], where[sound]
         ttl, size = (
@@ -173,16 +177,11 @@ class _Kind(NamedTuple):
             line["who"] or line["bare"],
         )
 
-    def alike(self, lines: pl.Series) -> np.ndarray:
-        """Which lines have this kind's text before their sequence."""
-        same = [_part(lines, self.before) == self.text[self.before]]
-        if self.seconds.stop:
-            point = slice(self.seconds.stop, self.decimals.start)
-            same += [_part(lines, slice(0, 1)) == "[", _part(lines, point) == "."]
-        return np.logical_and.reduce([column.to_numpy() for column in same])
-
     def numbers(self, lines: pl.Series) -> tuple[np.ndarray, ...]:
-        """Their received_at_s, rtt_ms and sequence, and where all three are sound."""
+        """
+        received_at_s, rtt_ms and sequence of lines that have this kind's `before` where it has it, and which
+        lines have nothing else than these in the other places.
+        """
         at, sound = np.full(len(lines), np.nan), np.ones(len(lines), bool)
         if self.seconds.stop:
             seconds, whole = _whole_numbers(_part(lines, self.seconds))

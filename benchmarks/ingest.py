@@ -1,0 +1,293 @@
+"""
+How fast logs become tables, beside `wc -l`, jc and pingparsing: `python benchmarks/ingest.py`.
+
+Makes a ping log (10 million lines, about 840 MB) and 2,000 iperf3 files in a temporary folder, reads each with
+everything that can, one after the other, and prints a table. Every reader runs in a process of its own, so its peak
+memory is its own. Files have just been written, so they come out of the page cache. The slow peers read a slice, whose
+size is stated; so does wanbench, for comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+IPERF3_SAMPLE = ROOT / "lib" / "tests" / "samples" / "iperf3" / "v3.12_tcp_p3_omit1_cubic.json"
+LEAST_MB_PER_S, MOST_MB = 200, 500
+
+
+def main() -> int:
+    """Measure, print, and say whether the two goals for the log are met (exit status 1 if not)."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
+    options.add_argument(
+        "--lines",
+        type=int,
+        default=10_000_000,
+        help="lines of the ping log (default: %(default)s)",
+    )
+    options.add_argument(
+        "--slice",
+        type=int,
+        default=100_000,
+        help="lines that slow peers read (default: %(default)s)",
+    )
+    options.add_argument("--files", type=int, default=2000, help="iperf3 files (default: %(default)s)")
+    options.add_argument("--folder", help="where to put the temporary folder (default: the system's)")
+    asked = options.parse_args()
+    load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    print(
+        f"{processors} processors, load {load:.1f} before, Python {sys.version.split()[0]}",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="wanbench-ingest-", dir=asked.folder) as folder:
+        log, part, files = (
+            Path(folder, "ping.txt"),
+            Path(folder, "slice.txt"),
+            Path(folder, "iperf3"),
+        )
+        expected = _run("make_log", log, asked.lines)["rows"]
+        part_rows = _run("make_log", part, min(asked.slice, asked.lines))["rows"]
+        expected_iperf3 = _run("make_iperf3", files, asked.files)["rows"]
+        print(
+            f"{'':44} {'MB':>7} {'s':>7} {'MB/s':>7} {'process s':>10} {'CPU s':>7} {'peak MB':>8} {'rows':>11}"
+        )
+        _show("wc -l", log, _wc(log))
+        whole = _show("wanbench ping.convert, to Parquet", log, _run("convert", log), expected)
+        _show("wanbench ping.read, slice", part, _run("read_ping", part), part_rows)
+        _show(
+            "wanbench ping.read (careful), slice",
+            part,
+            _run("read_ping_carefully", part),
+            part_rows,
+        )
+        _show("jc --ping-s, slice", part, _run("read_jc_stream", part))
+        _show("jc --ping, slice", part, _run("read_jc", part))
+        _show("pingparsing, slice", part, _run("read_pingparsing", part))
+        _show("wc -l, iperf3 files", files, _wc(*sorted(files.iterdir())))
+        _show("json.loads only, iperf3 files", files, _run("read_json", files))
+        _show(
+            "wanbench ingest.read_files, iperf3 files",
+            files,
+            _run("read_iperf3", files),
+            expected_iperf3,
+        )
+    met = whole["mb_per_s"] >= LEAST_MB_PER_S and whole["peak_mb"] < MOST_MB
+    print(
+        f"Goal for the log, at least {LEAST_MB_PER_S} MB/s in less than {MOST_MB} MB: {'met' if met else 'missed'}."
+    )
+    return 0 if met else 1
+
+
+def _run(job, *arguments):
+    """Do a job in a process of its own; what it says of itself, with its wall time and peak memory."""
+    return _timed([sys.executable, __file__, "--job", job, *map(str, arguments)])
+
+
+def _wc(*paths):
+    done = _timed(["wc", "-l", *map(str, paths)])
+    return done | {
+        "seconds": done["process_s"],
+        "rows": int(done["text"].split(b"\n")[-2].split()[0]),
+    }
+
+
+def _timed(command):
+    start = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        text = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command[:4])} ended with status {process.returncode}")
+    about = {
+        "process_s": time.perf_counter() - start,
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "peak_mb": used.ru_maxrss / 1024,
+        "text": text,
+    }
+    return about | (json.loads(text) if text.startswith(b"{") else {})
+
+
+def _show(name, path, done, expected=None):
+    """Print a row; refuse a result that has lost rows."""
+    if expected is not None and done["rows"] != expected:
+        raise SystemExit(f"{name}: {done['rows']:,} rows, expected {expected:,}")
+    size_mb = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path])) / 1e6
+    done["mb_per_s"] = size_mb / done["seconds"]
+    times = f"{done['seconds']:7.2f} {done['mb_per_s']:7.1f} {done['process_s']:10.2f} {done['cpu_s']:7.2f}"
+    print(f"{name:44} {size_mb:7.1f} {times} {done['peak_mb']:8.0f} {done['rows']:11,}", flush=True)
+    return done
+
+
+def make_log(path, lines):
+    """A log of `ping -D -O`: 0.1 % lost, 0.02 % twice, 0.02 % late, sequences that wrap, and a footer."""
+    import numpy as np
+    import polars as pl
+
+    lines, rng, received, again, rows = int(lines), np.random.default_rng(1), 0, 0, 0
+    with open(path, "wb") as file:
+        file.write(b"PING 203.0.113.7 (203.0.113.7) 56(84) bytes of data.\n")
+        for first in range(1, lines + 1, 1_000_000):
+            n = min(1_000_000, lines + 1 - first)
+            echo = np.arange(first, first + n)
+            tenths = (400 + rng.gamma(2, 20, n)).astype(int)
+            kind = rng.random(n)
+            silent = kind < 0.0012
+            late = (kind >= 0.001) & silent
+            twice = (kind > 0.5) & (kind < 0.5002)
+            received += n - int((silent & ~late).sum())
+            again += int(twice.sum())
+            plain = pl.DataFrame(
+                {
+                    "us": echo * 10_000 + tenths * 100,
+                    "echo": echo % 65536,
+                    "tenths": tenths,
+                }
+            )
+            quiet = plain.filter(silent).with_columns(us=pl.col("us") + 10_000)
+            answers = plain.filter(~silent)
+            slow = plain.filter(late).with_columns(
+                us=pl.col("us") + 2_000_000, tenths=pl.col("tenths") + 20_000
+            )
+            doubled = plain.filter(twice).with_columns(us=pl.col("us") + 3000, tenths=pl.col("tenths") + 30)
+            stamp = [
+                pl.lit("["),
+                1_795_244_928 + pl.col("us") // 1_000_000,
+                pl.lit("."),
+            ]
+            stamp += [
+                (pl.col("us") % 1_000_000).cast(pl.String).str.zfill(6),
+                pl.lit("] "),
+            ]
+            number = pl.col("echo").cast(pl.String)
+            milliseconds = [pl.col("tenths") // 10, pl.lit("."), pl.col("tenths") % 10]
+            reply = [
+                *stamp,
+                pl.lit("64 bytes from 203.0.113.7: icmp_seq="),
+                number,
+                pl.lit(" ttl=57 time="),
+            ]
+            reply += [*milliseconds, pl.lit(" ms")]
+            silence = [*stamp, pl.lit("no answer yet for icmp_seq="), number]
+            said = [
+                frame.select("us", text=pl.concat_str(words))
+                for frame, words in (
+                    (answers, reply), (slow, reply), (doubled, [*reply, pl.lit(" (DUP!)")]), (quiet, silence),
+                )
+            ]  # fmt: skip
+            text = pl.concat(said).sort("us", maintain_order=True)["text"]
+            file.write("\n".join(text.to_list()).encode() + b"\n")
+        rows = lines + again
+        loss = 100 * (lines - received) / lines
+        counts = (
+            f"{lines} packets transmitted, {received} received, +{again} duplicates, {loss:g}% packet loss"
+        )
+        file.write(f"\n--- 203.0.113.7 ping statistics ---\n{counts}\n".encode())
+    return {"rows": rows}
+
+
+def make_iperf3(folder, files):
+    """Copies of a recorded file, each with its own cookie."""
+    text = IPERF3_SAMPLE.read_text()
+    cookie = json.loads(text)["start"]["cookie"]
+    Path(folder).mkdir()
+    for n in range(int(files)):
+        Path(folder, f"{n:05d}.json").write_text(text.replace(cookie, f"{n:036d}"))
+    return {"rows": int(files)}
+
+
+def convert(path):
+    """The reader that the goal is about."""
+    import pyarrow.parquet as pq
+
+    from wanbench.ingest import ping
+
+    target = Path(path).with_suffix(".parquet")
+    start = time.perf_counter()
+    rows = ping.convert(path, target)
+    seconds = time.perf_counter() - start
+    if pq.read_metadata(target).num_rows != rows:
+        raise SystemExit("the Parquet file has lost rows")
+    return {"seconds": seconds, "rows": rows}
+
+
+def read_ping(path):
+    """wanbench, to a DataFrame."""
+    from wanbench.ingest import ping
+
+    return _clocked(lambda: ping.read(path))
+
+
+def read_ping_carefully(path):
+    """wanbench, a line at a time."""
+    from wanbench.ingest import ping
+
+    return _clocked(lambda: ping.read(path, fast=False))
+
+
+def read_jc(path):
+    """jc's parser of ping, in this process."""
+    import jc
+
+    return _clocked(lambda: jc.parse("ping", Path(path).read_text(), quiet=True)["responses"])
+
+
+def read_jc_stream(path):
+    """jc's streaming parser of ping, in this process."""
+    import jc
+
+    with open(path) as lines:
+        return _clocked(lambda: list(jc.parse("ping_s", lines, quiet=True)))
+
+
+def read_pingparsing(path):
+    """pingparsing's parser, in this process."""
+    from pingparsing import PingParsing
+
+    return _clocked(lambda: PingParsing().parse(Path(path).read_text()).icmp_replies)
+
+
+def read_json(folder):
+    """Only the JSON, into dicts: the least that reading takes."""
+    return _clocked(lambda: [json.loads(path.read_bytes()) for path in sorted(Path(folder).iterdir())])
+
+
+def read_iperf3(folder):
+    """wanbench, to tables."""
+    from wanbench import ingest
+
+    return _clocked(lambda: ingest.read_files(sorted(Path(folder).iterdir()), "iperf3")["transfers"])
+
+
+def _clocked(read):
+    start = time.perf_counter()
+    rows = len(read())
+    return {"seconds": time.perf_counter() - start, "rows": rows}
+
+
+JOBS = (
+    make_log,
+    make_iperf3,
+    convert,
+    read_ping,
+    read_ping_carefully,
+    read_jc,
+    read_jc_stream,
+    read_pingparsing,
+    read_json,
+    read_iperf3,
+)
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--job"]:
+        job = {job.__name__: job for job in JOBS}[sys.argv[2]]
+        print(json.dumps(job(*sys.argv[3:])))
+    else:
+        sys.exit(main())
