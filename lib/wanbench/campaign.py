@@ -5,6 +5,7 @@ of it. Measuring bank.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from .errors import ParameterError
@@ -50,12 +51,12 @@ def carry_out(
     Raises
     ------
     ParameterError
-        The lab is none of these, or no recording has the tests and experiments of this plan.
+        The lab is none of these, or no recording has the tests, experiments and links of this plan.
     LabError
         No local lab can run here; says why.
     """
     if lab == "samples":
-        return recording(plan, campaign)
+        return recording(plan, campaign, links)
     if lab != "local":
         raise ParameterError(f"lab is {lab!r}; it must be one of {', '.join(LABS)}.")
     return measure(
@@ -68,18 +69,30 @@ def carry_out(
     )
 
 
-def recording(plan: Plan, campaign: str) -> Run:
-    """The newest finished run under `data/samples` that has the tests and experiments of `plan`."""
+def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:
+    """The newest finished run under `data/samples` that has the tests and experiments of `plan`, and its links."""
     folder = samples_folder()
     runs = [run for run in find(folder, campaign) if run.finished]
     wanted = plan.as_dict()
     for run in reversed(runs):
-        if all(run.plan[key] == wanted[key] for key in ("tests", "experiments", "seed")):
+        same = all(run.plan.get(key) == wanted[key] for key in ("tests", "experiments", "seed"))
+        if same and _has_links(run, _within(links, plan)):
             return run
     there = ", ".join(run.run_id for run in runs) or "none"
     raise ParameterError(
         f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording is "
         "replayed with the parameters it was made with; those of the preset 'quick' have one."
+    )
+
+
+def _has_links(run, links):
+    """Whether the run's links were asked for with these settings; a queue that was left open may have any size."""
+    recorded = {(link.get("from_region"), link.get("to_region")): link for link in run.links()}
+    return recorded.keys() == links.keys() and all(
+        recorded[pair].get(name) == value
+        for pair, settings in links.items()
+        for name, value in dataclasses.asdict(settings).items()
+        if (name, value) != ("queue_bytes", None)
     )
 
 

@@ -1,0 +1,67 @@
+"""One call for a notebook: which recording is replayed, and when there is none."""
+
+import dataclasses
+
+import pytest
+
+from wanbench.campaign import carry_out
+from wanbench.errors import ParameterError
+from wanbench.experiments import Iperf3, Ping
+from wanbench.links import LinkSettings
+from wanbench.places import samples_folder
+from wanbench.plan import make_plan
+from wanbench.runs import find
+
+CAMPAIGN = "survey-quick"
+KINDS = {"ping": Ping, "iperf3": Iperf3}
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """The recording, and the links and the plan it was made with."""
+    run = find(samples_folder(), CAMPAIGN)[-1]
+    names = [field.name for field in dataclasses.fields(LinkSettings)]
+    links = {
+        (link["from_region"], link["to_region"]): LinkSettings(**{name: link[name] for name in names})
+        for link in run.links()
+    }
+    experiments = [
+        KINDS[each["name"]](**{name: value for name, value in each.items() if name != "name"})
+        for each in run.plan["experiments"]
+    ]
+    rtts = {(test["from_region"], test["to_region"]): test["rtt_ms"] for test in run.plan["tests"]}
+    plan = make_plan(pairs=list(rtts), rtt_ms=rtts, experiments=experiments, seed=run.plan["seed"])
+    return run, links, plan
+
+
+def replay(plan, links):
+    return carry_out(plan, links, lab="samples", campaign=CAMPAIGN)
+
+
+def test_the_recording_of_a_plan_is_found(recorded):
+    run, links, plan = recorded
+    assert replay(plan, links).run_id == run.run_id
+    open_queues = {pair: dataclasses.replace(link, queue_bytes=None) for pair, link in links.items()}
+    assert replay(plan, open_queues).run_id == run.run_id
+
+
+@pytest.mark.parametrize(
+    "change", [{"loss": 0.01}, {"rate_bps": 1e6}, {"jitter_ms": 0.1}, {"queue_bytes": 1}]
+)
+def test_a_recording_with_other_links_is_not_taken_for_this_one(recorded, change):
+    _, links, plan = recorded
+    other = {pair: dataclasses.replace(link, **change) for pair, link in links.items()}
+    with pytest.raises(ParameterError, match="No recording of this plan"):
+        replay(plan, other)
+
+
+def test_a_recording_with_other_experiments_is_not_taken_for_this_one(recorded):
+    _, links, plan = recorded
+    with pytest.raises(ParameterError, match="No recording of this plan"):
+        replay(dataclasses.replace(plan, experiments=plan.experiments[:1]), links)
+
+
+def test_an_unknown_lab_is_refused(recorded):
+    _, links, plan = recorded
+    with pytest.raises(ParameterError, match="it must be one of local, samples"):
+        carry_out(plan, links, lab="moon", campaign=CAMPAIGN)
