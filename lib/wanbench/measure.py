@@ -101,12 +101,13 @@ def measure(
 
 def _settings(lab):
     """What tells this lab from one with other settings, as far as it can be known before it is opened."""
-    links = getattr(lab, "links", {})
-    return {
+    links, emulator = getattr(lab, "links", {}), getattr(lab, "emulator", "auto")
+    settings = {
         "kind": lab.kind,
         "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in links.items()),
         "sysctls": dict(getattr(lab, "sysctls", {})),
     }
+    return settings if emulator == "auto" else settings | {"emulator": emulator}
 
 
 @dataclasses.dataclass(frozen=True)
