@@ -154,7 +154,7 @@ class Plan:
             ("rounds", f"{len(self.rounds)}, of at most {widest} at once (lower bound {self.lower_bound})"),
             ("experiments", "; ".join(map(str, self.experiments))),
             ("expected time", f"{_duration(self.expected_s())} of measuring"),
-            ("data volume", "not known: give rate_bps" if volume is None else f"{volume / 1e9:.3g} GB"),
+            ("data volume", "not known: give rate_bps" if volume is None else f"up to {volume / 1e9:.3g} GB"),
             ("seed", str(self.seed)),
         ]
         table = self.cost()
