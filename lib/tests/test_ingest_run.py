@@ -263,7 +263,8 @@ def test_counters_of_a_resumed_run_are_summed(tmp_path):
     names = [column.name for column in tables.table("link_counters").columns]
     row = dict.fromkeys(names[3:], 5) | {"from_region": A, "to_region": B, "extra": 1}
     other = row | {"from_region": B, "to_region": A}
-    for session, content in (("counters", [row, other]), ("counters.2", [row])):
+    unknown = row | {"bytes_sent": None}
+    for session, content in (("counters", [row, other]), ("counters.2", [unknown])):
         file = run.file(f"links/{session}.json", json.dumps(content).encode())
         run.event("lab-closed", files=[file])
     run.event("lab-closed", files=[run.file("links/counters.3.json", b'[{"from_region": 5}]')])
@@ -274,6 +275,7 @@ def test_counters_of_a_resumed_run_are_summed(tmp_path):
         B: 5,
     }
     assert np.isnan(counters.mean_late_ms[A]) and counters.mean_late_ms[B] == 5
+    assert pd.isna(counters.bytes_sent[A]) and counters.bytes_sent[B] == 5, "a part is not the whole"
     assert out["unread"].path.tolist() == ["links/counters.3.json"]
 
 

@@ -198,6 +198,11 @@ def read_counters(path, run_id: str | None) -> list[dict]:
     return rows
 
 
+def _sum(values):
+    """The sum; null if one of the values is."""
+    return values.sum(skipna=False)
+
+
 def _summed(sessions):
     """The counters of a run that was resumed are those of all its sessions; the mean lateness is then unknown."""
     frame = tables.from_rows("link_counters", [row for rows in sessions for row in rows])
@@ -208,7 +213,7 @@ def _summed(sessions):
         "worst_late_ms": "max",
     }
     keys = ["run_id", "from_region", "to_region"]
-    how = {name: late.get(name, "sum") for name in frame.columns if name not in keys}
+    how = {name: late.get(name, _sum) for name in frame.columns if name not in keys}
     return tables.validate(
         "link_counters", frame.groupby(keys, sort=False, dropna=False).agg(how).reset_index()
     )
