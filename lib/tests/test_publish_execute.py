@@ -15,7 +15,7 @@ from example_site import CELLS, built_site, jobs, make_checkout, notebook
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.publish.execute import NotebookError, Progress, execute, kernel_environment
 from wanbench.publish.notebooks import find_notebook, notebook_paths, read_notebook
-from wanbench.publish.report import publish
+from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.publish.static import browser
 
@@ -36,6 +36,14 @@ def test_wrong_parameters_stop_everything_before_anything_runs(tmp_path):
     with pytest.raises(ParameterError, match=r"unknown parameter 'n_pointz' \(did you mean 'n_points'\?\)"):
         publish([good, bad], Site.of(top), stream)
     assert stream.getvalue() == "" and not (top / "site").exists()
+
+
+def test_a_notebook_that_lies_elsewhere_is_published_too(tmp_path):
+    top = make_checkout(tmp_path / "top", {})
+    nbformat.write(notebook([("text", "# Elsewhere")]), tmp_path / "mine.ipynb")
+    (record,) = publish([Job(tmp_path / "mine.ipynb")], Site.of(top), io.StringIO())
+    assert (record.name, record.outcome, record.title) == ("mine", "published", "Elsewhere")
+    assert (top / "site/mine.html").is_file()
 
 
 def test_progress_says_where_the_notebook_is():

@@ -72,8 +72,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None) -> li
                 site.record_failed(job.notebook.stem, reason)
                 print(f"{job.notebook.stem} is not published: {reason}", file=stream, flush=True)
         site.write_front_page()
-    records = {record.name: record for record in site.records()}
-    return [records[job.notebook.stem] for job in jobs]
+    return [site.record(job.notebook.stem) for job in jobs]
 
 
 def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:

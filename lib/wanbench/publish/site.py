@@ -97,7 +97,7 @@ class Site:
 
     def records(self) -> list[Record]:
         """What became of each notebook's page, in reading order."""
-        return [self._read(path.stem) for path in notebook_paths(self.root)]
+        return [self.record(path.stem) for path in notebook_paths(self.root)]
 
     def write_front_page(self) -> Path:
         """Write assets, and `index.html` from records and findings of published pages; returns its path."""
@@ -140,7 +140,8 @@ class Site:
         text = json.dumps(asdict(record), indent=1, ensure_ascii=False) + "\n"
         replace_file(self._record_path(record.name), text.encode())
 
-    def _read(self, name: str) -> Record:
+    def record(self, name: str) -> Record:
+        """What became of the page of one notebook."""
         path = self._record_path(name)
         try:
             record = Record(**json.loads(path.read_bytes()))
