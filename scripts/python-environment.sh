@@ -19,7 +19,7 @@ python=$(scripts/find-python.sh) || {
     echo "No Python 3.11 or newer with venv was found; scripts/system-packages.sh says how to get one." >&2
     exit 1
 }
-if ! $venv/bin/python -c 'import sys; sys.version_info >= (3, 11) or sys.exit(1)' 2>/dev/null ||
+if ! $venv/bin/python -c 'import pip, sys; sys.version_info >= (3, 11) or sys.exit(1)' 2>/dev/null ||
     [ "$(head -n 1 $stamp 2>/dev/null || pwd -P)" != "$(pwd -P)" ]; then
     echo "Making $venv with $python" >&2
     "$python" -m venv --clear $venv
