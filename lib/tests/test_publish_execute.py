@@ -46,6 +46,13 @@ def test_a_notebook_that_lies_elsewhere_is_published_too(tmp_path):
     assert (top / "site/mine.html").is_file()
 
 
+def test_tables_on_pages_have_all_rows_and_whole_texts(tmp_path):
+    code = "import pandas as pd\n\npd.DataFrame({'why': ['long ' * 40 + 'end'] * 100})"
+    top = make_checkout(tmp_path / "top", {"00-table": [("text", "# Table"), ("code", code)]})
+    publish([Job(top / "notebooks/00-table.ipynb")], Site.of(top), io.StringIO())
+    assert (top / "site/00-table.html").read_text().count("long end</td>") == 100
+
+
 def test_progress_says_where_the_notebook_is():
     stream = io.StringIO()
     progress = Progress("02-x", 3, stream)

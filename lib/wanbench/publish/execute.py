@@ -27,6 +27,12 @@ from .parameters import check_parameters, declared_parameters
 
 INJECTED = "injected-parameters"
 SHORT, SOCKETS = Path("/tmp"), "wanbench-kernel-"
+STARTUP = """
+import pandas
+
+pandas.set_option("display.max_colwidth", None)
+pandas.set_option("display.max_rows", 200)
+"""
 
 
 class NotebookError(WanbenchError, RuntimeError):
@@ -171,7 +177,7 @@ class Progress:
 def kernel_environment() -> Iterator[None]:
     """
     The environment kernels start in: figures as plain data, fixed hash seed, none of the user's IPython
-    settings.
+    settings; and tables whose texts are not cut off, so that a page says why each test failed.
 
     Sockets live in a fresh private folder, with a path short enough for a socket on every system.
     """
@@ -184,6 +190,9 @@ def kernel_environment() -> Iterator[None]:
             "JUPYTER_RUNTIME_DIR": folder,
             "JUPYTER_PREFER_ENV_PATH": "1",
         }
+        startup = Path(folder) / "ipython" / "profile_default" / "startup"
+        startup.mkdir(parents=True)
+        (startup / "tables.py").write_text(STARTUP)
         before = {name: os.environ.get(name) for name in wanted}
         os.environ.update(wanted)
         try:
