@@ -213,7 +213,10 @@ def test_settings_are_checked(make, words):
 
 def test_expected_times():
     assert Ping(count=11, interval_s=0.1).expected_s(50.0) == pytest.approx(1.08, abs=0.06)
-    assert Ping(count=101, interval_s=0.005).expected_s(40.0) == pytest.approx(4.05, abs=0.05)  # one echo a round trip
+    assert Ping(count=101, interval_s=0.002).expected_s(5.0) == pytest.approx(
+        0.52, abs=0.05
+    )  # one echo a round trip
+    assert Ping(count=600, interval_s=0.005).expected_s(40.0) == pytest.approx(5.9, abs=0.3)  # or every 10 ms
     timed = Iperf3(duration_s=2, omit_s=1)
     assert timed.expected_s(100) - timed.expected_s(0) == pytest.approx(0.75)
     assert timed.expected_s(0) > 3

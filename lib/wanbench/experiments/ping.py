@@ -14,7 +14,7 @@ from .base import PROCESS_S, ExperimentError, keep, last_words, run_to_end
 _HEADERS_BYTES = 28
 _MARGIN_S = 10.0
 _ALTERNATING_S = 0.01
-"""Below this interval ping sends an echo only after the reply to the one before."""
+"""Below this interval ping sends an echo after the reply to the one before, or when this time is over."""
 _TICKS_S = 0.005
 _SLOWEST_REPLY_S = 0.5
 
@@ -100,12 +100,15 @@ class Ping:
         """
         Expected duration where no echo is lost.
 
-        Below 10 ms ping waits for a reply before it sends again; from there on the kernel rounds the interval up by a
-        timer tick or two. Measured with ``ping -q -c 30 -i <interval> 127.0.0.1`` and over a link of 10 ms.
+        Below an interval of 10 ms ping waits for the reply before it sends again, but no longer than 10 ms; from there
+        on the kernel rounds the interval up by a timer tick or two. Measured with ``ping -q -c 30 -i <interval>
+        127.0.0.1``, and with 600 echoes every 5 ms over links of 20, 40 and 100 ms: 5.7 to 6.2 s each.
         """
         rtt_s = rtt_ms / 1000
         each_s = (
-            self.interval_s + _TICKS_S if self.interval_s >= _ALTERNATING_S else max(self.interval_s, rtt_s)
+            self.interval_s + _TICKS_S
+            if self.interval_s >= _ALTERNATING_S
+            else max(self.interval_s, min(rtt_s, _ALTERNATING_S))
         )
         return (self.count - 1) * each_s + rtt_s + PROCESS_S
 
