@@ -239,3 +239,15 @@ def test_empty_tables_give_empty_calibrations():
     empty = link.rtt(echoes([]), links())
     assert empty.empty and list(empty.columns) == calibration.COLUMNS
     assert calibration.findings(empty) == []
+
+
+def test_the_worst_link_is_that_which_uses_most_of_its_limit():
+    rows = [
+        calibration.row_of({}, (f"a{n}", f"b{n}"), "rate", "bit/s", 0.99, "5 %", 1)
+        | calibration.judged(rate, rate - error, math.nan, math.nan, 0.05 * rate)
+        for n, (rate, error) in enumerate([(1e6, 4e4), (300e6, 1e5)], start=1)
+    ]
+    [row] = calibration.summary(calibration.table_of(rows)).to_dict("records")
+    assert (row["worst_link"], row["worst_requested"]) == ("a1 to b1", 1e6)
+    [finding] = calibration.findings(calibration.table_of(rows))
+    assert "the greatest error is 40.0 kbit/s of 1.00 Mbit/s, a1 to b1" in str(finding)

@@ -47,11 +47,15 @@ ASSUMPTION = "The clock and the tools of the hosts measure better than the limit
 
 
 def summary(calibration: pd.DataFrame) -> pd.DataFrame:
-    """Per quantity: how many links are within, outside and unknown, the greatest error, the limit."""
+    """
+    Per quantity: how many links are within, outside and unknown, the limit, and the worst link: that whose error is the
+    greatest part of what is allowed for it.
+    """
     rows = []
     for name, group in calibration.groupby("quantity", sort=False):
         verdicts = group.verdict.value_counts()
-        worst = group.loc[group.error.abs().idxmax()] if group.error.notna().any() else None
+        part = (group.error / group.allowed.where(group.allowed > 0, 1.0)).abs()
+        worst = group.loc[part.idxmax()] if part.notna().any() else None
         rows.append(
             {
                 "quantity": name,
@@ -59,13 +63,15 @@ def summary(calibration: pd.DataFrame) -> pd.DataFrame:
                 "n_links": len(group),
                 **{f"n_{verdict}": int(verdicts.get(verdict, 0)) for verdict in (WITHIN, OUTSIDE, UNKNOWN)},
                 "worst_error": nan if worst is None else float(worst.error),
+                "worst_requested": nan if worst is None else float(worst.requested),
                 "worst_link": "" if worst is None else f"{worst.from_region} to {worst.to_region}",
                 "limit": "; ".join(group.limit.unique()),
                 "level": float(group.level.min()),
             }
         )
     columns = ["quantity", "unit", "n_links", "n_within", "n_outside", "n_unknown"]
-    return pd.DataFrame(rows, columns=[*columns, "worst_error", "worst_link", "limit", "level"])
+    worst = ["worst_error", "worst_requested", "worst_link"]
+    return pd.DataFrame(rows, columns=[*columns, *worst, "limit", "level"])
 
 
 def findings(calibration: pd.DataFrame, page: str = "") -> list[Finding]:
@@ -79,7 +85,9 @@ def _finding(row, page: str) -> Finding:
     sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(known, 'link')} within the limit"
     sentence += f" ({row.limit})"
     if known and row.quantity != "loss":
-        sentence += f"; the greatest error is {quantity(abs(row.worst_error), row.unit)}, {row.worst_link}"
+        asked = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
+        error = quantity(abs(row.worst_error), row.unit)
+        sentence += f"; measured by it, the greatest error is {error}{asked}, {row.worst_link}"
     if row.quantity == "loss" and known:
         sentence += f"; of true links, {percent(1 - row.level)} would be outside by chance"
     if row.n_unknown:
