@@ -134,6 +134,9 @@ def test_few_regions_give_an_estimate_without_interval_and_say_so():
     fit = distance.fit_rtt(simulate.survey(4, seed=11))
     assert math.isfinite(fit.slope.estimate) and math.isnan(fit.slope.low)
     assert "no interval from 4 regions" in str(fit.slope)
+    fall = distance.fit_throughput(simulate.survey(4, seed=11))
+    for derived in (fit.speed_in_fibre, fit.speed_in_vacuum, fall.factor, fall.half_distance):
+        assert math.isfinite(derived.estimate) and "(no interval; " in str(derived)
     assert distance.fit_rtt(simulate.survey(4, seed=11)).band([1000.0]).low.isna().all()
 
 

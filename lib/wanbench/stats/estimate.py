@@ -174,6 +174,8 @@ class Estimate:
         """
 
         def ends(low, high):
+            if isnan(low) or isnan(high):
+                return nan, nan
             both = change(low), change(high)
             return (nan, nan) if any(map(isnan, both)) else (min(both), max(both))
 
