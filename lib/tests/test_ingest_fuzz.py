@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3, ping, ping_scan
+from wanbench.ingest import iperf3, ping, ping_plain
 
 FOLDER = Path(__file__).parent / "samples"
 PINGS = [path.read_bytes() for path in sorted((FOLDER / "ping").glob("*.txt"))]
@@ -126,7 +126,7 @@ def test_ping(data):
     outcomes = []
     for fast in (False, True):
         try:
-            with patch.object(ping_scan, "LEAST_LINES", 1):
+            with patch.object(ping_plain, "LEAST_LINES", 1):
                 outcomes.append(ping.read_arrow(data, fast=fast))
         except RawDataError as error:
             assert error.expected and (

@@ -12,7 +12,7 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import ping, ping_echoes, ping_scan
+from wanbench.ingest import ping, ping_echoes, ping_plain, ping_scan
 
 SAMPLES = sorted((Path(__file__).parent / "samples" / "ping").glob("*.txt"))
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "ping"
@@ -31,7 +31,7 @@ def as_table(core):
 
 @pytest.fixture(autouse=True)
 def recognise_in_short_files_too(monkeypatch):
-    monkeypatch.setattr(ping_scan, "LEAST_LINES", 1)
+    monkeypatch.setattr(ping_plain, "LEAST_LINES", 1)
 
 
 def outcome(source, **options):
@@ -239,6 +239,15 @@ def test_a_reply_of_another_dialect_is_refused_on_both_paths():
         with pytest.raises(RawDataError, match="a line of ping in English") as error:
             ping.read(b"\n".join(lines), fast=fast)
         assert error.value.line_number == 4
+
+
+def test_damage_is_the_last_replys_however_the_log_is_cut(monkeypatch):
+    replies = b"".join(b"64 bytes from ::1: icmp_seq=%d ttl=64 time=0.1 ms\n" % n for n in range(1, 9))
+    log = HEADER + replies + b"wrong data byte #16 should be 0x10 but was 0x0"
+    for size in range(100, 600, 20):
+        monkeypatch.setattr(ping_scan, "CHUNK_BYTES", size)
+        for fast in (False, True):
+            assert ping.read(log, fast=fast).error.notna().tolist() == [False] * 7 + [True]
 
 
 @pytest.mark.parametrize("stamp", [b"[1795262057.495323] ", b""])

@@ -1,0 +1,188 @@
+"""
+Plain lines of ping, recognised a chunk at a time. `ping_scan` uses it; imports `ping_lines`.
+
+Nearly all lines of a long log differ in time, sequence and round-trip time only. Lines of such a kind are found,
+and their numbers read, with numpy, eight bytes at a time. What is found here, `LineReader` would read in the same
+way; every line that is not found here is left to it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .ping_lines import REPLY, REPLY_LINE, SILENCE, SILENCE_LINE
+
+MOST_KINDS, LEAST_LINES, TRIALS = 8, 100, 5
+LARGEST_EXACT = 2**53
+PADDING = bytes(1024)  # more than a plain line is long
+POWERS = 10 ** np.arange(9)
+ZEROS, PAST_NINE, HIGH_BITS = (
+    np.uint64(int.from_bytes(bytes([byte] * 8), "little")) for byte in (0x30, 0x76, 0x80)
+)
+ONE = np.uint64(1)
+LINE_END = np.uint64(int.from_bytes(b" ms\n", "little") << 32)
+
+
+class Kind(NamedTuple):
+    """
+    What plain lines of a kind have in common.
+
+    `seconds` and `decimals` are the digits of the stamp (0 where there is none), `before` the text from the stamp's
+    last digit to the sequence, `between` from the sequence to the round-trip time ("" if the line ends there).
+    """
+
+    seconds: int
+    decimals: int
+    before: bytes
+    between: bytes
+    kind: int
+    ttl: int
+    reply_bytes: int
+    responder: str | None
+    error: str | None
+
+    @classmethod
+    def of(cls, text: str) -> Kind | None:
+        """The kind of a line, marks apart; None if it is no plain line."""
+        if line := SILENCE_LINE.fullmatch(text):
+            return cls._of(text, line, b"", SILENCE, -1, -1, None, line["words"])
+        line = REPLY_LINE.fullmatch(text)
+        if line is None or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
+            return None
+        between = text[line.end("seq") : line.start("time")].encode()
+        who = line["who"] or line["bare"]
+        return cls._of(text, line, between, REPLY, int(line["ttl"]), int(line["size"]), who, None)
+
+    @classmethod
+    def _of(cls, text, line, between, *others):
+        seconds, _, decimals = (line["at"] or "").partition(".")
+        before = text[max(line.end("at"), 0) : line.start("seq")].encode()
+        return cls(len(seconds), len(decimals), before, between, *others)
+
+
+class Plain(NamedTuple):
+    """
+    The lines of a chunk, and the plain ones among them.
+
+    `starts` holds where each line begins, and where the last one ends; `places` which lines are plain. The arrays
+    after it are theirs; `kind` is the place in `kinds`.
+    """
+
+    starts: np.ndarray
+    places: np.ndarray
+    received_at_s: np.ndarray
+    rtt_ms: np.ndarray
+    sequence: np.ndarray
+    kind: np.ndarray
+    kinds: list[Kind]
+
+    def take(self, which) -> Plain:
+        """The plain lines at these places."""
+        return self._replace(**{name: getattr(self, name)[which] for name in self._fields[1:-1]})
+
+
+def find(chunk: bytes, *, recognise: bool = True) -> Plain:
+    """The lines of a chunk, and which are plain (none without `recognise`)."""
+    ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + 1
+    if not len(ends) or ends[-1] != len(chunk):
+        ends = np.append(ends, len(chunk))
+    starts = np.concatenate(([0], ends))
+    n = len(ends)
+    at, rtt, sequence, which = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, "i8"), np.full(n, -1, "i1")
+    kinds: list[Kind] = []
+    left, text = np.arange(n if recognise and chunk.isascii() else 0), _Text(chunk)
+    while len(left) >= LEAST_LINES and len(kinds) < MOST_KINDS:
+        trials = (left[place] for place in np.linspace(0, len(left) - 1, TRIALS).astype(int))
+        lines = (chunk[starts[place] : starts[place + 1]].removesuffix(b"\n").decode() for place in trials)
+        kind = next((kind for line in lines if (kind := Kind.of(line)) and kind not in kinds), None)
+        if kind is None:
+            break
+        found, numbers = text.read(kind, starts[left])
+        places = left[found]
+        at[places], rtt[places], sequence[places] = numbers
+        which[places] = len(kinds)
+        kinds.append(kind)
+        left = left[~found]
+    places = np.flatnonzero(which >= 0)
+    return Plain(starts, places, at[places], rtt[places], sequence[places], which[places], kinds)
+
+
+class _Text:
+    """ASCII text, of which any eight bytes can be had as a number, the first byte being the least."""
+
+    def __init__(self, text: bytes):
+        self.padded = text + PADDING
+        self.byte = np.frombuffer(self.padded, np.uint8)
+        self.eight = np.ndarray((len(self.padded) - 7,), "<u8", self.padded, strides=(1,))
+
+    def read(self, kind: Kind, begins: np.ndarray):
+        """Which of the lines are of the kind, and their received_at_s, rtt_ms and sequence."""
+        stamp = kind.seconds + kind.decimals + 2 if kind.seconds else 0
+        found = self.holds(begins + stamp, kind.before)
+        begins = begins[found]
+        received, sound = np.full(len(begins), np.nan), np.ones(len(begins), bool)
+        if stamp:
+            seconds, whole = self.number_of(begins + 1, kind.seconds)
+            decimals, parts = self.number_of(begins + 2 + kind.seconds, kind.decimals)
+            power = 10**kind.decimals
+            sound = whole & parts & (seconds < LARGEST_EXACT // power)
+            sound &= (self.byte[begins] == ord("[")) & (self.byte[begins + 1 + kind.seconds] == ord("."))
+            received = (
+                seconds * power + decimals
+            ) / power  # both exact, so it rounds as reading the text does
+        at = begins + stamp + len(kind.before)
+        sequence, digits = self.number(at)
+        at += digits
+        sound &= (digits >= 1) & (digits <= 5) & (sequence <= 65535)
+        if kind.between:
+            sound &= self.holds(at, kind.between)
+            rtt, whole = self.milliseconds(at + len(kind.between))
+            sound &= whole
+        else:
+            rtt = np.full(len(begins), np.nan)
+            sound &= self.byte[at] == ord("\n")
+        found[found] = sound
+        return found, (received[sound], rtt[sound], sequence[sound])
+
+    def holds(self, at, text: bytes) -> np.ndarray:
+        """Where a text of at least eight bytes stands."""
+        same = np.ones(len(at), bool)
+        for offset in {*range(0, len(text) - 8, 8), len(text) - 8}:
+            same &= self.eight[at + offset] == np.uint64(int.from_bytes(text[offset : offset + 8], "little"))
+        return same
+
+    def number(self, at) -> tuple[np.ndarray, np.ndarray]:
+        """The number that begins there, and of how many digits: 0 to 8."""
+        digits = self.eight[at] ^ ZEROS  # a digit's byte is its value now, any other byte more than nine
+        others = (digits + PAST_NINE | digits) & HIGH_BITS
+        count = np.bitwise_count((others & -others) - ONE).astype("i8") >> 3
+        return _joined(digits << (8 * (8 - count)).astype("u8")), count
+
+    def number_of(self, at, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The number of so many digits that begins there, and where there are so many."""
+        if count <= 8:
+            number, digits = self.number(at)
+            return number // POWERS[np.maximum(digits - count, 0)], digits >= count
+        high, whole = self.number_of(at, count - 8)
+        low, digits = self.number(at + count - 8)
+        return high * 10**8 + low, whole & (digits == 8)
+
+    def milliseconds(self, at) -> tuple[np.ndarray, np.ndarray]:
+        """The round-trip time that begins there and ends the line, and where it does."""
+        whole, digits = self.number(at)
+        pointed = self.byte[at + digits] == ord(".")
+        parts, decimals = self.number(at + digits + 1)
+        decimals = np.where(pointed, decimals, 0)
+        power = POWERS[decimals]
+        time = (whole * power + np.where(pointed, parts, 0)) / power  # at most 14 digits, so exact as above
+        ends = (self.eight[at + digits + pointed + decimals] << np.uint64(32)) == LINE_END
+        return time, ends & (digits >= 1) & (pointed == (decimals >= 1)) & (decimals <= 6) & (time > 0)
+
+
+def _joined(digits):
+    """The number whose eight digits are the bytes of a word: two, four, then eight digits are joined at a time."""
+    digits = digits * np.uint64(10) + (digits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
+    digits = digits * np.uint64(100) + (digits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
+    return (digits * np.uint64(10000) + (digits >> np.uint64(32)) & np.uint64(0xFFFFFFFF)).astype("i8")
