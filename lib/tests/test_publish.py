@@ -188,7 +188,7 @@ def test_front_page_lists_findings_and_pages(site):
     assert "RTT rises by &lt;10&gt; ms per 1,000 km." in html and "9.80 to 10.70" in html
     assert html.index("00-example.html") < html.index("01-failing") < html.index("02-later")
     assert "Every pair of <em>regions</em> was looked at" in html
-    assert "Not made yet: <code>wanbench report 02-later</code>" in html
+    assert "Not made yet: <code>.venv/bin/wanbench report 02-later</code>" in html
 
 
 def test_failed_page_is_not_published_and_the_front_page_says_so(site):

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import LabError, ParameterError
@@ -140,6 +141,7 @@ class _Session:
         self.given_up = len(plan.tests) - len(self.done) - len(self.waiting())
         self.planned_s = self.spent_s = 0.0
         self.left_s = self._left_s()
+        self.counted = False
 
     def waiting(self) -> list[Test]:
         """Tests that are neither done nor given up."""
@@ -160,6 +162,8 @@ class _Session:
                 except BaseException as error:
                     self.stopping.set()
                     if self.writer.started:
+                        with suppress(LabError, OSError):
+                            self._keep_counters(lab, opened_at_utc)
                         self.writer.record({"event": "interrupted", "reason": _reason(error)})
                     raise
         finally:
@@ -184,9 +188,7 @@ class _Session:
             for group in rounds(sorted(tests), seed=self.plan.seed, batch=self.plan.batch):
                 self.last_round += 1
                 self._round(self.last_round, [tests[pair] for pair in group], lab)
-        counters = getattr(lab, "counters", None)
-        if callable(counters):
-            self._keep_counters(counters(), opened_at_utc)
+        self._keep_counters(lab, opened_at_utc)
 
     def _round(self, number, tests, lab):
         for test in tests:
@@ -274,17 +276,21 @@ class _Session:
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
-    def _keep_counters(self, counters, opened_at_utc):
+    def _keep_counters(self, lab, opened_at_utc):
+        counters = getattr(lab, "counters", None)
+        if not callable(counters) or self.counted:
+            return
         before = self.writer.before
         session = 1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0
         file = self.writer.keep(
             "links",
             f"counters.{session + 1}.json" if session else "counters.json",
-            json.dumps(counters, indent=1).encode() + b"\n",
+            json.dumps(counters(), indent=1).encode() + b"\n",
             started_at_utc=opened_at_utc,
             ended_at_utc=now_utc(),
         )
         self.writer.record({"event": "lab-closed", "files": [file.as_dict()]})
+        self.counted = True
 
 
 class _Signals:

@@ -283,7 +283,10 @@ def _error_of(done: Completed, source: Host) -> str | None:
         report = None
     if isinstance(report, dict) and "error" in report:
         error = str(report["error"])[:300]
-    if error is None and done.returncode == 0 and report is not None:
+    whole = report is not None or done.stdout.rstrip().endswith(
+        b"}"
+    )  # iperf3 may write -nan, which is no JSON
+    if error is None and done.returncode == 0 and whole:
         return None
     if error is None:
         error = last_words(done)

@@ -169,7 +169,7 @@ def cut_timeline(
     around_s : float
         How long before the cut, and after healing, is shown.
     """
-    cuts = cuts.head(MOST_TIMELINES)
+    n_all, cuts = len(cuts), cuts.head(MOST_TIMELINES)
     if cuts.empty:
         raise ParameterError("there is no cut to draw")
     titles = [f"{theme.plain(cut.from_region)} to {theme.plain(cut.to_region)}" for cut in cuts.itertuples()]
@@ -188,6 +188,7 @@ def cut_timeline(
     figure.update_annotations(font_size=13)
     figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 150 * len(cuts)), legend=LEGEND_ON_TOP)
     worst = max(last_ms)
+    of_all = f" (the first of {n_all})" if n_all > len(cuts) else ""
     return theme.finish(
         figure,
         name="cut-timeline",
@@ -196,7 +197,7 @@ def cut_timeline(
         "Shaded: from the command to cut to the command to heal.",
         alt=f"Timelines of echoes around {count(len(cuts), 'cut')}; the last reply after the command to cut came "
         f"{worst:.0f} ms after it at the latest.",
-        caption=f"What {count(len(cuts), 'cut')} did to echoes: the last reply came {worst:.0f} ms after the "
+        caption=f"What {count(len(cuts), 'cut')}{of_all} did to echoes: the last reply came {worst:.0f} ms after the "
         "command at the latest.",
         table=pd.concat(behind, ignore_index=True),
         note=note,

@@ -68,7 +68,8 @@ def lateness(sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        run_id, packets_delivered, mean_late_ms (over packets), worst_late_ms; NaN where the emulator does not tell.
+        run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN where the
+        emulator does not tell.
     """
     counters = pd.concat(sessions, ignore_index=True)
     rows = []
