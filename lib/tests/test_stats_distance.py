@@ -178,3 +178,11 @@ def test_the_same_pairs_in_another_order_give_the_same_numbers():
     shuffled = pairs.sample(frac=1, random_state=1)
     assert str(distance.fit_rtt(pairs)) == str(distance.fit_rtt(shuffled))
     assert str(distance.fit_throughput(pairs)) == str(distance.fit_throughput(shuffled))
+
+
+def test_a_perfect_rank_correlation_has_no_interval_rather_than_a_silly_one():
+    pairs = simulate.survey(6, seed=1, pair_ms=0.0)
+    rho = distance.fit_rtt(pairs, resamples=50).spearman
+    assert rho.estimate == pytest.approx(1.0)
+    assert np.isnan(rho.low) and np.isnan(rho.high)
+    assert "no interval" in str(rho)

@@ -200,6 +200,10 @@ def _spearman_without(x, y, first, second, n_regions) -> tuple[np.ndarray, np.nd
     return without_region, without_pair
 
 
+PERFECT = 1 - 1e-12
+"""A correlation that is perfect without some region has no variance on the scale of Fisher's z, so no interval."""
+
+
 def _quantile(level: float, n_regions: int) -> float:
     return stats.t.ppf((1 + level) / 2, n_regions - PARAMETERS)
 
@@ -214,6 +218,9 @@ def _regional(centre, ranked, without_region, without_pair, ranks, level, n_regi
     half = t * np.sqrt(dyadic.variance(without_region[:, :2], without_pair[:, :2]))
     found = [Interval(DYADIC, centre[k] - half[k], centre[k] + half[k]) for k in range(2)]
     for r, left in ((centre[2], (without_region[:, 2], without_pair[:, 2])), (ranked, ranks)):
+        if max(np.nanmax(np.abs(values)) for values in left) > PERFECT:
+            found.append(Interval(DYADIC))
+            continue
         wide = t * np.sqrt(dyadic.variance(*map(_z, left)))
         found.append(Interval(DYADIC, np.tanh(_z(r) - wide), np.tanh(_z(r) + wide)))
     return found
