@@ -108,6 +108,14 @@ def test_run_takes_a_file_and_parameters_which_win(checkout, asked):
     assert asked[0].given == {"n_points": 7, "clouds": ["aws"]} and asked[0].source == str(preset)
 
 
+def test_a_page_with_parameters_of_its_own_says_so(checkout, asked):
+    preset = checkout / "papermill-params/01-a/quick.yml"
+    assert cli.main(["run", "01-a", "-f", str(preset)]) == 0
+    assert asked[-1].remark is None
+    assert cli.main(["run", "01-a", "-f", str(preset), "-p", "n_points=7"]) == 0
+    assert asked[-1].remark == "This page was made with parameters of its own: n_points = 7."
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -146,7 +154,12 @@ def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
     assert "what was measured is kept" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [[], ["nosuch"], ["run"], ["report", "--nosuch"]])
+def test_without_a_command_the_help_is_shown(capsys):
+    assert cli.main([]) == 2
+    assert "report" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["nosuch"], ["run"], ["report", "--nosuch"]])
 def test_wrong_usage_ends_with_2(words):
     with pytest.raises(SystemExit) as caught:
         cli.main(words)

@@ -22,4 +22,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return [*globals(), *_MODULES]
+    return ["__version__", *_MODULES]

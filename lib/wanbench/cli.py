@@ -15,7 +15,7 @@ from .errors import ParameterError, WanbenchError
 from .places import root
 
 REPORT = ("00", "01", "02")
-LOCAL, SAMPLES = "local", "samples"
+LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -55,7 +55,8 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(
         prog="wanbench", description="Repeats, audits and extends claims about the network between clouds."
     )
-    commands = whole.add_subparsers(title="commands", metavar="command", required=True)
+    whole.set_defaults(command=lambda arguments: whole.print_help() or 2)
+    commands = whole.add_subparsers(title="commands", metavar="command")
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument(
@@ -111,7 +112,20 @@ def run_command(arguments: argparse.Namespace) -> int:
     names = [name for name, _ in typed]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
-    return _publish([Job(notebook, given | dict(typed), str(arguments.file or ""))], arguments.replay)
+    given |= dict(typed)
+    remark = _own_parameters(notebook.stem, declared, given)
+    return _publish([Job(notebook, given, str(arguments.file or ""), remark=remark)], arguments.replay)
+
+
+def _own_parameters(name: str, declared, given) -> str | None:
+    """What differs from the preset that the page is usually made with; None if nothing does."""
+    from .publish.presets import preset_paths, read_parameters
+
+    usual = {one.name: one.default for one in declared.values()}
+    preset = preset_paths(name, root()).get(USUAL)
+    usual |= read_parameters(preset) if preset else {}
+    own = [f"{key} = {value!r}" for key, value in given.items() if usual.get(key) != value]
+    return f"This page was made with parameters of its own: {', '.join(own)}." if own else None
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -132,7 +146,9 @@ def _publish(jobs, replay: bool) -> int:
     records = publish([_measured_or_replayed(job, replay) for job in jobs], site)
     failed = [record for record in records if record.outcome != "published"]
     front = site.folder / "index.html"
-    print(f"\n{len(records) - len(failed)} of {len(records)} pages published. Open {front}")
+    print(
+        f"\n{len(records) - len(failed)} of {len(records)} pages published.{' Open' if not failed else ''} {front}"
+    )
     print(f"  {front.as_uri()}")
     return 1 if failed else 0
 

@@ -73,7 +73,8 @@ def _facts(run) -> dict:
     return {
         "run_id": str(run.run_id),
         "campaign": str(run.campaign),
-        "lab": str(run.lab.get("kind", "not known")),
+        "lab": " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key))
+        or "not known",
         "started_at_utc": events[0]["at_utc"] if events else None,
         "ended_at_utc": manifest.get("ended_at_utc"),
         "tests": f"{counted} attempts" if counted else "no tests",

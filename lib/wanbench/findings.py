@@ -207,7 +207,7 @@ def _html_row(row, links: bool) -> str:
 
 class Page:
     """
-    The findings of one page, saved as they are added; what an earlier run of the page had left is replaced.
+    The findings of one page, saved as they are added.
 
     Parameters
     ----------
@@ -226,11 +226,16 @@ class Page:
         self.name = name
         self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
         self.findings: list[Finding] = []
-        for path in self.folder.glob("*.json"):
-            path.unlink()
 
     def add(self, *findings: Finding) -> None:
-        """Save findings; ParameterError if the page has one of that name already."""
+        """
+        Save findings; the first takes the place of all that an earlier run of the page left.
+
+        ParameterError if the page has one of that name already.
+        """
+        if not self.findings:
+            for path in self.folder.glob("*.json"):
+                path.unlink()
         for finding in findings:
             if any(earlier.name == finding.name for earlier in self.findings):
                 raise ParameterError(
@@ -239,7 +244,9 @@ class Page:
             self.findings.append(finding.save(self.folder, page=self.name))
 
     def __str__(self) -> str:
-        return "\n".join(str(finding) for finding in self.findings)
+        return "\n".join(str(finding) for finding in self.findings) or f"No finding on {self.name} yet."
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return "".join(finding._repr_html_() for finding in self.findings) or "<p>No finding yet.</p>"

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import queue
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -92,6 +93,8 @@ def measure(
     if isinstance(claimed, Run):
         return claimed
     with claimed as writer:
+        if progress and writer.before is not None:
+            print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
         session = _Session(plan, writer, retries, progress)
         if session.waiting():
             session.carry_out(lab)

@@ -37,7 +37,7 @@ VERDICTS = {
     UNKNOWN: (theme.UNKNOWN, "circle-open"),
 }
 LIMIT_COLOUR = "rgba(0, 114, 178, 0.12)"
-MOST_TIMELINES = 6
+MOST_TIMELINES = 3
 
 
 def requested_against_delivered(calibration: pd.DataFrame, *, note: str = "") -> go.Figure:
@@ -165,7 +165,7 @@ def cut_timeline(
         replies before and after it.
     cuts : DataFrame
         from_region, to_region, cut_at_s, healed_at_s (null: never), and run_id if the echoes have it. At most
-        the first six are drawn.
+        the first three are drawn.
     around_s : float
         How long before the cut, and after healing, is shown.
     """

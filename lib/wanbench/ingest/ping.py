@@ -20,7 +20,9 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -91,16 +93,20 @@ def convert(source, target) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-", suffix=".tmp")
     os.close(handle)
-    n = 0
+    n, waiting = 0, deque()
     try:
         with (
             _opened(source) as (path, stream, _),
             pq.ParquetWriter(temporary, SCHEMA, **PARQUET) as file,
+            ThreadPoolExecutor(1) as writer,
         ):
             words = Words()
             for rows in _rows(path, stream, words, fast=True):
-                file.write_batch(_arrow(rows, words))
                 n += len(rows.sequence)
+                waiting.append(writer.submit(lambda rows: file.write_batch(_arrow(rows, words)), rows))
+                if len(waiting) > 1:
+                    waiting.popleft().result()
+            waiting.popleft().result()
         os.chmod(temporary, 0o644)
         os.replace(temporary, target)
     except BaseException:

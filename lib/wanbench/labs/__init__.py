@@ -13,9 +13,10 @@ from itertools import combinations
 from typing import Any
 
 from wanbench.errors import ParameterError
+from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
-__all__ = ["LEAST_RTT_MS", "geodesic_links", "matrix_links"]
+__all__ = ["LEAST_RTT_MS", "LocalLab", "geodesic_links", "matrix_links"]
 
 LEAST_RTT_MS = 0.5
 """No pair of regions is given less than this: two data centres of one city are not on one switch."""

@@ -91,7 +91,7 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
     progress = Progress(path.stem, len(source.cells), stream or sys.stderr)
     papermill_engines.register("wanbench", Engine)
     try:
-        with kernel_environment():
+        with kernel_environment() as folder:
             notebook = papermill.execute_notebook(
                 path,
                 output,
@@ -105,7 +105,9 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
                 shutdown_kernel="immediate",
                 coalesce_streams=True,
                 on_cell_start=progress.cell_starts,
-                config=Config({"KernelManager": {"transport": "ipc"}}),
+                config=Config(
+                    {"KernelManager": {"transport": "ipc", "connection_file": f"{folder}/kernel.json"}}
+                ),
             )
     except PapermillExecutionError as error:
         if error.ename == "KeyboardInterrupt":
@@ -174,12 +176,13 @@ class Progress:
 
 
 @contextmanager
-def kernel_environment() -> Iterator[None]:
+def kernel_environment() -> Iterator[str]:
     """
     The environment kernels start in: figures as plain data, fixed hash seed, none of the user's IPython
     settings; and tables whose texts are not cut off, so that a page says why each test failed.
 
-    Sockets live in a fresh private folder, with a path short enough for a socket on every system.
+    Sockets live in a fresh private folder, with a path short enough for a socket on every system; it is what is
+    yielded.
     """
     _remove_leftovers()
     with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{os.getpid()}-", dir=SHORT) as folder:
@@ -196,7 +199,7 @@ def kernel_environment() -> Iterator[None]:
         before = {name: os.environ.get(name) for name in wanted}
         os.environ.update(wanted)
         try:
-            yield
+            yield folder
         finally:
             for name, value in before.items():
                 if value is None:

@@ -38,6 +38,7 @@ class Page:
     parameters: tuple[tuple[str, object, str], ...]
     runs: tuple[dict, ...]
     replay_reason: str | None
+    remark: str | None
     static_note: str | None
     versions: tuple[tuple[str, str], ...]
     commit: str | None
@@ -74,6 +75,7 @@ def make_page(
     renderer: Renderer | None,
     *,
     replay_reason: str | None = None,
+    remark: str | None = None,
 ) -> Page:
     """
     Write a page and the files of its figures.
@@ -88,6 +90,8 @@ def make_page(
         Draws the static files; None leaves them out, and the page says so.
     replay_reason : str or None
         Why the page shows the committed samples; stands at its top.
+    remark : str or None
+        Stands at its top as well.
 
     Raises
     ------
@@ -121,6 +125,7 @@ def make_page(
         parameters=executed.parameters,
         runs=tuple(cells.runs),
         replay_reason=replay_reason,
+        remark=remark,
         static_note=note,
         versions=versions(),
         commit=made_from["git_commit"],

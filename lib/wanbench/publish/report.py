@@ -32,12 +32,15 @@ class Job:
         Where the parameters come from; named in error messages.
     replay_reason : str or None
         Why it shows the committed samples; None if it does not.
+    remark : str or None
+        What a reader of the page must know before anything else.
     """
 
     notebook: Path
     given: Mapping[str, object] = field(default_factory=dict)
     source: str = ""
     replay_reason: str | None = None
+    remark: str | None = None
 
 
 def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None) -> list[Record]:
@@ -79,7 +82,7 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
     """Why the page could not be made; None if it was."""
     try:
         executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
-        page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason)
+        page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)
     except WanbenchError as error:
         return str(error)
     except (

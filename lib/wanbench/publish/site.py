@@ -45,6 +45,7 @@ class Record:
     thumbnail: str = ""
     reason: str = ""
     replay_reason: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Site:
                 lead=str(page.lead),
                 thumbnail=f"figures/{page.name}/{first}-800x450.png" if first else "",
                 replay_reason=page.replay_reason or "",
+                remark=page.remark or "",
             )
         )
 

@@ -215,9 +215,13 @@ class Run:
             ("started", f"{started}, {state}"),
             ("tests", tests),
             ("time", self._time()),
-            ("lab", str(self.lab.get("kind", "not known"))),
+            ("lab", self._lab()),
             ("folder", "/".join(self.folder.resolve().parts[-3:])),
         ]
+
+    def _lab(self) -> str:
+        kind, emulator = self.lab.get("kind", "not known"), self.lab.get("emulator")
+        return f"{kind}, links by {emulator}" if emulator else str(kind)
 
     def _time(self) -> str:
         expected_s = self.plan.get("expected_s")
