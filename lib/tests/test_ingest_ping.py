@@ -1,5 +1,6 @@
 """ping: every sample, logs whose truth is known, and the fast path against the careful one."""
 
+import importlib.util
 import json
 import random
 import re
@@ -366,3 +367,12 @@ def test_numbers_are_read_as_python_reads_them():
     core = ping.read(HEADER + "".join(lines).encode(), fast=True)
     assert core.rtt_ms.tolist() == [float(rtt) for rtt in rtts]
     assert core.received_at_s.tolist() == [float(stamp) for stamp in stamps]
+
+
+def test_the_log_of_the_benchmark_is_read_whole(tmp_path):
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "ingest.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_ingest", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    rows = benchmark.make_log(tmp_path / "log.txt", 20_000)["rows"]
+    assert benchmark.convert(tmp_path / "log.txt")["rows"] == rows > 20_000
