@@ -37,7 +37,7 @@ def main() -> int:
     options.add_argument(
         "--slice",
         type=int,
-        default=100_000,
+        default=25_000,
         help="lines that slow peers read (default: %(default)s)",
     )
     options.add_argument("--files", type=int, default=2000, help="iperf3 files (default: %(default)s)")
