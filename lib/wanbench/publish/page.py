@@ -21,7 +21,7 @@ from .files import replace_file, replaced_folder
 from .formulas import Heading
 from .static import Renderer, StaticFilesError, static_names
 
-PACKAGES = ("numpy", "pandas", "polars", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
+PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
 
 
 @dataclass(frozen=True)
