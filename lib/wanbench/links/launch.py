@@ -91,7 +91,7 @@ class KeeperProcess:
         """
         user = ["--user", "--preserve-credentials"] if is_rootless() else []
         network = f"--net=/proc/{self.pid}/fd/{namespace}"
-        return ["nsenter", f"--target={self.pid}", *user, "--pid", "--mount", network, "--wd", "--"]
+        return ["nsenter", f"--target={self.pid}", *user, "--pid", "--mount", network, "--root", "--wd", "--"]
 
     def last_words(self) -> str:
         """The end of what the keeper printed: nothing, unless it failed."""
