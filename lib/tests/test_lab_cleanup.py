@@ -173,9 +173,17 @@ def test_all_pairs_of_46_regions(before):
     assert names() == before
 
 
+def user_namespaces():
+    """Whether somebody without rights may make a user namespace here; nobody may in a chroot."""
+    words = ["setpriv", "--reuid=65534", "--clear-groups", "unshare", "--user", "true"]
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
 def test_no_lab_without_the_right_to_open_the_tun_device(tmp_path):
     if is_rootless():
         pytest.skip("needs root, to give its rights up")
+    if not user_namespaces():
+        pytest.skip("user namespaces cannot be made here")
     if os.stat("/dev/net/tun").st_mode & 0o006 or LocalLab.unavailable("netem") is None:
         pytest.skip("everyone may open a lab here")
     reason = as_nobody("print(LocalLab.unavailable())", tmp_path)
@@ -187,6 +195,8 @@ def test_no_lab_without_the_right_to_open_the_tun_device(tmp_path):
 def test_a_lab_opens_without_root(tmp_path):
     if is_rootless():
         pytest.skip("all other tests show it")
+    if not user_namespaces():
+        pytest.skip("user namespaces cannot be made here")
     said = as_nobody(
         "links = {('a', 'b'): LinkSettings(10), ('b', 'a'): LinkSettings(10)}\n"
         "with LocalLab(['a', 'b'], links) as lab:\n"
