@@ -143,6 +143,22 @@ _table(
     _column("error", "text?", "", "what ping said beside or instead of a reply, in its words"),
 )
 _table(
+    "pings",
+    "one ping command whose echoes are not known one by one: a row of somebody else's table",
+    *CONTEXT,
+    _column("n_sent", "count?", "", "echoes sent; null if the source does not say"),
+    _column("n_lost", "count?", "", "echoes lost; null if the source does not say"),
+    _column("min_rtt_ms", "number?", "ms", "least RTT"),
+    _column("mean_rtt_ms", "number?", "ms", "mean RTT, ping's avg"),
+    _column("median_rtt_ms", "number?", "ms", "median RTT"),
+    _column("max_rtt_ms", "number?", "ms", "greatest RTT"),
+    _column("sd_rtt_ms", "number?", "ms", "spread of the RTTs: their standard deviation, ping's mdev"),
+    _column("p90_rtt_ms", "number?", "ms", "90th percentile of the RTTs"),
+    _column("p95_rtt_ms", "number?", "ms", "95th percentile of the RTTs"),
+    _column("p99_rtt_ms", "number?", "ms", "99th percentile of the RTTs"),
+    _column("started_at_utc", "time?", "UTC", "start, or the only time that the source gives"),
+)
+_table(
     "transfers",
     "one direction of one iperf3 test, all streams together",
     *CONTEXT,
@@ -235,6 +251,34 @@ _table(
     _column("line_number", "count?", "", "1 for the first line; null: the whole file", least=1),
     _column("found", "text", "", "what stands there"),
     _column("expected", "text", "", "what was expected instead"),
+)
+_table(
+    "sources",
+    "a file that came from elsewhere",
+    _column("path", "text", "", "the file, as it was given"),
+    _column("title", "text", "", "what it is, in words"),
+    _column("address", "text?", "", "where it can be fetched again; null if not known"),
+    _column("version", "text?", "", "the commit or the date of that state of it; null if not known"),
+    _column("sha256", "text", "", "SHA-256 of the bytes that were read"),
+    _column("bytes", "count", "bytes", "how many they were"),
+    _column("licence", "text?", "", "its licence; null if not known"),
+)
+_table(
+    "flags",
+    "a value, row, column or region that the plausibility gate doubts",
+    _column("table", "text", "", "the table it stands in"),
+    _column("scope", "text", "", "what is doubted", allowed=("row", "column", "region", "table")),
+    _column("verdict", "text", "", "how sure that is", allowed=("impossible", "suspect")),
+    _column("rule", "text", "", "the rule that it breaks"),
+    _column("row", "text?", "", "the row: its test, or its source file; null if the scope is wider"),
+    _column("from_region", "text?", "", "the row's pair"),
+    _column("to_region", "text?", "", "the row's pair"),
+    _column("region", "text?", "", "the region that is blamed; null if none is"),
+    _column("column", "text?", "", "the column that is doubted"),
+    _column("value", "number?", "see found", "what stands there", least=None),
+    _column("bound", "number?", "see found", "what the rule allows at most, or at least", least=None),
+    _column("found", "text", "", "the figure, in words"),
+    _column("cause", "text", "", "the likely cause"),
 )
 _table(
     "findings",
