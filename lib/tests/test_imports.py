@@ -12,7 +12,9 @@ import wanbench
 
 PACKAGE = Path(wanbench.__file__).parent
 MEASURING = {"labs", "links", "experiments", "plan", "measure", "progress", "campaign"}
-ANALYSING = {"ingest", "tables", "columns", "stats", "figures", "findings", "publish"}
+ANALYSING = {
+    "ingest", "importers", "gate", "tables", "columns", "stats", "figures", "findings", "publish", "validity",
+}  # fmt: skip
 BRIDGE = {"runs", "errors"}
 BOTH = {"calibrate", "cli", "doctor"}
 

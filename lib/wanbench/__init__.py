@@ -10,8 +10,8 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _MODULES = (
-    "calibrate", "campaign", "colophon", "experiments", "figures", "findings", "ingest", "labs", "links",
-    "measure", "places", "plan", "publish", "regions", "runs", "stats", "tables",
+    "calibrate", "campaign", "colophon", "experiments", "figures", "findings", "gate", "importers", "ingest", "labs",
+    "links", "measure", "places", "plan", "publish", "regions", "runs", "stats", "tables", "validity",
 )  # fmt: skip
 
 

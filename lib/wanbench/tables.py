@@ -274,7 +274,7 @@ _table(
     _column("from_region", "text?", "", "the row's pair"),
     _column("to_region", "text?", "", "the row's pair"),
     _column("region", "text?", "", "the region that is blamed; null if none is"),
-    _column("column", "text?", "", "the column that is doubted"),
+    _column("column_name", "text?", "", "the column that is doubted"),
     _column("value", "number?", "see found", "what stands there", least=None),
     _column("bound", "number?", "see found", "what the rule allows at most, or at least", least=None),
     _column("found", "text", "", "the figure, in words"),

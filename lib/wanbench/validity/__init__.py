@@ -1,0 +1,1 @@
+"""Whether intervals cover: every method tried on simulated data whose answer is known."""
