@@ -1,0 +1,277 @@
+"""
+Runs a study: one method or several on many simulated data sets with a known answer, and counts how often their
+intervals hold it.
+
+A study is a module of this package with
+
+- `TITLE`: what it asks, as a noun phrase,
+- `SETTINGS`: a list of dicts of plain data, one per kind of data set,
+- `trial(seed, **setting)`: a list of `Outcome`, the same for the same seed,
+- `DATASETS` (optional): how many data sets per setting unless told otherwise.
+
+Data set k of every setting has the seed `seed + k`, so any row of a committed table can be made again, alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+from scipy import stats
+
+from ..errors import ParameterError, RawDataError
+from ..places import root
+
+DATASETS = 1_000
+FIRST = 20
+"""The first data sets of a setting, counted apart: few enough to be made again by a test."""
+BLOCK = 20
+CASE = ["setting", "quantity", "method"]
+COLUMNS = [
+    *CASE,
+    "seed",
+    "data_sets",
+    "without_interval",
+    "covered",
+    "coverage",
+    "coverage_low",
+    "coverage_high",
+    "below",
+    "above",
+    "median_width",
+    "first",
+    "first_covered",
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """
+    One interval on one data set.
+
+    Parameters
+    ----------
+    quantity, method : str
+        What the interval is of, and how it was computed.
+    low, high : float
+        Its ends; NaN where the method gave none, infinite where it is open.
+    truth : float
+        What it should hold.
+    """
+
+    quantity: str
+    method: str
+    low: float
+    high: float
+    truth: float
+
+
+def studies() -> dict[str, ModuleType]:
+    """The studies of this package by subject: the name of their module."""
+    package = importlib.import_module(__package__)
+    names = sorted(each.name for each in pkgutil.iter_modules(package.__path__) if each.name != "__main__")
+    modules = {name: importlib.import_module(f"{__package__}.{name}") for name in names}
+    wanted = ("TITLE", "SETTINGS", "trial")
+    return {name: module for name, module in modules.items() if all(hasattr(module, one) for one in wanted)}
+
+
+def run(
+    study: ModuleType,
+    *,
+    datasets: int | None = None,
+    seed: int = 0,
+    processes: int = 1,
+    settings: Sequence[dict] | None = None,
+    report: Callable[[str], None] | None = None,
+) -> pd.DataFrame:
+    """
+    The table of a study: one row per setting, quantity and method.
+
+    Parameters
+    ----------
+    datasets : int
+        Per setting; default the study's own number, else 1,000.
+    seed : int
+        Of the first data set; the others follow by ones.
+    processes : int
+        How many at once. The table does not depend on it.
+    settings : sequence of dict
+        Some of the study's settings; default all.
+    report : callable
+        Gets a line per finished setting.
+
+    Returns
+    -------
+    DataFrame
+        `setting` is JSON; `coverage` is `covered` over the data sets that gave an interval, with the limits of
+        its 95 % Clopper-Pearson interval; `below` and `above` count the intervals that missed, lying below the
+        truth and above it; `median_width` is of those with an interval; `first_covered` counts within the
+        first `first` data sets.
+    """
+    datasets = datasets if datasets is not None else getattr(study, "DATASETS", DATASETS)
+    for name, value in (("datasets", datasets), ("processes", processes)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ParameterError(f"{name}={value!r}: a whole number from 1 is needed")
+    settings = study.SETTINGS if settings is None else settings
+    blocks = [range(start, min(start + BLOCK, datasets)) for start in range(0, datasets, BLOCK)]
+    jobs = [(study.__name__, seed + k[0], len(k), setting) for setting in settings for k in blocks]
+    frames = []
+    with ProcessPoolExecutor(processes) if processes > 1 else _Here() as pool:
+        done = pool.map(_block, jobs)
+        for setting in settings:
+            outcomes = [one for _ in blocks for one in next(done)]
+            frames.append(summarise(outcomes, setting, datasets, seed))
+            if report:
+                report(f"{study.__name__.rpartition('.')[2]}: {describe(setting)}: {datasets:,} data sets")
+    return pd.concat(frames, ignore_index=True)
+
+
+class _Here:
+    """Does in this process, one after the other, what a pool of processes would."""
+
+    map = staticmethod(map)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+def _block(job: tuple[str, int, int, dict]) -> list[list[Outcome]]:
+    """The outcomes of data sets with consecutive seeds; the study is named, so that a process can import it."""
+    name, first, n, setting = job
+    study = importlib.import_module(name)
+    return [list(study.trial(seed, **setting)) for seed in range(first, first + n)]
+
+
+def summarise(outcomes: Iterable[list[Outcome]], setting: dict, datasets: int, seed: int) -> pd.DataFrame:
+    """The rows of one setting from the outcomes of its data sets, in the order of their seeds."""
+    flat = [
+        (one.quantity, one.method, k, one.low, one.high, one.truth)
+        for k, each in enumerate(outcomes)
+        for one in each
+    ]
+    frame = pd.DataFrame(flat, columns=["quantity", "method", "k", "low", "high", "truth"])
+    frame["given"] = frame.low.notna() & frame.high.notna()
+    frame["covered"] = frame.given & (frame.low <= frame.truth) & (frame.truth <= frame.high)
+    rows = []
+    for (quantity, method), case in frame.groupby(["quantity", "method"], sort=False):
+        given = case[case.given]
+        covered = int(given.covered.sum())
+        low, high = clopper_pearson(covered, len(given))
+        rows.append(
+            {
+                "setting": json.dumps(setting),
+                "quantity": quantity,
+                "method": method,
+                "seed": seed,
+                "data_sets": datasets,
+                "without_interval": datasets - len(given),
+                "covered": covered,
+                "coverage": covered / len(given) if len(given) else float("nan"),
+                "coverage_low": low,
+                "coverage_high": high,
+                "below": int((given.high < given.truth).sum()),
+                "above": int((given.low > given.truth).sum()),
+                "median_width": (given.high - given.low).median(),
+                "first": min(FIRST, datasets),
+                "first_covered": int(case.covered[case.k < FIRST].sum()),
+            }
+        )
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def clopper_pearson(covered: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """
+    The exact interval of a share (Clopper & Pearson 1934); NaN where n is 0.
+
+    >>> low, high = clopper_pearson(950, 1000)
+    >>> round(low, 3), round(high, 3)
+    (0.935, 0.963)
+    """
+    if not n:
+        return float("nan"), float("nan")
+    tail = (1 - level) / 2
+    low = stats.beta.ppf(tail, covered, n - covered + 1) if covered else 0.0
+    high = stats.beta.ppf(1 - tail, covered + 1, n - covered) if covered < n else 1.0
+    return float(low), float(high)
+
+
+def describe(setting: dict | str) -> str:
+    """
+    A setting, or its JSON, in words.
+
+    >>> describe({"n_regions": 8, "effects": "on the slope"})
+    'n_regions 8, effects on the slope'
+    """
+    if isinstance(setting, str):
+        setting = json.loads(setting)
+    return ", ".join(f"{name} {value}" for name, value in setting.items())
+
+
+def folder() -> Path:
+    """Where the committed tables lie: `data/validity` of the checkout."""
+    return root() / "data" / "validity"
+
+
+def write(table: pd.DataFrame, subject: str, into=None) -> Path:
+    """Write `<subject>.csv` in one step, the command that makes it in its first line."""
+    into = Path(into) if into is not None else folder()
+    into.mkdir(parents=True, exist_ok=True)
+    seed, datasets = int(table.seed.iloc[0]), int(table.data_sets.iloc[0])
+    command = f"python -m wanbench.validity --only {subject} --datasets {datasets} --seed {seed}"
+    handle, temporary = tempfile.mkstemp(dir=into, prefix=f".{subject}-", suffix=".tmp")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(f"# {command}\n")
+            table.to_csv(file, index=False, float_format="%.6g", lineterminator="\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, into / f"{subject}.csv")
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return into / f"{subject}.csv"
+
+
+def read(subject: str, out_of=None) -> pd.DataFrame:
+    """The table of a subject as `write` left it; RawDataError where it is missing or lacks columns."""
+    path = (Path(out_of) if out_of is not None else folder()) / f"{subject}.csv"
+    try:
+        table = pd.read_csv(path, comment="#")
+    except (OSError, ValueError) as error:
+        raise RawDataError(path, None, error, "a table written by `make validity`") from None
+    if list(table.columns) != COLUMNS:
+        found = ", ".join(map(str, table.columns))
+        raise RawDataError(path, 2, found, f"the columns {', '.join(COLUMNS)}")
+    return table
+
+
+def agrees(committed: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
+    """
+    The first data sets, made again, beside what the committed table counts: columns of a case, `committed`,
+    `again`, `same`.
+
+    `again` is a table over exactly the first data sets of some settings. ParameterError where the committed
+    table lacks one of its cases.
+    """
+    both = again[[*CASE, "first", "first_covered"]].merge(
+        committed[[*CASE, "first", "first_covered"]], on=CASE, how="left", suffixes=("_again", "")
+    )
+    if both.first_covered.isna().any() or (both["first"] != both["first_again"]).any():
+        lacking = both[both.first_covered.isna() | (both["first"] != both["first_again"])].iloc[0]
+        raise ParameterError(
+            f"the committed table does not count the first {lacking.first_again} data sets of "
+            f"{describe(lacking.setting)}, {lacking.quantity}, {lacking.method}; make it anew with `make validity`"
+        )
+    found = both[CASE].assign(committed=both.first_covered.astype(int), again=both.first_covered_again)
+    return found.assign(same=found.committed == found.again)
