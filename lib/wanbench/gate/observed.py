@@ -1,0 +1,92 @@
+"""Round-trip times of any table as one frame, and the names by which rows are flagged. Imports `errors`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+TEST = ["run_id", "test_id", "attempt", "source_file", "from_region", "to_region"]
+LEAST_FIRST = {
+    "pings": ("min_rtt_ms", "median_rtt_ms", "mean_rtt_ms", "p90_rtt_ms", "max_rtt_ms"),
+    "transfers": ("min_rtt_ms", "mean_rtt_ms"),
+    "pairs": ("rtt_ms",),
+}
+COLUMNS = [
+    "table", "column_name", "row", "position", "from_region", "to_region", "rtt_ms", "max_ms", "time",
+]  # fmt: skip
+
+
+def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
+    """
+    The name by which each row is flagged: its test, else its source file; with the row's number (1 is the
+    first) where several rows of the table share it. All echoes of a test share one name; a row of `pairs` is
+    named by its regions.
+    """
+    if table == "pairs":
+        return (frame.from_region + " to " + frame.to_region).astype("str")
+    name = frame.test_id.fillna(frame.source_file)
+    attempt = frame.attempt.fillna(1).astype("int64")
+    name = name.where(attempt == 1, name + ", attempt " + attempt.astype("str"))
+    if frame.run_id.nunique() > 1:
+        name = frame.run_id.fillna("").str.cat(name, sep="/").str.removeprefix("/")
+    if table != "echoes":
+        number = pd.Series(np.arange(1, len(frame) + 1), index=frame.index).astype("str")
+        name = name.where(~name.duplicated(keep=False), name + ", row " + number)
+    return name.astype("str")
+
+
+def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """
+    One row per ping command, test of echoes, or transfer that tells an RTT between two regions.
+
+    Columns: table, column_name (which of the table's columns `rtt_ms` is: the least that the row gives), row,
+    position (of the row in its table; of the first echo), from_region, to_region, rtt_ms, max_ms (the greatest
+    that it gives), time. Rows under a cut link are left out.
+    """
+    parts = [_echoes(tables["echoes"])] if "echoes" in tables else []
+    parts += [_summaries(name, tables[name]) for name in LEAST_FIRST if name in tables]
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return pd.DataFrame({name: pd.Series(dtype="object") for name in COLUMNS}).astype(
+            {"rtt_ms": float, "max_ms": float, "position": int}
+        )
+    found = pd.concat(parts, ignore_index=True)
+    known = found[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1) & (found.rtt_ms > 0)
+    return found[known & (found.from_region != found.to_region)].reset_index(drop=True)[COLUMNS]
+
+
+def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:
+    frame = echoes.assign(position=np.arange(len(echoes)))
+    frame = frame[frame.rtt_ms.notna() & ~frame.duplicate & ~frame.source_file.str.startswith("cut/")]
+    groups = frame.groupby(TEST, sort=False, dropna=False)
+    found = groups.agg(
+        rtt_ms=("rtt_ms", "min"),
+        max_ms=("rtt_ms", "max"),
+        position=("position", "min"),
+        time=("received_at_s", "min"),
+    ).reset_index()
+    found["row"] = row_names("echoes", found)
+    return found.assign(table="echoes", column_name="rtt_ms")
+
+
+def _summaries(table: str, frame: pd.DataFrame) -> pd.DataFrame:
+    columns = [name for name in LEAST_FIRST[table] if name in frame]
+    values = frame[columns].astype("float64")
+    least = values.bfill(axis=1).iloc[:, 0]
+    first = values.notna().to_numpy().argmax(axis=1)
+    greatest = frame["max_rtt_ms"].astype("float64") if "max_rtt_ms" in frame else least
+    return pd.DataFrame(
+        {
+            "table": table,
+            "column_name": np.array(columns)[first] if len(frame) else [],
+            "row": row_names(table, frame),
+            "position": np.arange(len(frame)),
+            "from_region": frame.from_region,
+            "to_region": frame.to_region,
+            "rtt_ms": least,
+            "max_ms": greatest,
+            "time": frame.get("started_at_utc"),
+        }
+    )

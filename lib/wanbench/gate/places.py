@@ -1,0 +1,60 @@
+"""Where the regions of a table lie, and how far apart. Imports `regions`, `errors`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from geopy.distance import geodesic
+
+from .. import regions as catalogue_of_regions
+
+EARTH_RADIUS_KM = 6371.0088
+SPHERE_SLACK = 1.006
+"""A great circle on the mean sphere and the WGS-84 geodesic differ by at most 0.56 %."""
+
+
+def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
+    """Coordinates by region name: the catalogue's, replaced by those of each table `regions` given."""
+    parts = [catalogue_of_regions.catalogue(), *(each for each in overrides if each is not None)]
+    places = pd.concat(parts, ignore_index=True).drop_duplicates("name", keep="last")
+    return places.set_index("name")[["latitude_deg", "longitude_deg", "precision_km"]]
+
+
+@lru_cache(maxsize=1 << 16)
+def _geodesic_km(a: tuple[float, float], b: tuple[float, float]) -> float:
+    return geodesic(a, b, ellipsoid="WGS-84").km
+
+
+def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.DataFrame:
+    """
+    Per row: distance_km, and tolerance_km, by how much the hosts may be nearer: what both coordinates are
+    worth. NaN where a region is not among the places.
+    """
+    points = {
+        name: (float(latitude), float(longitude))
+        for name, latitude, longitude in zip(
+            places.index, places.latitude_deg, places.longitude_deg, strict=True
+        )
+    }
+    known = {}
+    for a, b in set(zip(first, second, strict=True)):
+        if a in points and b in points:
+            known[a, b] = _geodesic_km(*sorted((points[a], points[b])))
+    distance = [known.get(pair, np.nan) for pair in zip(first, second, strict=True)]
+    tolerance = first.map(places.precision_km) + second.map(places.precision_km)
+    return pd.DataFrame({"distance_km": distance, "tolerance_km": tolerance}, index=first.index, dtype=float)
+
+
+def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.ndarray:
+    """
+    Great-circle distances on the mean sphere, by broadcasting.
+
+    >>> great_circle_km(0.0, 0.0, 0.0, 90.0).round()
+    np.float64(10008.0)
+    """
+    phi, psi = np.radians(latitude), np.radians(other_latitude)
+    half = np.radians(np.subtract(other_longitude, longitude)) / 2
+    a = np.sin((psi - phi) / 2) ** 2 + np.cos(phi) * np.cos(psi) * np.sin(half) ** 2
+    return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(a, 0, 1)))
