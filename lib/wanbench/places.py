@@ -8,6 +8,7 @@ from pathlib import Path
 from .errors import WanbenchError
 
 CHOSEN = "WANBENCH_DATA"
+CHOSEN_DOWNLOADS = "WANBENCH_DOWNLOADS"
 MARK = "papermill-params"  # the folder by which the root of a checkout is known
 
 
@@ -43,3 +44,20 @@ def data_folder(top: Path | None = None) -> Path:
 def samples_folder() -> Path:
     """The recordings that are committed with the code, run folders like any other."""
     return root() / "data" / "samples"
+
+
+def downloads_folder() -> Path:
+    """
+    Where fetched files of others are kept: `data/external` of the checkout, or the folder that the environment
+    variable WANBENCH_DOWNLOADS names (a relative one from the root of the checkout).
+    """
+    chosen = os.environ.get(CHOSEN_DOWNLOADS)
+    return root() / chosen if chosen else data_folder() / "external"
+
+
+def shared_folder() -> Path:
+    """
+    `shared/data` beside the checkout: where several checkouts on one machine may find files of others without
+    fetching each its own. It need not exist, and nothing is written there.
+    """
+    return root().parent / "shared" / "data"

@@ -53,7 +53,7 @@ def _table(name: str, row: str, *columns: Column) -> None:
     TABLES[name] = Table(name, row, columns)
 
 
-RUN = _column("run_id", "text", "", "the run, as its folder is called")
+RUN = _column("run_id", "text", "", "the run, as its folder is called; of an import, as the source calls it")
 FROM = _column("from_region", "text", "", "region of the host that starts the test (the client)")
 TO = _column("to_region", "text", "", "region of the host that answers (the server)")
 DIRECTION = _column(
@@ -74,15 +74,15 @@ CONTEXT = (
 
 _table(
     "regions",
-    "a public region of a cloud",
+    "a region of a cloud, public or as a source of data calls it",
     _column("name", "text", "", "the region's name here: cloud:code"),
-    _column("cloud", "text", "", "aws, gcp or azure"),
+    _column("cloud", "text", "", "aws, gcp or azure; of an import, any"),
     _column("code", "text", "", "the region's name at its cloud"),
-    _column("city", "text", "", "the city or area that the cloud states"),
-    _column("country", "text", "", "country"),
+    _column("city", "text?", "", "the city or area that the cloud states; null if the source does not say"),
+    _column("country", "text?", "", "country; null if the source does not say"),
     _column("latitude_deg", "number", "degrees", "latitude, WGS-84", least=-90, most=90),
     _column("longitude_deg", "number", "degrees", "longitude, WGS-84", least=-180, most=180),
-    _column("precision_km", "number", "km", "how far off the coordinates may be"),
+    _column("precision_km", "number?", "km", "how far off the coordinates may be; null if nobody knows"),
     _column("source", "text", "", "where the coordinates come from"),
 )
 _table(
@@ -108,18 +108,19 @@ _table(
 )
 _table(
     "tests",
-    "one attempt at a test: a pair measured once with all experiments of the plan",
+    "one attempt at a test: a pair measured once, in a lab with all experiments of the plan",
     RUN,
-    _column("test_id", "text", "", "the test: ordinal in the plan, from, to"),
+    _column("test_id", "text", "", "the test: ordinal in the plan, from, to; of an import, file and line"),
     _column("attempt", "count", "", "1 for the first try", least=1),
-    _column("round", "count", "", "the round of the plan"),
+    _column("round", "count?", "", "the round of the plan; null where there was none"),
+    _column("setting", "text?", "", "what sets it apart from others of its pair: machines, network tier"),
     FROM,
     TO,
     _column("outcome", "text", "", "how it ended", allowed=("done", "failed", "interrupted")),
     _column("failed_experiment", "text?", "", "the experiment that failed"),
     _column("reason", "text?", "", "why it failed or stopped"),
-    _column("started_at_utc", "time", "UTC", "start"),
-    _column("ended_at_utc", "time?", "UTC", "end; null if it was interrupted"),
+    _column("started_at_utc", "time?", "UTC", "start; null if the source does not say"),
+    _column("ended_at_utc", "time?", "UTC", "end; null if it was interrupted, or nobody knows"),
 )
 _table(
     "echoes",
@@ -160,14 +161,21 @@ _table(
 )
 _table(
     "transfers",
-    "one direction of one iperf3 test, all streams together",
+    "one direction of one iperf3 test, or of another tool's, all streams together",
     *CONTEXT,
     replace(DIRECTION, nullable=True),
     _column("protocol", "text?", "", "TCP, UDP or SCTP; null if it never started"),
     _column("streams", "count?", "", "parallel streams in this direction"),
     _column("duration_s", "number?", "s", "length at the receiver, else at the sender; omitted time apart"),
-    _column("bytes", "count?", "bytes", "received, as the receiver counted"),
-    _column("throughput_bps", "number?", "bit/s", "payload rate at the receiver; null if it never reported"),
+    _column(
+        "bytes", "count?", "bytes", "received, as the receiver counted; of an import, the count it gives"
+    ),
+    _column(
+        "throughput_bps",
+        "number?",
+        "bit/s",
+        "payload rate at the receiver; null if it never reported; of an import, the rate it gives",
+    ),
     _column("sent_throughput_bps", "number?", "bit/s", "payload rate at the sender"),
     _column("retransmits", "count?", "segments", "TCP segments sent again"),
     _column("min_rtt_ms", "number?", "ms", "least smoothed RTT at the intervals; sending client only"),
@@ -219,8 +227,8 @@ _table(
     _column("distance_km", "number?", "km", "geodesic, WGS-84; null if a region is not in the catalogue"),
     _column("light_rtt_ms", "number?", "ms", "round trip of light in fibre over that distance"),
     _column("n_tests", "count", "", "tests that from_region started and that are done"),
-    _column("n_echoes", "count", "", "echoes that from_region sent (extra replies apart)"),
-    _column("n_lost", "count", "", "echoes lost"),
+    _column("n_echoes", "count?", "", "echoes that from_region sent (extra replies apart); null: not known"),
+    _column("n_lost", "count?", "", "echoes lost; null: not known"),
     _column("rtt_ms", "number?", "ms", "median over tests of each test's least RTT (or as asked for)"),
     _column("throughput_bps", "number?", "bit/s", "TCP from from_region to to_region: median over tests"),
     _column("n_transfers", "count", "", "TCP transfers in that direction that gave a throughput"),
@@ -245,7 +253,7 @@ _table(
 )
 _table(
     "unread",
-    "a raw file that could not be read",
+    "a raw file, or a line of one, that could not be read",
     _column("run_id", "text?", "", "the run; null outside a run folder"),
     _column("path", "text", "", "the file, relative to the run folder (or as it was given)"),
     _column("line_number", "count?", "", "1 for the first line; null: the whole file", least=1),
@@ -381,6 +389,7 @@ def read(name: str, folder) -> pd.DataFrame:
 
 FOLDERS = {
     "samples": "small run folders recorded on the local lab, so that analysis works anywhere",
+    "external": "what others have published, as `importers.fetch` got it, checked by its hash; git-ignored",
     "raw": "run folders, `<campaign>/<run>`: what each tool printed; made by measuring, never edited",
     "tables": "the tables below, in Parquet; made from run folders, may be deleted and made again",
     "findings": "what the pages found, one JSON file each; made by the notebooks",
