@@ -10,8 +10,9 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _MODULES = (
-    "calibrate", "campaign", "colophon", "experiments", "figures", "findings", "gate", "importers", "ingest", "labs",
-    "links", "measure", "places", "plan", "publish", "regions", "runs", "stats", "tables", "validity",
+    "calibrate", "campaign", "claims", "colophon", "experiments", "figures", "findings", "gate", "importers",
+    "ingest", "labs", "links", "measure", "places", "plan", "publish", "regions", "runs", "stats", "tables",
+    "validity",
 )  # fmt: skip
 
 

@@ -45,8 +45,8 @@ def rtt_against_distance(pairs: pd.DataFrame, fit: RttFit | None = None, *, note
         name="rtt-against-distance",
         title="Round-trip time against distance",
         subtitle=subtitle,
-        alt=f"Scatter of round-trip time in ms against distance in km for {_basis(sample)}.{alt}",
-        caption=f"Round-trip time of {_basis(sample)} against the great-circle distance between the regions. "
+        alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}.{alt}",
+        caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
         f"No point can lie under the dashed line, the round trip of light in fibre.{_left_out(sample)}",
         table=_behind(frame, "rtt_ms"),
         note=note,
@@ -74,8 +74,8 @@ def throughput_against_distance(
         name="throughput-against-distance",
         title="Throughput against distance",
         subtitle=subtitle,
-        alt=f"Scatter of throughput on a log axis against distance in km for {_basis(sample)}.{alt}",
-        caption=f"TCP throughput of {_basis(sample)} against the great-circle distance between the regions."
+        alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}.{alt}",
+        caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."
         f"{_left_out(sample)}",
         table=_behind(frame, "throughput_bps"),
         note=note,
@@ -101,7 +101,7 @@ def path_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
             y=row + theme.spread(len(part)),
             mode="markers",
             marker=marker,
-            text=_labels(part),
+            text=pair_labels(part),
             hovertemplate="%{text}<br>%{x:.2f} times light<extra></extra>",
             showlegend=False,
         )
@@ -156,7 +156,7 @@ def add_points(figure: go.Figure, frame: pd.DataFrame, x: pd.Series, y: pd.Serie
             mode="markers",
             name=theme.cloud_name(name),
             marker=marker | ({"size": 7, "opacity": 0.75} if many else {"size": 9, "opacity": 0.95}),
-            text=_labels(frame[part]),
+            text=pair_labels(frame[part]),
             hovertemplate=f"%{{text}}<br>{said}<extra></extra>",
         )
 
@@ -180,7 +180,7 @@ def _line(figure: go.Figure, band: pd.DataFrame, x: str, y: str) -> None:
     figure.add_scatter(x=band[x], y=band[y], mode="lines", name="least squares", line=line, hoverinfo="skip")
 
 
-def _labels(frame: pd.DataFrame) -> list[str]:
+def pair_labels(frame: pd.DataFrame) -> list[str]:
     return [
         f"{theme.plain(a)} – {theme.plain(b)}" for a, b in zip(frame.region_a, frame.region_b, strict=True)
     ]
@@ -191,7 +191,7 @@ def _behind(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     return frame[[name for name in kept if name in frame]].rename(columns={"value": column})
 
 
-def _basis(sample: Sample) -> str:
+def basis(sample: Sample) -> str:
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"
 
 

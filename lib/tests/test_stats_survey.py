@@ -1,0 +1,105 @@
+"""What the audit of a survey asks of its pairs: repeats, scatter, nearest regions, charts per pair of clouds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench.errors import ParameterError
+from wanbench.stats import simulate
+from wanbench.stats.charts import charts
+from wanbench.stats.nearest import nearest
+from wanbench.stats.repeats import repeats
+from wanbench.stats.scatter import scatter
+
+
+def twice(between_sd, within_sd, seed=0, n_regions=12):
+    """Each ordered pair tested twice, with known standard deviations of the logarithm."""
+    rng = np.random.default_rng(seed)
+    pairs = simulate.survey(n_regions, seed=seed)[["from_region", "to_region"]]
+    level = rng.normal(0, between_sd, len(pairs))
+    return pd.concat(
+        [pairs.assign(value=np.exp(level + rng.normal(0, within_sd, len(pairs)))) for _ in range(2)]
+    )
+
+
+def test_the_share_between_pairs_is_the_intraclass_correlation_of_a_balanced_anova():
+    tests = twice(1.0, 0.5)
+    found = repeats(tests, "value", resamples=500)
+    log = np.log(tests.value.to_numpy().reshape(2, -1))
+    within = log.var(axis=0, ddof=1).mean()
+    between = 2 * log.mean(axis=0).var(ddof=1)
+    assert found.share.estimate == pytest.approx((between - within) / (between + within))
+    assert found.share.low < 0.8 < found.share.high
+    assert found.factor.estimate == pytest.approx(np.median(np.exp(np.abs(log[0] - log[1]))))
+    assert found.n_single == 0 and found.factor.n_regions == 12
+
+
+def test_pairs_tested_once_have_no_part_in_the_repeats_and_are_counted():
+    tests = twice(1.0, 0.1)
+    once = pd.DataFrame({"from_region": ["aws:a"], "to_region": ["gcp:b"], "value": [1e9]})
+    found = repeats(pd.concat([tests, once]), "value", resamples=200)
+    assert (
+        found.n_single == 1
+        and found.factor.estimate == repeats(tests, "value", resamples=200).factor.estimate
+    )
+
+
+def test_repeats_without_a_repeated_pair_are_refused():
+    with pytest.raises(ParameterError, match="no ordered pair has two tests with value"):
+        repeats(twice(1, 1).drop_duplicates(["from_region", "to_region"]), "value")
+    with pytest.raises(ParameterError, match="lack rtt_ms"):
+        repeats(twice(1, 1), "rtt_ms")
+
+
+def test_scatter_finds_which_of_two_is_spikier():
+    pairs = simulate.survey(20, seed=3, pair_ms=1.0, pair_log_sd=0.6, capacity_bps=1e12)
+    found = scatter(pairs, resamples=300)
+    assert 1 < found.rtt.estimate < 1.05 < found.throughput.estimate
+    assert found.ratio.low > 1
+
+
+def survey_with_speeds(speeds):
+    """One source in aws, targets in gcp at growing distance with given throughputs."""
+    rows = [
+        {
+            "from_region": "aws:s",
+            "to_region": f"gcp:{k}",
+            "from_cloud": "aws",
+            "to_cloud": "gcp",
+            "distance_km": 100.0 * (k + 1),
+            "throughput_bps": speed,
+        }
+        for k, speed in enumerate(speeds)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_nearest_region_is_compared_with_the_best():
+    assert nearest(survey_with_speeds([9e8, 5e8, 1e8])).relative.estimate == 1
+    found = nearest(survey_with_speeds([2e8, 8e8, 1e8]))
+    assert found.relative.estimate == 0.25 and found.share.estimate == 0
+    assert found.sources.iloc[0][["nearest", "best"]].tolist() == ["gcp:0", "gcp:1"]
+    assert found.share.warnings
+    with pytest.raises(ParameterError, match="no region has throughput to 3"):
+        nearest(survey_with_speeds([1e8, 1e8]))
+
+
+def test_there_is_a_chart_for_all_pairs_and_one_per_ordered_pair_of_clouds():
+    pairs = simulate.survey(12, seed=1, clouds=("aws", "gcp"))
+    found = charts(pairs, resamples=100)
+    assert list(found.charts) == ["all", "aws->aws", "aws->gcp", "gcp->aws", "gcp->gcp"]
+    assert found["aws->gcp"].rtt.slope.n_pairs == 36 and found["all"].rtt.slope.n_pairs == 66
+    one_way = pairs[(pairs.from_cloud == "aws") & (pairs.to_cloud == "gcp")]
+    expected = np.corrcoef(one_way.distance_km, np.log10(one_way.throughput_bps))[0, 1]
+    assert found["aws->gcp"].throughput.pearson.estimate == pytest.approx(expected)
+    figure = found["gcp->aws"].figure()
+    assert figure.layout.meta["name"] == "distance-chart-gcp-aws"
+    assert len(found.table()) == 5
+    with pytest.raises(ParameterError, match="there are all, aws->aws"):
+        found["azure->aws"]
+
+
+def test_a_pair_of_clouds_with_too_few_regions_is_left_out_and_said():
+    pairs = simulate.survey(6, seed=1, clouds=("aws", "aws", "aws", "gcp", "gcp"))
+    found = charts(pairs, resamples=100)
+    assert "gcp->gcp" in found.left_out and "gcp->gcp" not in found.charts

@@ -1,0 +1,217 @@
+"""
+Published claims against recomputed numbers: value, recomputed value, verdict, the working. Imports `errors`,
+`findings`, `places`, `stats` and `wording`.
+
+The claims of a source stand in `data/published/<source>.csv`, in our words, with the place they are from. A notebook
+tries each of them: `compare` where a number is claimed, `judge` where a sentence is. A claim that nobody tried stays
+in the table as such.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from math import isfinite, nan
+from pathlib import Path
+
+import pandas as pd
+
+from .errors import ParameterError, RawDataError
+from .findings import Finding
+from .places import root
+from .stats.estimate import Estimate
+from .wording import count, quantity
+
+COLUMNS = ("claim", "section", "says", "value", "unit", "source")
+COMES_OUT, WITHIN, DOES_NOT, UNTRIED = (
+    "comes out",
+    "inside the interval",
+    "does not come out",
+    "not tried",
+)
+VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNTRIED)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: what the source says in our words, and its number as printed ("" where it gives none)."""
+
+    claim: str
+    section: str
+    says: str
+    value: str
+    unit: str
+    source: str
+
+    @property
+    def number(self) -> float:
+        """The claimed number; NaN where there is none."""
+        return float(self.value) if self.value else nan
+
+    @property
+    def half_step(self) -> float:
+        """
+        Half of the last digit that is printed: how far off a number may be that rounds to it.
+
+        >>> Claim("r", "", "", "0.92", "", "").half_step, Claim("n", "", "", "2070", "", "").half_step
+        (0.005, 0.5)
+        """
+        return 0.5 * 10.0 ** -len(self.value.partition(".")[2])
+
+
+@dataclass
+class Audit:
+    """The claims of one source, and what became of each."""
+
+    source: str
+    claims: dict[str, Claim]
+    rows: dict[str, dict] = field(default_factory=dict)
+
+    def compare(self, claim: str, recomputed: Estimate | float, working: str = "") -> None:
+        """
+        Try a claimed number.
+
+        It comes out where the recomputed value rounds to it as printed; it is inside the interval where only the
+        interval of the recomputed value holds it.
+
+        Parameters
+        ----------
+        claim : str
+            The claim's short name.
+        recomputed : Estimate or float
+            In the unit of the claim.
+        working : str
+            How it was recomputed; the sentence of an Estimate is added.
+        """
+        claimed = self._claim(claim)
+        if not isfinite(claimed.number):
+            raise ParameterError(f"claim {claim} has no number; judge it instead")
+        known = isinstance(recomputed, Estimate)
+        value = recomputed.estimate if known else float(recomputed)
+        low, high = (recomputed.low, recomputed.high) if known else (nan, nan)
+        verdict = DOES_NOT
+        if abs(value - claimed.number) <= claimed.half_step * (1 + 1e-9):
+            verdict = COMES_OUT
+        elif low <= claimed.number <= high:
+            verdict = WITHIN
+        said = " ".join(part for part in (working, str(recomputed) if known else "") if part)
+        self._note(claim, verdict, said, value, low, high)
+
+    def judge(self, claim: str, holds: bool, working: str) -> None:
+        """Try a sentence without a number: whether it holds, and the computed words that show it."""
+        self._claim(claim)
+        self._note(claim, COMES_OUT if holds else DOES_NOT, working, nan, nan, nan)
+
+    def table(self) -> pd.DataFrame:
+        """One row per claim: section, says, claimed, recomputed, low, high, off_by, verdict, working."""
+        rows = []
+        for name, claim in self.claims.items():
+            row = self.rows.get(name, {"verdict": UNTRIED, "working": ""})
+            value = row.get("recomputed", nan)
+            rows.append(
+                {
+                    "claim": name,
+                    "section": claim.section,
+                    "says": claim.says,
+                    "claimed": claim.number,
+                    "unit": claim.unit,
+                    "recomputed": value,
+                    "low": row.get("low", nan),
+                    "high": row.get("high", nan),
+                    "off_by": value - claim.number,
+                    "verdict": row["verdict"],
+                    "working": row["working"],
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def __str__(self) -> str:
+        tried = [row["verdict"] for row in self.rows.values()]
+        said = ", ".join(f"{tried.count(verdict)} {verdict}" for verdict in VERDICTS[:3] if verdict in tried)
+        return (
+            f"Of {count(len(self.claims), 'claim')} of this source {len(tried)} were tried: {said or 'none'}."
+        )
+
+    def _repr_html_(self) -> str:
+        head = ("What it says", "Claimed", "Recomputed", "Verdict", "The working")
+        cells = "".join(f"<th scope='col'>{name}</th>" for name in head)
+        body = "".join(self._html_row(row) for row in self.table().itertuples(index=False))
+        table = f'<table class="claims"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
+        return f"<p>{escape(str(self))}</p>{table}"
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding that counts the verdicts."""
+        came_out = sum(row["verdict"] == COMES_OUT for row in self.rows.values())
+        return Finding(
+            name=name,
+            sentence=str(self),
+            estimate=came_out,
+            low=None,
+            high=None,
+            unit="claims",
+            n=len(self.rows),
+            n_regions=None,
+            method="each claim recomputed from the source's own data; a number comes out where it rounds to the "
+            "printed one",
+            assumption="The published data are those that the source speaks of",
+            page=page,
+        )
+
+    def _claim(self, name: str) -> Claim:
+        if name not in self.claims:
+            raise ParameterError(f"no claim {name!r} of {self.source}; there are {', '.join(self.claims)}")
+        return self.claims[name]
+
+    def _note(self, claim, verdict, working, recomputed, low, high) -> None:
+        self.rows[claim] = {
+            "verdict": verdict,
+            "working": working,
+            "recomputed": recomputed,
+            "low": low,
+            "high": high,
+        }
+
+    def _html_row(self, row) -> str:
+        claimed, recomputed = (
+            quantity(value, row.unit, row.low, row.high) if isfinite(value) else ""
+            for value in (row.claimed, row.recomputed)
+        )
+        cells = (row.says, self.claims[row.claim].value and claimed, recomputed, row.verdict, row.working)
+        return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
+
+
+def audit(source: str, folder: Path | str | None = None) -> Audit:
+    """
+    The claims of a source, none of them tried yet.
+
+    Parameters
+    ----------
+    source : str
+        Its file in `data/published`, without the ending.
+
+    Raises
+    ------
+    ParameterError
+        There is no such file.
+    RawDataError
+        It lacks a column, repeats a claim, or has a value that is no number.
+    """
+    folder = Path(folder) if folder is not None else root() / "data" / "published"
+    path = folder / f"{source}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(each.stem for each in folder.glob("*.csv"))) or "none"
+        raise ParameterError(f"no published claims {source!r}; there are {known}")
+    frame = pd.read_csv(path, dtype="str", keep_default_na=False)
+    if tuple(frame.columns) != COLUMNS:
+        raise RawDataError(path, 1, ", ".join(frame.columns), f"the columns {', '.join(COLUMNS)}")
+    claims = {}
+    for line, row in enumerate(frame.itertuples(index=False), start=2):
+        claim = Claim(*row)
+        try:
+            known = not claim.value or isfinite(claim.number)
+        except ValueError:
+            known = False
+        if not known or claim.claim in claims or not claim.claim:
+            raise RawDataError(path, line, ", ".join(row), "a new claim with a number or without a value")
+        claims[claim.claim] = claim
+    return Audit(source, claims)

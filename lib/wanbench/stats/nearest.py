@@ -1,0 +1,144 @@
+"""Whether the nearest region of another cloud is the one that data reach fastest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ParameterError
+from ..wording import percent
+from .estimate import Estimate, check_level, html, table
+from .sample import FEWEST_FOR_INTERVAL
+
+NEARLY = 0.9
+METHOD = "percentile interval of a bootstrap over source regions"
+ASSUMPTION = (
+    "The target regions are taken as given: source regions share them, so the interval says nothing of other "
+    "targets"
+)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """
+    Attributes
+    ----------
+    share : Estimate
+        The share of sources to whose nearest target throughput is at least 90 % of the best.
+    relative : Estimate
+        Throughput to the nearest target over that to the best one: the median over sources.
+    sources : DataFrame
+        Per source region and target cloud: from_region, to_cloud, n_targets, nearest, nearest_km, best,
+        best_km, relative.
+    """
+
+    share: Estimate
+    relative: Estimate
+    sources: pd.DataFrame
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.share, self.relative)
+
+    def table(self) -> pd.DataFrame:
+        """One row per estimate."""
+        return table(self.estimates)
+
+    def __str__(self) -> str:
+        return f"{self.share} {self.relative}"
+
+    def _repr_html_(self) -> str:
+        return html(self.estimates, "The nearest region of the other cloud")
+
+
+def nearest(
+    pairs: pd.DataFrame, *, least_targets: int = 3, level: float = 0.95, resamples: int = 4_000, seed: int = 0
+) -> Nearest:
+    """
+    For each source region and each other cloud: throughput to its nearest region against the best there.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, with `distance_km` and `throughput_bps`; pairs without either have no part.
+    least_targets : int
+        A source with fewer targets in that cloud has no part.
+    """
+    check_level(level)
+    rows = pairs[
+        (pairs.from_cloud != pairs.to_cloud) & (pairs.throughput_bps > 0) & pairs.distance_km.notna()
+    ]
+    found = [
+        _source(region, cloud, group)
+        for (region, cloud), group in rows.groupby(["from_region", "to_cloud"])
+        if len(group) >= least_targets
+    ]
+    if not found:
+        raise ParameterError(f"no region has throughput to {least_targets} regions of another cloud")
+    sources = pd.DataFrame(found)
+    names, index = np.unique(sources.from_region.to_numpy(dtype=str), return_inverse=True)
+    relative, good = sources.relative.to_numpy(), (sources.relative >= NEARLY).to_numpy(dtype=float)
+    ends, warnings = np.full((2, 2), nan), ()
+    if len(names) < FEWEST_FOR_INTERVAL:
+        warnings = (f"no interval from {len(names)} source regions; it takes {FEWEST_FOR_INTERVAL}",)
+    else:
+        rng = np.random.default_rng(seed)
+        weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), resamples)[:, index]
+        drawn = np.column_stack([weights @ good / weights.sum(axis=1), _medians(relative, weights)])
+        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    common = {
+        "n_pairs": int(sources.n_targets.sum()),
+        "n_regions": len({*names, *rows.to_region[rows.from_region.isin(names)]}),
+        "assumption": ASSUMPTION,
+        "level": level,
+        "warnings": warnings,
+    }
+    return Nearest(
+        share=Estimate(
+            quantity="sources whose nearest target is about the best",
+            claim=f"For {{}} of sources the nearest region of the other cloud has at least {percent(NEARLY)} of the "
+            "best throughput there",
+            estimate=float(good.mean()),
+            low=ends[0, 0],
+            high=ends[0, 1],
+            unit="fraction",
+            method=f"share of {len(sources)} sources; {METHOD}",
+            **common,
+        ),
+        relative=Estimate(
+            quantity="throughput to the nearest target over the best",
+            claim="Throughput to the nearest region is {} of the best in the median",
+            estimate=float(np.median(relative)),
+            low=ends[1, 0],
+            high=ends[1, 1],
+            unit="fraction",
+            method=f"median over {len(sources)} sources; {METHOD}",
+            **common,
+        ),
+        sources=sources,
+    )
+
+
+def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
+    near, best = group.loc[group.distance_km.idxmin()], group.loc[group.throughput_bps.idxmax()]
+    return {
+        "from_region": region,
+        "to_cloud": cloud,
+        "n_targets": len(group),
+        "nearest": near.to_region,
+        "nearest_km": near.distance_km,
+        "best": best.to_region,
+        "best_km": best.distance_km,
+        "relative": near.throughput_bps / best.throughput_bps,
+    }
+
+
+def _medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[:, order], axis=1)
+    half = below[:, -1:] / 2
+    lower, upper = (below < half).sum(axis=1), (below <= half).sum(axis=1)
+    return (values[order][lower] + values[order][np.minimum(upper, len(values) - 1)]) / 2
