@@ -9,6 +9,8 @@ import pytest
 
 from wanbench import regions, tables
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.experiments import Ping
+from wanbench.plan import make_plan, select_pairs
 from wanbench.regions import (
     CLOUDS,
     catalogue,
@@ -23,10 +25,50 @@ from wanbench.regions import (
 NAMES = catalogue()["name"].tolist()
 
 
-def test_over_a_hundred_regions_of_three_clouds():
-    assert len(NAMES) > 140 and len(set(NAMES)) == len(NAMES)
+def test_over_a_hundred_regions_of_four_clouds():
+    assert len(NAMES) > 200 and len(set(NAMES)) == len(NAMES)
     assert catalogue()["cloud"].value_counts().to_dict().keys() == set(CLOUDS)
     assert catalogue()["cloud"].value_counts().min() >= 39
+    assert len(select(clouds=["aws", "gcp", "azure"])) == 151
+
+
+def test_ibm_has_its_regions_and_the_data_centres_within_them():
+    """The data centres of a region lie where the region does, as IBM's list of universal zones says."""
+    codes = set(select(clouds=["ibm"])["code"])
+    centres = {code for code in codes if re.fullmatch(r"[a-z]{3}\d\d", code)}
+    assert codes - centres == {
+        "au-syd", "br-sao", "ca-mon", "ca-tor", "eu-de", "eu-es", "eu-fr2", "eu-gb", "in-che", "jp-osa",
+        "jp-tok", "us-east", "us-south",
+    }  # fmt: skip
+    zones = {
+        "us-south": "dal10 dal12 dal13 dal14", "br-sao": "sao01 sao04 sao05", "ca-tor": "tor01 tor04 tor05",
+        "us-east": "wdc04 wdc06 wdc07", "eu-de": "fra02 fra04 fra05", "eu-gb": "lon04 lon05 lon06",
+        "eu-es": "mad02 mad04 mad05", "au-syd": "syd01 syd04 syd05", "jp-tok": "tok02 tok04 tok05",
+        "jp-osa": "osa21 osa22 osa23", "ca-mon": "mon04",
+    }  # fmt: skip
+    for code, within in zones.items():
+        for centre in within.split():
+            assert distance_km(f"ibm:{code}", f"ibm:{centre}") == 0
+    assert 50 < distance_km("ibm:mon01", "ibm:ca-mon") < 120  # Drummondville
+
+
+def test_a_plan_with_ibm_says_that_its_prices_are_not_known():
+    plan = make_plan(
+        experiments=[Ping(count=2)],
+        regions=["ibm:us-south", "aws:eu-west-1"],
+        rate_bps=1e8,
+        instance_types={"ibm": "bx2-2x8", "aws": "t3.nano"},
+    )
+    assert "what is not known: ibm: bx2-2x8" in str(plan)
+    assert {name.split(":")[0] for pair in select_pairs() for name in pair} == {"aws", "azure", "gcp"}
+
+
+def test_points_are_remembered_not_names():
+    regions._between_km.cache_clear()
+    for one in ("ibm:dal05", "ibm:dal10", "ibm:us-south", "gcp:us-south1"):
+        for other in ("ibm:lon02", "ibm:eu-gb", "aws:eu-west-2"):
+            distance_km(one, other)
+    assert regions._between_km.cache_info().currsize == 1
 
 
 def test_is_the_table_regions():
@@ -54,9 +96,7 @@ def points(monkeypatch):
         }
         monkeypatch.setattr(regions, "_regions", lambda: made)
 
-    regions._geodesic_km.cache_clear()
-    yield put
-    regions._geodesic_km.cache_clear()
+    return put
 
 
 @pytest.mark.parametrize(
@@ -179,7 +219,7 @@ def test_select_by_cloud_and_name():
     chosen = select(["gcp"], names)
     assert chosen["name"].tolist() == names[::2] and chosen.index.tolist() == [0, 1]
     assert select(names=[]).empty
-    with pytest.raises(ParameterError, match="Unknown cloud oci; known are aws, gcp, azure"):
+    with pytest.raises(ParameterError, match="Unknown cloud oci; known are aws, gcp, azure, ibm"):
         select(clouds=["oci"])
 
 
@@ -216,7 +256,7 @@ def test_load_reads_text_as_text_and_numbers_as_numbers(tmp_path):
         (HEADER + ROW.replace("1.5", "nan"), 2, "latitude_deg: a number"),
         (HEADER + ROW.replace("-2.5", "-inf"), 2, "longitude_deg: a number"),
         (HEADER + ROW.replace("30", "0"), 2, "precision_km: a number"),
-        (HEADER + ROW.replace("aws", "oci"), 2, "aws or gcp or azure, found 'oci'"),
+        (HEADER + ROW.replace("aws", "oci"), 2, "aws or gcp or azure or ibm, found 'oci'"),
         (HEADER + ROW.replace("xx-1", "XX_1"), 2, "code: lower-case"),
         (HEADER.replace("city", "town") + ROW, 1, "the columns cloud, code"),
         (HEADER + ROW.replace("\n", ",more\n"), None, "as many fields"),

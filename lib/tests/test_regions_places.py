@@ -132,6 +132,23 @@ IN_STATE = {
     "azure:westus": "California",
     "azure:westus2": "Washington",
     "azure:westus3": "Arizona",
+    "ibm:ca-mon": "Quebec, south",
+    "ibm:ca-tor": "Ontario, south",
+    "ibm:us-east": "Virginia, north",
+    "ibm:us-south": "Texas",
+} | {
+    f"ibm:{code}": state
+    for state, codes in {
+        "California": "sjc01 sjc03 sjc04",
+        "Ontario, south": "tor01 tor04 tor05",
+        "Quebec, south": "mon01 mon04",
+        "Querétaro": "mex01",
+        "São Paulo": "sao01 sao04 sao05",
+        "Texas": "dal01 dal05 dal06 dal07 dal08 dal09 dal10 dal12 dal13 dal14 hou02",
+        "Virginia, north": "wdc01 wdc03 wdc04 wdc06 wdc07",
+        "Washington": "sea01",
+    }.items()
+    for code in codes.split()
 }
 
 
@@ -151,7 +168,7 @@ def test_sources_name_the_place_taken_and_vague_ones_are_not_precise():
     for one in map(region, NAMES):
         taken = (one.city, "Osasco", "Jurong West") if one.cloud == "gcp" else (one.city,)
         assert any(place.split(" ")[0] in one.source for place in taken), f"{one.name}: {one.source}"
-        assert re.search(r"(AWS|Google|Microsoft|operator|region's name)", one.source), one.name
+        assert re.search(r"(AWS|Google|Microsoft|IBM|operator|region's name)", one.source), one.name
         if " only" in one.source or "name is the" in one.source:
             assert one.precision_km >= 50, f"{one.name}: {one.precision_km} km, yet {one.source}"
 

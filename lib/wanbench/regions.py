@@ -4,9 +4,10 @@ The catalogue of public cloud regions, and distances between them. Imports `erro
 The catalogue (`regions.csv`) holds the regions that AWS, Google Cloud and Azure had opened by October 2026:
 the commercial ones, those for China and for the government of the United States, the AWS European Sovereign
 Cloud, and those that Azure opens on request. Left out are isolated partitions (aws-iso*), test regions (Azure
-EUAP and STG), regions announced but not open, and retired ones. The clouds name a city, a state or a country,
-seldom a site: `precision_km` says how far the data centres may lie from the point given, `source` why that
-point was taken.
+EUAP and STG), regions announced but not open, and retired ones. Of IBM Cloud it holds the regions, and the
+single data centres ("ibm:dal10"), also closed ones, because published latencies name them. The clouds name a
+city, a state or a country, seldom a site: `precision_km` says how far the data centres may lie from the point
+given, `source` why that point was taken.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from geopy.distance import geodesic
 
 from .errors import ParameterError, RawDataError
 
-CLOUDS = ("aws", "gcp", "azure")
+CLOUDS = ("aws", "gcp", "azure", "ibm")
 SPEED_OF_LIGHT_KM_PER_S = 299_792.458  # in vacuum, exact by definition of the metre
 FIBRE_INDEX = 1.468  # group index of standard single-mode fibre (ITU-T G.652) at 1550 nm
 LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
@@ -37,14 +38,14 @@ _NUMBERS = {"latitude_deg": (-90.0, 90.0), "longitude_deg": (-180.0, 180.0), "pr
 @dataclass(frozen=True)
 class Region:
     """
-    One public region of a cloud.
+    One public region of a cloud (at IBM also one data centre).
 
     Attributes
     ----------
     name : str
         "<cloud>:<code>", as in "aws:eu-west-1".
     cloud, code : str
-        "aws", "gcp" or "azure", and the region's own name there.
+        "aws", "gcp", "azure" or "ibm", and the region's own name there.
     city, country : str
         The place whose coordinates stand here; the country or territory it lies in.
     latitude_deg, longitude_deg : float
@@ -54,8 +55,8 @@ class Region:
     source : str
         Where the point comes from, and what the cloud itself says about the place.
     display_name : str
-        The name as AWS and Azure write it, the place as Google does: "Europe (Ireland)", "West Europe",
-        "Hamina, Finland".
+        The name as AWS, Azure and IBM write it, the place as Google does: "Europe (Ireland)", "West Europe",
+        "Dallas (us-south)", "Hamina, Finland".
     """
 
     name: str
@@ -125,7 +126,7 @@ def catalogue() -> pd.DataFrame:
     All regions, as the table `regions`: the attributes of `Region` but the display name, each a column.
 
     >>> sorted(catalogue()["cloud"].unique())
-    ['aws', 'azure', 'gcp']
+    ['aws', 'azure', 'gcp', 'ibm']
     """
     return pd.DataFrame(_regions().values(), columns=_COLUMNS).drop(columns="display_name")
 
@@ -167,7 +168,7 @@ def region(name: str) -> Region:
     raise ParameterError(f"Unknown region {name!r} (the catalogue has {len(known)}). {hint}")
 
 
-def _near(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+def _near(name: str, known: Iterable[str], most: int = 4) -> list[str]:
     """Names near to a wrong one: the same code at any cloud, the region of a zone, then the most alike."""
     asked = name.strip().lower().replace("_", "-")
     code = asked.partition(":")[2] or asked
@@ -198,12 +199,15 @@ def _known(names: Iterable[str]) -> list[str]:
     return names
 
 
-@cache
 def _geodesic_km(a: str, b: str) -> float:
-    one, other = region(a), region(b)
-    return geodesic(
-        (one.latitude_deg, one.longitude_deg), (other.latitude_deg, other.longitude_deg), ellipsoid="WGS-84"
-    ).km
+    points = [(one.latitude_deg, one.longitude_deg) for one in (region(a), region(b))]
+    return _between_km(*sorted(points))
+
+
+@cache
+def _between_km(point: tuple[float, float], other: tuple[float, float]) -> float:
+    """Many regions share the point of a city, so points are remembered, not names."""
+    return geodesic(point, other, ellipsoid="WGS-84").km
 
 
 def distance_km(a: str, b: str) -> float:

@@ -22,14 +22,16 @@ TEXT, MUTED, GRID = "#1F2933", "#5B6770", "#E3E7EB"
 LIGHT, FIT, LAND = "#6B7280", "#1F2933", "#9AA5B1"
 WITHIN, OUTSIDE, UNKNOWN = "#0072B2", "#C44E00", "#8A949E"
 
-CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
+CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM Cloud"}
 COLOURS = {
     "aws": "#C44E00",
     "azure": "#0072B2",
     "gcp": "#009E73",
+    "ibm": "#6B0F1A",
     "aws-aws": "#C44E00",
     "azure-azure": "#0072B2",
     "gcp-gcp": "#009E73",
+    "ibm-ibm": "#6B0F1A",
     "aws-azure": "#882288",
     "aws-gcp": "#D9A300",
     "azure-gcp": "#62B9EA",
@@ -39,6 +41,7 @@ SYMBOLS = {
     "aws-aws": "circle",
     "azure-azure": "square",
     "gcp-gcp": "diamond",
+    "ibm-ibm": "star",
     "aws-azure": "x",
     "aws-gcp": "triangle-up",
     "azure-gcp": "cross",

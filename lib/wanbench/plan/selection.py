@@ -13,6 +13,7 @@ from ..errors import ParameterError
 from ..regions import catalogue, distance_km
 
 Pair = tuple[str, str]
+_PLANNED = ("aws", "azure", "gcp")
 _NAME = re.compile(r"[a-z][a-z0-9]*:[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -67,7 +68,8 @@ def select_pairs(
     seed: int = 0,
 ) -> list[Pair]:
     """
-    The ordered pairs that pass every restriction given; without any, all pairs of all catalogued regions.
+    The ordered pairs that pass every restriction given; without any, all pairs of all catalogued regions of
+    AWS, Azure and Google Cloud (those of IBM Cloud, known for what others published, must be named).
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ def _candidates(pairs, regions):
         known = sorted({check_region(name) for name in regions})
     if pairs is None:
         if regions is None:
-            known = sorted(catalogue()["name"])
+            known = sorted(name for name in catalogue()["name"] if cloud(name) in _PLANNED)
         return [(a, b) for a in known for b in known if a != b]
     explicit = [pair(given) for given in ([pairs] if isinstance(pairs, str) else pairs)]
     twice = [f"{a}->{b}" for (a, b), count in Counter(explicit).items() if count > 1]
