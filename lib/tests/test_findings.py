@@ -7,7 +7,7 @@ import pytest
 
 from wanbench import findings, tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.findings import Finding
+from wanbench.findings import Finding, Page
 
 
 def finding(**changes):
@@ -133,3 +133,11 @@ def test_html_says_open_intervals_and_missing_numbers(tmp_path):
     text = findings.html_table(findings.load(tmp_path))
     assert "<td>at least 1,800</td>" in text
     assert "unknown" not in text and "nan" not in text and "&lt;NA" not in text
+
+
+def test_a_page_takes_no_finding_for_none_and_keeps_the_others(tmp_path):
+    page = Page("a-page", tmp_path)
+    page.add(None)
+    assert str(page) == "No finding on a-page yet." and not list(tmp_path.iterdir())
+    page.add(None, finding(), None)
+    assert [path.stem for path in tmp_path.iterdir()] == [finding().name]

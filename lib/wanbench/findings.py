@@ -227,13 +227,15 @@ class Page:
         self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
         self.findings: list[Finding] = []
 
-    def add(self, *findings: Finding) -> None:
+    def add(self, *findings: Finding | None) -> None:
         """
         Save findings; the first takes the place of all that an earlier run of the page left.
 
-        ParameterError if the page has one of that name already.
+        None is no finding: a section whose data are not here can hand it over. ParameterError if the page has one
+        of that name already.
         """
-        if not self.findings:
+        findings = [finding for finding in findings if finding is not None]
+        if findings and not self.findings:
             for path in self.folder.glob("*.json"):
                 path.unlink()
         for finding in findings:
