@@ -8,8 +8,10 @@ from wanbench.errors import ParameterError
 from wanbench.stats import simulate
 from wanbench.stats.charts import charts
 from wanbench.stats.nearest import nearest
+from wanbench.stats.readings import column_readings
 from wanbench.stats.repeats import repeats
 from wanbench.stats.scatter import scatter
+from wanbench.stats.variants import readings, variants
 
 
 def twice(between_sd, within_sd, seed=0, n_regions=12):
@@ -103,3 +105,51 @@ def test_a_pair_of_clouds_with_too_few_regions_is_left_out_and_said():
     pairs = simulate.survey(6, seed=1, clouds=("aws", "aws", "aws", "gcp", "gcp"))
     found = charts(pairs, resamples=100)
     assert "gcp->gcp" in found.left_out and "gcp->gcp" not in found.charts
+
+
+def one_row_per_test(seed=2):
+    pairs = simulate.survey(24, seed=seed, clouds=("aws", "gcp"))
+    return pairs.assign(run_id="first", distance_catalogue_km=pairs.distance_km)
+
+
+def test_variants_find_the_reading_that_gives_a_published_correlation():
+    tests = one_row_per_test()
+    within = tests[tests.from_cloud == tests.to_cloud]
+    claimed = round(np.corrcoef(within.distance_km, within.rtt_ms)[0, 1], 4)
+    worse = tests.assign(rtt_ms=tests.rtt_ms + np.random.default_rng(0).normal(60, 20, len(tests)))
+    found = variants({"plain": worse, "within a cloud": within}, claimed)
+    assert found.closest.reading == "within a cloud"
+    assert found.rows.comes_out.tolist() == [False, True]
+    assert "It comes out within a cloud." in str(found)
+    assert found.rows.n_rows.tolist() == [len(tests), len(within)]
+    with pytest.raises(ParameterError, match="allowed are rtt_ms, throughput_bps"):
+        variants({"plain": tests}, 0.9, column="loss")
+
+
+def test_readings_leave_out_what_they_say():
+    tests = one_row_per_test()
+    places = pd.DataFrame(
+        {
+            "name": sorted(set(tests.from_region)),
+            "latitude_deg": 50.0,
+            "longitude_deg": [10.0, 100.0] * 12,
+        }
+    )
+    doubted = (places.name[0],)
+    found = readings(tests, places, doubted)
+    assert not found["without the regions of doubted coordinates"].isin([doubted[0]]).any().any()
+    europe = set(places.name[places.longitude_deg == 10.0])
+    rest = found["without pairs of Europe and Asia"]
+    assert (rest.from_region.isin(europe) == rest.to_region.isin(europe)).all() and len(rest) < len(tests)
+    assert "only its run first (552 rows)" in found
+
+
+def test_a_column_that_would_exceed_the_instance_is_not_what_it_says():
+    values = pd.Series([131072.0 * k for k in (101, 3000, 9000)], name="bitrate_Bps")
+    senders = pd.Series(["gcp", "gcp", "gcp"])
+    found = column_readings(values, senders, {"gcp": 1e9}, {"bytes/s": 8, "bit/s": 1, "bytes in 10 s": 0.8})
+    assert found.possible == ["bytes in 10 s"] and found.step == 131072
+    assert found.rows.n_above.tolist() == [2, 1, 0]
+    assert "Every value is a multiple of 131,072" in str(found)
+    with pytest.raises(ParameterError, match="no limit for gcp"):
+        column_readings(values, senders, {}, {"bit/s": 1})

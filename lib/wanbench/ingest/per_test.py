@@ -1,0 +1,57 @@
+"""One row per test with its RTT and its throughput: what charts of single tests show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from ..errors import ParameterError
+from .pairs import PAIR, summarise_pairs
+
+KEY = ["run_id", "test_id"]
+STATISTICS = {name: f"{name}_rtt_ms" for name in ("min", "mean", "median")}
+
+
+def per_test(
+    tables: Mapping[str, pd.DataFrame], *, rtt: str = "mean", regions: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """
+    Join the pings and transfers of imported tables by test.
+
+    Parameters
+    ----------
+    tables : mapping of DataFrame
+        With `pings` and `transfers`, as an importer gives them: one of each per test.
+    rtt : str
+        "min", "mean" or "median".
+    regions : DataFrame, optional
+        Table `regions` whose coordinates give `distance_km`; by default the catalogue's.
+
+    Returns
+    -------
+    DataFrame
+        run_id, test_id, from_region, to_region, from_cloud, to_cloud, started_at_utc, rtt_ms, throughput_bps, bytes,
+        distance_km and distance_catalogue_km (null where a region has no coordinates).
+    """
+    if rtt not in STATISTICS:
+        raise ParameterError(f"rtt={rtt!r}: allowed are {', '.join(STATISTICS)}")
+    missing = [name for name in ("pings", "transfers") if name not in tables]
+    if missing:
+        raise ParameterError(
+            f"per_test needs the tables pings and transfers; {', '.join(missing)} is missing"
+        )
+    pings, transfers = tables["pings"], tables["transfers"]
+    for name, table in (("pings", pings), ("transfers", transfers)):
+        if table.duplicated(KEY).any():
+            raise ParameterError(f"table {name} has more than one row of a test")
+    joined = pings[[*KEY, *PAIR, "started_at_utc", STATISTICS[rtt]]].merge(
+        transfers[[*KEY, "throughput_bps", "bytes"]], on=KEY, how="outer"
+    )
+    joined = joined.rename(columns={STATISTICS[rtt]: "rtt_ms"})
+    for end in ("from", "to"):
+        joined[f"{end}_cloud"] = joined[f"{end}_region"].str.partition(":")[0]
+    for name, places in (("distance_km", regions), ("distance_catalogue_km", None)):
+        far = summarise_pairs(tables, rtt, regions=places)[[*PAIR, "distance_km"]]
+        joined = joined.merge(far.rename(columns={"distance_km": name}), on=PAIR, how="left")
+    return joined
