@@ -8,18 +8,21 @@ import pandas as pd
 
 from ..errors import ParameterError
 from .distance import RttFit, ThroughputFit, fit_rtt, fit_throughput
+from .tcp import WindowFit, fit_window
 
 ALL = "all"
+WINDOW_RESAMPLES = 500
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: its pairs (table `pairs`) and the two lines through them."""
+    """One chart: its pairs (table `pairs`), the two lines through them, and the window model."""
 
     name: str
     pairs: pd.DataFrame
     rtt: RttFit
     throughput: ThroughputFit
+    window: WindowFit
 
     def figure(self):
         """Both panels: RTT, and throughput on a log axis, against distance."""
@@ -46,14 +49,15 @@ class Charts:
             raise ParameterError(f"no chart {name!r}{why}; there are {', '.join(self.charts)}") from None
 
     def table(self) -> pd.DataFrame:
-        """Per chart: both correlations and both slopes, each with its interval, and the half-distance."""
+        """Per chart: correlations, RTT slope, half-distance and TCP window, each with its interval."""
         rows = []
         for name, chart in self.charts.items():
             parts = {
                 "RTT r": chart.rtt.pearson,
-                "RTT slope (ms per 1,000 km)": chart.rtt.slope,
+                "RTT slope": chart.rtt.slope,
                 "log throughput r": chart.throughput.pearson,
-                "half-distance (km)": chart.throughput.half_distance,
+                "half-distance": chart.throughput.half_distance,
+                "TCP window W": chart.window.window,
             }
             row = {"chart": name, "pairs": chart.rtt.slope.n_pairs, "regions": chart.rtt.slope.n_regions}
             for label, part in parts.items():
@@ -75,7 +79,7 @@ def charts(
     pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0, clouds: tuple = ()
 ) -> Charts:
     """
-    Fit both lines to all pairs, and to the pairs of each ordered pair of clouds.
+    Fit both lines and the window model to all pairs, and to the pairs of each ordered pair of clouds.
 
     Parameters
     ----------
@@ -96,6 +100,7 @@ def charts(
                 part,
                 fit_rtt(part, level=level, resamples=resamples, seed=seed),
                 fit_throughput(part, level=level, resamples=resamples, seed=seed),
+                fit_window(part, level=level, resamples=min(resamples, WINDOW_RESAMPLES), seed=seed),
             )
         except ParameterError as error:
             if name == ALL:
