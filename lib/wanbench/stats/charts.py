@@ -62,8 +62,8 @@ class Charts:
             row = {"chart": name, "pairs": chart.rtt.slope.n_pairs, "regions": chart.rtt.slope.n_regions}
             for label, part in parts.items():
                 row |= {
-                    label: part.written.split(" ")[0],
-                    f"{label}: interval": part.written_interval or "none",
+                    label: part.written,
+                    f"{label}, interval": part.written_interval or "none",
                 }
             rows.append(row)
         return pd.DataFrame(rows)
