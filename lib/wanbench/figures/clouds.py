@@ -1,0 +1,123 @@
+"""Groups of cloud pairs at equal distance: their lines, and their differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ..stats.clouds import BETWEEN, WITHIN, CloudComparison
+from ..wording import count, percent
+from . import theme
+from .distance import POINTS, add_points
+
+DASHES = {"one slope": "solid", "own slopes": "dot"}
+COLOURS = {WITHIN: theme.WITHIN, BETWEEN: theme.OUTSIDE}
+
+
+def clouds_against_distance(found: CloudComparison, *, note: str = "") -> go.Figure:
+    """Every unordered pair against distance, with the lines of pairs within one cloud and between clouds."""
+    frame, ratio = found.sample.frame, found.difference.scale.ratio
+    unit = "%{y:.3s}bit/s" if ratio else "%{y:.1f} ms"
+    figure = go.Figure()
+    add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>" + unit)
+    ends = np.array([0.0, frame.distance_km.max() * 1.02])
+    for line in found.lines.itertuples():
+        height = line.height + line.slope * ends / 1000
+        style = {"color": COLOURS[line.kind], "width": 2.5, "dash": DASHES[line.model]}
+        figure.add_scatter(
+            x=ends,
+            y=10**height if ratio else height,
+            mode="lines",
+            name=f"{line.kind}, {line.model}",
+            line=style,
+            hoverinfo="skip",
+        )
+    figure.update_xaxes(title="great-circle distance (km)", range=ends, tickformat=",d")
+    if ratio:
+        figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
+    else:
+        figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero")
+    what = "Throughput" if ratio else "Round-trip time"
+    basis = f"{count(found.sample.n_pairs, 'pair')} of {count(found.sample.n_regions, 'region')}"
+    axis = " Vertical axis: logarithmic." if ratio else ""
+    return theme.finish(
+        figure,
+        name=f"{'throughput' if ratio else 'rtt'}-within-and-between-clouds",
+        title=f"{what} within and between clouds, against distance",
+        subtitle=f"{POINTS}. Solid lines: one slope; dotted: a slope for each.{axis}",
+        alt=f"Scatter of {what.lower()} against distance with lines for pairs {WITHIN} and {BETWEEN}. {found}",
+        caption=f"{what} of {basis}. {found.difference.said}",
+        table=found.lines,
+        note=note,
+    )
+
+
+def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
+    """Every contrast at equal distance with its interval by region, the naive one, and no difference as a line."""
+    scale = found.difference.scale
+    rows = found.all_contrasts
+    figure = go.Figure()
+    join = "over" if scale.ratio else "less"
+    labels = []
+    for at, each in enumerate(rows):
+        low, middle, high = each.estimate.low, each.estimate.estimate, each.estimate.high
+        naive = [each.estimate.naive_low, each.estimate.naive_high]
+        how = ", own slopes" if each is found.difference_at_mean else ""
+        labels.append(f"{theme.plain(each.one)}<br>{join} {theme.plain(each.other)}{how}")
+        style = {"color": theme.LIGHT, "width": 6}
+        figure.add_scatter(
+            x=naive,
+            y=[at + 0.2] * 2,
+            mode="lines",
+            line=style,
+            name="naive",
+            showlegend=at == 0,
+            hoverinfo="skip",
+        )
+        style = {"color": theme.FIT, "width": 3}
+        if np.isfinite([low, high]).all():
+            figure.add_scatter(
+                x=[low, high],
+                y=[at, at],
+                mode="lines",
+                line=style,
+                name=f"{percent(each.estimate.level)} interval by region",
+                showlegend=at == 0,
+                hoverinfo="skip",
+            )
+        figure.add_scatter(
+            x=[middle],
+            y=[at],
+            mode="markers",
+            marker={"color": theme.FIT, "size": 9},
+            name="estimate",
+            showlegend=at == 0,
+            text=[
+                f"{theme.plain(each.estimate.written)} {each.estimate.written_interval}<br>p = {each.p.written}"
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    figure.add_vline(x=scale.nothing, line={"color": theme.MUTED, "dash": "dash", "width": 2})
+    figure.update_yaxes(
+        tickvals=list(range(len(rows))), ticktext=labels, autorange="reversed", showgrid=False, zeroline=False
+    )
+    title = "ratio of throughput (log axis)" if scale.ratio else "difference of round-trip time (ms)"
+    figure.update_xaxes(title=title)
+    if scale.ratio:
+        shown = [
+            end for each in rows for end in (each.estimate.low, each.estimate.high, each.estimate.estimate)
+        ]
+        figure.update_xaxes(title=title, **theme.log_axis(shown, ""))
+    figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 48 * len(rows)))
+    what = "Throughput" if scale.ratio else "Round-trip time"
+    return theme.finish(
+        figure,
+        name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
+        title=f"{what} by pair of clouds, at equal distance",
+        subtitle="Points: estimates; dark bars: intervals by region; grey bars: intervals that take pairs as "
+        "independent. Dashed: no difference.",
+        alt=f"Differences between groups of cloud pairs at equal distance. {found}",
+        caption=" ".join(str(each.said) for each in rows),
+        table=found.contrast_table(),
+        note=note,
+    )
