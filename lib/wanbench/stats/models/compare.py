@@ -1,0 +1,388 @@
+"""Which model of throughput predicts regions it has not seen: fits, scores and ties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from math import exp, log, nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ...errors import ParameterError
+from ...wording import count, percent, quantity, span
+from .. import dyadic
+from ..estimate import Estimate, check_level
+from ..line import ASSUMPTION, REFERENCES
+from ..sample import Sample, require_regions, unordered
+from . import fit as fitting
+from .finite import INITIAL_SEGMENTS
+from .forms import YARDSTICK, Form, Paths, forms
+from .mathis import MSS_BYTES
+
+FEWEST_REGIONS = 5
+SAME_CURVE = 1e-3
+FACTOR, ROBUST_Z = 2.0, 3.0
+METHOD = (
+    "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
+    f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
+)
+ENDS = ["region_a", "region_b"]
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """
+    The models' scores on left-out regions.
+
+    Attributes
+    ----------
+    scores : DataFrame
+        One row per model, the best first: model, formula, fitted (its numbers), n_numbers, error_factor (the
+        exponential of the mean absolute log error on left-out regions: 1.5 is half as much again or a third less) with
+        low and high, median_factor with median_low and median_high (region bootstrap), in_sample_factor,
+        in_sample_median_factor, worse_by (its error over that of the best, a factor) with worse_low and worse_high,
+        verdict ("best", "not told apart from the best", "worse"), same_curve_as.
+    pairs : DataFrame
+        Per unordered pair (or ordered: see `compare_models`): region_a, region_b, cloud_pair, distance_km, rtt_ms,
+        throughput_bps, and per model "<model>: ratio", measured over predicted by the fits that left out either of
+        its regions.
+    unexplained : DataFrame
+        The pairs that none of the models explains, with `closest_ratio`, the ratio nearest to 1 that any model but
+        the constant reaches; `rule` says when a pair is one.
+    left_out : DataFrame
+        Rows not in use, with their reason.
+    notes : tuple of str
+        What was not fitted and why; what a reader must know.
+    """
+
+    scores: pd.DataFrame
+    pairs: pd.DataFrame
+    unexplained: pd.DataFrame
+    left_out: pd.DataFrame
+    rule: str
+    n_regions: int
+    level: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> str:
+        """The model with the least error on left-out regions."""
+        return self.scores.model.iloc[0]
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The error on left-out regions of each model, as a factor."""
+        return tuple(
+            Estimate(
+                quantity=f"error of {row.model} on left-out regions",
+                claim=f"On regions it has not seen, {row.model} errs by a factor of {{}} (mean absolute log error)",
+                estimate=row.error_factor,
+                low=row.low,
+                high=row.high,
+                unit="",
+                n_pairs=len(self.pairs),
+                n_regions=self.n_regions,
+                method=METHOD,
+                assumption=ASSUMPTION,
+                level=self.level,
+                warnings=self.notes,
+            )
+            for row in self.scores.itertuples(index=False)
+        )
+
+    def table(self) -> pd.DataFrame:
+        """The scores: one row per model."""
+        return self.scores
+
+    @property
+    def sentence(self) -> str:
+        """What came out, in words, without the notes."""
+        best = self.scores.iloc[0]
+        ends = span(best.low, best.high, 2)
+        said = (
+            f"On left-out regions {best.model} predicts throughput best, to a factor of {best.error_factor:.2f} "
+            f"({percent(self.level)} interval by region {ends or 'none'}; in sample {best.in_sample_factor:.2f}; "
+            f"{count(len(self.pairs), 'pair')} of {count(self.n_regions, 'region')})"
+        )
+        rest = self.scores.iloc[1:]
+        tied, worse = rest[rest.verdict != "worse"], rest[rest.verdict == "worse"]
+        same = tied[[best.model in names.split(", ") for names in tied.same_curve_as]]
+        other = tied.drop(same.index)
+        if len(same):
+            said += f"; {_listed(same.model)} {_verb(same, 'is', 'are')} the same curve"
+        if len(other):
+            said += f"; {_listed(other.model)} cannot be told apart from it"
+        if len(worse):
+            each = [f"{row.model} {row.error_factor:.2f}" for row in worse.itertuples()]
+            said += f"; worse {_verb(worse, 'is', 'are')} {_listed(each)}"
+        return said + "."
+
+    def __str__(self) -> str:
+        n = len(self.unexplained)
+        none = (
+            f"{count(n, 'pair')} of {len(self.pairs):,} {'is' if n == 1 else 'are'} explained by none of them"
+        )
+        return " ".join(
+            [self.sentence, f"{none} ({self.rule}).", *(f"Caution: {each}." for each in self.notes)]
+        )
+
+    def _repr_html_(self) -> str:
+        names = ["Model", "Fitted", "Error on left-out regions", "Interval", "Median", "In sample", "Verdict"]
+        rows = [
+            [
+                row.model,
+                row.fitted,
+                f"x {row.error_factor:.2f}",
+                span(row.low, row.high, 2) or "none",
+                f"x {row.median_factor:.2f}",
+                f"x {row.in_sample_factor:.2f}",
+                row.verdict,
+            ]
+            for row in self.scores.itertuples(index=False)
+        ]
+        head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        return (
+            f"<p>{escape(str(self))}</p><table class='estimates'><caption>Models of throughput</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    def figure(self, *, note: str = ""):
+        """The errors on left-out regions, with intervals, and in sample."""
+        from ...figures.models import model_scores
+
+        return model_scores(self, note=note)
+
+    def map(self, regions: pd.DataFrame, *, note: str = ""):
+        """The pairs that none of the models explains, on a map; `regions` is the table of this name."""
+        from ...figures.models import unexplained_map
+
+        return unexplained_map(self, regions, note=note)
+
+
+def compare_models(
+    pairs: pd.DataFrame,
+    *,
+    transfer_bytes: float | None = None,
+    transfer_s: float | None = None,
+    ordered: bool = False,
+    rtt_column: str = "rtt_ms",
+    throughput_column: str = "throughput_bps",
+    mss_bytes: float = MSS_BYTES,
+    initial_segments: float = INITIAL_SEGMENTS,
+    ceiling: bool = True,
+    factor: float = FACTOR,
+    robust_z: float = ROBUST_Z,
+    level: float = 0.95,
+    resamples: int = 1_000,
+    seed: int = 0,
+) -> ModelComparison:
+    """
+    Fit the models of throughput and score them by predictions of left-out regions.
+
+    One region after the other is left out: each model is fitted to the pairs that do not touch it, and predicts those
+    that do. So each pair is predicted twice, without either of its regions; its error is the mean of both absolute log
+    errors. Whether two models differ is told by the differences of their errors pair by pair, whose interval counts
+    regions; at this level one of twenty equal models is called worse by chance, more where many are compared.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`.
+    transfer_bytes, transfer_s : float, optional
+        What each test sent, or how long; one is needed for the finite transfer.
+    ordered : bool
+        Take the two directions of a pair as two rows rather than their geometric mean.
+    mss_bytes, initial_segments : float
+        Payload of a segment, and the first flight of slow start.
+    ceiling : bool
+        Cut TCP's models off at a fitted capacity.
+    factor, robust_z : float
+        A pair is unexplained if every model but the constant misses it by more than this factor, on the same side, and
+        by more than this many robust standard deviations of that model's residuals (1.4826 MAD).
+    resamples, seed : int
+        Of the bootstrap over regions, for the medians.
+
+    Raises
+    ------
+    ParameterError
+        With fewer than 5 regions, or where a region less leaves too few pairs for three numbers.
+    """
+    level = check_level(level)
+    if not (factor > 1 and robust_z >= 0):
+        raise ParameterError(f"factor={factor!r} must be above 1, robust_z={robust_z!r} at least 0")
+    chosen = forms(
+        transfer_bytes=transfer_bytes,
+        transfer_s=transfer_s,
+        mss_bytes=mss_bytes,
+        initial_segments=initial_segments,
+        ceiling=ceiling,
+    )
+    sample = _sample(pairs, rtt_column, throughput_column, ordered)
+    require_regions(sample, FEWEST_REGIONS, "a comparison on left-out regions")
+    frame, names = sample.frame, [form.name for form in chosen]
+    paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
+    y = np.log(frame.throughput_bps.to_numpy())
+    region = np.arange(sample.n_regions)[:, None]
+    kept = (sample.first != region) & (sample.second != region)
+    most = max(len(form.parameters) for form in chosen)
+    if (thin := kept.sum(axis=1)).min() <= most:
+        raise ParameterError(
+            f"without {sample.regions[int(thin.argmin())]} only {count(int(thin.min()), 'pair')} are left; "
+            f"the models need more than {most}"
+        )
+    fitted, inside, outside, error = [], [], [], []
+    for form in chosen:
+        numbers, scale = fitting.fit(form, paths, y)
+        without, _ = fitting.refit(form, paths, y, kept.astype(float), numbers, scale)
+        curves = form.curve(without, paths)
+        at = np.arange(len(y))
+        twice = y - np.stack([curves[sample.first, at], curves[sample.second, at]])
+        fitted.append(_written(form, numbers, form.bounds(paths, y)))
+        inside.append(y - form.curve(numbers[None], paths)[0])
+        outside.append(twice.mean(axis=0))
+        error.append(np.abs(twice).mean(axis=0))
+    inside, outside, error = np.array(inside), np.array(outside), np.array(error)
+    scores = _scores(chosen, fitted, inside, error, sample, level, resamples, seed)
+    for name, residual in zip(names, outside, strict=True):
+        frame[f"{name}: ratio"] = np.exp(residual)
+    unexplained = _unexplained(frame, names, outside, log(factor), robust_z)
+    rule = (
+        f"every model but the {YARDSTICK} misses it, when either of its regions is left out, on the same side by more "
+        f"than a factor of {factor:g} and {robust_z:g} robust standard deviations"
+    )
+    notes = sample.warnings()
+    if "finite transfer" not in names:
+        notes += ("the finite transfer was not fitted: neither transfer_bytes nor transfer_s was given",)
+    order = ["model", *[name for name in scores if name != "model"]]
+    return ModelComparison(
+        scores[order], frame, unexplained, sample.left_out, rule, sample.n_regions, level, notes
+    )
+
+
+def _sample(pairs: pd.DataFrame, rtt_column: str, throughput_column: str, ordered: bool) -> Sample:
+    """Pairs that have both values; with `ordered`, each direction is a row with region_a the sender."""
+    rtt = unordered(pairs, rtt_column)
+    throughput = unordered(pairs, throughput_column, combine="geometric mean")
+    left_out = pd.concat([rtt.left_out, throughput.left_out], ignore_index=True)
+    left_out = left_out.drop_duplicates(["from_region", "to_region"], ignore_index=True)
+    parts = [throughput.frame]
+    if ordered:
+        ascends = pairs.from_region < pairs.to_region
+        halves = [
+            unordered(part, throughput_column, combine="geometric mean").frame
+            for part in (pairs[ascends], pairs[~ascends])
+        ]
+        parts = [halves[0].assign(is_back=False), halves[1].assign(is_back=True)]
+    frame = pd.concat(parts, ignore_index=True).rename(columns={"value": "throughput_bps"})
+    rtts = rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"})
+    frame = frame.merge(rtts, on=ENDS)
+    if ordered:
+        back = frame.pop("is_back").to_numpy(dtype=bool)
+        frame[ENDS] = np.where(back[:, None], frame[ENDS[::-1]].to_numpy(), frame[ENDS].to_numpy())
+    keep = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
+    return Sample(f"{rtt_column} and {throughput_column}", frame[keep], left_out)
+
+
+def _scores(chosen, fitted, inside, error, sample: Sample, level, resamples, seed) -> pd.DataFrame:
+    mean, median = error.mean(axis=1), np.median(error, axis=1)
+    same = np.abs(inside[:, None] - inside[None]).max(axis=2) < SAME_CURVE
+    best = min(np.flatnonzero(same[mean.argmin()]), key=lambda k: len(chosen[k].parameters))
+    half = _half(error, sample, level)
+    apart = _half(error - error[best], sample, level)
+    low, high = _median_ends(error, sample, level, resamples, seed)
+    rows = []
+    for k, form in enumerate(chosen):
+        difference = mean[k] - mean[best]
+        worse = difference - apart[k] > 0 and not same[k, best]
+        rows.append(
+            {
+                "model": form.name,
+                "formula": form.says,
+                "fitted": fitted[k],
+                "n_numbers": len(form.parameters),
+                "error_factor": exp(mean[k]),
+                "low": exp(mean[k] - half[k]),
+                "high": exp(mean[k] + half[k]),
+                "median_factor": exp(median[k]),
+                "median_low": exp(low[k]),
+                "median_high": exp(high[k]),
+                "in_sample_factor": exp(np.abs(inside[k]).mean()),
+                "in_sample_median_factor": exp(np.median(np.abs(inside[k]))),
+                "worse_by": exp(difference),
+                "worse_low": exp(difference - apart[k]) if k != best else nan,
+                "worse_high": exp(difference + apart[k]) if k != best else nan,
+                "verdict": "best" if k == best else "worse" if worse else "not told apart from the best",
+                "same_curve_as": ", ".join(
+                    other.name for m, other in enumerate(chosen) if m != k and same[k, m]
+                ),
+            }
+        )
+    order = sorted(range(len(rows)), key=lambda k: (k != best, mean[k]))
+    return pd.DataFrame(rows).iloc[order].reset_index(drop=True)
+
+
+def _half(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
+    """Half the width of the interval of the mean over pairs, per row of values (rows, pairs)."""
+    per_pair = values.T
+    total, n = per_pair.sum(axis=0), len(per_pair)
+    ones = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
+    sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
+    without_region = (total - sums) / (n - ones)[:, None]
+    variance = dyadic.variance(without_region, (total - per_pair) / (n - 1))
+    return stats.t.ppf((1 + level) / 2, sample.n_regions - 1) * np.sqrt(variance)
+
+
+def _median_ends(error, sample: Sample, level, resamples, seed) -> tuple[np.ndarray, np.ndarray]:
+    """Percentiles over region resamples of the median error per model."""
+    drawn = dyadic.region_weights(sample.n_regions, resamples, seed)
+    weights = drawn[:, sample.first] * drawn[:, sample.second]
+    weights = weights[weights.sum(axis=1) > 0]
+    ends = np.empty((2, len(error)))
+    for k, values in enumerate(error):
+        order = np.argsort(values)
+        running = np.cumsum(weights[:, order], axis=1)
+        middle = (running >= running[:, -1:] / 2).argmax(axis=1)
+        ends[:, k] = np.quantile(values[order][middle], [(1 - level) / 2, (1 + level) / 2])
+    return ends[0], ends[1]
+
+
+def _unexplained(frame, names, outside, least, robust_z) -> pd.DataFrame:
+    models = [k for k, name in enumerate(names) if name != YARDSTICK]
+    residual = outside[models]
+    middle = np.median(residual, axis=1, keepdims=True)
+    scale = 1.4826 * np.median(np.abs(residual - middle), axis=1, keepdims=True)
+    bound = np.maximum(least, robust_z * scale)
+    missed = (residual > bound).all(axis=0) | (residual < -bound).all(axis=0)
+    closest = residual[np.abs(residual).argmin(axis=0), np.arange(residual.shape[1])]
+    keep = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
+    found = frame[keep].assign(closest_ratio=np.exp(closest))[missed]
+    return found.iloc[np.argsort(-np.abs(closest[missed]), kind="stable")].reset_index(drop=True)
+
+
+def _written(form: Form, numbers: np.ndarray, bounds) -> str:
+    """The fitted numbers in words; one at its bound is not identified."""
+    said = []
+    for (symbol, unit), value, low, high in zip(form.parameters, numbers, *bounds, strict=True):
+        if not unit:
+            continue
+        if not low + 1e-6 < value < high - 1e-6:
+            said.append(f"{symbol} not identified")
+        else:
+            said.append(f"{symbol} = {quantity(exp(value), unit)}")
+    if not said and len(numbers) == 1:
+        return quantity(exp(numbers[0]), "bit/s")
+    if not said:
+        return f"{form.parameters[1][0]}: {numbers[1]:+.3g}"
+    return ", ".join(said)
+
+
+def _listed(names) -> str:
+    names = list(names)
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _verb(rows, one: str, many: str) -> str:
+    return one if len(rows) == 1 else many

@@ -1,0 +1,53 @@
+"""Throughput of a window that limits, buffers that would not, and how many streams make up for one that does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+BITS = 8
+
+
+def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf, streams=1):
+    """
+    Throughput of streams with at most `window_bytes` unacknowledged each: min(C, n 8 W / RTT).
+
+    Parallel streams add up until they fill the capacity. They change the share of the path that one user
+    takes from others, and multiply what a loss does not halve; that is not in this formula.
+
+    Parameters
+    ----------
+    window_bytes, rtt_ms, capacity_bps, streams : float or array
+        Broadcast against each other; bytes and streams are per connection and a count.
+
+    Examples
+    --------
+    >>> float(window_limited_bps(65_536, 80))
+    6553600.0
+    >>> float(window_limited_bps(65_536, 80, capacity_bps=50e6, streams=10))
+    50000000.0
+    """
+    window_bytes, rtt_s = np.asarray(window_bytes, dtype=float), np.asarray(rtt_ms, dtype=float) / 1000
+    return np.minimum(capacity_bps, streams * BITS * window_bytes / rtt_s)
+
+
+def buffer_bytes(rate_bps, rtt_ms):
+    """
+    The bandwidth-delay product: bytes in flight that fill a path, and so the least window that does.
+
+    A socket buffer must be larger, as it also holds the kernel's bookkeeping (Linux: about twice).
+
+    >>> float(buffer_bytes(1e9, 80))
+    10000000.0
+    """
+    return np.asarray(rate_bps, dtype=float) * np.asarray(rtt_ms, dtype=float) / 1000 / BITS
+
+
+def streams_needed(rate_bps, window_bytes, rtt_ms):
+    """
+    The fewest parallel streams of this window that fill a rate.
+
+    >>> float(streams_needed(50e6, 65_536, 80)), float(streams_needed(1e6, 65_536, 80))
+    (8.0, 1.0)
+    """
+    flight = buffer_bytes(rate_bps, rtt_ms) / np.asarray(window_bytes, dtype=float)
+    return np.maximum(1.0, np.ceil(flight - 1e-9))
