@@ -1,1 +1,17 @@
-"""What others have published, read into the tables of `tables`; where it came from is recorded."""
+"""
+What others have published, read into the tables of `tables`; where it came from is recorded.
+
+Every importer returns a mapping of tables as `ingest.read_run` does (tests, pings, echoes, transfers, sources,
+unread, flags, and regions where the source has coordinates), so that `ingest.summarise_pairs` makes table pairs of
+them. Imports `tables`, `regions`, `ingest`, `gate`, `places`, `errors`; analysing code may import it.
+"""
+
+from .assemble import join
+from .fetching import NotFetchedError, available, fetch
+from .published import describe
+from .skyplane import read_skyplane
+from .survey import read_locations, read_survey
+
+__all__ = [
+    "NotFetchedError", "available", "describe", "fetch", "join", "read_locations", "read_skyplane", "read_survey",
+]  # fmt: skip

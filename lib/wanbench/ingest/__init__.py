@@ -12,6 +12,9 @@ wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no jo
 from .account import account, shortfalls
 from .pairs import summarise_pairs
 from .run import read_files, read_run
+from .setting import MixedSettings, settings
 from .tabulate import tabulate
 
-__all__ = ["account", "read_files", "read_run", "shortfalls", "summarise_pairs", "tabulate"]
+__all__ = [
+    "MixedSettings", "account", "read_files", "read_run", "settings", "shortfalls", "summarise_pairs", "tabulate",
+]  # fmt: skip

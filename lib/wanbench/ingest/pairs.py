@@ -1,71 +1,107 @@
-"""A row per ordered pair of regions, out of the tables of a run."""
+"""A row per ordered pair of regions, out of the tables of a run or an import."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+from geopy.distance import geodesic
 
 from .. import tables
 from ..errors import ParameterError
+from .setting import MixedSettings, mixed, taken
 
 PAIR = ["from_region", "to_region"]
 TEST = [*PAIR, "run_id", "test_id", "attempt"]
 RTT = ("min", "mean", "median")
+FROM_RUN = ("tests", "echoes", "transfers")
 
 
-def summarise_pairs(run: Mapping[str, pd.DataFrame], rtt: str = "min") -> pd.DataFrame:
+def summarise_pairs(
+    run: Mapping[str, pd.DataFrame],
+    rtt: str = "min",
+    *,
+    regions: pd.DataFrame | None = None,
+    setting: str | Iterable[str] | None = None,
+) -> pd.DataFrame:
     """
     Table pairs: what all tests of a pair say together.
 
     Parameters
     ----------
     run : mapping of DataFrame
-        Tables tests, echoes and transfers, as `read_run` gives them (of several runs: joined).
+        Tables tests, echoes and transfers, as `read_run` gives them (of several runs: joined); or tests and pings,
+        with or without the others, as the importers do.
     rtt : "min", "mean" or "median"
         What stands for a test's round-trip time; `rtt_ms` is the median of it over the tests. Extra replies and
         lost echoes do not count. A time of which only an upper bound is known (Windows "time<1ms") counts as
-        below all others; where that makes the result unknown, it is null.
+        below all others; where that makes the result unknown, it is null. A row of pings counts by its column
+        of that name.
+    regions : DataFrame, optional
+        A table regions. Distances are those between its coordinates; a region that it lacks stands where the
+        catalogue has it.
+    setting : str or several, optional
+        Only tests whose setting matches one of these patterns, in which * stands for any text: "PREMIUM * to
+        PREMIUM *". Default: all tests, with a `MixedSettings` warning if pairs mix settings; "*" takes all that
+        have a setting, without it.
+
+    Raises
+    ------
+    ParameterError
+        If a table is missing or has rows without regions; if rows of pings come from a source that does not give
+        the RTT asked for (the error names what it has); if no test has the setting.
 
     Notes
     -----
     A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP,
     whose rate was chosen, does not count, nor do transfers that ended in an error, nor echoes under a cut link.
+    Echoes sent and lost are null where a source does not tell them.
     """
     from ..regions import light_rtt_ms
 
     if rtt not in RTT:
         raise ParameterError(f"rtt is {rtt!r}; allowed: {', '.join(RTT)}")
-    tests, echoes, transfers = (_of_pairs(run, name) for name in ("tests", "echoes", "transfers"))
+    found = {name: _of_pairs(run, name) for name in (*FROM_RUN, "pings")}
+    if setting is not None:
+        found = taken(found, setting)
+    elif said := mixed(found):
+        warnings.warn(said, MixedSettings, stacklevel=2)
+    tests, echoes, pings = found["tests"], found["echoes"], found["pings"]
     echoes = echoes[~echoes.source_file.str.startswith("cut/") & ~echoes.duplicate]
-    transfers = _by_sender(transfers)
-    names = [frame[PAIR] for frame in (tests, echoes, transfers)]
+    transfers = _by_sender(found["transfers"])
+    names = [frame[PAIR] for frame in (tests, echoes, pings, transfers)]
     pairs = pd.concat(names).drop_duplicates().sort_values(PAIR)
     if pairs.empty:
         return tables.from_rows("pairs", [])
     pairs["from_cloud"] = pairs.from_region.str.partition(":")[0]
     pairs["to_cloud"] = pairs.to_region.str.partition(":")[0]
     pairs = pairs.set_index(PAIR)
-    pairs["distance_km"] = [_distance_km(*pair) for pair in pairs.index]
+    points = _points(regions)
+    pairs["distance_km"] = [_distance_km(*pair, points) for pair in pairs.index]
     pairs["light_rtt_ms"] = light_rtt_ms(pairs.distance_km)
     done = tests[tests.outcome == "done"].drop_duplicates(["run_id", "test_id"])
     pairs["n_tests"] = done.groupby(PAIR).size()
-    pairs["n_echoes"] = echoes.groupby(PAIR).size()
-    pairs["n_lost"] = echoes.groupby(PAIR).lost.sum()
-    pairs["rtt_ms"] = _rtt_ms(echoes, rtt)
+    pairs["n_echoes"] = _count(pairs.index, echoes.groupby(PAIR).size(), pings, "n_sent")
+    pairs["n_lost"] = _count(pairs.index, echoes.groupby(PAIR).lost.sum(), pings, "n_lost")
+    pairs["rtt_ms"] = _rtt_ms(echoes, pings, rtt)
     rates = transfers.groupby(TEST, dropna=False).throughput_bps.median()
     pairs["throughput_bps"] = rates.groupby(PAIR).median()
     pairs["n_transfers"] = transfers.groupby(PAIR).size()
     retransmits = transfers.retransmits.astype("float64").groupby([transfers[name] for name in PAIR])
     pairs["retransmits"] = retransmits.sum(min_count=1)
-    counts = ["n_tests", "n_echoes", "n_lost", "n_transfers"]
+    counts = ["n_tests", "n_transfers"]
     pairs[counts] = pairs[counts].fillna(0)
     return tables.validate("pairs", pairs.reset_index())
 
 
 def _of_pairs(run, name):
+    """The table, checked; an empty one where an import has none."""
     if name not in run:
+        if name != "tests" and (name == "pings" or "pings" in run):
+            return tables.from_rows(name, [])
         raise ParameterError(f"summarise_pairs needs table {name}; given were {', '.join(run) or 'none'}")
     frame = run[name]
     missing = frame[PAIR].isna().any(axis=1)
@@ -84,19 +120,65 @@ def _by_sender(transfers):
     return kept.assign(from_region=senders, to_region=receivers)
 
 
-def _rtt_ms(echoes, rtt):
+def _count(index, of_echoes, pings, column):
+    """The echoes' own count plus what rows of pings say; null where one of those does not say."""
+    groups = [pings[name] for name in PAIR]
+    told = pings[column].groupby(groups).sum().reindex(index).fillna(0)
+    untold = pings[column].isna().groupby(groups).any().reindex(index).fillna(False).astype(bool)
+    total = of_echoes.reindex(index).fillna(0) + told.astype("float64")
+    return total.mask(untold)
+
+
+def _rtt_ms(echoes, pings, rtt):
     """-inf stands for "below all others", so it goes through least, mean and median as it should."""
     replies = echoes[~echoes.lost]
     bounded = replies.rtt_ms.isna() & replies.error.str.startswith("time<").fillna(False).astype(bool)
     times = replies.rtt_ms.mask(bounded, -np.inf)
     by_test = times.groupby([replies[name] for name in TEST], dropna=False).agg(rtt)
-    return by_test.groupby(PAIR).median().replace(-np.inf, np.nan)
+    told = _told(pings, rtt).groupby([pings[name] for name in TEST], dropna=False).median()
+    return pd.concat([by_test, told]).groupby(PAIR).median().replace(-np.inf, np.nan)
 
 
-def _distance_km(a, b):
-    from ..regions import distance_km
+def _told(pings, rtt):
+    """The column of pings that is asked for; each source must give it."""
+    columns = {name: f"{name}_rtt_ms" for name in RTT}
+    has = pings[list(columns.values())].notna().groupby(pings.source_file).any()
+    lacking = has[~has[columns[rtt]] & has.any(axis=1)]
+    if len(lacking):
+        there = [name for name, column in columns.items() if lacking[column].all()]
+        raise ParameterError(
+            f"rtt is {rtt!r}, but the pings of {', '.join(lacking.index)} do not tell it; "
+            f"allowed here: {', '.join(there) or 'another for each source'}"
+        )
+    return pings[columns[rtt]]
+
+
+def _points(regions):
+    """Coordinates by name; none for the catalogue's own."""
+    if regions is None:
+        return {}
+    regions = tables.validate("regions", regions)
+    if not regions.name.is_unique:
+        twice = regions.name[regions.name.duplicated()].iloc[0]
+        raise ParameterError(f"table regions holds {twice} more than once")
+    points = zip(regions.latitude_deg.tolist(), regions.longitude_deg.tolist(), strict=True)
+    return dict(zip(regions.name, points, strict=True))
+
+
+def _distance_km(a, b, points):
+    from ..regions import distance_km, region
 
     try:
-        return distance_km(a, b)
+        if a not in points and b not in points:
+            return distance_km(a, b)
+        ends = [
+            points.get(name) or (region(name).latitude_deg, region(name).longitude_deg) for name in (a, b)
+        ]
     except ParameterError:
         return np.nan
+    return _geodesic_km(*sorted(ends))
+
+
+@lru_cache(maxsize=1 << 16)
+def _geodesic_km(a, b):
+    return geodesic(a, b, ellipsoid="WGS-84").km
