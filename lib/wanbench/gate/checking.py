@@ -9,7 +9,7 @@ import pandas as pd
 
 from .. import tables as declared
 from ..errors import ParameterError
-from . import light, observed
+from . import asymmetry, coordinates, early, light, observed, rates, repeats, scale, summaries, triangle
 from .places import known_places
 
 
@@ -18,6 +18,7 @@ def check(
     *,
     regions: pd.DataFrame | None = None,
     links: pd.DataFrame | None = None,
+    instances: Mapping | None = None,
 ) -> pd.DataFrame:
     """
     Table `flags`: every value, row, column or region that breaks a rule, with the figure and the likely cause.
@@ -32,19 +33,42 @@ def check(
     links : DataFrame, optional
         Table `links`. Pairs joined by emulated links are judged by the link, not by geography.
 
+    instances : mapping, optional
+        What the hosts of a cloud or a region are: an instance type (see `instances.csv`) or what it may send in
+        bit/s, as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
+
     Raises
     ------
     ParameterError
-        If what was given is no mapping of tables.
+        If what was given is no mapping of tables, or an instance type is not known.
     """
     if not isinstance(tables, Mapping):
         raise ParameterError(f"the gate checks a mapping of tables, not {type(tables).__name__}")
     links = tables.get("links") if links is None else links
     places = known_places(tables.get("regions"), regions)
     rtts = light.against_light(observed.round_trips(tables), places)
-    if links is not None and len(links):
-        joined = set(zip(links.from_region, links.to_region, strict=True))
-        linked = [pair in joined for pair in zip(rtts.from_region, rtts.to_region, strict=True)]
-        rtts = rtts[~np.array(linked, dtype=bool)]
-    rows = light.flags(rtts[rtts.rtt_ms < rtts.fibre_ms])
-    return declared.from_rows("flags", rows)
+    rows = summaries.check(tables) + repeats.check(tables) + rates.check(tables, rtts, links, instances)
+    return declared.from_rows("flags", _of_round_trips(_over_ground(rtts, links), places) + rows)
+
+
+def _over_ground(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame:
+    """The round trips of pairs that no emulated link joins."""
+    if links is None or not len(links):
+        return rtts
+    joined = set(zip(links.from_region, links.to_region, strict=True))
+    linked = [pair in joined for pair in zip(rtts.from_region, rtts.to_region, strict=True)]
+    return rtts[~np.array(linked, dtype=bool)].reset_index(drop=True)
+
+
+def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
+    """The rules of RTT in turn: what one explains, the next does not look at."""
+    flags, explained = scale.check(rtts)
+    new, rows = early.check(rtts, ~explained)
+    flags, explained = flags + new, explained | rows
+    new, rows = coordinates.check(rtts, ~explained, places)
+    flags, explained = flags + new, explained | rows
+    below = ~explained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
+    flags, explained = flags + light.flags(rtts[below]), explained | below
+    measured = ~explained & (rtts.table != "transfers").to_numpy()
+    new, rows = asymmetry.check(rtts, measured)
+    return flags + new + triangle.check(rtts, measured & ~rows)

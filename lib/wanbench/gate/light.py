@@ -21,11 +21,19 @@ ISOLATED = "a wrong RTT, label or coordinate; this pair alone does not tell whic
 
 
 def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
-    """The round trips with distance_km, fibre_ms and vacuum_ms (the bounds, tolerance taken off); NaN: unknown."""
+    """
+    The round trips with distance_km, light_ms over it, and fibre_ms and vacuum_ms, the bounds with the tolerance
+    off; NaN where a place is not known.
+    """
     apart = distances(places, rtts.from_region, rtts.to_region)
     nearest = (apart.distance_km - apart.tolerance_km).clip(lower=0)
     fibre = nearest * LIGHT_RTT_MS_PER_KM
-    return rtts.assign(distance_km=apart.distance_km, fibre_ms=fibre, vacuum_ms=fibre / FIBRE_INDEX)
+    return rtts.assign(
+        distance_km=apart.distance_km,
+        light_ms=apart.distance_km * LIGHT_RTT_MS_PER_KM,
+        fibre_ms=fibre,
+        vacuum_ms=fibre / FIBRE_INDEX,
+    )
 
 
 def flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:

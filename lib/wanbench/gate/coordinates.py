@@ -1,0 +1,280 @@
+"""Regions whose stated place their own round trips contradict, and the place that these allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from .. import regions as catalogue_of_regions
+from ..regions import LIGHT_RTT_MS_PER_KM
+from ..wording import count, number, quantity
+from . import light
+from .geolocation import Area, locate, position
+from .places import great_circle_km
+from .rule import IMPOSSIBLE, SUSPECT, Rule
+
+RULE = Rule(
+    "coordinates",
+    "The place of a region is one that its round trips allow.",
+    "the fewest regions that explain the pairs faster than light (greedy set cover) are blamed, if there is a place "
+    "where their RTTs are possible and fit the distances at least 1.5 times better; or, where no pair is too fast, if "
+    "exchanged coordinates or a sign fit 3 times better, and the stated place 2.5 times worse than that of others",
+    "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
+)
+OFFSET_MS = 10.0
+FEWEST_LANDMARKS, FEWEST_FOR_FIT = 3, 6
+GAIN, SOFT_GAIN, SOFT_WORSE, SOFT_AS_GOOD = 1.5, 3.0, 2.5, 1.3
+TRIED = 5
+SAME_PLACE_KM = 30.0
+PIECES = 400
+
+
+@dataclass(frozen=True)
+class _Region:
+    """A region with all that its round trips say."""
+
+    name: str
+    latitude: float
+    longitude: float
+    precision_km: float
+    landmarks: pd.DataFrame
+    usual: float
+
+    def score(self, latitude, longitude) -> np.ndarray:
+        """How badly the RTTs fit the distances from these places: spread of the log ratio, and half its middle."""
+        away = great_circle_km(
+            np.atleast_1d(latitude)[:, None],
+            np.atleast_1d(longitude)[:, None],
+            self.landmarks.latitude_deg.to_numpy(),
+            self.landmarks.longitude_deg.to_numpy(),
+        )
+        expected = self.usual * LIGHT_RTT_MS_PER_KM * away + OFFSET_MS
+        error = np.log((self.landmarks.rtt_ms.to_numpy() + OFFSET_MS) / expected)
+        middle = np.median(error, axis=1)
+        return np.abs(error - middle[:, None]).mean(axis=1) + np.abs(middle) / 2
+
+    @property
+    def stated_score(self) -> float:
+        return float(self.score(self.latitude, self.longitude)[0])
+
+    def hypotheses(self) -> dict[str, tuple[float, float]]:
+        """Places that a usual mistake would have turned into the stated one, by the mistake."""
+        latitude, longitude = self.latitude, self.longitude
+        places = {
+            "the longitude has the wrong sign": (latitude, -longitude),
+            "the latitude has the wrong sign": (-latitude, longitude),
+            "latitude and longitude have the wrong signs": (-latitude, -longitude),
+        }
+        if abs(longitude) <= 90:
+            places = {"latitude and longitude are exchanged": (longitude, latitude)} | places
+        away = great_circle_km(latitude, longitude, *np.array(list(places.values())).T)
+        return {name: place for (name, place), km in zip(places.items(), away, strict=True) if km > 500}
+
+
+def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
+    """Flags of the regions that are placed wrongly, and of the rows that this explains; and which rows."""
+    explained = np.zeros(len(rtts), bool)
+    usable = rtts[open_rows & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
+    if usable.empty:
+        return [], explained
+    pairs = _unordered(usable)
+    blamed = _blamed(pairs, places)
+    flags = []
+    below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
+    for region, verdict, found, cause, value, bound in blamed:
+        table = usable.table.mode().iloc[0]
+        flags.append(
+            RULE.flag(table, "region", verdict, found, cause, region=region, value=value, bound=bound)
+        )
+        theirs = below & ~explained & ((rtts.from_region == region) | (rtts.to_region == region)).to_numpy()
+        flags += light.flags(rtts[theirs], f"{region}: {cause}")
+        explained |= theirs
+    return flags, explained
+
+
+def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area:
+    """Where the round trips of a region let it be; the regions `without` are no landmarks."""
+    return locate(region, _landmarks(region, _unordered(rtts), places, without))
+
+
+def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
+    """One row per unordered pair: region_a, region_b, rtt_ms (the least), fibre_ms, light_ms."""
+    ends = np.sort(rtts[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
+    frame = pd.DataFrame(
+        {"region_a": ends[:, 0], "region_b": ends[:, 1]}
+        | {name: rtts[name].to_numpy() for name in ("rtt_ms", "fibre_ms", "light_ms")}
+    )
+    return frame.groupby(["region_a", "region_b"], as_index=False).agg(
+        {"rtt_ms": "min", "fibre_ms": "min", "light_ms": "min"}
+    )
+
+
+def _landmarks(region, pairs, places, without) -> pd.DataFrame:
+    mine = pairs[(pairs.region_a == region) | (pairs.region_b == region)]
+    other = mine.region_a.where(mine.region_a != region, mine.region_b)
+    kept = (other.isin(places.index) & ~other.isin(list(without))).to_numpy()
+    frame = places.loc[other[kept]].reset_index(names="region")
+    return frame.assign(rtt_ms=mine.rtt_ms.to_numpy()[kept])
+
+
+def _region(name, pairs, places, without) -> _Region:
+    place = places.loc[name]
+    far = pairs[pairs.light_ms > 5]
+    usual = float((far.rtt_ms / far.light_ms).median()) if len(far) else 1.5
+    landmarks = _landmarks(name, pairs, places, without)
+    return _Region(
+        name,
+        float(place.latitude_deg),
+        float(place.longitude_deg),
+        float(place.precision_km),
+        landmarks,
+        usual,
+    )
+
+
+def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
+    """Regions placed wrongly with verdict, figure, cause, km off and the radius of the place allowed."""
+    names = sorted({*pairs.region_a, *pairs.region_b})
+    blamed: dict[str, tuple] = {}
+    refused: set[str] = set()
+    while True:
+        left = pairs[
+            (pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)
+        ]
+        counts = pd.concat([left.region_a, left.region_b]).value_counts()
+        counts = counts[~counts.index.isin(refused)]
+        best = _best(counts.head(TRIED), left, pairs, places, set(blamed))
+        if best is None:
+            break
+        region, n, area = best
+        blamed[region.name] = _told(region, n, area, places, IMPOSSIBLE)
+    scores = {name: _region(name, pairs, places, blamed) for name in names if name not in blamed}
+    scores = {name: each for name, each in scores.items() if len(each.landmarks) >= FEWEST_FOR_FIT}
+    if len(scores) >= FEWEST_FOR_FIT:
+        stated = {name: each.stated_score for name, each in scores.items()}
+        typical = float(np.median(list(stated.values())))
+        for name in sorted(stated, key=stated.get, reverse=True):
+            if stated[name] < SOFT_WORSE * typical:
+                break
+            told = _soft(scores[name], stated[name], typical, places)
+            if told:
+                blamed[name] = told
+    return [(name, *told) for name, told in blamed.items()]
+
+
+def _best(counts: pd.Series, left, pairs, places, blamed):
+    """Of the regions in most pairs that are too fast, the one that another place suits best; None: no such."""
+    found = None
+    for name, n in counts.items():
+        others = left[(left.region_a != name) & (left.region_b != name)]
+        doubtful = {*others.region_a, *others.region_b}
+        region = _region(name, pairs, places, blamed | doubtful)
+        if len(region.landmarks) < FEWEST_LANDMARKS:
+            region = _region(name, pairs, places, blamed)
+        if len(region.landmarks) < FEWEST_LANDMARKS:
+            continue
+        area = locate(name, region.landmarks)
+        if area.empty:
+            continue
+        step = max(1, len(area.points) // PIECES)
+        tried = area.points.iloc[::step]
+        gain = region.stated_score / max(
+            float(region.score(tried.latitude_deg, tried.longitude_deg).min()), 1e-3
+        )
+        if gain >= GAIN and (found is None or n * gain > found[0]):
+            found = (n * gain, region, int(n), area)
+    return found[1:] if found else None
+
+
+def _soft(region: _Region, stated: float, typical: float, places) -> tuple | None:
+    area = locate(region.name, region.landmarks)
+    for _, place in region.hypotheses().items():
+        score = float(region.score(*place)[0])
+        fits = score < SOFT_AS_GOOD * typical and stated > SOFT_GAIN * score
+        if fits and not area.empty and area.allows(*place, slack_km=region.precision_km)[0]:
+            return _told(region, 0, area, places, SUSPECT)
+    return None
+
+
+def _told(region: _Region, n: int, area: Area, places, verdict) -> tuple:
+    """Verdict, figure, cause, km between the stated and the allowed place, and the radius of the latter."""
+    away = float(great_circle_km(region.latitude, region.longitude, area.latitude_deg, area.longitude_deg))
+    fast = f"{count(n, 'pair')} of {region.name} faster than light in fibre; " if n else ""
+    listed = _inside(region.name, area)
+    found = (
+        f"{region.name} is said to be at {position(region.latitude, region.longitude)}; {fast}its RTTs to "
+        f"{count(len(area.discs), 'region')} allow {number(area.area_km2, -3)} km2 around "
+        f"{position(area.latitude_deg, area.longitude_deg)}, at most {area.radius_km:,.0f} km from there and "
+        f"{away:,.0f} km from the place stated{listed}"
+    )
+    return verdict, found, _cause(region, area, places), away, area.radius_km
+
+
+def _inside(name: str, area: Area, most: int = 5) -> str:
+    """The regions of the catalogue that lie in the area, the nearest to its middle first."""
+    known = catalogue_of_regions.catalogue()
+    inside = known[area.allows(known.latitude_deg, known.longitude_deg, slack_km=0.0)]
+    if inside.empty:
+        return ""
+    away = great_circle_km(area.latitude_deg, area.longitude_deg, inside.latitude_deg, inside.longitude_deg)
+    cities = inside.city.iloc[np.argsort(away)].drop_duplicates()
+    more = f" and {len(cities) - most} more" if len(cities) > most else ""
+    return f" ({', '.join(cities.head(most))}{more} in it)"
+
+
+def _cause(region: _Region, area: Area, places: pd.DataFrame) -> str:
+    """What was done to the coordinates, by the places that its RTTs allow."""
+    stated = region.stated_score
+    tried = {}
+    for name, place in region.hypotheses().items():
+        if area.allows(*place, slack_km=region.precision_km)[0]:
+            tried[name] = float(region.score(*place)[0])
+    own = _catalogued(region, area)
+    if tried:
+        name = min(tried, key=tried.get)
+        if tried[name] < stated / GAIN:
+            return name
+    if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
+        return "no coordinates: 0 N 0 E stands for a place that was not known"
+    if own:
+        return own
+    twin = _twin(region, places)
+    if twin:
+        return f"the coordinates are those of {twin}"
+    return "wrong coordinates, or the label of another region"
+
+
+def _catalogued(region: _Region, area: Area) -> str:
+    """What is wrong beside the catalogue's coordinates of that name, if these are allowed and far away."""
+    known = catalogue_of_regions.catalogue().set_index("name")
+    if region.name not in known.index:
+        return ""
+    own = known.loc[region.name]
+    away = float(great_circle_km(region.latitude, region.longitude, own.latitude_deg, own.longitude_deg))
+    slack = own.precision_km + region.precision_km
+    if (
+        away < slack + SAME_PLACE_KM
+        or not area.allows(own.latitude_deg, own.longitude_deg, slack_km=slack)[0]
+    ):
+        return ""
+    latitude = abs(region.latitude - own.latitude_deg) > 1
+    longitude = abs(region.longitude - own.longitude_deg) > 1
+    which = {(True, False): "latitude is", (False, True): "longitude is"}.get(
+        (latitude, longitude), "place is"
+    )
+    twin = _twin(region, known[known.index != region.name])
+    as_of = f": the coordinates are those of {twin}" if twin and which == "place is" else ""
+    return (
+        f"the {which} wrong{as_of}; {own.city}, {quantity(away, 'km')} away at "
+        f"{position(own.latitude_deg, own.longitude_deg)}, is where the catalogue has the region, and fits its RTTs"
+    )
+
+
+def _twin(region: _Region, places: pd.DataFrame) -> str | None:
+    """Another region at the very place."""
+    others = places[places.index != region.name]
+    away = great_circle_km(region.latitude, region.longitude, others.latitude_deg, others.longitude_deg)
+    near = others.index[np.asarray(away) < SAME_PLACE_KM / 3]
+    return str(near[0]) if len(near) else None

@@ -1,0 +1,130 @@
+"""Rows that stand twice, and matrices whose two directions are one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from ..wording import count
+from .observed import TEST, row_names
+from .rule import SUSPECT, Rule
+from .summaries import decimals
+
+COPIES = Rule(
+    "copies",
+    "No two measurements are the same in everything.",
+    "same pair, same time and the same values; without a time, the same in at least three values, or in one of "
+    "seven digits; two tests of the same echoes, five or more",
+    "the chance that independent measurements agree in so many digits",
+)
+MIRROR = Rule(
+    "mirror",
+    "The two directions of a pair are measured apart, and differ in the last digits.",
+    "both directions equal in 90 % of at least 10 pairs given to a tenth of a ms; where given in whole ms, in all of "
+    "at least 100",
+    "the chance that independent measurements agree in so many digits",
+)
+VALUES = {
+    "pings": ("min_rtt_ms", "mean_rtt_ms", "median_rtt_ms", "max_rtt_ms", "sd_rtt_ms", "p90_rtt_ms", "p95_rtt_ms",
+              "p99_rtt_ms"),
+    "transfers": ("throughput_bps", "sent_throughput_bps", "bytes", "duration_s", "min_rtt_ms", "mean_rtt_ms"),
+}  # fmt: skip
+COPIED = "the row was copied, or read twice; it is one measurement, not two"
+FEWEST_VALUES, FEWEST_DIGITS, FEWEST_ECHOES = 3, 7, 5
+MANY = 0.1
+
+
+def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """Flags of copies (the second and later of each) and of mirrored tables."""
+    flags = []
+    for table in VALUES:
+        if table in tables and len(tables[table]) > 1:
+            flags += _copies(table, tables[table]) + _mirrored(table, tables[table])
+    if "echoes" in tables and len(tables["echoes"]) > 1:
+        flags += _copied_tests(tables["echoes"])
+    if "pairs" in tables and len(tables["pairs"]) > 1:
+        flags += _repeated_pairs(tables["pairs"]) + _mirrored("pairs", tables["pairs"])
+    return flags
+
+
+def _copies(table, frame) -> list[dict]:
+    values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
+    if not values:
+        return []
+    keys = ["from_region", "to_region", "started_at_utc", *values]
+    keys += ["direction"] if "direction" in frame else []
+    given = frame[values].notna().sum(axis=1)
+    single = frame[values].astype("float64").bfill(axis=1).iloc[:, 0]
+    digits = single.map(lambda value: len(f"{value:.15g}".replace(".", "").strip("0")), na_action="ignore")
+    telling = frame.started_at_utc.notna() | (given >= FEWEST_VALUES) | (digits >= FEWEST_DIGITS)
+    twice = frame.duplicated(keys) & telling & (given > 0) & frame.from_region.notna()
+    return _flags(
+        table, frame, row_names(table, frame), twice, "the same pair, time and values as an earlier row"
+    )
+
+
+def _copied_tests(echoes) -> list[dict]:
+    """Tests whose echoes are those of an earlier test of the same pair, one by one."""
+    frame = echoes[~echoes.duplicate & echoes.rtt_ms.notna()]
+    sums = pd.util.hash_pandas_object(frame[["sequence", "rtt_ms"]].astype("float64"), index=False)
+    groups = frame.assign(hash=sums.to_numpy(), n=1).groupby(TEST, sort=False, dropna=False)
+    tests = groups.agg(hash=("hash", "sum"), n=("n", "sum"), first=("received_at_s", "min")).reset_index()
+    twice = tests.duplicated(["from_region", "to_region", "hash", "n"]) & (tests.n >= FEWEST_ECHOES)
+    rows = echoes[echoes.received_at_s.notna() & echoes.rtt_ms.notna() & ~echoes.duplicate]
+    keys = ["from_region", "to_region", "sequence", "received_at_s", "rtt_ms"]
+    inside = rows[rows.duplicated(keys)].groupby(TEST, sort=False, dropna=False).size()
+    if len(inside):
+        marked = tests.set_index(TEST).index.isin(inside[inside >= FEWEST_ECHOES].index)
+        twice |= marked
+    return _flags("echoes", tests, row_names("echoes", tests), twice, "echoes that an earlier test has too")
+
+
+def _repeated_pairs(pairs) -> list[dict]:
+    twice = pairs.duplicated(["from_region", "to_region"])
+    return _flags("pairs", pairs, row_names("pairs", pairs), twice, "a second row for the pair")
+
+
+def _flags(table, frame, names, twice, found) -> list[dict]:
+    places = np.flatnonzero(twice)
+    flags = []
+    if len(places) > MANY * len(frame):
+        what = f"{len(places):,} of {count(len(frame), 'row')}: {found}"
+        flags.append(COPIES.flag(table, "table", SUSPECT, what, COPIED, value=len(places), bound=0))
+    for k in places:
+        flags.append(
+            COPIES.flag(
+                table,
+                "row",
+                SUSPECT,
+                f"{names.iloc[k]}: {found}",
+                COPIED,
+                row=names.iloc[k],
+                from_region=frame.from_region.iloc[k],
+                to_region=frame.to_region.iloc[k],
+            )
+        )
+    return flags
+
+
+def _mirrored(table, frame) -> list[dict]:
+    columns = ("rtt_ms",) if table == "pairs" else [name for name in VALUES[table] if name.endswith("rtt_ms")]
+    flags = []
+    for column in columns:
+        if column not in frame or frame[column].notna().sum() < 20:
+            continue
+        values = frame[column].astype("float64").groupby([frame.from_region, frame.to_region]).median()
+        opposite = values.rename_axis(["to_region", "from_region"]).swaplevel().reindex(values.index)
+        both = opposite.notna() & (values.index.get_level_values(0) < values.index.get_level_values(1))
+        n, same = int(both.sum()), int((values == opposite)[both].sum())
+        fine = decimals(frame[column]) > 0
+        if (fine and n >= 10 and same >= 0.9 * n) or (not fine and n >= 100 and same == n):
+            found = f"{column}: both directions are equal in {same:,} of {count(n, 'pair')}"
+            cause = "one direction was copied to the other: half of the rows are no measurements"
+            flags.append(
+                MIRROR.flag(
+                    table, "column", SUSPECT, found, cause, column_name=column, value=same, bound=0.9 * n
+                )
+            )
+    return flags
