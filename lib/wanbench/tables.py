@@ -388,7 +388,7 @@ def read(name: str, folder) -> pd.DataFrame:
 
 
 FOLDERS = {
-    "samples": "small run folders recorded on the local lab, so that analysis works anywhere",
+    "samples": "small run folders recorded on the local lab, so that analysis works anywhere; a made-up table and its mapping",
     "external": "what others have published, as `importers.fetch` got it, checked by its hash; git-ignored",
     "raw": "run folders, `<campaign>/<run>`: what each tool printed; made by measuring, never edited",
     "tables": "the tables below, in Parquet; made from run folders, may be deleted and made again",

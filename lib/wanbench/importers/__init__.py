@@ -8,10 +8,14 @@ them. Imports `tables`, `regions`, `ingest`, `gate`, `places`, `errors`; analysi
 
 from .assemble import join
 from .fetching import NotFetchedError, available, fetch
+from .folders import read_folder
+from .mapped import read_table
+from .mapping import load_mapping
 from .published import describe
 from .skyplane import read_skyplane
 from .survey import read_locations, read_survey
 
 __all__ = [
-    "NotFetchedError", "available", "describe", "fetch", "join", "read_locations", "read_skyplane", "read_survey",
+    "NotFetchedError", "available", "describe", "fetch", "join", "load_mapping", "read_folder", "read_locations",
+    "read_skyplane", "read_survey", "read_table",
 ]  # fmt: skip

@@ -82,8 +82,8 @@ class Sheet:
         return self._checked[name]
 
     def replace(self, name: str, texts: pd.Series) -> None:
-        """Put other texts in place of a column's."""
-        self._checked[name] = texts
+        """Put other texts in place of a column's, or add a column."""
+        self._columns[name] = self._checked[name] = texts
 
     def matching(self, name: str, pattern: str, expected: str) -> pd.Series:
         """A column's texts, all of which the pattern matches as a whole."""
