@@ -7,6 +7,7 @@ them. Imports `tables`, `regions`, `ingest`, `gate`, `places`, `errors`; analysi
 """
 
 from .assemble import join
+from .at_hand import at_hand
 from .fetching import NotFetchedError, available, fetch
 from .folders import read_folder
 from .mapped import read_table
@@ -16,6 +17,6 @@ from .skyplane import read_skyplane
 from .survey import read_locations, read_survey
 
 __all__ = [
-    "NotFetchedError", "available", "describe", "fetch", "join", "load_mapping", "read_folder", "read_locations",
+    "NotFetchedError", "at_hand", "available", "describe", "fetch", "join", "load_mapping", "read_folder", "read_locations",
     "read_skyplane", "read_survey", "read_table",
 ]  # fmt: skip
