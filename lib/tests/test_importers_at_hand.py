@@ -1,5 +1,8 @@
-from wanbench.importers import at_hand as module
+from importlib import import_module
+
 from wanbench.importers.fetching import NotFetchedError
+
+module = import_module("wanbench.importers.at_hand")
 
 
 def test_a_file_that_cannot_be_had_is_none_and_why_is_printed(monkeypatch, capsys, tmp_path):

@@ -17,6 +17,6 @@ from .skyplane import read_skyplane
 from .survey import read_locations, read_survey
 
 __all__ = [
-    "NotFetchedError", "at_hand", "available", "describe", "fetch", "join", "load_mapping", "read_folder", "read_locations",
-    "read_skyplane", "read_survey", "read_table",
+    "NotFetchedError", "at_hand", "available", "describe", "fetch", "join", "load_mapping", "read_folder",
+    "read_locations", "read_skyplane", "read_survey", "read_table",
 ]  # fmt: skip
