@@ -10,10 +10,11 @@ from .cubic import cubic_bps, cubic_window
 from .finite import bytes_sent, transfer_time_s
 from .mathis import mathis_bps, mathis_loss
 from .pftk import pftk_bps
-from .window import buffer_bytes, streams_needed, window_limited_bps
+from .window import advertised_window_bytes, buffer_bytes, streams_needed, window_limited_bps
 
 __all__ = [
     "ModelComparison",
+    "advertised_window_bytes",
     "buffer_bytes",
     "bytes_sent",
     "compare_models",

@@ -1,0 +1,138 @@
+"""
+What was set against what was estimated: the models of TCP on a link whose truth is known.
+
+Rows have the shape of `calibration`, so that they concatenate with those of `link` (whose `rate` compares the link's
+rate) and its `summary`, `findings` and `readable` take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+
+import pandas as pd
+
+from ..wording import percent
+from .calibration import OUTSIDE, WITHIN, groups, judged, link_of, or_unknown, row_of, table_of
+from .estimate import Estimate, check_level
+from .loss import MODELS, RATE_BASED, estimate_loss
+
+EVERY = "every region"
+
+
+def loss(
+    transfers: pd.DataFrame, links: pd.DataFrame, *, by: Sequence[str] = ("run_id",), level: float = 0.95
+) -> pd.DataFrame:
+    """
+    The loss estimated from TCP throughput (`estimate_loss`) against that set on the sending direction.
+
+    Within the limit if the request lies inside the interval. There is a row per direction and congestion control, also
+    where the link has no loss: what then limits the sender is something else, and the row says so as "unknown".
+
+    Parameters
+    ----------
+    transfers, links : DataFrame
+        Tables of these names. Reverse transfers count for the direction in which the data went, and are unknown:
+        no RTT under load is known of them.
+    by : sequence of str
+        Columns of both tables that, with from_region and to_region, say which request a transfer belongs to.
+    """
+    check_level(level)
+    known = transfers[(transfers.protocol == "TCP") & transfers.direction.notna()]
+    forward = known.direction == "forward"
+    known = known.assign(
+        from_region=known.from_region.where(forward, known.to_region),
+        to_region=known.to_region.where(forward, known.from_region),
+    )
+    rows = []
+    for key, ends, group in groups(known, by):
+        link = link_of(links, key, ends, by)
+        for name, part in group.groupby("congestion_control", dropna=False):
+            row = row_of(
+                key,
+                ends,
+                "loss from throughput",
+                "fraction",
+                level,
+                f"request inside the {percent(level)} interval",
+                len(part),
+            )
+            reason = f"no model for {name}"
+            if link is not None and (name in MODELS or name in RATE_BASED):
+                row, reason = _loss_row(row, float(link.loss), part, level)
+            rows.append(or_unknown(row, link, reason))
+    return table_of(rows)
+
+
+def _loss_row(row: dict, requested: float, part: pd.DataFrame, level: float) -> tuple[dict, str]:
+    usable = part[part.mean_rtt_ms.notna() & part.throughput_bps.notna()]
+    if usable.empty:
+        return row, "no transfer has a throughput and an RTT under load"
+    found = estimate_loss(usable.assign(direction="forward"), level=level)
+    said = "; ".join([found.method.rpartition("; ")[2], part.congestion_control.iloc[0], *found.warnings])
+    row |= judged(requested, found.estimate, found.low, found.high, nan, said)
+    row["verdict"] = WITHIN if found.low <= requested <= found.high else OUTSIDE
+    if not requested > 0 or not found.low <= found.high:
+        row |= {"verdict": "unknown", "note": f"loss is not what limits this link; {said}"}
+    return row, ""
+
+
+def window(
+    estimate: Estimate, window_bytes: float, *, run_id: str = "", allowed_share: float = 0.05
+) -> pd.DataFrame:
+    """
+    The fitted window (`fit_window(...).window`) against the window that receivers advertise.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        In bytes.
+    window_bytes : float
+        What the sender's kernel says of the receiver (`ss -ti`: snd_wnd), or `advertised_window_bytes`.
+    allowed_share : float
+        Within the limit if the estimate is off by no more than this share.
+    """
+    return _against(estimate, "window", window_bytes, run_id, allowed_share)
+
+
+def capacity(
+    estimate: Estimate,
+    rate_bps: float,
+    *,
+    payload_share: float = 1448 / 1500,
+    run_id: str = "",
+    allowed_share: float = 0.05,
+) -> pd.DataFrame:
+    """
+    The fitted capacity (`fit_window(...).capacity`) against the rate that was set on the links.
+
+    Parameters
+    ----------
+    payload_share : float
+        Payload per byte that the link counts: 1448 of 1500 for TCP with timestamps over IPv4.
+    """
+    return _against(estimate, "capacity", rate_bps * payload_share, run_id, allowed_share)
+
+
+def _against(
+    estimate: Estimate, name: str, requested: float, run_id: str, allowed_share: float
+) -> pd.DataFrame:
+    row = row_of(
+        {"run_id": run_id},
+        (EVERY, EVERY),
+        name,
+        estimate.unit,
+        estimate.level,
+        percent(allowed_share),
+        estimate.n_pairs,
+    )
+    if estimate.estimate == estimate.estimate:
+        row |= judged(
+            requested,
+            estimate.estimate,
+            estimate.low,
+            estimate.high,
+            allowed_share * requested,
+            "; ".join(estimate.warnings),
+        )
+    return table_of([or_unknown(row, row, "it is not identified")])
