@@ -12,11 +12,14 @@ from .fetching import NotFetchedError, available, fetch
 from .folders import read_folder
 from .mapped import read_table
 from .mapping import load_mapping
+from .markdown import read_markdown
+from .matrix import read_matrix
+from .names import region_from
 from .published import describe
 from .skyplane import read_skyplane
 from .survey import read_locations, read_survey
 
 __all__ = [
     "NotFetchedError", "at_hand", "available", "describe", "fetch", "join", "load_mapping", "read_folder",
-    "read_locations", "read_skyplane", "read_survey", "read_table",
+    "read_locations", "read_markdown", "read_matrix", "read_skyplane", "read_survey", "read_table", "region_from",
 ]  # fmt: skip

@@ -100,8 +100,7 @@ def region_from(text: str, cloud: str | None = None) -> str:
     """
     if not isinstance(text, str):
         raise ParameterError(f"The name of a region must be text, not {text!r}.")
-    if cloud is not None and cloud not in CLOUDS:
-        raise ParameterError(f"Unknown cloud {cloud!r}; known are {', '.join(CLOUDS)}.")
+    check_cloud(cloud)
     found = candidates(text, cloud)
     if len(found) == 1:
         return found[0]
@@ -118,6 +117,22 @@ def region_from(text: str, cloud: str | None = None) -> str:
     near = _near(text, cloud)
     hint = f"Near it: {', '.join(near)}." if near else "Known are codes and names as the cloud writes them."
     raise ParameterError(f"Unknown region {_shown(text)}{of}. {hint}")
+
+
+def cloud_from(text: str) -> str | None:
+    """
+    The cloud that a text is the name of; None if it is none.
+
+    >>> cloud_from("Google Cloud"), cloud_from("AWS"), cloud_from("us-east-1")
+    ('gcp', 'aws', None)
+    """
+    return _WORDS.get(" ".join(text.lower().split())) if isinstance(text, str) else None
+
+
+def check_cloud(cloud: str | None) -> None:
+    """ParameterError unless it is None or one of `regions.CLOUDS`."""
+    if cloud is not None and cloud not in CLOUDS:
+        raise ParameterError(f"Unknown cloud {cloud!r}; known are {', '.join(CLOUDS)}.")
 
 
 def candidates(text: str, cloud: str | None = None) -> list[str]:

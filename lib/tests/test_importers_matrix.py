@@ -1,0 +1,434 @@
+"""Latency matrices in CSV: layouts, cells, what is left out and said, and damaged files. All numbers are made up."""
+
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wanbench import tables
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.importers import read_matrix
+from wanbench.importers.times import decimal_mark, milliseconds
+from wanbench.ingest import summarise_pairs
+
+VIRGINIA, IRELAND, TOKYO = "aws:us-east-1", "aws:eu-west-1", "aws:ap-northeast-1"
+PLAIN = (
+    "from/to,us-east-1,eu-west-1,ap-northeast-1\n"
+    "us-east-1,0.6,67.1,145\n"
+    "eu-west-1,67.3,0.5,201.25\n"
+    "ap-northeast-1,146,202,0.4\n"
+)
+TIMES = {
+    (VIRGINIA, IRELAND): 67.1,
+    (VIRGINIA, TOKYO): 145.0,
+    (IRELAND, VIRGINIA): 67.3,
+    (IRELAND, TOKYO): 201.25,
+    (TOKYO, VIRGINIA): 146.0,
+    (TOKYO, IRELAND): 202.0,
+}
+
+
+@pytest.fixture(autouse=True)
+def gate(request, monkeypatch):
+    """The gate takes its time; only tests with the fixture `gated` call it."""
+    if "gated" not in request.fixturenames:
+        monkeypatch.setattr("wanbench.gate.check", lambda found, regions=None: tables.from_rows("flags", []))
+
+
+@pytest.fixture
+def gated():
+    """Let this test pass the gate."""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, name="latency.csv", **settings):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_matrix(path, **settings)
+
+    return read
+
+
+def times(found, column="mean_rtt_ms"):
+    pings = found["pings"]
+    assert not pings.duplicated(["from_region", "to_region"]).any()
+    return dict(zip(zip(pings.from_region, pings.to_region, strict=True), pings[column], strict=True))
+
+
+def said(found):
+    return found["unread"]["found"].tolist()
+
+
+def test_the_tables_are_valid_and_give_pairs(read, tmp_path):
+    found = read(PLAIN, cloud="aws", statistic="p50", about={"title": "made up", "licence": "none"})
+    assert set(found) >= {"tests", "pings", "sources", "unread", "flags"}
+    for name, frame in found.items():
+        pd.testing.assert_frame_equal(tables.validate(name, frame), frame)
+    assert times(found, "median_rtt_ms") == TIMES
+    pings = found["pings"]
+    empty = [name for name in pings if name.endswith("rtt_ms") and name != "median_rtt_ms"]
+    assert pings[empty].isna().all(axis=None) and (pings.source_file == str(tmp_path / "latency.csv")).all()
+    assert pings.test_id.tolist()[:3] == ["latency.csv:2:3", "latency.csv:2:4", "latency.csv:3:2"]
+    assert (found["tests"].outcome == "done").all() and found["tests"].test_id.is_unique
+    (source,) = found["sources"].to_dict("records")
+    assert (source["title"], source["licence"], source["bytes"]) == ("made up", "none", len(PLAIN))
+    pairs = summarise_pairs(found, rtt="median").set_index(["from_region", "to_region"])
+    assert pairs.rtt_ms.to_dict() == TIMES and (pairs.n_tests == 1).all()
+
+
+def test_the_diagonal_is_left_out_and_said(read):
+    found = read(PLAIN, statistic="mean")
+    assert said(found) == ["values from a region to itself: 3, 0.4 to 0.6 ms"]
+    assert said(read(re.sub(r"\b0\.\d\b", "-", PLAIN), statistic="mean")) == []
+
+
+@pytest.mark.parametrize(
+    "statistic, column",
+    [
+        ("min", "min_rtt_ms"),
+        ("mean", "mean_rtt_ms"),
+        ("median", "median_rtt_ms"),
+        ("p50", "median_rtt_ms"),
+        ("p90", "p90_rtt_ms"),
+        ("p99", "p99_rtt_ms"),
+        ("max", "max_rtt_ms"),
+    ],
+)
+def test_the_statistic_chooses_the_column(read, statistic, column):
+    assert times(read(PLAIN, statistic=statistic), column) == TIMES
+
+
+@pytest.mark.parametrize(
+    "corner, column, factor",
+    [
+        ("Average latency (ms)", "mean_rtt_ms", 1),
+        ("P50 RTT [s]", "median_rtt_ms", 1000),
+        ("median round trip in µs", "median_rtt_ms", 0.001),
+        ("min", "min_rtt_ms", 1),
+    ],
+)
+def test_the_corner_may_say_statistic_and_unit(read, corner, column, factor):
+    found = times(read(PLAIN.replace("from/to", corner)), column)
+    assert found == pytest.approx({pair: value * factor for pair, value in TIMES.items()})
+
+
+def test_a_line_above_may_say_it_too(read):
+    text = "# made up\nAverage latency between regions (ms)\n\n" + PLAIN
+    found = read(text)
+    assert times(found) == TIMES and found["pings"].test_id[0] == "latency.csv:5:3"
+
+
+def test_nobody_says_the_statistic(read):
+    with pytest.raises(ParameterError, match=r"statistic is not given.*'from/to'.*'p50'"):
+        read(PLAIN)
+    with pytest.raises(ParameterError, match="statistic is not given"):
+        read(PLAIN.replace("from/to", "min and max"))
+
+
+def test_what_is_given_goes_before_the_corner(read):
+    text = PLAIN.replace("from/to", "Average (s)")
+    assert times(read(text, statistic="p90", unit="ms"), "p90_rtt_ms") == TIMES
+
+
+def test_transposed(read):
+    expected = {pair[::-1]: value for pair, value in TIMES.items()}
+    assert times(read(PLAIN, statistic="mean", transposed=True)) == expected
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
+def test_delimiters_are_found_or_given(read, delimiter):
+    text = PLAIN.replace(",", delimiter)
+    assert times(read(text, statistic="mean")) == TIMES
+    assert times(read(text, statistic="mean", delimiter=delimiter)) == TIMES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.encode("utf-16"),
+        b"\xef\xbb\xbf" + PLAIN.encode(),
+        PLAIN.replace("\n", "\r\n").encode(),
+        PLAIN.replace("\n", "\n,,,\n\n").encode(),
+    ],
+)
+def test_encodings_and_line_ends(read, text):
+    assert times(read(text, statistic="mean")) == TIMES
+
+
+def test_decimal_commas(read):
+    text = PLAIN.replace(",", ";").replace(".", ",")
+    assert times(read(text, statistic="mean")) == TIMES
+    quoted = 'x,us-east-1,eu-west-1\nus-east-1,,"67,25"\neu-west-1,"1.067,5",\n'
+    assert times(read(quoted, statistic="mean")) == {(VIRGINIA, IRELAND): 67.25, (IRELAND, VIRGINIA): 1067.5}
+
+
+def test_a_comma_that_could_be_either_is_not_read(read):
+    text = 'x,us-east-1,eu-west-1\nus-east-1,,"1,204"\neu-west-1,98,\n'
+    found = read(text, statistic="mean")
+    assert times(found) == {(IRELAND, VIRGINIA): 98.0}
+    (row,) = found["unread"].to_dict("records")
+    assert row["line_number"] == 2 and "decimal" in row["expected"] and "'eu-west-1'" in row["expected"]
+    assert times(read(text, statistic="mean", decimal="."))[VIRGINIA, IRELAND] == 1204
+    assert times(read(text, statistic="mean", decimal=","))[VIRGINIA, IRELAND] == 1.204
+
+
+def test_a_triangle_is_enough(read):
+    text = "x,us-east-1,eu-west-1,ap-northeast-1\nus-east-1,,67.1,145\neu-west-1,,,201.25\nap-northeast-1\n"
+    found = read(text, statistic="mean")
+    upper = [(VIRGINIA, IRELAND), (VIRGINIA, TOKYO), (IRELAND, TOKYO)]
+    assert times(found) == {pair: TIMES[pair] for pair in upper}
+    assert said(found) == []
+
+
+def test_pairs_without_any_value_are_said(read):
+    text = (
+        "x,us-east-1,eu-west-1,ap-northeast-1\nus-east-1,,67.1,N/A\neu-west-1,,,n/a\nap-northeast-1,—,12,\n"
+    )
+    found = read(text, statistic="mean")
+    assert len(times(found)) == 2
+    assert said(found) == [
+        "pairs without a value in either direction: 1 (aws:ap-northeast-1 and aws:us-east-1)"
+    ]
+
+
+@pytest.mark.parametrize(
+    "cell", ["fast", "-3", "nan ms", "1e3", "<1", "inf", "12 km", "0x10", "１２", "9" * 30, "=1+1"]
+)
+def test_a_bad_cell_costs_nothing_but_itself(read, cell):
+    found = read(PLAIN.replace("201.25", cell), statistic="mean")
+    assert times(found) == {pair: value for pair, value in TIMES.items() if pair != (IRELAND, TOKYO)}
+    row = found["unread"].iloc[0]
+    assert (row.line_number, row.found) == (3, cell)
+    assert "row 'eu-west-1', column 'ap-northeast-1'" in row.expected
+
+
+def test_a_name_that_is_no_region_costs_its_line_and_no_other(read):
+    found = read(PLAIN.replace("\neu-west-1", "\nAtlantis"), statistic="mean")
+    assert set(times(found)) == {pair for pair in TIMES if pair[0] != IRELAND}
+    row = found["unread"].iloc[0]
+    assert (row.line_number, row.found) == (3, "Atlantis") and "Unknown region 'Atlantis'" in row.expected
+
+
+def test_a_vague_name_asks_for_the_cloud(read):
+    text = "x,Dallas,Washington DC\nDallas,,31\nWashington DC,32,\n"
+    with pytest.raises(
+        RawDataError, match=r"latency.csv:1: .*gcp:us-south1 or ibm:us-south; say which cloud"
+    ):
+        read(text, statistic="mean")
+    assert times(read(text, cloud="ibm", statistic="mean")) == {
+        ("ibm:us-south", "ibm:us-east"): 31.0,
+        ("ibm:us-east", "ibm:us-south"): 32.0,
+    }
+
+
+def test_cells_beyond_the_header_are_said(read):
+    found = read(PLAIN.replace("145\n", "145,7\n"), statistic="mean")
+    assert times(found) == TIMES
+    assert found["unread"].iloc[0].expected == "nothing at row 'us-east-1' in a column without a region"
+
+
+def test_two_lines_and_two_columns_of_names(read):
+    clouds = ",,AWS,,GCP\n,,us-east-1,eu-west-1,us-east1\nAWS,us-east-1,,70,\n,eu-west-1,71,,\nGCP,us-east1,18,95,\n"
+    expected = {
+        (VIRGINIA, IRELAND): 70.0,
+        (IRELAND, VIRGINIA): 71.0,
+        ("gcp:us-east1", VIRGINIA): 18.0,
+        ("gcp:us-east1", IRELAND): 95.0,
+    }
+    assert times(read(clouds, statistic="mean")) == expected
+    both = (
+        "code,name,us-east-1,eu-west-1\n,,US East (N. Virginia),Europe (Ireland)\nus-east-1,N. Virginia,,70\n"
+        'eu-west-1,"EU (Ireland)",71,\n'
+    )
+    assert times(read(both, statistic="mean")) == {(VIRGINIA, IRELAND): 70.0, (IRELAND, VIRGINIA): 71.0}
+    broken = 'x,"N. Virginia\nus-east-1","Ireland\neu-west-1"\n"N. Virginia\nus-east-1",,70\n"Ireland\neu-west-1",zz,\n'
+    found = read(broken, statistic="mean")
+    assert times(found) == {(VIRGINIA, IRELAND): 70.0}
+    assert found["unread"].line_number.iloc[0] == 6
+
+
+def test_two_columns_of_one_region_are_two_measurements(read):
+    text = "x,us-east-1a,us-east-1b,eu-west-1\neu-west-1,67,68,\nus-east-1a,,1.1,66\n"
+    found = read(text, cloud="aws", statistic="mean")
+    pings = found["pings"]
+    assert pings[pings.from_region == IRELAND].mean_rtt_ms.tolist() == [67.0, 68.0]
+    assert pings.test_id.is_unique and said(found) == ["values from a region to itself: 1, 1.1 to 1.1 ms"]
+    pairs = summarise_pairs(found, rtt="mean").set_index(["from_region", "to_region"])
+    assert pairs.rtt_ms[IRELAND, VIRGINIA] == 67.5 and pairs.n_tests[IRELAND, VIRGINIA] == 2
+
+
+def test_the_gate_sees_it(read, gated):
+    found = read(PLAIN.replace("201.25", "2.01"), statistic="mean")
+    flagged = found["flags"]
+    assert ((flagged.from_region == IRELAND) & (flagged.to_region == TOKYO)).any()
+    assert not len(read(PLAIN, statistic="mean")["flags"].query("verdict == 'impossible'"))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "expected names of regions down the first column"),
+        ("\n\n", "less than two rows"),
+        ("from,to,rtt_ms\nus-east-1,eu-west-1,67\n", "found 'the first line: "),
+        (
+            "Service,us-east-1,eu-west-1\nDatabase,5,6\nQueue,7,8\n",
+            "found 'the first column: Database, Queue'",
+        ),
+        (PLAIN.replace("from/to", "Throughput (Mbit/s)"), "a table of Throughput, not of round-trip times"),
+        (PLAIN.replace("from/to", "one-way delay (ms)"), "a table of one-way"),
+        (re.sub(r",[\d.]+", ",", PLAIN), "no time between two regions"),
+        (
+            re.sub(r",[\d.]+", ",fast", PLAIN),
+            "latency.csv:2: .*a time, as 67.3.*not one time between two regions",
+        ),
+        (PLAIN + 'ap-south-1,"1', "latency.csv:5: expected CSV whose quotes are closed"),
+        (b"x,us-east-1\nus-\xff,3\n", "latency.csv:2: expected text in UTF-8"),
+        (b"x,us-east-1\nus-\x00,3\n", "latency.csv:2: expected text, found 'NUL'"),
+        ("x" + ",us-east-1" * 700 + "\n", "at most 600 rows and 600 columns"),
+        ("x,us-east-1\n" + "us-east-1,2\n" * 700, "at most 600 rows"),
+        ("x,us-east-1\n" + '"' + "y" * 200_000 + '",2\n', "latency.csv:2: .*field larger"),
+        (b" " * ((1 << 24) + 1), "at most 16,777,216 bytes"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(read, text, message):
+    with pytest.raises(RawDataError, match=message):
+        read(text, statistic="mean")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    for path in (tmp_path / "absent.csv", tmp_path):
+        with pytest.raises(RawDataError, match="a file that can be read"):
+            read_matrix(path, statistic="mean")
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"statistic": "mode"}, "statistic is 'mode'; allowed: 'min'"),
+        ({"unit": "min"}, "unit is 'min'; allowed: 'ms'"),
+        ({"decimal": ";"}, "decimal is ';'"),
+        ({"delimiter": ", "}, "delimiter is ', '"),
+        ({"cloud": "oci"}, "Unknown cloud 'oci'"),
+        ({"about": {"author": "me"}}, "unknown author"),
+    ],
+)
+def test_parameters_are_checked(read, settings, message):
+    with pytest.raises(ParameterError, match=message):
+        read(PLAIN, **({"statistic": "mean"} | settings))
+
+
+@pytest.mark.parametrize(
+    "text, decimal, expected",
+    [
+        ("67", ".", 67.0),
+        (" 67.25 ms ", ".", 67.25),
+        ("67.25ms", ".", 67.25),
+        ("0.067 s", ".", 67.0),
+        ("850 µs", ".", 0.85),
+        ("850 MS", ".", 850.0),
+        (".5", ".", 0.5),
+        ("1,204.5", ".", 1204.5),
+        ("1 204.5", ".", 1204.5),
+        ("1\u202f204,5", ",", 1204.5),
+        ("1.204,5", ",", 1204.5),
+        ("1'204", ".", 1204.0),
+        ("67,3", ",", 67.3),
+        ("67,3", None, 67.3),
+        ("0", ".", 0.0),
+        ("—", ".", None),
+        ("N/A", ".", None),
+        ("", ".", None),
+    ],
+)
+def test_milliseconds(text, decimal, expected):
+    value = milliseconds(text, "ms", decimal)
+    assert value is None if expected is None else value == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text", ["67,3", "12,04.5", "1 2", "1.2.3", "+5", "-5", "5-6", "5 ms ms", "5 m", "1,20", "ms"]
+)
+def test_what_is_no_time_with_a_decimal_point(text):
+    with pytest.raises(ValueError, match="a time"):
+        milliseconds(text, "ms", ".")
+
+
+@pytest.mark.parametrize(
+    "texts, likely, expected",
+    [
+        (["67.3", "12"], False, "."),
+        (["12", "fast", ""], False, "."),
+        (["67.123", "12.456"], False, "."),
+        (["67,123", "12,456"], False, None),
+        (["67,123", "12,456"], True, ","),
+        (["67,123", "12,4"], False, ","),
+        (["67,123", "12.4"], True, "."),
+        (["67,3", "12.4"], False, None),
+        (["1,204,117"], False, "."),
+        (["1.204.117"], False, ","),
+        (["0,123"], False, ","),
+        (["0.123"], True, "."),
+    ],
+)
+def test_decimal_mark(texts, likely, expected):
+    assert decimal_mark(texts, likely) == expected
+
+
+FUZZ = settings(
+    max_examples=120,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+ODDITIES = [
+    ",", ";", "\t", '"', "\n", "\n\n", "|", "-", "１", "\u202e", "é", "\x00", "\ufeff", "1e308", "nan", "9" * 50, "0,5",
+    "1,204", " ms", "us-east-1", "Tokyo", "AWS", "(", "# ", "Average (ms)", "=HYPERLINK(1)", "-1", "\r",
+]  # fmt: skip
+
+
+@FUZZ
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 30), st.sampled_from(ODDITIES)), max_size=4
+    ),
+    st.sampled_from([None, "aws", "ibm"]),
+)
+def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
+    """Every value that is read still stands in the file, in the line that its test names."""
+    text = PLAIN
+    for at, length, odd in damage:
+        text = text[:at] + odd + text[at + length :]
+    path = tmp_path / "latency.csv"
+    path.write_bytes(text.encode())
+    try:
+        found = read_matrix(path, cloud=cloud, statistic="mean")
+    except RawDataError as error:
+        assert error.expected and (
+            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 2
+        )
+        return
+    for name, frame in found.items():
+        pd.testing.assert_frame_equal(tables.validate(name, frame), frame)
+    pings = found["pings"]
+    assert len(pings) and (pings.from_region != pings.to_region).all() and pings.test_id.is_unique
+    lines = pings.test_id.str.split(":").str[1].astype(int)
+    assert lines.between(2, text.count("\n") + text.count("\r") + 1).all()
+    if cloud:
+        assert pings.from_region.str.startswith(f"{cloud}:").all()
+
+
+@FUZZ
+@given(
+    st.one_of(
+        st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))
+    )
+)
+def test_any_bytes_end_in_an_error(tmp_path, data):
+    path = tmp_path / "latency.csv"
+    path.write_bytes(data)
+    with pytest.raises(RawDataError):
+        read_matrix(path, statistic="mean")

@@ -1,0 +1,183 @@
+"""Latency matrices in Markdown, as the clouds' documentation has them. Imports `grid`, `matrix`, `provenance`."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+
+from ..errors import ParameterError, RawDataError
+from .grid import MATRIX, Found, Grid, NoMatrixError, read_grid
+from .matrix import MOST_COLUMNS, MOST_ROWS, decoded, read_text, tables_of
+from .provenance import check_about, source_of_bytes
+from .sheet import shown
+
+TEXT = "(text)"
+"""The path of a document that was given as text."""
+MOST_TABLES = 2000
+MOST_CELLS = 1_000_000
+
+_RULE = re.compile(r":?-+:?")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CAPTION = re.compile(r"\{:.*?\bcaption\s*=\s*\"([^\"]*)\"")
+_MARKS = (
+    (re.compile(r"<br\s*/?>|\\n", re.IGNORECASE), " "),
+    (re.compile(r"<[^<>]{0,200}>"), ""),
+    (re.compile(r"\{:[^{}]{0,200}\}|\[\^[^\[\]]{1,50}\]"), ""),
+    (re.compile(r"!?\[([^\[\]]{0,200})\]\([^()]{0,500}\)"), r"\1"),
+    (re.compile(r"(\*{1,3}|`+|(?<!\w)__?(?=\S)|(?<=\S)__?(?!\w))"), ""),
+)
+
+
+def read_markdown(
+    path_or_text,
+    *,
+    cloud: str | None = None,
+    statistic: str | None = None,
+    unit: str | None = None,
+    transposed: bool = False,
+    decimal: str | None = None,
+    heading: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> dict:
+    """
+    Tables of all latency matrices in a Markdown document: tests, pings, sources, unread, flags.
+
+    A document may spread a matrix over several tables (a tab for each part of the world), and repeat it for
+    several months: all are read, and a pair that stands in several tables has as many tests, told apart by
+    `setting`, the headings and the caption over each. A table that is no latency matrix is a row of unread with
+    its line, as is everything that `read_matrix` does not pass in silence. Tables inside fenced code are left alone.
+
+    Parameters
+    ----------
+    path_or_text : path-like, or str with a line break
+        The document, or the text of one (its path is then "(text)").
+    heading : str, optional
+        Read only tables that stand under a heading (of any level) which holds this text, in any case.
+    cloud, statistic, unit, transposed, decimal, about
+        As of `read_matrix`.
+
+    Raises
+    ------
+    RawDataError
+        If there is no latency matrix, or not one cell can be read; it names the tables there are.
+    ParameterError
+        As `read_matrix`, and if no table stands under such a heading.
+    """
+    check_about(about)
+    path, text, source = _document(path_or_text, about)
+    grids = _under(heading, _grids(path, text))
+    parts, settings, left = [], [], Found()
+    for headings, grid in grids:
+        found = Found()
+        try:
+            column = read_grid(
+                grid,
+                found,
+                cloud=cloud,
+                statistic=statistic,
+                unit=unit,
+                transposed=transposed,
+                decimal=decimal,
+            )
+        except NoMatrixError as error:
+            left.refuse(grid.lines[0], str(error), f"{MATRIX} (this table was left out)")
+            continue
+        parts.append((column, found))
+        settings.append("; ".join(filter(None, [*headings[-2:], grid.above])))
+    if not parts:
+        lines = ", ".join(str(row["line_number"]) for row in left.unread[:20])
+        raise RawDataError(
+            path,
+            left.unread[0]["line_number"] if left.unread else None,
+            f"{len(grids)} other tables, at lines {lines}" if grids else "no table",
+            f"a Markdown table with {MATRIX}",
+        )
+    return tables_of(path, source, [*parts, ("mean_rtt_ms", left)], [*settings, ""])
+
+
+def _document(given, about):
+    if isinstance(given, str) and "\n" in given:
+        data = given.encode("utf-8", "replace")
+        return TEXT, decoded(TEXT, data), source_of_bytes(TEXT, data, about)
+    if not isinstance(given, str | PathLike):
+        raise ParameterError(
+            f"path_or_text is {type(given).__name__}; allowed: a path, or text with a line break"
+        )
+    return str(given), *read_text(Path(given), about)
+
+
+def _under(heading, grids):
+    if heading is None:
+        return grids
+    if not isinstance(heading, str) or not heading.strip():
+        raise ParameterError(f"heading is {heading!r}; allowed is text that a heading holds")
+    wanted = heading.strip().lower()
+    kept = [(above, grid) for above, grid in grids if any(wanted in each.lower() for each in above)]
+    if not kept:
+        there = list(dict.fromkeys(each for above, _ in grids for each in above))
+        shown_some = ", ".join(map(repr, there[:10])) or "none"
+        raise ParameterError(
+            f"No table stands under a heading with {heading!r}; headings over tables: {shown_some}."
+        )
+    return kept
+
+
+def _grids(path, text):
+    """Every table of the document with the headings it stands under, outermost first."""
+    lines = text.split("\n")
+    grids, headings, fence, at, cells = [], {}, None, 0, 0
+    while at < len(lines):
+        line = lines[at]
+        if opening := _FENCE.match(line):
+            if fence is None:
+                fence = opening[1]
+            elif line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = None
+        elif fence is None and (title := _HEADING.match(line)):
+            level = len(title[1])
+            headings = {depth: said for depth, said in headings.items() if depth < level}
+            headings[level] = _plain(line[title.end() :].strip().rstrip("#"))
+        elif fence is None and "|" in line and _is_rule(lines, at + 1):
+            end = at + 2
+            while end < len(lines) and "|" in lines[end] and not lines[end].lstrip().startswith("{:"):
+                end += 1
+            rows = [at, *range(at + 2, end)]
+            split = [_cells(lines[row]) for row in rows]
+            cells += sum(map(len, split))
+            if len(rows) > MOST_ROWS or max(map(len, split)) > MOST_COLUMNS or cells > MOST_CELLS:
+                limit = f"at most {MOST_ROWS} rows and {MOST_COLUMNS} columns a table, {MOST_CELLS:,} cells in all"
+                raise RawDataError(path, at + 1, f"{len(rows)} rows", limit)
+            caption = _CAPTION.match(lines[end].lstrip()[:1000]) if end < len(lines) else None
+            over = [said for _, said in sorted(headings.items()) if said]
+            grids.append((over, Grid(split, [row + 1 for row in rows], caption[1] if caption else "")))
+            if len(grids) > MOST_TABLES:
+                raise RawDataError(path, at + 1, "more tables", f"at most {MOST_TABLES} tables")
+            at = end - 1
+        at += 1
+    return grids
+
+
+def _is_rule(lines, at):
+    """Whether the line separates a table's header from its rows."""
+    if at >= len(lines) or "-" not in lines[at]:
+        return False
+    cells = lines[at].strip().removeprefix("|").removesuffix("|").split("|")
+    return all(_RULE.fullmatch(cell.strip()) for cell in cells)
+
+
+def _cells(line):
+    """The cells of a line, without Markdown's marks; a bar with a backslash is part of its cell."""
+    line = line.strip().replace("\\|", "\0")
+    line = line.removeprefix("|").removesuffix("|")
+    return [_plain(cell.replace("\0", "|")) for cell in line.split("|")]
+
+
+def _plain(text):
+    text = html.unescape(shown(text))
+    for pattern, instead in _MARKS:
+        text = pattern.sub(instead, text)
+    return " ".join(text.split())
