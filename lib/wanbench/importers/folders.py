@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -72,7 +73,9 @@ def read_folder(
         ...
     wanbench.errors.RawDataError: no/such/folder: expected a folder with files, found 'nothing'.
     """
-    expression = _expression(pattern)
+    if not isinstance(pattern, str):
+        raise ParameterError(f"pattern is {pattern!r}; allowed: a template or a regular expression")
+    _expression(pattern)
     if kind not in (None, *KINDS):
         raise ParameterError(f"kind is {kind!r}; allowed: {', '.join(KINDS)}")
     about = check_about(about)
@@ -80,7 +83,7 @@ def read_folder(
     files, unread = [], []
     for name in _names(folder):
         try:
-            files.append(_file(folder, name, expression, dict(regions or {}), kind) | {"pattern": pattern})
+            files.append(_file(folder, name, pattern, dict(regions or {}), kind))
         except RawDataError as error:
             unread.append(_unread(error))
     found = {
@@ -109,10 +112,9 @@ def read_folder(
     return finished(whole | rest)
 
 
+@cache
 def _expression(pattern: str) -> re.Pattern:
     """The pattern as a regular expression, its groups checked."""
-    if not isinstance(pattern, str):
-        raise ParameterError(f"pattern is {pattern!r}; allowed: a template or a regular expression")
     text = pattern
     if "(?P<" not in pattern:
         text, end = "", 0
@@ -150,14 +152,14 @@ def _names(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _file(folder, name, expression, regions, kind):
+def _file(folder, name, pattern, regions, kind):
     """What is known of a file before it is read; RawDataError if that is not enough."""
     path = folder / name
-    match = expression.fullmatch(name)
+    match = _expression(pattern).fullmatch(name)
     if not _is_text(name):
         raise RawDataError(path, None, name, "a name in UTF-8")
     if match is None:
-        raise RawDataError(path, None, name, f"a name like {expression.pattern}")
+        raise RawDataError(path, None, name, f"a name like {pattern}")
     told = {group: text or "" for group, text in match.groupdict().items()}
     if not path.is_file():
         raise RawDataError(path, None, "no regular file", "a file that can be read")

@@ -1,0 +1,137 @@
+"""Folders of files that other scripts left: names told apart, readers of ingest used, nothing dropped."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from wanbench import importers, ingest
+from wanbench.errors import ParameterError, RawDataError
+
+SAMPLES = Path(__file__).parent / "samples"
+PING = SAMPLES / "ping" / "busybox-1.35_loss.txt"
+IPERF3 = SAMPLES / "iperf3" / "v3.12_tcp_bidir.json"
+REFUSED = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
+A, B = "aws:us-east-1", "gcp:us-west1"
+
+
+def folder(tmp_path, **files):
+    """A folder of files; in their names, __ stands for / and DOT for a point."""
+    top = tmp_path / "mine"
+    for name, content in files.items():
+        path = top / name.replace("__", "/").replace("DOT", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
+    return top
+
+
+def test_ping_and_iperf3_of_one_test(tmp_path):
+    names = {"aws-us-east-1_gcp-us-west1_pingDOTtxt": PING, "aws-us-east-1_gcp-us-west1_iperf3DOTtxt": IPERF3}
+    top = folder(tmp_path, **names)
+    found = importers.read_folder(top)
+    [test] = found["tests"].to_dict("records")
+    assert (test["from_region"], test["to_region"], test["run_id"]) == (A, B, "mine")
+    assert test["test_id"] == "aws-us-east-1_gcp-us-west1_*.txt" and test["outcome"] == "done"
+    assert test["started_at_utc"] == found["transfers"].started_at_utc.min()
+    assert len(found["echoes"]) == 6 and len(found["transfers"]) == 2 and len(found["intervals"]) == 4
+    [pair, back] = ingest.summarise_pairs(found).to_dict("records")
+    assert (pair["n_tests"], pair["n_echoes"], pair["n_lost"]) == (1, 6, 2)
+    assert pair["throughput_bps"] > 0 and back["throughput_bps"] > 0, "the file has both directions"
+    assert found["sources"].sha256.str.fullmatch("[0-9a-f]{64}").all()
+    assert sorted(found["sources"].bytes) == sorted([PING.stat().st_size, IPERF3.stat().st_size])
+
+
+def test_folders_runs_settings_and_names_of_regions(tmp_path):
+    top = folder(tmp_path, monday__small__FRA__IADDOTjson=IPERF3, tuesday__large__IAD__us_west1DOTlog=PING)
+    names = {"FRA": "aws:eu-central-1", "IAD": A, "us_west1": B}
+    found = importers.read_folder(top, "{run}/{setting}/{from}/{to}.*", regions=names)
+    tests = found["tests"].set_index("run_id")
+    assert tests.from_region.to_dict() == {"monday": "aws:eu-central-1", "tuesday": A}
+    assert tests.setting.to_dict() == {"monday": "small", "tuesday": "large"}
+    assert len(found["transfers"]) == 2 and len(found["echoes"]) == 6, "kinds are told by content"
+
+
+def test_a_regular_expression(tmp_path):
+    top = folder(tmp_path, **{"GCP.us-east4-to-AWS.us-east-1.jsonDOTtxt": IPERF3})
+    found = importers.read_folder(
+        top,
+        r"(?P<from_cloud>\w+)[.](?P<from>.+)-to-(?P<to_cloud>\w+)[.](?P<to>.+)[.]json[.]txt",
+        kind="iperf3",
+    )
+    assert found["tests"][["from_region", "to_region"]].values.tolist() == [["gcp:us-east4", A]]
+
+
+def test_what_cannot_be_read_is_kept_in_unread(tmp_path):
+    good = "aws-us-east-1_gcp-us-west1_pingDOTtxt"
+    others = {
+        "READMEDOTmd": b"hello",
+        "aws-us-east-1_atlantis_pingDOTtxt": PING,
+        "aws-us-east-1_gcp-us-west1_flentDOTtxt": PING,
+        "gcp-us-west1_aws-us-east-1_pingDOTtxt": b"nothing of ping's",
+        "gcp-us-west1_aws-us-east-1_iperf3DOTtxt": IPERF3,
+    }
+    top = folder(tmp_path, **{good: PING}, **others)
+    os.mkfifo(top / "aws-us-east-1_aws-eu-west-1_ping.txt")
+    found = importers.read_folder(top)
+    unread = {Path(row.path).name: row.expected for row in found["unread"].itertuples()}
+    assert unread["README.md"] == "a name like {from}_{to}_{kind}.txt"
+    assert unread["aws-us-east-1_atlantis_ping.txt"].startswith("a region (Unknown region")
+    assert unread["aws-us-east-1_gcp-us-west1_flent.txt"] == "a kind: ping or iperf3"
+    assert unread["aws-us-east-1_aws-eu-west-1_ping.txt"] == "a file that can be read"
+    assert len(unread) == 5 and len(found["sources"]) == 2
+    tests = found["tests"].set_index("from_region")
+    assert tests.outcome.to_dict() == {A: "done", B: "failed"}
+    assert tests.reason[B] == "the file could not be read" and tests.failed_experiment[B] == "ping"
+
+
+def test_a_refused_transfer_is_a_failed_test(tmp_path):
+    top = folder(tmp_path, **{"aws-us-east-1_gcp-us-west1_iperf3DOTtxt": REFUSED})
+    found = importers.read_folder(top)
+    assert found["tests"][["outcome", "reason"]].values.tolist() == [["failed", "Connection refused"]]
+    [pair] = ingest.summarise_pairs(found).to_dict("records")
+    assert pair["n_tests"] == pair["n_transfers"] == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("{from}.txt", r"no to; names in it: from, to, from_cloud"),
+        ("{from}_{to}_{host}", "unknown host; names in it"),
+        ("(?P<from>.+)(", "names in it: from, to"),
+        ("{from}_{}_{to}", "names in it"),
+        (None, "allowed: a template or a regular expression"),
+        (["{from}_{to}"], "allowed: a template or a regular expression"),
+    ],
+)
+def test_patterns_that_tell_no_pair(tmp_path, pattern, words):
+    with pytest.raises(ParameterError, match=words):
+        importers.read_folder(folder(tmp_path, a=b""), pattern)
+
+
+def test_folders_that_cannot_be_read(tmp_path):
+    with pytest.raises(RawDataError, match="a folder with files, found 'nothing'"):
+        importers.read_folder(tmp_path / "none")
+    with pytest.raises(RawDataError, match=r"a name like .* \(no file of 1 can be read\)"):
+        importers.read_folder(folder(tmp_path, a=b""))
+    with pytest.raises(ParameterError, match="kind is 'flent'; allowed: ping, iperf3"):
+        importers.read_folder(tmp_path, kind="flent")
+    with pytest.raises(ParameterError, match="unknown author"):
+        importers.read_folder(tmp_path, about={"author": "me"})
+
+
+def test_links_to_folders_are_not_followed(tmp_path):
+    top = folder(tmp_path, **{"aws-us-east-1_gcp-us-west1_pingDOTtxt": PING})
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(PING, other / "gcp-us-west1_aws-us-east-1_ping.txt")
+    (top / "link").symlink_to(other)
+    (top / "loop").symlink_to(top)
+    assert len(importers.read_folder(top)["tests"]) == 1
+
+
+def test_a_source_that_is_told(tmp_path):
+    top = folder(tmp_path, **{"aws-us-east-1_gcp-us-west1_pingDOTtxt": PING})
+    about = {"title": "My pings", "version": "2025-01-01", "licence": "CC0-1.0"}
+    [source] = importers.read_folder(top, about=about)["sources"].to_dict("records")
+    assert {name: source[name] for name in about} == about
