@@ -67,7 +67,10 @@ def _histograms(drawn: pd.DataFrame, observed: dict[str, float], titles: list[st
         ends = [0, heights.max() if len(heights) else 1]
         at = [observed[name]] * 2
         figure.add_scatter(x=at, y=ends, mode="lines", line=line, showlegend=False, row=1, col=column)
-        figure.update_xaxes(title=axis, row=1, col=column)
+        shown = np.append(edges, observed[name])
+        pad = 0.03 * np.ptp(shown)
+        span = [shown.min() - pad, shown.max() + pad]
+        figure.update_xaxes(title=axis, range=span, row=1, col=column)
     figure.update_yaxes(title="relabellings", col=1)
     figure.update_layout(bargap=0)
     return figure

@@ -95,7 +95,8 @@ class CloudComparison:
         return clouds_against_distance(self)
 
     def __str__(self) -> str:
-        return f"{self.difference} {self.slope_difference} MRQAP p = {self.slope_p.written}."
+        said = [str(self.difference), f"{self.slope_difference} MRQAP p = {self.slope_p.written}."]
+        return " ".join([*said, *(str(each) for each in self.crossing)])
 
     def _repr_html_(self) -> str:
         listed = "".join(f"<li>{escape(str(each))}</li>" for each in self.all_contrasts)
