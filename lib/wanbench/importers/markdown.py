@@ -84,7 +84,9 @@ def read_markdown(
                 decimal=decimal,
             )
         except NoMatrixError as error:
-            left.refuse(grid.lines[0], str(error), f"{MATRIX} (this table was left out)")
+            left.refuse(
+                grid.lines[0] if grid.lines else None, str(error), f"{MATRIX} (this table was left out)"
+            )
             continue
         parts.append((column, found))
         settings.append("; ".join(filter(None, [*headings[-2:], grid.above])))
@@ -152,8 +154,12 @@ def _grids(path, text):
                 limit = f"at most {MOST_ROWS} rows and {MOST_COLUMNS} columns a table, {MOST_CELLS:,} cells in all"
                 raise RawDataError(path, at + 1, f"{len(rows)} rows", limit)
             caption = _CAPTION.match(lines[end].lstrip()[:1000]) if end < len(lines) else None
+            filled = [(number + 1, row) for number, row in zip(rows, split, strict=True) if any(row)]
             over = [said for _, said in sorted(headings.items()) if said]
-            grids.append((over, Grid(split, [row + 1 for row in rows], caption[1] if caption else "")))
+            grid = Grid(
+                [row for _, row in filled], [line for line, _ in filled], caption[1] if caption else ""
+            )
+            grids.append((over, grid))
             if len(grids) > MOST_TABLES:
                 raise RawDataError(path, at + 1, "more tables", f"at most {MOST_TABLES} tables")
             at = end - 1

@@ -1,0 +1,264 @@
+"""Latency matrices in Markdown, shaped as IBM's and Microsoft's pages are. All numbers are made up."""
+
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wanbench import tables
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.importers import read_markdown
+from wanbench.ingest import summarise_pairs
+
+TABBED = """---
+title: made up
+---
+# Round trips
+
+Some words | with a bar, and no table.
+
+| Region | Paired region | Place |
+|:--|---|--:|
+| East US | West US | Virginia |
+
+### [Americas](#tab/Americas)
+
+| Source | North Central US | Central US |
+|--|:-:|--|
+|Australia Central|197|181|
+|**Central US**|10||
+
+### [Europe](#tab/Europe)
+
+| **Source**&nbsp; | [North Europe](https://example.org/a) | `France Central` |
+|---|---|---|
+| Australia Central | 251 ms | 243<br/>|
+| Central US | 90.5 | 95 |
+| Germany North[^1] | 0.024 s |  |
+| | | |
+
+[^1]: a note
+
+```text
+| Source | North Europe |
+|---|---|
+| West US | 1 |
+```
+"""
+MONTHLY = """## 1 Feb 2030
+{: #a}
+
+### Between regions
+{: #b}
+| Average latency (ms) | Dallas | Washington DC | Sao Paulo |
+| --- | :---: | :---: | :---: |
+| **Dallas** |   | 34 | 146 |
+| **Washington DC** |  35 |  | 119 |
+| **Sao Paulo** |  147 | 118 |  |
+{: caption="Table 1. January 2030" caption-side="bottom"}
+
+### Between zones
+| Average latency (ms) | us-south-dal10-a | us-south-dal12-a |
+| --- | :---: | :---: |
+| **us-south-dal10-a** |  0.1 | 1.5 |
+| **us-south-dal12-a** |  1.5 | 0.1 |
+{: caption="Table 2. January 2030" caption-side="bottom"}
+
+## 1 Jan 2030 ##
+| Average latency (ms) | Dallas | Washington DC |
+| --- | :---: | :---: |
+| **Dallas** |   | 36 |
+| **Washington DC** |  35 |  |
+
+| Service | Dallas | Washington DC |
+| --- | --- | --- |
+| Queues | 4 | 5 |
+"""
+
+
+@pytest.fixture
+def gated():
+    """Let this test pass the gate."""
+
+
+@pytest.fixture(autouse=True)
+def gate(request, monkeypatch):
+    """The gate takes its time; only tests with the fixture `gated` call it."""
+    if "gated" not in request.fixturenames:
+        monkeypatch.setattr("wanbench.gate.check", lambda found, regions=None: tables.from_rows("flags", []))
+
+
+def rows(found, column):
+    pings = found["pings"]
+    codes = [pings[name].str.partition(":")[2] for name in ("from_region", "to_region")]
+    return list(zip(*codes, pings[column], strict=True))
+
+
+def test_a_matrix_in_several_tabs_is_one(tmp_path, gated):
+    path = tmp_path / "latency.md"
+    path.write_text(TABBED)
+    found = read_markdown(path, cloud="azure", statistic="p50", about={"title": "made up"})
+    assert rows(found, "median_rtt_ms") == [
+        ("australiacentral", "northcentralus", 197.0),
+        ("australiacentral", "centralus", 181.0),
+        ("centralus", "northcentralus", 10.0),
+        ("australiacentral", "northeurope", 251.0),
+        ("australiacentral", "francecentral", 243.0),
+        ("centralus", "northeurope", 90.5),
+        ("centralus", "francecentral", 95.0),
+        ("germanynorth", "northeurope", 24.0),
+    ]
+    for name, frame in found.items():
+        pd.testing.assert_frame_equal(tables.validate(name, frame), frame)
+    assert found["tests"].setting.isna().all()
+    assert found["pings"].test_id.tolist()[0] == "latency.md:16:2"
+    assert "197" in TABBED.split("\n")[15]
+    unread = found["unread"].to_dict("records")
+    assert [row["line_number"] for row in unread if "left out" in row["expected"]] == [8]
+    assert "azure:francecentral and azure:germanynorth" in unread[-1]["found"] and len(unread) == 2
+    assert found["sources"].title.tolist() == ["made up"]
+    pairs = summarise_pairs(found, rtt="median")
+    assert len(pairs) == 8 and pairs.distance_km.notna().all()
+
+
+def test_months_are_repeated_measurements_told_apart_by_their_heading():
+    found = read_markdown(MONTHLY, cloud="ibm")
+    pings, tests = found["pings"], found["tests"]
+    assert len(pings) == 8 and (pings.source_file == "(text)").all()
+    twice = pings[(pings.from_region == "ibm:us-south") & (pings.to_region == "ibm:us-east")]
+    assert twice.mean_rtt_ms.tolist() == [34.0, 36.0] and twice.test_id.is_unique
+    assert tests.setting.unique().tolist() == [
+        "1 Feb 2030; Between regions; Table 1. January 2030",
+        "1 Jan 2030",
+    ]
+    said = found["unread"]["found"].tolist()
+    assert "values from a region to itself: 4, 0.1 to 1.5 ms" in said
+    assert "the first column: Queues" in said and len(said) == 2
+    ends = ["from_region", "to_region"]
+    pairs = summarise_pairs(found, rtt="mean", setting="*").set_index(ends)
+    assert pairs.rtt_ms["ibm:us-south", "ibm:us-east"] == 35 and pairs.n_tests.max() == 2
+    pairs = summarise_pairs(found, rtt="mean", setting="1 Jan 2030").set_index(ends)
+    assert pairs.rtt_ms["ibm:us-south", "ibm:us-east"] == 36 and len(pairs) == 2
+
+
+def test_a_heading_chooses_tables():
+    found = read_markdown(MONTHLY, cloud="ibm", heading="jan 2030")
+    assert rows(found, "mean_rtt_ms") == [("us-south", "us-east", 36.0), ("us-east", "us-south", 35.0)]
+    assert found["tests"].setting.isna().all()
+    assert len(read_markdown(MONTHLY, cloud="ibm", heading="Between regions")["pings"]) == 6
+    with pytest.raises(ParameterError, match="heading with 'March'; headings over tables: '1 Feb 2030'"):
+        read_markdown(MONTHLY, cloud="ibm", heading="March")
+    with pytest.raises(ParameterError, match="heading is 7"):
+        read_markdown(MONTHLY, cloud="ibm", heading=7)
+
+
+def test_transposed_and_units():
+    text = "| RTT in s | East US | West US |\n|-|-|-|\n| East US | | 0.06 |\n| West US | 65 ms | |\n"
+    found = read_markdown(text, statistic="min", transposed=True)
+    assert rows(found, "min_rtt_ms") == [("westus", "eastus", 60.0), ("eastus", "westus", 65.0)]
+
+
+def test_bars_and_marks_within_cells():
+    text = (
+        "a \\| b | AWS \\| us-east-1 | *EU (Ireland)* {: .x}\n"
+        "--- | :-: | ---\n"
+        "__us-east-1__ | | 67 \n"
+        "![flag](x.png) | `0.7` ms | 12 \n"
+        "`eu-west-1` | ***68*** | ~~5~~ \n"
+    )
+    found = read_markdown(text, statistic="mean")
+    assert rows(found, "mean_rtt_ms") == [("us-east-1", "eu-west-1", 67.0), ("eu-west-1", "us-east-1", 68.0)]
+    assert found["unread"][["line_number", "found"]].values.tolist() == [[4, "flag"], [5, "~~5~~"]]
+
+
+def test_the_path_may_be_text_or_a_file(tmp_path):
+    path = tmp_path / "latency.md"
+    path.write_text(MONTHLY)
+    from_file, from_text = read_markdown(str(path), cloud="ibm"), read_markdown(MONTHLY, cloud="ibm")
+    assert from_file["sources"].sha256.tolist() == from_text["sources"].sha256.tolist()
+    assert rows(from_file, "mean_rtt_ms") == rows(from_text, "mean_rtt_ms")
+    for wrong in (7, None, MONTHLY.encode()):
+        with pytest.raises(ParameterError, match="path_or_text is"):
+            read_markdown(wrong)
+    with pytest.raises(RawDataError, match="a file that can be read"):
+        read_markdown("no-such-file.md")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("# Nothing\n", "expected a Markdown table with names of regions.*found 'no table'"),
+        ("| a | b |\n|-|-|\n| c | 1 |\n", "text\\):1: .*1 other tables, at lines 1"),
+        ("| a | East US |\n|-|-|\n| East US | 1 |\n", "no time between two regions"),
+        ("```\n| a | East US |\n|-|-|\n| West US | 1 |\n", "no table"),
+        ("| a | East US |\n| West US | 1 |\n", "no table"),
+        ("| a | East US |\n|-|-|\n| West US | soon |\n", "text\\):3: .*a time.*'soon"),
+        ("| Loss (%) | East US |\n|-|-|\n| West US | 1 |\n", "1 other tables"),
+        ("|" * 700 + "\n" + "|-" * 700 + "|\n", "at most 600 rows and 600 columns"),
+        ("| a |\n|-|\n" + "| b |\n" * 700, "at most 600 rows"),
+        ("| a |\n|-|\n\n" * 2100, "at most 2000 tables"),
+    ],
+)
+def test_what_holds_no_matrix_is_refused(text, message):
+    with pytest.raises(RawDataError, match=message):
+        read_markdown(text, statistic="mean")
+
+
+def test_nobody_says_the_statistic():
+    with pytest.raises(ParameterError, match="its corner is 'Source'"):
+        read_markdown(TABBED, cloud="azure")
+
+
+ODDITIES = [
+    "|", "\n", "\n\n", "---", "```\n", "# ", "\\|", "**", "_", "<br>", "&nbsp;", "[a](b)", "{: caption=\"", "\r\n",
+    "\x00",    "\u202e", "East US", "Dallas", "12 ms", "1,5", "~~", "<script>alert(1)</script>", "\ufeff", "|-|-|\n",
+]  # fmt: skip
+
+
+@settings(
+    max_examples=70,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    st.sampled_from([TABBED, MONTHLY]),
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60), st.sampled_from(ODDITIES)), max_size=5),
+    st.sampled_from(["azure", "ibm", None]),
+)
+def test_damaged_documents_end_in_tables_or_in_an_error(text, damage, cloud):
+    """What is read stands in the line that its test names."""
+    for at, length, odd in damage:
+        text = text[:at] + odd + text[at + length :]
+    try:
+        found = read_markdown(text, cloud=cloud, statistic="mean")
+    except RawDataError as error:
+        assert error.expected and (
+            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 1
+        )
+        return
+    pings = found["pings"]
+    assert len(pings) and (pings.from_region != pings.to_region).all() and pings.test_id.is_unique
+    lines = re.sub("\r\n?", "\n", text).split("\n")
+    for test, value in zip(pings.test_id, pings.mean_rtt_ms, strict=True):
+        digits = f"{value:g}".replace("0.0", "").replace(".", "").strip("0")
+        assert digits in re.sub(r"\D", "", lines[int(test.split(":")[1]) - 1]), test
+
+
+@settings(
+    max_examples=200,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(st.sampled_from([*ODDITIES, "|", "|", "-", " ", "\n", "1"]), max_size=60).map("".join))
+def test_any_text_ends_in_an_error_or_in_pairs(text):
+    try:
+        found = read_markdown(text + "\n", statistic="mean")
+    except RawDataError:
+        return
+    assert len(found["pings"])
