@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from wanbench import tables
+from wanbench import dictionary, tables
 from wanbench.errors import ParameterError, RawDataError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,11 +189,11 @@ def test_reading_says_what_is_wrong_with_the_file(tmp_path):
 
 def test_the_dictionary_is_up_to_date():
     written = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    assert written == tables.data_readme(), "run `python -m wanbench.tables > data/README.md`"
+    assert written == dictionary.data_readme(), "run `python -m wanbench.tables > data/README.md`"
 
 
 def test_the_dictionary_holds_every_column_once():
-    text = tables.dictionary_markdown()
+    text = dictionary.dictionary_markdown()
     for declared in tables.TABLES.values():
         section = text.split(f"### {declared.name}\n")[1].split("\n### ")[0]
         for column in declared.columns:
