@@ -198,3 +198,20 @@ def test_it_draws_itself_and_its_map():
     with pytest.raises(ParameterError, match="lacks"):
         found.map(regions.iloc[1:])
     assert "<table" in found._repr_html_() and len(found.table()) == len(found.estimates)
+
+
+def test_numbers_per_receiving_cloud_explain_directions_that_differ():
+    pairs = survey(n=15)
+    to = pairs.to_region.str.partition(":")[0]
+    window = to.map({"aws": 0.8e6, "azure": 2e6, "gcp": 3e6})
+    noise = np.random.default_rng(0).normal(0, 0.03, len(pairs))
+    pairs["throughput_bps"] = 8 * window / (pairs.rtt_ms / 1000) * np.exp(noise)
+    one = compare_models(pairs, ordered=True, resamples=20)
+    each = compare_models(pairs, ordered=True, by="to_cloud", resamples=20)
+    assert one.scores.error_factor[0] > 1.3
+    assert each.scores.error_factor[0] == pytest.approx(1.025, abs=0.01)
+    fitted = each.scores.set_index("model").fitted["window-limited"]
+    assert "aws: W = 80" in fitted and "gcp: W = 3.0" in fitted
+    assert "per receiving cloud" in str(each)
+    with pytest.raises(ParameterError, match="by='to_cloud', ordered=False"):
+        compare_models(pairs, by="to_cloud")

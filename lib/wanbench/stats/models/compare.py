@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from math import exp, log, nan
+from math import log
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ...errors import ParameterError
-from ...wording import count, percent, quantity, span
-from .. import dyadic
+from ...wording import count, percent, span
 from ..estimate import Estimate, check_level
 from ..line import ASSUMPTION, REFERENCES
 from ..sample import Sample, require_regions, unordered
-from . import fit as fitting
 from .finite import INITIAL_SEGMENTS
-from .forms import YARDSTICK, Form, Paths, forms
+from .forms import YARDSTICK, Paths, forms
+from .left_out import predict
 from .mathis import MSS_BYTES
+from .scores import scores
 
 FEWEST_REGIONS = 5
-SAME_CURVE = 1e-3
+BY = {"to_cloud": "receiving cloud", "from_cloud": "sending cloud", "cloud_pair": "pair of clouds"}
 FACTOR, ROBUST_Z = 2.0, 3.0
 METHOD = (
     "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
@@ -168,6 +167,7 @@ def compare_models(
     transfer_bytes: float | None = None,
     transfer_s: float | None = None,
     ordered: bool = False,
+    by: str | None = None,
     rtt_column: str = "rtt_ms",
     throughput_column: str = "throughput_bps",
     mss_bytes: float = MSS_BYTES,
@@ -195,6 +195,9 @@ def compare_models(
         What each test sent, or how long; one is needed for the finite transfer.
     ordered : bool
         Take the two directions of a pair as two rows rather than their geometric mean.
+    by : str, optional
+        "to_cloud", "from_cloud" (both if ordered) or "cloud_pair": give every model numbers of its own per such group.
+        A receiver's window is that of its cloud, so the two directions of a pair of clouds can differ for good.
     mss_bytes, initial_segments : float
         Payload of a segment, and the first flight of slow start.
     ceiling : bool
@@ -225,29 +228,11 @@ def compare_models(
     frame, names = sample.frame, [form.name for form in chosen]
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
     y = np.log(frame.throughput_bps.to_numpy())
-    region = np.arange(sample.n_regions)[:, None]
-    kept = (sample.first != region) & (sample.second != region)
-    most = max(len(form.parameters) for form in chosen)
-    if (thin := kept.sum(axis=1)).min() <= most:
-        raise ParameterError(
-            f"without {sample.regions[int(thin.argmin())]} only {count(int(thin.min()), 'pair')} are left; "
-            f"the models need more than {most}"
-        )
-    fitted, inside, outside, error = [], [], [], []
-    for form in chosen:
-        numbers, scale = fitting.fit(form, paths, y)
-        without, _ = fitting.refit(form, paths, y, kept.astype(float), numbers, scale)
-        curves = form.curve(without, paths)
-        at = np.arange(len(y))
-        twice = y - np.stack([curves[sample.first, at], curves[sample.second, at]])
-        fitted.append(_written(form, numbers, form.bounds(paths, y)))
-        inside.append(y - form.curve(numbers[None], paths)[0])
-        outside.append(twice.mean(axis=0))
-        error.append(np.abs(twice).mean(axis=0))
-    inside, outside, error = np.array(inside), np.array(outside), np.array(error)
-    scores = _scores(chosen, fitted, inside, error, sample, level, resamples, seed)
-    for name, residual in zip(names, outside, strict=True):
-        frame[f"{name}: ratio"] = np.exp(residual)
+    found = predict(chosen, sample, paths, y, _groups(frame, by, ordered))
+    table = scores(found, sample, level, resamples, seed)
+    for each in found:
+        frame[f"{each.name}: ratio"] = np.exp(each.outside)
+    outside = np.array([each.outside for each in found])
     unexplained = _unexplained(frame, names, outside, log(factor), robust_z)
     rule = (
         f"every model but the {YARDSTICK} misses it, when either of its regions is left out, on the same side by more "
@@ -256,10 +241,23 @@ def compare_models(
     notes = sample.warnings()
     if "finite transfer" not in names:
         notes += ("the finite transfer was not fitted: neither transfer_bytes nor transfer_s was given",)
-    order = ["model", *[name for name in scores if name != "model"]]
-    return ModelComparison(
-        scores[order], frame, unexplained, sample.left_out, rule, sample.n_regions, level, notes
-    )
+    if by is not None:
+        notes += (f"each model has numbers of its own per {BY[by]}",)
+    return ModelComparison(table, frame, unexplained, sample.left_out, rule, sample.n_regions, level, notes)
+
+
+def _groups(frame: pd.DataFrame, by: str | None, ordered: bool) -> np.ndarray:
+    """The label of each pair under which it is fitted."""
+    if by is None:
+        return np.full(len(frame), "all")
+    if by not in BY or (by != "cloud_pair" and not ordered):
+        raise ParameterError(
+            f"by={by!r}, ordered={ordered!r}: allowed are cloud_pair, and from_cloud and to_cloud if ordered"
+        )
+    if by == "cloud_pair":
+        return frame.cloud_pair.to_numpy(dtype=object)
+    ends = frame.region_a if by == "from_cloud" else frame.region_b
+    return ends.str.partition(":")[0].to_numpy(dtype=object)
 
 
 def _sample(pairs: pd.DataFrame, rtt_column: str, throughput_column: str, ordered: bool) -> Sample:
@@ -286,69 +284,6 @@ def _sample(pairs: pd.DataFrame, rtt_column: str, throughput_column: str, ordere
     return Sample(f"{rtt_column} and {throughput_column}", frame[keep], left_out)
 
 
-def _scores(chosen, fitted, inside, error, sample: Sample, level, resamples, seed) -> pd.DataFrame:
-    mean, median = error.mean(axis=1), np.median(error, axis=1)
-    same = np.abs(inside[:, None] - inside[None]).max(axis=2) < SAME_CURVE
-    best = min(np.flatnonzero(same[mean.argmin()]), key=lambda k: len(chosen[k].parameters))
-    half = _half(error, sample, level)
-    apart = _half(error - error[best], sample, level)
-    low, high = _median_ends(error, sample, level, resamples, seed)
-    rows = []
-    for k, form in enumerate(chosen):
-        difference = mean[k] - mean[best]
-        worse = difference - apart[k] > 0 and not same[k, best]
-        rows.append(
-            {
-                "model": form.name,
-                "formula": form.says,
-                "fitted": fitted[k],
-                "n_numbers": len(form.parameters),
-                "error_factor": exp(mean[k]),
-                "low": exp(mean[k] - half[k]),
-                "high": exp(mean[k] + half[k]),
-                "median_factor": exp(median[k]),
-                "median_low": exp(low[k]),
-                "median_high": exp(high[k]),
-                "in_sample_factor": exp(np.abs(inside[k]).mean()),
-                "in_sample_median_factor": exp(np.median(np.abs(inside[k]))),
-                "worse_by": exp(difference),
-                "worse_low": exp(difference - apart[k]) if k != best else nan,
-                "worse_high": exp(difference + apart[k]) if k != best else nan,
-                "verdict": "best" if k == best else "worse" if worse else "not told apart from the best",
-                "same_curve_as": ", ".join(
-                    other.name for m, other in enumerate(chosen) if m != k and same[k, m]
-                ),
-            }
-        )
-    order = sorted(range(len(rows)), key=lambda k: (k != best, mean[k]))
-    return pd.DataFrame(rows).iloc[order].reset_index(drop=True)
-
-
-def _half(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
-    """Half the width of the interval of the mean over pairs, per row of values (rows, pairs)."""
-    per_pair = values.T
-    total, n = per_pair.sum(axis=0), len(per_pair)
-    ones = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
-    sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
-    without_region = (total - sums) / (n - ones)[:, None]
-    variance = dyadic.variance(without_region, (total - per_pair) / (n - 1))
-    return stats.t.ppf((1 + level) / 2, sample.n_regions - 1) * np.sqrt(variance)
-
-
-def _median_ends(error, sample: Sample, level, resamples, seed) -> tuple[np.ndarray, np.ndarray]:
-    """Percentiles over region resamples of the median error per model."""
-    drawn = dyadic.region_weights(sample.n_regions, resamples, seed)
-    weights = drawn[:, sample.first] * drawn[:, sample.second]
-    weights = weights[weights.sum(axis=1) > 0]
-    ends = np.empty((2, len(error)))
-    for k, values in enumerate(error):
-        order = np.argsort(values)
-        running = np.cumsum(weights[:, order], axis=1)
-        middle = (running >= running[:, -1:] / 2).argmax(axis=1)
-        ends[:, k] = np.quantile(values[order][middle], [(1 - level) / 2, (1 + level) / 2])
-    return ends[0], ends[1]
-
-
 def _unexplained(frame, names, outside, least, robust_z) -> pd.DataFrame:
     models = [k for k, name in enumerate(names) if name != YARDSTICK]
     residual = outside[models]
@@ -360,23 +295,6 @@ def _unexplained(frame, names, outside, least, robust_z) -> pd.DataFrame:
     keep = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
     found = frame[keep].assign(closest_ratio=np.exp(closest))[missed]
     return found.iloc[np.argsort(-np.abs(closest[missed]), kind="stable")].reset_index(drop=True)
-
-
-def _written(form: Form, numbers: np.ndarray, bounds) -> str:
-    """The fitted numbers in words; one at its bound is not identified."""
-    said = []
-    for (symbol, unit), value, low, high in zip(form.parameters, numbers, *bounds, strict=True):
-        if not unit:
-            continue
-        if not low + 1e-6 < value < high - 1e-6:
-            said.append(f"{symbol} not identified")
-        else:
-            said.append(f"{symbol} = {quantity(exp(value), unit)}")
-    if not said and len(numbers) == 1:
-        return quantity(exp(numbers[0]), "bit/s")
-    if not said:
-        return f"{form.parameters[1][0]}: {numbers[1]:+.3g}"
-    return ", ".join(said)
 
 
 def _listed(names) -> str:

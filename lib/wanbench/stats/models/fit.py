@@ -7,6 +7,7 @@ Marquardt's damped steps; every row of weights has its own damping. The start is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -20,8 +21,15 @@ DIFFERENCE = 1e-5
 SMALLEST_SCALE = 1e-4
 
 
-def fit(form: Form, paths: Paths, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """The numbers of a form that fit `y`, log throughput, and the scale of the residuals."""
+def fit(
+    form: Form, paths: Paths, y: np.ndarray, known: Mapping[tuple[str, str], float] | None = None
+) -> tuple[np.ndarray, float]:
+    """
+    The numbers of a form that fit `y`, log throughput, and the scale of the residuals.
+
+    `known` are the numbers of simpler models by (model, symbol): one more start for each, the others as far out as
+    they go, so that a model finds at least what one that it contains has found.
+    """
     bounds = form.bounds(paths, y)
     some = np.linspace(0, len(y) - 1, min(len(y), GRID_PAIRS)).astype(int)
     few = Paths(paths.rtt_ms[some], paths.distance_km[some])
@@ -29,18 +37,34 @@ def fit(form: Form, paths: Paths, y: np.ndarray) -> tuple[np.ndarray, float]:
     grid = np.array(list(product(*axes)))
     cost = np.abs(y[some] - form.curve(grid, few)).mean(axis=1).round(6)
     _, apart = np.unique(cost, return_index=True)
-    starts = grid[apart[:STARTS]]
+    starts = np.concatenate([_contained(form, bounds, known or {}), grid[apart[:STARTS]]])
+    starts = starts[np.argsort(np.abs(y - form.curve(starts, paths)).mean(axis=1), kind="stable")]
     weights = np.ones((len(starts), len(y)))
     scale = max(float(np.median(np.abs(y - form.curve(starts[:1], paths)[0]))) * 1.4826, SMALLEST_SCALE)
     for _ in range(SCALES):
-        numbers, cost = refit(form, paths, y, weights[: len(starts)], starts, scale)
-        best = numbers[cost.argmin()]
-        before, residual = scale, y - form.curve(best[None], paths)[0]
+        starts, cost = refit(form, paths, y, weights, starts, scale)
+        best, before = starts[cost.argmin()], scale
+        residual = y - form.curve(best[None], paths)[0]
         scale = max(1.4826 * float(np.median(np.abs(residual))), SMALLEST_SCALE)
-        starts = best[None]
         if abs(scale - before) < 1e-3 * before:
             break
     return best, scale
+
+
+def _contained(form: Form, bounds, known: Mapping[tuple[str, str], float]) -> np.ndarray:
+    """Starts (rows, parameters) with one of the known numbers each, and with C if it is known with it."""
+    symbols = [symbol for symbol, _ in form.parameters]
+    far = np.where([symbol == "p" for symbol in symbols], *bounds) if known else bounds[1]
+    found = []
+    for (model, symbol), value in known.items():
+        if symbol == "C" or symbol not in symbols:
+            continue
+        start = far.copy()
+        start[symbols.index(symbol)] = value
+        if "C" in symbols and (model, "C") in known:
+            start[symbols.index("C")] = known[model, "C"]
+        found.append(start)
+    return np.array(found).reshape(-1, len(symbols))
 
 
 def refit(

@@ -7,9 +7,9 @@ import numpy as np
 BITS = 8
 WINDOW_SHARE = 0.64
 """
-Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 where they arrive one by one,
-0.66 where the device joins them (measured, 6.18). Since 6.6 the kernel takes it from the memory that packets really
-fill; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
+Part of a receive buffer that Linux advertises as window, for segments of 1,448 bytes: 0.61 where they arrive one by
+one, 0.66 where the device joins them (measured, 6.18). Since 6.6 the kernel takes it from the memory that packets
+really fill; before, it was half of the buffer (`tcp_adv_win_scale` = 1).
 """
 
 
