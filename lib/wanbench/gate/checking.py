@@ -67,6 +67,8 @@ def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
     flags, explained = flags + new, explained | rows
     new, rows = coordinates.check(rtts, ~explained, places)
     flags, explained = flags + new, explained | rows
+    new, rows = early.answered_near(rtts, ~explained)
+    flags, explained = flags + new, explained | rows
     below = ~explained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
     flags, explained = flags + light.flags(rtts[below]), explained | below
     measured = ~explained & (rtts.table != "transfers").to_numpy()

@@ -25,7 +25,7 @@ RULE = Rule(
 )
 OFFSET_MS = 10.0
 FEWEST_LANDMARKS, FEWEST_FOR_FIT = 3, 6
-GAIN, SOFT_GAIN, SOFT_WORSE, SOFT_AS_GOOD = 1.5, 3.0, 2.5, 1.3
+GAIN, AS_GOOD, SOFT_GAIN, SOFT_WORSE, SOFT_AS_GOOD = 1.5, 2.0, 3.0, 2.5, 1.3
 TRIED = 5
 SAME_PLACE_KM = 30.0
 PIECES = 400
@@ -148,8 +148,8 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
         best = _best(counts.head(TRIED), left, pairs, places, set(blamed))
         if best is None:
             break
-        region, n, area = best
-        blamed[region.name] = _told(region, n, area, places, IMPOSSIBLE)
+        region, n, area, score = best
+        blamed[region.name] = _told(region, n, area, places, IMPOSSIBLE, score)
     scores = {name: _region(name, pairs, places, blamed) for name in names if name not in blamed}
     scores = {name: each for name, each in scores.items() if len(each.landmarks) >= FEWEST_FOR_FIT}
     if len(scores) >= FEWEST_FOR_FIT:
@@ -180,11 +180,10 @@ def _best(counts: pd.Series, left, pairs, places, blamed):
             continue
         step = max(1, len(area.points) // PIECES)
         tried = area.points.iloc[::step]
-        gain = region.stated_score / max(
-            float(region.score(tried.latitude_deg, tried.longitude_deg).min()), 1e-3
-        )
+        best = max(float(region.score(tried.latitude_deg, tried.longitude_deg).min()), 1e-3)
+        gain = region.stated_score / best
         if gain >= GAIN and (found is None or n * gain > found[0]):
-            found = (n * gain, region, int(n), area)
+            found = (n * gain, region, int(n), area, best)
     return found[1:] if found else None
 
 
@@ -194,11 +193,11 @@ def _soft(region: _Region, stated: float, typical: float, places) -> tuple | Non
         score = float(region.score(*place)[0])
         fits = score < SOFT_AS_GOOD * typical and stated > SOFT_GAIN * score
         if fits and not area.empty and area.allows(*place, slack_km=region.precision_km)[0]:
-            return _told(region, 0, area, places, SUSPECT)
+            return _told(region, 0, area, places, SUSPECT, score)
     return None
 
 
-def _told(region: _Region, n: int, area: Area, places, verdict) -> tuple:
+def _told(region: _Region, n: int, area: Area, places, verdict, score: float) -> tuple:
     """Verdict, figure, cause, km between the stated and the allowed place, and the radius of the latter."""
     away = float(great_circle_km(region.latitude, region.longitude, area.latitude_deg, area.longitude_deg))
     fast = f"{count(n, 'pair')} of {region.name} faster than light in fibre; " if n else ""
@@ -209,7 +208,7 @@ def _told(region: _Region, n: int, area: Area, places, verdict) -> tuple:
         f"{position(area.latitude_deg, area.longitude_deg)}, at most {area.radius_km:,.0f} km from there and "
         f"{away:,.0f} km from the place stated{listed}"
     )
-    return verdict, found, _cause(region, area, places), away, area.radius_km
+    return verdict, found, _cause(region, area, places, score), away, area.radius_km
 
 
 def _inside(name: str, area: Area, most: int = 5) -> str:
@@ -224,9 +223,8 @@ def _inside(name: str, area: Area, most: int = 5) -> str:
     return f" ({', '.join(cities.head(most))}{more} in it)"
 
 
-def _cause(region: _Region, area: Area, places: pd.DataFrame) -> str:
+def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> str:
     """What was done to the coordinates, by the places that its RTTs allow."""
-    stated = region.stated_score
     tried = {}
     for name, place in region.hypotheses().items():
         if area.allows(*place, slack_km=region.precision_km)[0]:
@@ -234,7 +232,7 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame) -> str:
     own = _catalogued(region, area)
     if tried:
         name = min(tried, key=tried.get)
-        if tried[name] < stated / GAIN:
+        if tried[name] < AS_GOOD * score:
             return name
     if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
         return "no coordinates: 0 N 0 E stands for a place that was not known"

@@ -7,10 +7,11 @@ import pandas as pd
 
 from ..wording import count, quantity
 from . import light
+from .rule import IMPOSSIBLE
 from .scale import opposite_ms
 
-AGREES = 1.25
-FEWEST, SHARE = 3, 0.9
+AGREES, LEAST_RATIO = 1.25, 1.2
+FEWEST, MANY, SHARE = 3, 10, 0.9
 CAUSE = (
     "some echoes of this ping were timed too short: its greatest RTT is possible and agrees with the opposite "
     "direction, so the place is right and the least RTT is not"
@@ -23,49 +24,44 @@ LOCAL = (
 
 def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
     """Flags of such pings among the open rows below light, and which rows they explain."""
-    below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
+    fibre, greatest = rtts.fibre_ms.to_numpy(), rtts.max_ms.to_numpy()
+    below = open_rows & (rtts.rtt_ms.to_numpy() < fibre)
     if not below.any():
         return [], below
     opposite = opposite_ms(rtts)
-    greatest = rtts.max_ms.to_numpy()
+    possible = below & (greatest >= fibre) & (greatest > LEAST_RATIO * rtts.rtt_ms.to_numpy())
     with np.errstate(invalid="ignore", divide="ignore"):
-        near = np.abs(np.log(greatest / opposite)) < np.log(AGREES)
-        alone = np.isnan(opposite) | (opposite < rtts.fibre_ms.to_numpy())
-        possible = (greatest >= rtts.fibre_ms.to_numpy()) & (greatest > 1.2 * rtts.rtt_ms.to_numpy())
-    early = below & possible & (near | alone | _usual(rtts, below & possible))
-    local = below & ~early & (opposite >= rtts.fibre_ms.to_numpy())
-    flags = _of_a_sender(rtts, early)
-    causes = np.full(len(rtts), CAUSE, dtype=object)
-    explained = early.copy()
-    for region, group in rtts[local].groupby("from_region"):
-        if len(group) >= FEWEST:
-            cause = LOCAL.format(region=region)
-            found = (
-                f"{count(len(group), 'row')} from {region} faster than light; the opposite directions are not"
-            )
-            flags.append(
-                light.RULE.flag(
-                    group.table.iloc[0],
-                    "region",
-                    "impossible",
-                    found,
-                    cause,
-                    region=region,
-                    column_name=group.column_name.iloc[0],
-                    value=float(group.rtt_ms.median()),
-                    bound=float(group.fibre_ms.median()),
-                )
-            )
-            causes[group.index] = cause
-            explained[group.index] = True
-    return flags + light.flags(rtts[explained], causes[explained]), explained
-
-
-def _usual(rtts, rows) -> np.ndarray:
-    """Rows of a sender's cloud where many are so, whatever their opposite direction says."""
+        agrees = (opposite >= fibre) & (np.abs(np.log(greatest / opposite)) < np.log(AGREES))
     cloud = rtts.from_region.str.partition(":")[0]
-    many = cloud[rows].value_counts()
-    return rows & cloud.isin(many[many >= 10 * FEWEST].index).to_numpy()
+    many = cloud[possible & agrees].value_counts()
+    usual = cloud.isin(many[many >= MANY].index).to_numpy()
+    early = possible & (agrees | usual)
+    return _of_a_sender(rtts, early) + light.flags(rtts[early], CAUSE), early
+
+
+def answered_near(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """Flags of the regions from which several pairs are faster than light, though their opposite directions are not."""
+    explained = np.zeros(len(rtts), bool)
+    fibre = rtts.fibre_ms.to_numpy()
+    below = open_rows & (rtts.rtt_ms.to_numpy() < fibre) & (opposite_ms(rtts) >= fibre)
+    flags = []
+    for (table, region), group in rtts[below].groupby(["table", "from_region"]):
+        if group.to_region.nunique() < FEWEST:
+            continue
+        cause = LOCAL.format(region=region)
+        found = (
+            f"{count(len(group), 'row')} from {region} faster than light, and the opposite directions are not"
+        )
+        ends = {"value": float(group.rtt_ms.median()), "bound": float(group.fibre_ms.median())}
+        column = group.column_name.iloc[0]
+        flags.append(
+            light.RULE.flag(
+                table, "region", IMPOSSIBLE, found, cause, region=region, column_name=column, **ends
+            )
+        )
+        flags += light.flags(group, cause)
+        explained[group.index] = True
+    return flags, explained
 
 
 def _of_a_sender(rtts, early) -> list[dict]:
@@ -78,14 +74,13 @@ def _of_a_sender(rtts, early) -> list[dict]:
         who = _one(group.from_region) or _one(clouds)
         if who is None:
             continue
-        all_rows = rtts[rtts.table == table]
-        theirs = all_rows[(all_rows.from_region == who) | all_rows.from_region.str.startswith(f"{who}:")]
+        rows = rtts[rtts.table == table]
+        theirs, mine = (sum(_of(each.from_region, who)) for each in (rows, group))
         worst = group.loc[(group.rtt_ms / group.fibre_ms).idxmin()]
         found = (
-            f"{len(group):,} of {count(len(theirs), 'row')} that start in {who} are faster than light, and "
-            f"{'none' if len(theirs) == len(all_rows) else 'next to none'} elsewhere; least: "
-            f"{worst.from_region} to {worst.to_region}, {quantity(worst.rtt_ms, 'ms')} where its greatest is "
-            f"{quantity(worst.max_ms, 'ms')}"
+            f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light, and {len(group) - mine:,} "
+            f"of {count(len(rows) - theirs, 'other')}; least: {worst.from_region} to {worst.to_region}, "
+            f"{quantity(worst.rtt_ms, 'ms')} where its greatest is {quantity(worst.max_ms, 'ms')}"
         )
         cause = (
             f"the ping or the clock of the hosts of {who} timed single echoes too short: the greatest RTTs of the "
@@ -96,7 +91,7 @@ def _of_a_sender(rtts, early) -> list[dict]:
             light.RULE.flag(
                 table,
                 "region" if region else "column",
-                "impossible",
+                IMPOSSIBLE,
                 found,
                 cause,
                 region=region,
@@ -106,6 +101,11 @@ def _of_a_sender(rtts, early) -> list[dict]:
             )
         )
     return flags
+
+
+def _of(names: pd.Series, who: str) -> pd.Series:
+    """Whether a region is the one, or of the cloud, that is meant."""
+    return (names == who) | names.str.startswith(f"{who}:")
 
 
 def _one(names: pd.Series) -> str | None:

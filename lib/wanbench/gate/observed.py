@@ -76,7 +76,7 @@ def _summaries(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     values = frame[columns].astype("float64")
     least = values.bfill(axis=1).iloc[:, 0]
     first = values.notna().to_numpy().argmax(axis=1)
-    greatest = frame["max_rtt_ms"].astype("float64") if "max_rtt_ms" in frame else least
+    greatest = frame["max_rtt_ms"].astype("float64").fillna(least) if "max_rtt_ms" in frame else least
     return pd.DataFrame(
         {
             "table": table,

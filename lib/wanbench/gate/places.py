@@ -11,15 +11,25 @@ from geopy.distance import geodesic
 from .. import regions as catalogue_of_regions
 
 EARTH_RADIUS_KM = 6371.0088
+UNSAID_KM, COARSEST_KM = 50.0, 600.0
 SPHERE_SLACK = 1.006
 """A great circle on the mean sphere and the WGS-84 geodesic differ by at most 0.56 %."""
 
 
 def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
-    """Coordinates by region name: the catalogue's, replaced by those of each table `regions` given."""
+    """
+    Coordinates by region name: the catalogue's, replaced by those of each table `regions` given.
+
+    Where no precision is stated, it is the catalogue's for that name, else 50 km; none counts for more than 600 km,
+    the catalogue's coarsest: coordinates that are worth less would hide every fault.
+    """
+    columns = ["name", "latitude_deg", "longitude_deg", "precision_km"]
     parts = [catalogue_of_regions.catalogue(), *(each for each in overrides if each is not None)]
-    places = pd.concat(parts, ignore_index=True).drop_duplicates("name", keep="last")
-    return places.set_index("name")[["latitude_deg", "longitude_deg", "precision_km"]]
+    places = pd.concat([part[columns] for part in parts], ignore_index=True)
+    precise = places.dropna(subset="precision_km").drop_duplicates("name").set_index("name").precision_km
+    places = places.drop_duplicates("name", keep="last").set_index("name")
+    unsaid = places.index.to_series().map(precise).fillna(UNSAID_KM)
+    return places.assign(precision_km=places.precision_km.fillna(unsaid).clip(upper=COARSEST_KM))
 
 
 @lru_cache(maxsize=1 << 16)

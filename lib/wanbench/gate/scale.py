@@ -86,15 +86,19 @@ def _wider(rtts, here, found, table, column, cause) -> tuple[list[dict], np.ndar
         )
         return [RULE.flag(table, "column", IMPOSSIBLE, what, cause, **common)], here.copy()
     flags, marked = [], nothing.copy()
-    for region, group in rtts[telling].groupby("from_region"):
+    groups = rtts[telling].groupby("from_region")
+    whole = {}
+    for region, group in groups:
         inside = found[group.index.to_numpy()]
         if inside.sum() >= FEWEST and inside.mean() >= WHOLE:
-            what = (
-                f"{column}: {int(inside.sum()):,} of {count(len(group), 'row')} that start in {region} are so"
-            )
-            where = f"{cause}, in what was measured from {region}"
-            flags.append(RULE.flag(table, "region", IMPOSSIBLE, what, where, region=region, **common))
-            marked |= here & (rtts.from_region == region).to_numpy()
+            whole[region] = int(inside.sum()), len(group)
+    if sum(n_inside for n_inside, _ in whole.values()) < WHOLE * n:
+        whole = {}
+    for region, (n_inside, n_region) in whole.items():
+        what = f"{column}: {n_inside:,} of {count(n_region, 'row')} that start in {region} are so"
+        where = f"{cause}, in what was measured from {region}"
+        flags.append(RULE.flag(table, "region", IMPOSSIBLE, what, where, region=region, **common))
+        marked |= here & (rtts.from_region == region).to_numpy()
     rest = found & here & ~marked
     if rest.sum() >= max(FEWEST, ONE_DIRECTION * of):
         pairs = {tuple(pair) for pair in rtts.loc[rest, ["from_region", "to_region"]].to_numpy()}

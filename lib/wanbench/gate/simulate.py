@@ -18,7 +18,9 @@ SLACK = 1.007
 START = pd.Timestamp("2026-01-05T00:00:00Z")
 
 
-def clean(seed: int, *, form: str | None = None, n_regions: int | None = None) -> dict[str, pd.DataFrame]:
+def clean(
+    seed: int, *, form: str | None = None, n_regions: int | None = None, invented: bool = False
+) -> dict[str, pd.DataFrame]:
     """
     Tables of a measurement without a fault.
 
@@ -36,6 +38,8 @@ def clean(seed: int, *, form: str | None = None, n_regions: int | None = None) -
         drawn.
     n_regions : int, optional
         Default: drawn from 8 to 46.
+    invented : bool
+        Regions bear names that the catalogue does not know, so that only table regions says where they are.
     """
     rng = np.random.default_rng(seed)
     form = form if form is not None else FORMS[rng.integers(len(FORMS))]
@@ -44,6 +48,8 @@ def clean(seed: int, *, form: str | None = None, n_regions: int | None = None) -
     n_regions = int(rng.integers(FEWEST, MOST + 1)) if n_regions is None else n_regions
     places = catalogue_of_regions.catalogue()
     places = places.iloc[np.sort(rng.choice(len(places), n_regions, replace=False))].reset_index(drop=True)
+    if invented:
+        places["name"] = places.cloud + [f":place-{k:02d}" for k in range(len(places))]
     pairs = _pairs(places, rng)
     tests = _tests(pairs, rng, linked=form == "lab")
     made = {"pings": _pings, "grid": _grid, "survey": _survey, "lab": _lab}[form](tests, pairs, rng)

@@ -15,8 +15,9 @@ from .rule import IMPOSSIBLE, SUSPECT, Rule
 RULE = Rule(
     "summary",
     "least <= median, mean, percentiles in order <= greatest; the standard deviation fits them; n lost <= n sent.",
-    "sd^2 <= (max - mean)(mean - min) n / (n - 1) + 2 mean x 1 us, and sd >= (max - min) / sqrt(2 n); tolerance: the "
-    "rounding of the columns. The last term is what ping's mdev exceeds a spread by: it cuts the mean to whole us",
+    "sd^2 <= 2 (max - mean)(mean - min) + 2 mean x 1 us, and sd >= (max - min) / sqrt(2 n sent); tolerance: the "
+    "rounding of the columns. The factor 2 is n / (n - 1) of two echoes; the last term is what ping's mdev exceeds a "
+    "spread by, for it cuts the mean to whole us",
     "Bhatia & Davis 2000, A better bound on the variance; von Szokefalvi Nagy 1918",
 )
 ORDER = {
@@ -29,7 +30,7 @@ ORDER = {
     "pairs": (("n_lost", "n_echoes"),),
 }
 WHOLE_COLUMN, FEWEST_FOR_COLUMN = 0.9, 5
-MOST_DECIMALS = 6
+MOST_DECIMALS, A_THIRD = 6, 1 / 3
 CUT_MS = 0.001
 
 
@@ -58,10 +59,10 @@ def _neighbours(frame, orders) -> list[tuple[str, str]]:
 
 
 def decimals(values: pd.Series) -> int:
-    """How many decimal places the values of a column have, at most six."""
+    """How many decimal places a third of a column's values can do with, at most six."""
     known = values.dropna().to_numpy(dtype=float)
     for places in range(MOST_DECIMALS):
-        if np.allclose(known, known.round(places), rtol=1e-12, atol=1e-9):
+        if not len(known) or np.isclose(known, known.round(places), rtol=1e-12, atol=1e-9).mean() > A_THIRD:
             return places
     return MOST_DECIMALS
 
@@ -113,13 +114,13 @@ def _spread(frame, names) -> list[dict]:
     least, mean, most, sd = (
         frame[f"{name}_rtt_ms"].astype("float64").to_numpy() for name in ("min", "mean", "max", "sd")
     )
-    n = (frame.n_sent.astype("float64") - frame.n_lost.astype("float64").fillna(0)).to_numpy()
+    n = frame.n_sent.astype("float64").to_numpy()
     slack = 10.0 ** -min(
         (decimals(frame[f"{name}_rtt_ms"]) for name in ("min", "mean", "max", "sd")), default=0
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         ordered = (least <= mean + slack) & (mean <= most + slack)
-        small_sample = np.where(n > 1, n / (n - 1), 2.0)
+        small_sample = 2.0
         whole = np.where(np.isnan(mean), ((most - least) / 2 + slack) ** 2, 0.0)
         product = (most - mean + slack).clip(0) * (mean - least + slack).clip(0)
         cut = 2 * np.where(np.isnan(mean), most, mean) * CUT_MS

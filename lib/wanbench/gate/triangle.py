@@ -32,7 +32,8 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> list[dict]:
         np.minimum.at(least, (first, second), frame.rtt_ms.to_numpy())
         least = np.minimum(least, least.T)
         detour = _detours(least)
-        above = np.triu(least - detour, 1)
+        with np.errstate(invalid="ignore"):
+            above = np.triu(least - detour, 1)
         above = above[np.isfinite(above) & (above > 0)]
         usual = tail.reach(above)
         bound = max(usual if np.isfinite(usual) else 0.0, LEAST_MS)
