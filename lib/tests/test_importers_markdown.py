@@ -218,7 +218,7 @@ ODDITIES = [
 
 
 @settings(
-    max_examples=70,
+    max_examples=50,
     derandomize=True,
     database=None,
     deadline=None,

@@ -378,7 +378,7 @@ def test_decimal_mark(texts, likely, expected):
 
 
 FUZZ = settings(
-    max_examples=80,
+    max_examples=60,
     derandomize=True,
     database=None,
     deadline=None,

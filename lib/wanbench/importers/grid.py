@@ -22,6 +22,7 @@ from .times import (
     said_unit,
 )
 
+MOST_HINTS = 20
 MATRIX = "names of regions down the first column and along the top"
 
 
@@ -36,7 +37,12 @@ class Grid:
 
 @dataclass
 class Found:
-    """What the cells of grids say: times with their pairs, cells that say nothing, and what is unread."""
+    """
+    What the cells of a grid say.
+
+    `times` are those between two regions, with line, place (column, from 1), ends (from, to) and time_ms; `within`
+    those from a region to itself; `blank` the pairs of which a cell says nothing; `unread` rows of that table.
+    """
 
     times: list[dict] = field(default_factory=list)
     within: list[float] = field(default_factory=list)
@@ -122,13 +128,9 @@ def _labels(grid, cloud):
     rows = grid.rows
     if len(rows) < 2:
         raise NoMatrixError("less than two rows of cells")
-    tall = (
-        2
-        if len(rows) > 2 and _names_regions(rows[1][1:], cloud) and _names_regions(rows[0][1:], cloud)
-        else 1
-    )
+    tall = 1 + (len(rows) > 2 and all(_names_regions(row[1:], cloud) for row in rows[:2]))
     second = [row[1] for row in rows[tall:] if len(row) > 1]
-    wide = 2 if len(second) == len(rows) - tall and _names_regions(second, cloud) else 1
+    wide = 1 + (len(second) == len(rows) - tall and _names_regions(second, cloud))
     width = max(len(row) for row in rows[:tall])
     heads = [_filled([row[i] if i < len(row) else "" for i in range(wide, width)]) for row in rows[:tall]]
     tops = {wide + i: label for i in range(width - wide) if (label := _joined(head[i] for head in heads))}
@@ -146,7 +148,7 @@ def _labels(grid, cloud):
 
 
 def _names_regions(cells: Iterable[str], cloud) -> bool:
-    """Whether most cells name regions or clouds, and none of those left is empty or a time."""
+    """Whether at least half of the cells that are not empty name regions or clouds."""
     cells = [cell for cell in cells if cell]
     known = sum(bool(cloud_from(cell) or candidates(cell, cloud)) for cell in cells)
     return known > 0 and 2 * known >= len(cells)
@@ -166,9 +168,15 @@ def _joined(parts):
 
 
 def _region(label, cloud, line, found):
-    """The region of a label, or None, and then the label is unread."""
-    try:
-        return region_from(label, cloud)
-    except ParameterError as error:
-        found.refuse(line, label, f"the name of one region. {error}")
-        return None
+    """The region of a label, or None, and then the label is unread; near names are sought for the first few."""
+    meant = candidates(label, cloud)
+    if len(meant) == 1:
+        return meant[0]
+    expected = "the name of one region"
+    if len(found.unread) < MOST_HINTS:
+        try:
+            region_from(label, cloud)
+        except ParameterError as error:
+            expected += f". {error}"
+    found.refuse(line, label, expected)
+    return None
