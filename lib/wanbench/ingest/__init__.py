@@ -11,10 +11,19 @@ wanbench.errors.ParameterError: no/such/folder is not a run folder: it has no jo
 
 from .account import account, shortfalls
 from .pairs import summarise_pairs
+from .per_test import per_test
 from .run import read_files, read_run
 from .setting import MixedSettings, settings
 from .tabulate import tabulate
 
 __all__ = [
-    "MixedSettings", "account", "read_files", "read_run", "settings", "shortfalls", "summarise_pairs", "tabulate",
+    "MixedSettings",
+    "account",
+    "per_test",
+    "read_files",
+    "read_run",
+    "settings",
+    "shortfalls",
+    "summarise_pairs",
+    "tabulate",
 ]  # fmt: skip
