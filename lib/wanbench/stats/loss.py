@@ -29,8 +29,8 @@ FRIENDLY_RANDOM, CONVEX_RANDOM, BEND = 1.273, 1.195, 6.5
 """CUBIC's two constants under independent losses, and the power mean that joins the regions, right to 1 %."""
 RECOVERY = {"reno": 0.5, "cubic": 1.0}
 """
-The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow. Set by
-120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
+The average window is divided by 1 + this x sqrt(p): the round trips in which a sender recovers and does not grow. Set
+by 120 connections of Linux 6.18 on an emulated link (12 cells of 0.05 to 2 % and 10 to 100 ms).
 """
 MODEL_SD = 0.08
 """

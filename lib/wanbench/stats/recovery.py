@@ -51,7 +51,7 @@ def loss(
             row = row_of(
                 key,
                 ends,
-                "loss from throughput",
+                "loss-from-throughput",
                 "fraction",
                 level,
                 f"request inside the {percent(level)} interval",

@@ -1,0 +1,209 @@
+"""Loss from throughput: constants against senders simulated packet by packet, intervals that cover, what is refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from wanbench.errors import ParameterError
+from wanbench.stats import calibration, recovery
+from wanbench.stats.estimate import Estimate
+from wanbench.stats.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
+from wanbench.stats.models.cubic import DECREASE, SCALE
+
+MSS = 1448
+
+
+class Senders:
+    """Reno and CUBIC (fast convergence, Reno-friendly region) in round trips; each packet is lost on its own."""
+
+    def __init__(self, name, loss, rtt_s, senders, seed):
+        self.name, self.loss, self.rtt_s = name, loss, rtt_s
+        self.rng = np.random.default_rng(seed)
+        self.window = np.full(senders, 1.3 / math.sqrt(loss))
+        self.top, self.since_s, self.friendly = self.window.copy(), np.zeros(senders), self.window.copy()
+        self.start = DECREASE * self.top
+
+    def round(self):
+        """One round trip; the packets that each sender sent."""
+        sent = self.window.copy()
+        lost = self.rng.random(len(sent)) < -np.expm1(sent * np.log1p(-self.loss))
+        if self.name == "reno":
+            self.window = np.where(lost, self.window / 2, self.window + 1)
+            return sent
+        self.since_s += self.rtt_s
+        self.friendly += 3 * (1 - DECREASE) / (1 + DECREASE)
+        bend_s = np.cbrt((self.top - self.start) / SCALE)
+        grown = np.maximum(SCALE * (self.since_s - bend_s) ** 3 + self.top, self.friendly)
+        before = self.window
+        top = np.where(before < self.top, before * (1 + DECREASE) / 2, before)
+        self.window = np.where(lost, DECREASE * before, np.maximum(grown, before))
+        for name, value in (
+            ("top", top),
+            ("since_s", 0.0),
+            ("friendly", self.window),
+            ("start", self.window),
+        ):
+            setattr(self, name, np.where(lost, value, getattr(self, name)))
+        return sent
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "rtt_ms"),
+    [("reno", 1e-4, 50), ("cubic", 1e-4, 5), ("cubic", 1e-4, 25), ("cubic", 1e-4, 45), ("cubic", 5e-5, 200)],
+)
+def test_the_window_is_that_of_simulated_senders(name, loss, rtt_ms):
+    senders = Senders(name, loss, rtt_ms / 1000, 400, seed=1)
+    sent = [senders.round().mean() for _ in range(4000)][1000:]
+    model = loss_limited_window(loss, rtt_ms, name) * (1 + RECOVERY[name] * math.sqrt(loss))
+    assert np.mean(sent) == pytest.approx(model, rel=0.035)
+
+
+@pytest.mark.parametrize("name", ["reno", "cubic"])
+def test_the_inverse_gives_the_loss_back(name):
+    loss = np.geomspace(1e-7, 0.3, 30)[:, None]
+    rtt_ms = np.array([[1.0, 40.0, 300.0]])
+    assert_allclose(
+        loss_of_window(loss_limited_window(loss, rtt_ms, name), rtt_ms, name), np.broadcast_to(loss, (30, 3))
+    )
+
+
+def transfers(name="cubic", loss=0.002, rtt_ms=40.0, n=1, seconds=20, seed=0, **more):
+    """Table `transfers` of simulated senders, after a start-up."""
+    senders = Senders(name, loss, rtt_ms / 1000, n, seed)
+    for _ in range(500):
+        senders.round()
+    sent = sum(senders.round() for _ in range(int(seconds * 1000 / rtt_ms)))
+    sent = sent / (1 + RECOVERY[name] * math.sqrt(loss))
+    columns = {
+        "run_id": "x",
+        "from_region": "aws:a",
+        "to_region": "gcp:b",
+        "direction": "forward",
+        "protocol": "TCP",
+        "streams": 1,
+        "duration_s": float(seconds),
+        "throughput_bps": sent * MSS * 8 / seconds,
+        "mean_rtt_ms": rtt_ms,
+        "mss_bytes": MSS,
+        "congestion_control": name,
+        "retransmits": np.random.default_rng(seed).binomial(sent.astype(int), loss),
+        "error": None,
+    }
+    return pd.DataFrame(columns | more)
+
+
+@pytest.mark.parametrize("name", ["reno", "cubic"])
+@pytest.mark.parametrize(("loss", "seconds", "n"), [(0.002, 15, 1), (0.01, 15, 1), (0.002, 10, 4)])
+def test_intervals_cover(name, loss, seconds, n):
+    rows = transfers(name, loss, n=200 * n, seconds=seconds)
+    found = [estimate_loss(rows.iloc[k : k + n]) for k in range(0, 200 * n, n)]
+    assert sum(each.low <= loss <= each.high for each in found) >= 0.92 * 200
+    assert np.median([each.estimate / loss for each in found]) == pytest.approx(1, abs=0.12)
+
+
+def test_more_transfers_narrow_the_interval_down_to_the_models_own_error():
+    widths = [math.log((found := estimate_loss(transfers(n=n))).high / found.low) for n in (1, 4, 16, 400)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] == pytest.approx(2 * 1.96 * 0.08, rel=0.1)
+
+
+def test_parallel_streams_are_as_many_senders():
+    each = transfers(n=4)
+    sums = {"throughput_bps": each.throughput_bps.sum(), "streams": 4, "retransmits": each.retransmits.sum()}
+    together = estimate_loss(each.iloc[:1].assign(**sums))
+    assert together.estimate == pytest.approx(estimate_loss(each).estimate, rel=0.1)
+
+
+def test_what_was_sent_again_stands_beside_it():
+    found = estimate_loss(transfers(n=5, seconds=30))
+    assert found.others[0].low <= 0.002 <= found.others[0].high
+    assert "segments sent again" in found._repr_html_()
+    assert str(found).startswith("The loss that explains the throughput from aws:a to gcp:b is 0.")
+
+
+def test_a_sender_that_something_else_limits_is_warned_of():
+    rows = transfers(n=3, seconds=30)
+    slow = rows.assign(throughput_bps=rows.throughput_bps / 6, retransmits=0)
+    assert "is an upper bound of the loss" in str(estimate_loss(slow))
+    assert "loss" in str(estimate_loss(rows)) and "Caution" not in str(estimate_loss(rows))
+    many = rows.assign(retransmits=rows.retransmits * 10)
+    assert "losses come in bursts" in str(estimate_loss(many))
+
+
+def test_too_short_a_start_up_is_warned_of():
+    rows = transfers(n=3)
+    assert "until a sender has lost 10 segments" in str(estimate_loss(rows, omitted_s=1))
+    assert "until a sender" not in str(estimate_loss(rows, omitted_s=60))
+
+
+def test_bbr_gives_no_loss_and_says_why():
+    found = estimate_loss(transfers(congestion_control="bbr"))
+    assert math.isnan(found.estimate) and "cannot be estimated" in str(found)
+    assert "bbr sends at the rate it measures" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (lambda: transfers(congestion_control="vegas"), "for reno, cubic only"),
+        (lambda: pd.concat([transfers("reno"), transfers()]), "they have cubic, reno"),
+        (lambda: pd.concat([transfers(), transfers(from_region="aws:c")]), "2 directions"),
+        (lambda: transfers(protocol="UDP"), "no TCP transfer"),
+        (lambda: transfers(throughput_bps=np.nan), "no TCP transfer"),
+        (lambda: transfers().drop(columns="mean_rtt_ms"), "lack mean_rtt_ms"),
+    ],
+)
+def test_what_gives_no_loss_is_refused(rows, said):
+    with pytest.raises(ParameterError, match=said):
+        estimate_loss(rows())
+
+
+def test_rows_left_out_are_counted():
+    rows = transfers(n=3)
+    rows.loc[1, "error"] = "interrupted"
+    assert "1 transfer left out" in str(estimate_loss(rows))
+
+
+def links(loss, rate_bps=np.nan):
+    ends = {"from_region": ["aws:a", "gcp:b"], "to_region": ["gcp:b", "aws:a"]}
+    return pd.DataFrame({"run_id": "x", **ends, "loss": [loss, 0.0], "rate_bps": rate_bps})
+
+
+def test_recovery_says_within_or_outside_of_each_link():
+    rows = transfers(n=6, seconds=30)
+    [right], [wrong], [none] = (recovery.loss(rows, links(loss)).itertuples() for loss in (0.002, 0.02, 0.0))
+    assert (right.verdict, wrong.verdict, none.verdict) == ("within", "outside", "unknown")
+    assert right.delivered == pytest.approx(0.002, rel=0.3) and "loss is not what limits" in none.note
+    several = recovery.loss(
+        pd.concat([rows, transfers("reno"), transfers(congestion_control="bbr")]), links(0.002)
+    )
+    assert list(several.verdict) == ["unknown", "within", "within"]
+    assert calibration.summary(several).n_links.tolist() == [3]
+    assert len(calibration.findings(several)) == 1 and len(calibration.readable(several)) == 3
+
+
+def test_recovery_of_a_reverse_transfer_is_of_the_other_direction_and_unknown():
+    rows = transfers(direction="reverse", mean_rtt_ms=np.nan)
+    [row] = recovery.loss(rows, links(0.002)).itertuples()
+    assert (row.from_region, row.verdict) == ("gcp:b", "unknown")
+    assert "an RTT under load" in row.note
+
+
+def estimate(value, unit):
+    return Estimate("x", "{}", value, value * 0.9, value * 1.1, unit, 10, 5, "m", "a")
+
+
+def test_recovery_of_window_and_capacity():
+    rows = pd.concat(
+        [
+            recovery.window(estimate(85_000.0, "bytes"), 83_000),
+            recovery.window(estimate(85_000.0, "bytes"), 65_536),
+            recovery.window(estimate(math.nan, "bytes"), 65_536),
+            recovery.capacity(estimate(9.6e6, "bit/s"), 10e6),
+        ]
+    )
+    assert list(rows.verdict) == ["within", "outside", "unknown", "within"]
+    assert rows.requested.iloc[3] == pytest.approx(10e6 * 1448 / 1500)
