@@ -164,7 +164,7 @@ def test_a_higher_level_is_wider_and_said():
 def test_an_estimate_shows_itself_and_becomes_a_finding():
     fit = distance.fit_rtt(simulate.survey(12, seed=15, region_ms=5))
     text = fit.slope._repr_html_()
-    for part in ("Method", "Fafchamps", "Would break it", "Taking pairs as independent", "region bootstrap"):
+    for part in ("Method", "Imbens", "Would break it", "Taking pairs as independent", "region bootstrap"):
         assert part in text
     finding = fit.slope.finding("rtt-slope", page="02-intercloud-throughput")
     assert finding.sentence == str(fit.slope)
@@ -186,3 +186,32 @@ def test_a_perfect_rank_correlation_has_no_interval_rather_than_a_silly_one():
     assert rho.estimate == pytest.approx(1.0)
     assert np.isnan(rho.low) and np.isnan(rho.high)
     assert "no interval" in str(rho)
+
+
+@pytest.mark.parametrize("effects", [{}, {"places": "continents", "missing": 0.3, "law": "t5"}])
+def test_a_simulated_sample_is_what_its_survey_collapses_to(effects):
+    drawn = simulate.sample(9, seed=3, **effects).frame
+    pairs = simulate.survey(9, seed=3, **effects)
+    rtt, throughput = unordered(pairs, "rtt_ms"), unordered(pairs, "throughput_bps", combine="geometric mean")
+    both = ["region_a", "region_b", "cloud_pair", "distance_km", "n_directions", "value"]
+    pd.testing.assert_frame_equal(drawn[both], rtt.frame[both])
+    np.testing.assert_allclose(drawn.throughput_bps, throughput.frame.value)
+
+
+def test_surveys_of_continents_are_samples_of_their_population():
+    model = {"intercept_ms": 400.0, "region_ms": 12.0, "pair_ms": 15.0}
+    whole = simulate.population(200_000, **model)
+    assert whole["rtt_slope"] == pytest.approx(14.0, abs=0.05)
+    r = [
+        distance.rtt_line(simulate.sample(60, seed=k, places="continents", **model), resamples=2)
+        for k in range(8)
+    ]
+    assert np.mean([fit.pearson.estimate for fit in r]) == pytest.approx(whole["rtt_r"], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [({"law": "cauchy"}, "law 'cauchy'"), ({"places": "moon"}, "places")]
+)
+def test_surveys_of_another_kind_fail(wrong, said):
+    with pytest.raises(ParameterError, match=said):
+        simulate.survey(5, seed=0, **wrong)

@@ -51,31 +51,27 @@ def test_strata_keep_their_number_of_regions():
     assert len(np.unique(weights, axis=0)) > 10
 
 
-def leave_out_loops(first, second, x, y, statistic):
-    regions = range(max(second) + 1)
-    by_region = [statistic(x[keep], y[keep]) for g in regions for keep in [(first != g) & (second != g)]]
-    by_pair = [statistic(np.delete(x, p), np.delete(y, p)) for p in range(len(x))]
-    g, p = len(by_region), len(by_pair)
-    region_part = (g - 1) / g * np.sum((by_region - np.mean(by_region)) ** 2)
-    pair_part = (p - 1) / p * np.sum((by_pair - np.mean(by_pair)) ** 2)
-    return max(region_part - pair_part, pair_part)
-
-
-def test_the_slopes_interval_equals_refitting_without_each_region_and_pair():
+def test_the_jackknife_beside_the_interval_equals_refitting_without_each_region_and_pair():
     from scipy import stats
 
-    pairs = simulate.survey(9, seed=4, region_ms=6)
-    sample = unordered(pairs, "rtt_ms")
+    sample = unordered(simulate.survey(9, seed=4, region_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
-    fitted = line.straight_line(sample, x, y)
-    variance = leave_out_loops(sample.first, sample.second, x, y, lambda a, b: stats.linregress(a, b).slope)
-    half = stats.t.ppf(0.975, 7) * np.sqrt(variance)
-    assert fitted.slope.interval.high - fitted.slope.value == pytest.approx(half, rel=1e-6)
-    rank = leave_out_loops(
-        sample.first, sample.second, x, y, lambda a, b: np.arctanh(stats.spearmanr(a, b).statistic)
-    )
-    width = np.arctanh(fitted.spearman.interval.high) - np.arctanh(fitted.spearman.value)
-    assert width == pytest.approx(stats.t.ppf(0.975, 7) * np.sqrt(rank), rel=1e-6)
+    first, second, fitted = sample.first, sample.second, line.straight_line(sample, x, y, resamples=10)
+    keeps = [(first != g) & (second != g) for g in range(9)]
+    by_region = np.array([stats.linregress(x[keep], y[keep]).slope for keep in keeps])
+    by_pair = [stats.linregress(np.delete(x, p), np.delete(y, p)).slope for p in range(len(x))]
+    region_part, pair_part = dyadic.jackknife(by_region), dyadic.jackknife(np.array(by_pair))
+    half = stats.t.ppf(0.975, 7) * np.sqrt(max(region_part - pair_part, pair_part))
+    beside = next(other for other in fitted.slope.others if other.method == line.DYADIC)
+    assert beside.high - fitted.slope.value == pytest.approx(half, rel=1e-6)
+    scale, (variance, freedom) = fitted.left.scale(fitted.scale.slope), fitted.left.spread(fitted.scale.slope)
+    assert variance == pytest.approx(scale * region_part, rel=1e-6)
+    width = fitted.slope.interval.high - fitted.slope.value
+    assert width == pytest.approx(stats.t.ppf(0.975, freedom) * np.sqrt(variance))
+    rho = np.arctanh([stats.spearmanr(x[keep], y[keep]).statistic for keep in keeps])
+    z = np.arctanh([fitted.spearman.value, fitted.spearman.interval.high])
+    of_rho = stats.t.ppf(0.975, 2 / (1 / freedom + 1 / 7)) * np.sqrt(np.sqrt(scale) * dyadic.jackknife(rho))
+    assert z[1] - z[0] == pytest.approx(of_rho, rel=1e-6)
 
 
 def test_numbers_equal_scipy():

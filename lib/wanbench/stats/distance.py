@@ -142,7 +142,11 @@ def fit_rtt(
     resamples, seed
         Of the region bootstrap beside the main interval.
     """
-    sample = unordered(pairs, column)
+    return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed)
+
+
+def rtt_line(sample: Sample, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> RttFit:
+    """`fit_rtt` of unordered pairs whose value is an RTT in ms."""
     x, y = sample.frame.distance_km.to_numpy() / PER_KM, sample.frame.value.to_numpy()
     line = straight_line(sample, x, y, level=level, resamples=resamples, seed=seed)
     slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
@@ -180,6 +184,13 @@ def fit_throughput(
     Parameters as in `fit_rtt`; the column is in bit/s and must be positive.
     """
     sample = unordered(pairs, column, combine="geometric mean")
+    return throughput_line(sample, level=level, resamples=resamples, seed=seed)
+
+
+def throughput_line(
+    sample: Sample, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> ThroughputFit:
+    """`fit_throughput` of unordered pairs whose value is a throughput in bit/s."""
     x, y = sample.frame.distance_km.to_numpy() / PER_KM, np.log10(sample.frame.value.to_numpy())
     line = straight_line(sample, x, y, level=level, resamples=resamples, seed=seed)
     slope = _estimate(

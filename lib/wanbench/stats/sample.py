@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -30,10 +31,10 @@ class Sample:
     frame: pd.DataFrame
     left_out: pd.DataFrame
 
-    @property
+    @cached_property
     def regions(self) -> list[str]:
         """The regions in use, sorted."""
-        return sorted({*self.frame.region_a, *self.frame.region_b})
+        return sorted({*self.frame.region_a.unique(), *self.frame.region_b.unique()})
 
     @property
     def n_regions(self) -> int:
@@ -43,15 +44,15 @@ class Sample:
     def n_pairs(self) -> int:
         return len(self.frame)
 
-    @property
+    @cached_property
     def first(self) -> np.ndarray:
         """Index of `region_a` in `regions`, per pair."""
-        return np.searchsorted(self.regions, self.frame.region_a.to_numpy())
+        return pd.Index(self.regions).get_indexer(self.frame.region_a)
 
-    @property
+    @cached_property
     def second(self) -> np.ndarray:
         """Index of `region_b` in `regions`, per pair."""
-        return np.searchsorted(self.regions, self.frame.region_b.to_numpy())
+        return pd.Index(self.regions).get_indexer(self.frame.region_b)
 
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know of this sample: rows left out, few regions."""

@@ -115,8 +115,13 @@ def fit_window(
     ParameterError
         With fewer than 3 regions or 3 pairs that have both values.
     """
-    level = check_level(level)
     sample = _both(pairs, rtt_column, throughput_column)
+    return window_of(sample, level=level, resamples=resamples, seed=seed)
+
+
+def window_of(sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> WindowFit:
+    """`fit_window` of unordered pairs that have `rtt_ms` and `throughput_bps`."""
+    level = check_level(level)
     require_regions(sample, 3, "the window model")
     if sample.n_pairs < FEWEST_PER_SIDE:
         raise ParameterError(f"the window model needs at least 3 pairs; there are {sample.n_pairs}")

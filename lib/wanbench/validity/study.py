@@ -30,11 +30,14 @@ from scipy import stats
 
 from ..errors import ParameterError, RawDataError
 from ..places import root
+from ..stats.estimate import Estimate
 
 DATASETS = 1_000
 FIRST = 20
 """The first data sets of a setting, counted apart: few enough to be made again by a test."""
 BLOCK = 20
+MAIN, NAIVE = "the interval given", "pairs as independent"
+"""The methods that every `Estimate` has: its own interval, and the one that takes pairs as independent."""
 CASE = ["setting", "quantity", "method"]
 COLUMNS = [
     *CASE,
@@ -73,6 +76,16 @@ class Outcome:
     low: float
     high: float
     truth: float
+
+
+def outcomes(quantity: str, estimate: Estimate, truth: float) -> list[Outcome]:
+    """The main interval of an estimate, the naive one and the others, each judged by the same truth."""
+    each = [
+        (MAIN, estimate.low, estimate.high),
+        (NAIVE, estimate.naive_low, estimate.naive_high),
+        *((other.method, other.low, other.high) for other in estimate.others),
+    ]
+    return [Outcome(quantity, method, low, high, truth) for method, low, high in each]
 
 
 def studies() -> dict[str, ModuleType]:

@@ -1,0 +1,172 @@
+"""
+How much of the scatter is a pair's own and how much belongs to its regions: variance components by REML.
+
+The working model is y = X b + u_first'x + u_second'x + e: every region shifts the coefficients of all its pairs by
+a draw of its own, and every pair has an error of its own (the crossed random effects of Snijders & Kenny 1999;
+for the round-robin design, Kenny, Kashy & Cook 2006). Components come by restricted maximum likelihood
+(Patterson & Thompson 1971) as iterated MINQUE (Rao 1971): each step solves the equations that set quadratic forms
+of y equal to what they are expected to be.
+
+All work is done on sums per pair of regions, so its cost grows with regions, not with pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+ROUNDS = 30
+CLOSE = 1e-3
+LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Sums:
+    """
+    What least squares needs of a table of pairs, kept by pair of regions.
+
+    `outer` (regions, regions, k, k) holds the sum of x x' over the pairs of two regions, `cross` (regions,
+    regions, k) that of x y; both are symmetric in the regions.
+    """
+
+    outer: np.ndarray
+    cross: np.ndarray
+    square: float
+    n_pairs: int
+
+    @classmethod
+    def of(cls, design: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> Sums:
+        """Sums of a design (pairs, k) and y (pairs,); `first` and `second` index each pair's regions."""
+        k = design.shape[1]
+        outer, cross = np.zeros((n_regions, n_regions, k, k)), np.zeros((n_regions, n_regions, k))
+        for a, b in ((first, second), (second, first)):
+            np.add.at(outer, (a, b), design[:, :, None] * design[:, None, :])
+            np.add.at(cross, (a, b), design * y[:, None])
+        return cls(outer, cross, float(y @ y), len(y))
+
+    @property
+    def n_regions(self) -> int:
+        return len(self.outer)
+
+    @property
+    def k(self) -> int:
+        return self.outer.shape[-1]
+
+    @cached_property
+    def outer_of_region(self) -> np.ndarray:
+        """Sum of x x' over the pairs of each region."""
+        return self.outer.sum(axis=1)
+
+    @cached_property
+    def cross_of_region(self) -> np.ndarray:
+        return self.cross.sum(axis=1)
+
+    @cached_property
+    def total_outer(self) -> np.ndarray:
+        return self.outer_of_region.sum(axis=0) / 2
+
+    @cached_property
+    def total_cross(self) -> np.ndarray:
+        return self.cross_of_region.sum(axis=0) / 2
+
+    @cached_property
+    def shared(self) -> np.ndarray:
+        """U'U, where U (pairs, regions x k) spreads the effects of regions over their pairs."""
+        blocks = self.outer.copy()
+        blocks[np.arange(self.n_regions), np.arange(self.n_regions)] += self.outer_of_region
+        return blocks.transpose(0, 2, 1, 3).reshape(self.n_regions * self.k, self.n_regions * self.k)
+
+
+@dataclass(frozen=True)
+class Components:
+    """Variance of a pair's own error, and covariance (k, k) of a region's effects on the coefficients."""
+
+    pair: float
+    region: np.ndarray
+
+
+def reml(sums: Sums) -> Components:
+    """
+    Components of the working model, the region's covariance kept positive semidefinite.
+
+    y is best of unit variance, the columns of the design of a like size.
+    """
+    k = sums.k
+    basis = [(a, b) for a in range(k) for b in range(a, k)]
+    forms = np.zeros((len(basis), k, k))
+    for form, (a, b) in zip(forms, basis, strict=True):
+        form[a, b] = form[b, a] = 1.0
+    residual = sums.square - sums.total_cross @ np.linalg.solve(sums.total_outer, sums.total_cross)
+    residual = residual / max(sums.n_pairs - k, 1)
+    if not residual > LEAST**2:
+        return Components(1.0, np.zeros((k, k)))
+    least = LEAST * residual
+    pair, region = residual / 2, np.eye(k) * residual / 4 / k
+    for _ in range(ROUNDS):
+        matrix, right = _equations(sums, pair, region, forms)
+        try:
+            solved = np.linalg.solve(matrix, right)
+        except np.linalg.LinAlgError:
+            solved = np.linalg.lstsq(matrix, right, rcond=None)[0]
+        new_region = _positive(np.tensordot(solved[1:], forms, axes=1))
+        kept = np.array([new_region[a, b] for a, b in basis])
+        new_pair = max((right[0] - matrix[0, 1:] @ kept) / matrix[0, 0], least)
+        moved = max(abs(new_pair - pair), np.abs(new_region - region).max())
+        pair, region = new_pair, new_region
+        if moved < CLOSE * residual:
+            break
+    return Components(float(pair), region)
+
+
+def _positive(matrix: np.ndarray) -> np.ndarray:
+    """The nearest positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.maximum(values, 0)) @ vectors.T
+
+
+def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
+    """Left and right sides of the MINQUE equations at these components."""
+    G, k, shared = sums.n_regions, sums.k, sums.shared
+    values, vectors = np.linalg.eigh(region)
+    spread = np.kron(np.eye(G), vectors * np.sqrt(np.maximum(values, 0)))
+    inner = np.linalg.inv(pair * np.eye(G * k) + spread.T @ shared @ spread)
+    q = spread @ inner @ spread.T
+    q2 = 2 * q - q @ shared @ q
+    ux, uy = sums.outer_of_region.reshape(G * k, k), sums.cross_of_region.reshape(G * k)
+    xx, xy, yy = sums.total_outer, sums.total_cross, sums.square
+
+    def once(ab, au, ub):
+        return (ab - au @ q @ ub) / pair
+
+    def twice(ab, au, ub):
+        return (ab - au @ q2 @ ub) / pair**2
+
+    uvx, xvx = once(ux, shared, ux), once(xx, ux.T, ux)
+    xvvx, uvvx = twice(xx, ux.T, ux), twice(ux, shared, ux)
+    h = np.linalg.inv(xvx)
+    b = h @ once(xy, ux.T, uy)
+    once_u = once(shared, shared, shared) - uvx @ h @ uvx.T
+    mixed = uvvx @ h @ uvx.T
+    twice_u = twice(shared, shared, shared) - mixed - mixed.T + uvx @ h @ xvvx @ h @ uvx.T
+    upy = once(uy, shared, uy) - uvx @ b
+    trace = (sums.n_pairs - (q * shared).sum()) / pair - np.trace(h @ xvvx)
+    diagonal = np.einsum("gagb->ab", twice_u.reshape(G, k, G, k))
+    blocks = once_u.reshape(G, k, G, k)
+    applied = [np.einsum("gahb,bc->gahc", blocks, form) for form in forms]
+    n = 1 + len(forms)
+    matrix, right = np.zeros((n, n)), np.zeros(n)
+    matrix[0, 1:] = matrix[1:, 0] = [(diagonal * form).sum() for form in forms]
+    known = sum(
+        region[np.unravel_index(form.argmax(), form.shape)] * m
+        for form, m in zip(forms, matrix[0, 1:], strict=True)
+    )
+    matrix[0, 0] = (trace - known) / pair
+    for i, a in enumerate(applied):
+        for j, c in enumerate(applied):
+            matrix[1 + i, 1 + j] = np.einsum("gahc,hcga->", a, c)
+    right[0] = twice(yy, uy, uy) - 2 * b @ twice(xy, ux.T, uy) + b @ xvvx @ b
+    effects = upy.reshape(G, k)
+    right[1:] = [np.einsum("ga,ab,gb->", effects, form, effects) for form in forms]
+    return matrix, right

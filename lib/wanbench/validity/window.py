@@ -1,0 +1,44 @@
+"""
+Coverage of the interval of the window that the window-limited model finds.
+
+With skewed effects the robust fit finds the W about which most pairs lie, not the mean; what is to be covered is
+then what the fit gives in the population.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ..stats import knee, simulate, tcp
+from . import effects as kinds
+from .study import MAIN, NAIVE, Outcome, outcomes
+
+TITLE = "The window-limited model"
+SETTINGS = kinds.settings("of regions on the slope", "skewed, on the slope")
+WINDOW_BYTES, CAPACITY_BPS = 3e6, 300e6
+RESAMPLES = 5  # of C and the knee, which are not judged here
+PAIRS = 300_000
+
+
+def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
+    """One survey, its fit, and the W that it should have found."""
+    model = _model(effects)
+    fit = tcp.window_of(kinds.survey(seed, n_regions, effects, model), resamples=RESAMPLES, seed=seed)
+    found = outcomes("window W", fit.window, population_window(effects))
+    return [one for one in found if one.method in (MAIN, NAIVE)]
+
+
+def _model(effects: str) -> dict:
+    return kinds.on_throughput(effects) | {"window_bytes": WINDOW_BYTES, "capacity_bps": CAPACITY_BPS}
+
+
+@lru_cache(maxsize=16)
+def population_window(effects: str) -> float:
+    """W in bytes: the model's own, or with skewed effects that of a fit to very many pairs."""
+    if not effects.startswith("skewed"):
+        return WINDOW_BYTES
+    pairs = simulate.independent_pairs(PAIRS, **_model(effects)).sort_values("rtt_ms")
+    fit = knee.fit(np.log(pairs.rtt_ms.to_numpy()), np.log(pairs.throughput_bps.to_numpy()))
+    return float(np.exp(fit.falling) / 8000)
