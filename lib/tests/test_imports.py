@@ -13,7 +13,7 @@ import wanbench
 PACKAGE = Path(wanbench.__file__).parent
 MEASURING = {"labs", "links", "experiments", "plan", "measure", "progress", "campaign"}
 ANALYSING = {
-    "claims", "ingest", "importers", "gate", "tables", "columns", "stats", "figures", "findings", "publish", "validity",
+    "audits", "claims", "ingest", "importers", "gate", "tables", "columns", "stats", "figures", "findings", "publish", "validity",
 }  # fmt: skip
 BRIDGE = {"runs", "errors"}
 BOTH = {"calibrate", "cli", "doctor"}

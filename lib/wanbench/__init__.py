@@ -10,7 +10,7 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _MODULES = (
-    "calibrate", "campaign", "claims", "colophon", "experiments", "figures", "findings", "gate", "importers",
+    "audits", "calibrate", "campaign", "claims", "colophon", "experiments", "figures", "findings", "gate", "importers",
     "ingest", "labs", "links", "measure", "places", "plan", "publish", "regions", "runs", "stats", "tables",
     "validity",
 )  # fmt: skip

@@ -10,6 +10,7 @@ in the table as such.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from html import escape
 from math import isfinite, nan
 from pathlib import Path
@@ -23,13 +24,9 @@ from .stats.estimate import Estimate
 from .wording import count, quantity
 
 COLUMNS = ("claim", "section", "says", "value", "unit", "source")
-COMES_OUT, WITHIN, DOES_NOT, UNTRIED = (
-    "comes out",
-    "inside the interval",
-    "does not come out",
-    "not tried",
-)
-VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNTRIED)
+COMES_OUT, WITHIN, DOES_NOT = "comes out", "inside the interval", "does not come out"
+UNDECIDED, UNTRIED = "the data do not tell", "not tried"
+VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,10 @@ class Claim:
         """
         Half of the last digit that is printed: how far off a number may be that rounds to it.
 
-        >>> Claim("r", "", "", "0.92", "", "").half_step, Claim("n", "", "", "2070", "", "").half_step
-        (0.005, 0.5)
+        >>> [Claim("n", "", "", value, "", "").half_step for value in ("0.92", "2070", "1.3e2")]
+        [0.005, 0.5, 5.0]
         """
-        return 0.5 * 10.0 ** -len(self.value.partition(".")[2])
+        return 0.5 * 10.0 ** Decimal(self.value).as_tuple().exponent
 
 
 @dataclass
@@ -67,7 +64,9 @@ class Audit:
     claims: dict[str, Claim]
     rows: dict[str, dict] = field(default_factory=dict)
 
-    def compare(self, claim: str, recomputed: Estimate | float, working: str = "") -> None:
+    def compare(
+        self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
+    ) -> None:
         """
         Try a claimed number.
 
@@ -82,25 +81,28 @@ class Audit:
             In the unit of the claim.
         working : str
             How it was recomputed; the sentence of an Estimate is added.
+        within : Estimate, optional
+            Whose interval to take where `recomputed` is the source's own figure, which has none.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
             raise ParameterError(f"claim {claim} has no number; judge it instead")
-        known = isinstance(recomputed, Estimate)
-        value = recomputed.estimate if known else float(recomputed)
-        low, high = (recomputed.low, recomputed.high) if known else (nan, nan)
+        known = recomputed if isinstance(recomputed, Estimate) else within
+        value = recomputed.estimate if isinstance(recomputed, Estimate) else float(recomputed)
+        low, high = (known.low, known.high) if known else (nan, nan)
         verdict = DOES_NOT
         if abs(value - claimed.number) <= claimed.half_step * (1 + 1e-9):
             verdict = COMES_OUT
         elif low <= claimed.number <= high:
             verdict = WITHIN
-        said = " ".join(part for part in (working, str(recomputed) if known else "") if part)
+        said = " ".join(part for part in (working, str(known) if known else "") if part)
         self._note(claim, verdict, said, value, low, high)
 
-    def judge(self, claim: str, holds: bool, working: str) -> None:
-        """Try a sentence without a number: whether it holds, and the computed words that show it."""
+    def judge(self, claim: str, holds: bool | None, working: str) -> None:
+        """Try a sentence: whether it holds (None: the data do not tell), and the computed words that show it."""
         self._claim(claim)
-        self._note(claim, COMES_OUT if holds else DOES_NOT, working, nan, nan, nan)
+        verdict = UNDECIDED if holds is None else COMES_OUT if holds else DOES_NOT
+        self._note(claim, verdict, working, nan, nan, nan)
 
     def table(self) -> pd.DataFrame:
         """One row per claim: section, says, claimed, recomputed, low, high, off_by, verdict, working."""
@@ -127,10 +129,9 @@ class Audit:
 
     def __str__(self) -> str:
         tried = [row["verdict"] for row in self.rows.values()]
-        said = ", ".join(f"{tried.count(verdict)} {verdict}" for verdict in VERDICTS[:3] if verdict in tried)
-        return (
-            f"Of {count(len(self.claims), 'claim')} of this source {len(tried)} were tried: {said or 'none'}."
-        )
+        counted = ", ".join(f"{verdict}: {tried.count(verdict)}" for verdict in VERDICTS if verdict in tried)
+        said = f" ({counted})" if counted else ""
+        return f"Of {count(len(self.claims), 'claim')} of this source {len(tried)} were tried{said}."
 
     def _repr_html_(self) -> str:
         head = ("What it says", "Claimed", "Recomputed", "Verdict", "The working")

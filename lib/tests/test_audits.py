@@ -1,0 +1,67 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import audits, stats
+from wanbench.stats import simulate
+from wanbench.stats.charts import charts
+from wanbench.stats.clouds import compare_clouds
+from wanbench.stats.models import compare_models
+from wanbench.stats.nearest import nearest
+from wanbench.stats.repeats import repeats
+from wanbench.stats.scatter import scatter
+from wanbench.stats.variants import variants
+
+
+@pytest.fixture(scope="module")
+def audit():
+    """A made survey of known results: the window limits, two tests of a pair agree, paths are 1.1 times light."""
+    pairs = simulate.survey(16, seed=4, clouds=("aws", "gcp"), pair_ms=0.5, pair_log_sd=0.02)
+    rtt_ms = pairs.light_rtt_ms * 1.1 + 0.5
+    pairs = pairs.assign(rtt_ms=rtt_ms, throughput_bps=np.minimum(9.7e8, 8 * 2e6 / (rtt_ms / 1000)))
+    tests = pairs.assign(run_id="r", bytes=10_000_000, distance_catalogue_km=pairs.distance_km)
+    twice = pd.concat([tests, tests])
+    quick = {"resamples": 100}
+    ways = {"plain": tests, "the catalogue's": tests}
+    return audits.throughput_across_clouds(
+        tests=twice,
+        charts=charts(pairs, **quick),
+        latency_r=variants(ways, 1.0),
+        throughput_r=variants(ways, -0.7, column="throughput_bps"),
+        inflation=stats.path_inflation(pairs, **quick),
+        latency=compare_clouds(pairs, permutations=50),
+        throughput=compare_clouds(pairs, column="throughput_bps", permutations=50),
+        windows={"gcp": stats.fit_window(pairs, **quick)},
+        models=compare_models(pairs, transfer_s=10, **quick),
+        repeats=(repeats(twice, "rtt_ms", **quick), repeats(twice, "throughput_bps", **quick)),
+        scatter=scatter(pairs, **quick),
+        nearest=nearest(pairs, **quick),
+    )
+
+
+def test_every_claim_is_tried(audit):
+    assert (audit.table().verdict != "not tried").all()
+
+
+@pytest.mark.parametrize(
+    "claim, verdict",
+    [
+        ("antipodes", "comes out"),
+        ("window-example", "does not come out"),
+        ("n-regions", "does not come out"),
+        ("volume", "comes out"),
+        ("coordinates", "comes out"),
+        ("noisy", "does not come out"),
+        ("straightforward", "comes out"),
+        ("buffers", "comes out"),
+        ("nearest", "comes out"),
+    ],
+)
+def test_verdicts_follow_from_what_was_made(audit, claim, verdict):
+    assert audit.table().set_index("claim").verdict[claim] == verdict
+
+
+def test_the_working_has_the_rule_and_the_numbers(audit):
+    working = audit.table().set_index("claim").working
+    assert "Holds if" in working["straightforward"] and "1.1" in working["straightforward"]
+    assert "W = " in working["buffers"]
