@@ -135,3 +135,10 @@ def test_a_source_that_is_told(tmp_path):
     about = {"title": "My pings", "version": "2025-01-01", "licence": "CC0-1.0"}
     [source] = importers.read_folder(top, about=about)["sources"].to_dict("records")
     assert {name: source[name] for name in about} == about
+
+
+def test_a_folder_called_cut_is_no_cut(tmp_path, monkeypatch):
+    top = folder(tmp_path, **{"cut__aws-us-east-1_gcp-us-west1_pingDOTtxt": PING})
+    monkeypatch.chdir(top)
+    [pair] = ingest.summarise_pairs(importers.read_folder("cut")).to_dict("records")
+    assert pair["n_echoes"] == 6

@@ -190,6 +190,15 @@ def test_coordinates_that_rtts_contradict_are_flagged(tmp_path):
     assert (found["flags"].rule == "light").any()
 
 
+def test_what_became_of_it_can_be_told(tmp_path):
+    found = survey(
+        tmp_path, HEADER, ROW, ROW.replace("91.605", "slow"), ROW.replace("13107200.0,91.605", ",")
+    )
+    counts = ingest.account(found).set_index("what").n
+    assert (counts["attempts done"], counts["attempts failed"], counts["transfers"]) == (1, 1, 1)
+    assert ingest.shortfalls(found)["where"].tolist()[1].endswith("results.csv, line 3")
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published survey is not on this machine")
 def test_the_published_survey():
     found = importers.read_survey(SHARED / "results_202202.csv", SHARED / "locations.csv")

@@ -6,7 +6,7 @@ from .columns import KINDS
 from .tables import TABLES
 
 FOLDERS = {
-    "samples": "run folders recorded on the local lab, so that analysis works anywhere; a made-up table with its mapping",
+    "samples": "run folders recorded on the local lab; a made-up table with its mapping; so analysis works anywhere",
     "external": "what others have published, as `importers.fetch` got it, checked by its hash; git-ignored",
     "raw": "run folders, `<campaign>/<run>`: what each tool printed; made by measuring, never edited",
     "tables": "the tables below, in Parquet; made from run folders, may be deleted and made again",

@@ -99,17 +99,15 @@ class _Mapped:
         """Names of regions; a text that is none costs its row."""
         texts = self.text(end)
         clouds = self.text(f"{end}_cloud" if self.has(f"{end}_cloud") else "cloud").str.lower()
-        wanted = pd.DataFrame({"text": texts, "cloud": clouds})
-        known, wrong = {}, {}
-        for text, cloud in wanted.drop_duplicates().itertuples(index=False):
+        row, wanted = pd.MultiIndex.from_arrays([texts, clouds]).factorize()
+        known = []
+        for place, (text, cloud) in enumerate(wanted):
             try:
-                known[text, cloud] = self._region(text, cloud)
+                known.append(self._region(text, cloud))
             except ParameterError as error:
-                wrong[text, cloud] = str(error)
-        keys = pd.Series(list(zip(texts, clouds, strict=True)), index=texts.index)
-        for key, why in wrong.items():
-            self.sheet.refuse(keys == key, texts, f"{self.column(end)}: a region ({why})")
-        return keys.map(known).astype("str")
+                known.append("")
+                self.sheet.refuse(row == place, texts, f"{self.column(end)}: a region ({error})")
+        return pd.Series(np.array(known, dtype=object)[row], dtype="str")
 
     def _region(self, text, cloud):
         given = self.reading.regions.get(text, text)

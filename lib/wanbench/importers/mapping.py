@@ -1,5 +1,5 @@
 """
-Any table of measurements, with a mapping that says what its columns mean. Imports `sheet`, `assemble`.
+Any table of measurements, with a mapping that says what its columns mean. Imports `provenance`, `errors`.
 
 A mapping is YAML (or a dict of the same shape). Only `columns` must be there; every key is listed in `KEYS`, and
 one that is not is an error. This one reads `data/samples/mapping/made_up.csv`::

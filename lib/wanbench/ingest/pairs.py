@@ -70,7 +70,7 @@ def summarise_pairs(
     elif said := mixed(found):
         warnings.warn(said, MixedSettings, stacklevel=2)
     tests, echoes, pings = found["tests"], found["echoes"], found["pings"]
-    echoes = echoes[~echoes.source_file.str.startswith("cut/") & ~echoes.duplicate]
+    echoes = echoes[~_under_cut(echoes, run.get("sources")) & ~echoes.duplicate]
     transfers = _by_sender(found["transfers"])
     names = [frame[PAIR] for frame in (tests, echoes, pings, transfers)]
     pairs = pd.concat(names).drop_duplicates().sort_values(PAIR)
@@ -108,6 +108,12 @@ def _of_pairs(run, name):
     if missing.any():
         raise ParameterError(f"table {name}, row {int(np.flatnonzero(missing)[0])}: no regions, so no pair")
     return frame
+
+
+def _under_cut(echoes, sources):
+    """Echoes of a run's cuts: by their file, unless somebody else's lies in a folder of that name."""
+    foreign = echoes.source_file.isin([] if sources is None else sources.path)
+    return echoes.source_file.str.startswith("cut/") & ~foreign
 
 
 def _by_sender(transfers):
