@@ -13,7 +13,8 @@ import wanbench
 PACKAGE = Path(wanbench.__file__).parent
 MEASURING = {"labs", "links", "experiments", "plan", "measure", "progress", "campaign"}
 ANALYSING = {
-    "audits", "claims", "ingest", "importers", "gate", "tables", "columns", "stats", "figures", "findings", "publish", "validity",
+    "audits", "claims", "columns", "figures", "findings", "gate", "importers", "ingest", "publish", "stats", "tables",
+    "validity",
 }  # fmt: skip
 BRIDGE = {"runs", "errors"}
 BOTH = {"calibrate", "cli", "doctor"}
