@@ -11,43 +11,7 @@ from wanbench.errors import ParameterError
 from wanbench.stats import calibration, recovery
 from wanbench.stats.estimate import Estimate
 from wanbench.stats.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
-from wanbench.stats.models.cubic import DECREASE, SCALE
-
-MSS = 1448
-
-
-class Senders:
-    """Reno and CUBIC (fast convergence, Reno-friendly region) in round trips; each packet is lost on its own."""
-
-    def __init__(self, name, loss, rtt_s, senders, seed):
-        self.name, self.loss, self.rtt_s = name, loss, rtt_s
-        self.rng = np.random.default_rng(seed)
-        self.window = np.full(senders, 1.3 / math.sqrt(loss))
-        self.top, self.since_s, self.friendly = self.window.copy(), np.zeros(senders), self.window.copy()
-        self.start = DECREASE * self.top
-
-    def round(self):
-        """One round trip; the packets that each sender sent."""
-        sent = self.window.copy()
-        lost = self.rng.random(len(sent)) < -np.expm1(sent * np.log1p(-self.loss))
-        if self.name == "reno":
-            self.window = np.where(lost, self.window / 2, self.window + 1)
-            return sent
-        self.since_s += self.rtt_s
-        self.friendly += 3 * (1 - DECREASE) / (1 + DECREASE)
-        bend_s = np.cbrt((self.top - self.start) / SCALE)
-        grown = np.maximum(SCALE * (self.since_s - bend_s) ** 3 + self.top, self.friendly)
-        before = self.window
-        top = np.where(before < self.top, before * (1 + DECREASE) / 2, before)
-        self.window = np.where(lost, DECREASE * before, np.maximum(grown, before))
-        for name, value in (
-            ("top", top),
-            ("since_s", 0.0),
-            ("friendly", self.window),
-            ("start", self.window),
-        ):
-            setattr(self, name, np.where(lost, value, getattr(self, name)))
-        return sent
+from wanbench.validity import models as simulated
 
 
 @pytest.mark.parametrize(
@@ -55,8 +19,8 @@ class Senders:
     [("reno", 1e-4, 50), ("cubic", 1e-4, 5), ("cubic", 1e-4, 25), ("cubic", 1e-4, 45), ("cubic", 5e-5, 200)],
 )
 def test_the_window_is_that_of_simulated_senders(name, loss, rtt_ms):
-    senders = Senders(name, loss, rtt_ms / 1000, 400, seed=1)
-    sent = [senders.round().mean() for _ in range(4000)][1000:]
+    senders = simulated.Senders(name, loss, rtt_ms / 1000, 300, seed=1)
+    sent = [senders.round().mean() for _ in range(3500)][1000:]
     model = loss_limited_window(loss, rtt_ms, name) * (1 + RECOVERY[name] * math.sqrt(loss))
     assert np.mean(sent) == pytest.approx(model, rel=0.035)
 
@@ -70,37 +34,17 @@ def test_the_inverse_gives_the_loss_back(name):
     )
 
 
-def transfers(name="cubic", loss=0.002, rtt_ms=40.0, n=1, seconds=20, seed=0, **more):
-    """Table `transfers` of simulated senders, after a start-up."""
-    senders = Senders(name, loss, rtt_ms / 1000, n, seed)
-    for _ in range(500):
-        senders.round()
-    sent = sum(senders.round() for _ in range(int(seconds * 1000 / rtt_ms)))
-    sent = sent / (1 + RECOVERY[name] * math.sqrt(loss))
-    columns = {
-        "run_id": "x",
-        "from_region": "aws:a",
-        "to_region": "gcp:b",
-        "direction": "forward",
-        "protocol": "TCP",
-        "streams": 1,
-        "duration_s": float(seconds),
-        "throughput_bps": sent * MSS * 8 / seconds,
-        "mean_rtt_ms": rtt_ms,
-        "mss_bytes": MSS,
-        "congestion_control": name,
-        "retransmits": np.random.default_rng(seed).binomial(sent.astype(int), loss),
-        "error": None,
-    }
-    return pd.DataFrame(columns | more)
+def transfers(name="cubic", loss=0.002, n=1, seconds=20, seed=0, **more):
+    """Table `transfers` of simulated senders, with other values in some columns."""
+    return simulated.transfers(name, loss, n, seed=seed, duration_s=float(seconds)).assign(**more)
 
 
 @pytest.mark.parametrize("name", ["reno", "cubic"])
 @pytest.mark.parametrize(("loss", "seconds", "n"), [(0.002, 15, 1), (0.01, 15, 1), (0.002, 10, 4)])
 def test_intervals_cover(name, loss, seconds, n):
-    rows = transfers(name, loss, n=200 * n, seconds=seconds)
-    found = [estimate_loss(rows.iloc[k : k + n]) for k in range(0, 200 * n, n)]
-    assert sum(each.low <= loss <= each.high for each in found) >= 0.92 * 200
+    rows = transfers(name, loss, n=100 * n, seconds=seconds)
+    found = [estimate_loss(rows.iloc[k : k + n]) for k in range(0, 100 * n, n)]
+    assert sum(each.low <= loss <= each.high for each in found) >= 0.9 * 100
     assert np.median([each.estimate / loss for each in found]) == pytest.approx(1, abs=0.12)
 
 
@@ -167,9 +111,9 @@ def test_rows_left_out_are_counted():
     assert "1 transfer left out" in str(estimate_loss(rows))
 
 
-def links(loss, rate_bps=np.nan):
+def links(loss):
     ends = {"from_region": ["aws:a", "gcp:b"], "to_region": ["gcp:b", "aws:a"]}
-    return pd.DataFrame({"run_id": "x", **ends, "loss": [loss, 0.0], "rate_bps": rate_bps})
+    return pd.DataFrame({"run_id": "simulated", **ends, "loss": [loss, 0.0]})
 
 
 def test_recovery_says_within_or_outside_of_each_link():
