@@ -1,6 +1,8 @@
 """Latency matrices in CSV: layouts, cells, what is left out and said, and damaged files. All numbers are made up."""
 
 import re
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import pandas as pd
 import pytest
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.importers import read_matrix
+from wanbench.importers import matrix, read_matrix
 from wanbench.importers.times import decimal_mark, milliseconds
 from wanbench.ingest import summarise_pairs
+from wanbench.regions import catalogue
 
 VIRGINIA, IRELAND, TOKYO = "aws:us-east-1", "aws:eu-west-1", "aws:ap-northeast-1"
 PLAIN = (
@@ -136,6 +139,30 @@ def test_what_is_given_goes_before_the_corner(read):
 def test_transposed(read):
     expected = {pair[::-1]: value for pair, value in TIMES.items()}
     assert times(read(PLAIN, statistic="mean", transposed=True)) == expected
+
+
+@pytest.mark.parametrize(
+    "corner, turned",
+    [
+        ("from/to", False),
+        ("From \\ To", False),
+        ("To \\ From", True),
+        ("Destination region / Source region", True),
+        ("Source", False),
+        ("Destination", True),
+        ("From → / To ↓", True),
+        ("To → From ↓", False),
+        ("From ↓ To →", False),
+        ("RTT from region to region", False),
+        ("Region to region", False),
+        ("", False),
+    ],
+)
+def test_the_corner_may_say_which_side_measures(read, corner, turned):
+    text = PLAIN.replace("from/to", corner)
+    expected = {pair[::-1] if turned else pair: value for pair, value in TIMES.items()}
+    assert times(read(text, statistic="mean")) == expected
+    assert times(read(text, statistic="mean", transposed=False)) == TIMES
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ";", "|"])
@@ -377,8 +404,19 @@ def test_decimal_mark(texts, likely, expected):
     assert decimal_mark(texts, likely) == expected
 
 
+@contextmanager
+def rows_only():
+    """Rows as they are before they become tables, which takes most of the time."""
+    with (
+        patch("wanbench.importers.matrix.finished", lambda found: found),
+        patch.object(matrix.tables, "from_rows", lambda name, rows: list(rows)),
+    ):
+        yield
+
+
+NAMES = set(catalogue()["name"])
 FUZZ = settings(
-    max_examples=60,
+    max_examples=250,
     derandomize=True,
     database=None,
     deadline=None,
@@ -398,27 +436,30 @@ ODDITIES = [
     st.sampled_from([None, "aws", "ibm"]),
 )
 def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
-    """Every value that is read still stands in the file, in the line that its test names."""
+    """Whatever is read comes from the line that its test names, and leads from one region to another."""
     text = PLAIN
     for at, length, odd in damage:
         text = text[:at] + odd + text[at + length :]
     path = tmp_path / "latency.csv"
     path.write_bytes(text.encode())
     try:
-        found = read_matrix(path, cloud=cloud, statistic="mean")
+        with rows_only():
+            found = read_matrix(path, cloud=cloud, statistic="mean")
     except RawDataError as error:
         assert error.expected and (
             error.line_number is None or 1 <= error.line_number <= text.count("\n") + 2
         )
         return
-    for name, frame in found.items():
-        pd.testing.assert_frame_equal(tables.validate(name, frame), frame)
-    pings = found["pings"]
-    assert len(pings) and (pings.from_region != pings.to_region).all() and pings.test_id.is_unique
-    lines = pings.test_id.str.split(":").str[1].astype(int)
-    assert lines.between(2, text.count("\n") + text.count("\r") + 1).all()
-    if cloud:
-        assert pings.from_region.str.startswith(f"{cloud}:").all()
+    if len(text) % 20 == 0:
+        for name, values in found.items():
+            tables.from_rows(name, values)
+    lines = text.replace("\r", "\n").count("\n") + 1
+    assert found["pings"] and len({ping["test_id"] for ping in found["pings"]}) == len(found["tests"])
+    for ping in found["pings"]:
+        ends = ping["from_region"], ping["to_region"]
+        assert ends[0] != ends[1] and set(ends) <= NAMES
+        assert cloud is None or all(end.startswith(f"{cloud}:") for end in ends)
+        assert 2 <= int(ping["test_id"].split(":")[1]) <= lines and 0 <= ping["mean_rtt_ms"] < 1e7
 
 
 @FUZZ

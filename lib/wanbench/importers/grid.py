@@ -19,6 +19,7 @@ from .times import (
     milliseconds,
     other_quantity,
     said_statistic,
+    said_transposed,
     said_unit,
 )
 
@@ -65,7 +66,7 @@ def read_grid(
     cloud: str | None = None,
     statistic: str | None = None,
     unit: str | None = None,
-    transposed: bool = False,
+    transposed: bool | None = None,
     decimal: str | None = None,
     comma_likely: bool = False,
 ) -> str:
@@ -85,6 +86,7 @@ def read_grid(
             f"allowed: {', '.join(map(repr, STATISTICS))}"
         )
     unit = unit or said_unit(corner) or said_unit(grid.above) or "ms"
+    transposed = said_transposed(corner) if transposed is None else transposed
     regions = {}
     for line, label in [*((grid.lines[0], top) for top in tops.values()), *sides.values()]:
         if label not in regions:

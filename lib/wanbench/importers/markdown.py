@@ -24,7 +24,7 @@ _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _CAPTION = re.compile(r"\{:.*?\bcaption\s*=\s*\"([^\"]*)\"")
 _MARKS = (
-    (re.compile(r"<br\s*/?>|\\n", re.IGNORECASE), " "),
+    (re.compile(r"<br\s*/?>|\\n(?=\s|$)", re.IGNORECASE), " "),
     (re.compile(r"<[^<>]{0,200}>"), ""),
     (re.compile(r"\{:[^{}]{0,200}\}|\[\^[^\[\]]{1,50}\]"), ""),
     (re.compile(r"!?\[([^\[\]]{0,200})\]\([^()]{0,500}\)"), r"\1"),
@@ -38,7 +38,7 @@ def read_markdown(
     cloud: str | None = None,
     statistic: str | None = None,
     unit: str | None = None,
-    transposed: bool = False,
+    transposed: bool | None = None,
     decimal: str | None = None,
     heading: str | None = None,
     about: Mapping[str, str] | None = None,

@@ -29,7 +29,7 @@ def read_matrix(
     cloud: str | None = None,
     statistic: str | None = None,
     unit: str | None = None,
-    transposed: bool = False,
+    transposed: bool | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
     about: Mapping[str, str] | None = None,
@@ -55,8 +55,9 @@ def read_matrix(
         What the times are. Needed unless the corner of the table says it ("Average latency (ms)").
     unit : "ms", "s" or "us", optional
         Of cells without their own. Default: what the corner says, else ms.
-    transposed : bool
-        Rows are the regions that answer, columns those that measure.
+    transposed : bool, optional
+        Whether the first column holds the regions that answer and the first line those that measure. Default: what
+        the corner says ("To \\ From"), else not.
     delimiter : optional
         Default: the first of tab, semicolon, comma and bar that separates the lines.
     decimal : "." or ",", optional

@@ -252,13 +252,15 @@ def _by_name() -> dict[str, set[_Meaning]]:
     for region in catalogue()["name"]:
         add(region, region, "code")
         add(region.partition(":")[2], region, "code")
+    metros = {name for region, name, kind, _ in _rows() if region.startswith("ibm:") and kind == "short"}
     for region, name, kind, _ in _rows():
         add(_spelled(name), region, kind)
         if kind == "place" and region.startswith("ibm:") and region[-2:].isdigit():
             number = int(region[-2:])
-            unpadded = _spelled(f"{name} {number}")
-            add(_spelled(f"{name} {number:02}"), region, "short")
-            add(unpadded, region, "short")
+            if not (
+                name in metros and number in (1, 2, 3)
+            ):  # IBM's "London 2" is a zone, "London 02" the centre
+                add(_spelled(f"{name} {number}"), region, "short")
     return found
 
 
