@@ -61,8 +61,8 @@ def throughput_lines(found: Shapes, *, note: str = "") -> go.Figure:
         figure,
         name="throughput-lines-compared",
         title="Which line throughput follows",
-        subtitle="One point per pair of regions. In brackets: the factor by which predictions for a region left out are "
-        "typically off.",
+        subtitle="One point per pair of regions. In brackets: the factor by which each line is typically off when "
+        "it predicts a region that was left out.",
         alt=f"Scatters of throughput against distance and round-trip time for {said}, with fitted lines. {found}",
         caption=f"{found} From {said}.",
         table=frame,

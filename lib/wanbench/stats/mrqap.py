@@ -48,25 +48,25 @@ def t_statistics(
     basis = np.linalg.qr(beside)[0]
     rest = np.where(np.eye(len(rest), dtype=bool), np.nan, rest)
     whole = bool(np.isfinite(rest[~np.eye(len(rest), dtype=bool)]).all())
-    observed = _complete(left[None], value, basis)[0]
+    observed = _complete(left[:, None], value, basis)[0]
     found = np.empty(len(orders))
     for rows, drawn in relabelled(rest, cells, orders):
-        found[rows] = _complete(drawn, value, basis) if whole else _incomplete(drawn, value, beside)
+        found[rows] = _complete(drawn, value, basis) if whole else _incomplete(drawn.T, value, beside)
     return float(observed), found
 
 
 def _complete(drawn: np.ndarray, value: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """t of each row of `drawn` beside `basis` (orthonormal), by Frisch & Waugh."""
+    """t of each column of `drawn` beside `basis` (orthonormal), by Frisch & Waugh."""
     remaining = value - basis @ (basis.T @ value)
-    projected = drawn @ basis
-    size = np.einsum("bc,bc->b", drawn, drawn)
-    free = size - np.einsum("bk,bk->b", projected, projected)
+    projected = basis.T @ drawn
+    size = np.einsum("cb,cb->b", drawn, drawn)
+    free = size - np.einsum("kb,kb->b", projected, projected)
     free = np.where(free > 1e-12 * size, free, np.nan)
-    return _t(drawn @ remaining, free, remaining @ remaining, len(value) - basis.shape[1] - 1)
+    return _t(remaining @ drawn, free, remaining @ remaining, len(value) - basis.shape[1] - 1)
 
 
 def _incomplete(drawn: np.ndarray, value: np.ndarray, beside: np.ndarray) -> np.ndarray:
-    """The same where each row lacks other cells; NaN where too little is left."""
+    """The same for each row, where each lacks other cells; NaN where too little is left."""
     known = np.isfinite(drawn)
     mask, drawn = known.astype(float), np.where(known, drawn, 0.0)
     n, k = mask.sum(axis=1), beside.shape[1]

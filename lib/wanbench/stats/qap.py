@@ -18,7 +18,7 @@ from scipy import stats
 
 from ..errors import ParameterError
 
-CHUNK_CELLS = 1_000_000
+CHUNK_CELLS = 100_000
 ALTERNATIVES = ("two-sided", "greater", "less")
 TIE = 1e-12
 """Statistics nearer than this are the same number, summed in another order."""
@@ -36,18 +36,18 @@ def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
 
 def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """
-    The cells of a matrix under each relabelling, some relabellings at a time: (slice, (relabellings, cells)).
+    The cells of a matrix under each relabelling, some relabellings at a time: (slice, (cells, relabellings)).
 
     Region i becomes region orders[k, i], so the cell (i, j) takes the value of (orders[k, i], orders[k, j]).
     """
     flat, n_regions = np.ascontiguousarray(matrix, dtype=float).ravel(), len(matrix)
     step = max(1, CHUNK_CELLS // max(len(cells[0]), 1))
     for start in range(0, len(orders), step):
-        part = orders[start : start + step]
-        yield (
-            slice(start, start + len(part)),
-            flat.take(part.take(cells[0], axis=1) * n_regions + part.take(cells[1], axis=1)),
-        )
+        part = np.ascontiguousarray(orders[start : start + step].T)
+        index = (part * n_regions).take(cells[0], axis=0)
+        index += part.take(cells[1], axis=0)
+        # Every index is in range; "clip" spares numpy a buffered check.
+        yield slice(start, start + part.shape[1]), flat.take(index, mode="clip")
 
 
 def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: bool = False) -> np.ndarray:
@@ -62,38 +62,44 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
     cells = cells[0][known], cells[1][known]
     value = y[cells]
     whole = bool(np.isfinite(x[~np.eye(len(x), dtype=bool)]).all())
-    always = ranks and whole and len(value) in (_off_diagonal(x), _off_diagonal(x) // 2)
-    if always:
+    every = whole and _every(x, cells)
+    if every and ranks:
         x, value, ranks = _ranked(x, cells), stats.rankdata(value), False
     found = np.empty(len(orders))
     for rows, drawn in relabelled(x, cells, orders):
         if whole and not ranks:
-            found[rows] = _pearson_complete(drawn, value)
+            found[rows] = _pearson_complete(drawn, value, every)
         else:
-            found[rows] = _pearson_incomplete(drawn, value, ranks)
+            found[rows] = _pearson_incomplete(np.ascontiguousarray(drawn.T), value, ranks)
     return found
 
 
-def _off_diagonal(x: np.ndarray) -> int:
-    return len(x) * (len(x) - 1)
+def _every(x: np.ndarray, cells: Cells) -> bool:
+    """Whether the cells are all ordered pairs of regions, or, of a symmetric matrix, all unordered ones."""
+    n, (first, second) = len(x), cells
+    if len(first) == n * (n - 1):
+        return len(np.unique(first * n + second)) == len(first)
+    once = np.unique(np.minimum(first, second) * n + np.maximum(first, second))
+    return len(first) == len(once) == n * (n - 1) // 2 and np.array_equal(x, x.T, equal_nan=True)
 
 
 def _ranked(x: np.ndarray, cells: Cells) -> np.ndarray:
     """The matrix of ranks of x among its cells; with one cell per pair of regions, the same both ways."""
     out = np.full_like(x, np.nan)
     out[cells] = stats.rankdata(x[cells])
-    if len(cells[0]) < _off_diagonal(x):
+    if len(cells[0]) < len(x) * (len(x) - 1):
         out[cells[::-1]] = out[cells]
     return out
 
 
-def _pearson_complete(drawn: np.ndarray, value: np.ndarray) -> np.ndarray:
-    centred = value - value.mean()
-    n = len(value)
-    shifted = drawn - drawn[0].mean()
-    spread = np.einsum("bc,bc->b", shifted, shifted) - shifted.sum(axis=1) ** 2 / n
+def _pearson_complete(drawn: np.ndarray, value: np.ndarray, every: bool) -> np.ndarray:
+    """r of each column; with `every` pair of regions among the cells, all columns hold the same values."""
+    centred, n = value - value.mean(), len(value)
+    middle = drawn[:, 0].mean()
+    shifted = drawn[:, :1] - middle if every else drawn - middle
+    spread = np.einsum("cb,cb->b", shifted, shifted) - shifted.sum(axis=0) ** 2 / n
     with np.errstate(divide="ignore", invalid="ignore"):
-        return shifted @ centred / np.sqrt(spread * (centred @ centred))
+        return centred @ drawn / np.sqrt(spread * (centred @ centred))
 
 
 def _pearson_incomplete(drawn: np.ndarray, value: np.ndarray, ranks: bool) -> np.ndarray:

@@ -1,0 +1,190 @@
+"""
+How fast inference by region is, beside scikit-bio and plain loops: `python benchmarks/inference.py`.
+
+A simulated survey of 46 regions (2,070 ordered pairs, 1,035 unordered): 10,000 permutations of the regions (Mantel
+test, QAP) and 10,000 bootstrap resamples of the regions (slope, intercept and r of RTT on distance), and beside them
+MRQAP and the lower envelope, for which no peer is known. Every job does the whole of its work in each run, in this
+process and on one core, by turns, so that a busy moment falls on all; the table gives medians. Plain loops do fewer and
+are extrapolated, which the table says. Before anything is timed, the results are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from functools import partial
+
+import numpy as np
+from scipy import stats
+
+from wanbench.stats import dyadic, line, matrices, mrqap, qap, simulate
+from wanbench.stats.covariates import cross_cloud
+from wanbench.stats.quantile_line import quantile_lines
+from wanbench.stats.sample import unordered
+
+GOAL_S = 1.0
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+
+def main() -> int:
+    """Measure, print, and say whether the goal of about a second is met (exit status 1 if not)."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
+    options.add_argument("--regions", type=int, default=46, help="regions (default: %(default)s)")
+    options.add_argument(
+        "--times", type=int, default=10_000, help="permutations and resamples (default: %(default)s)"
+    )
+    options.add_argument("--loop", type=int, default=500, help="turns of a plain loop (default: %(default)s)")
+    options.add_argument(
+        "--runs", type=int, default=5, help="runs of each, of which the median (default: %(default)s)"
+    )
+    asked = options.parse_args()
+    if not ONE_THREAD.items() <= os.environ.items():
+        sys.stdout.flush()
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | ONE_THREAD)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    survey = Survey(asked.regions)
+    print(
+        f"one core, load {os.getloadavg()[0]:.1f} before, Python {sys.version.split()[0]}, numpy {np.__version__}"
+    )
+    agree(survey)
+    times, loop = asked.times, min(asked.loop, asked.times)
+    jobs = {
+        "permutations, Pearson: wanbench": (survey.permute, times),
+        "permutations, Pearson: skbio mantel": (survey.permute_skbio, times),
+        "permutations, Pearson: plain loop": (survey.permute_loop, loop),
+        "permutations, Spearman: wanbench": (partial(survey.permute, method="spearman"), times),
+        "permutations, Spearman: skbio mantel": (partial(survey.permute_skbio, method="spearman"), times),
+        "permutations, a tenth missing: wanbench": (partial(survey.permute, missing=True), times),
+        "permutations, MRQAP: wanbench": (survey.permute_covariate, times),
+        "resamples of regions, line: wanbench": (survey.resample, times),
+        "resamples of regions, line: plain loop": (survey.resample_loop, loop),
+        "resamples of regions, envelope: wanbench": (survey.resample_envelope, loop),
+    }
+    jobs = {name: job for name, job in jobs.items() if job[0] is not None}
+    seconds = {name: [] for name in jobs}
+    for run in range(asked.runs):
+        for name, (job, turns) in jobs.items():
+            start = time.perf_counter()
+            job(turns, seed=run)
+            seconds[name].append(time.perf_counter() - start)
+    table(seconds, {name: turns for name, (_, turns) in jobs.items()}, times)
+    late = [name for name in list(jobs) if name in GOALS and statistics.median(seconds[name]) > GOAL_S]
+    if times < 10_000 or asked.regions < 46:
+        print("The goal is about 10,000 on 46 regions.")
+        return 0
+    print(
+        f"Goal, about a second for permutations and for resamples of the line: {'missed' if late else 'met'}."
+    )
+    return 1 if late else 0
+
+
+GOALS = {"permutations, Pearson: wanbench", "resamples of regions, line: wanbench"}
+
+
+def table(seconds: dict[str, list[float]], turns: dict[str, int], times: int) -> None:
+    """One row per job; the ratio is to wanbench's row of the same work."""
+    print(
+        f"{'':44} {'turns':>7} {'median s':>9} {'least s':>8} {'most s':>8} {f's for {times:,}':>13} {'ratio':>7}"
+    )
+    whole = {name: statistics.median(each) * times / turns[name] for name, each in seconds.items()}
+    for name, each in seconds.items():
+        ours = f"{name.partition(':')[0]}: wanbench"
+        ratio = f"{whole[name] / whole[ours]:7.1f}" if ours != name else f"{'':7}"
+        said = "" if turns[name] == times else "  extrapolated"
+        spread = f"{statistics.median(each):9.3f} {min(each):8.3f} {max(each):8.3f}"
+        print(f"{name:44} {turns[name]:7,} {spread} {whole[name]:13.3f} {ratio}{said}")
+
+
+class Survey:
+    """RTT and distance of a simulated survey, as each of the jobs takes them."""
+
+    def __init__(self, n_regions: int):
+        self.pairs = simulate.survey(n_regions, seed=1, region_ms=5)
+        sample = unordered(self.pairs, "rtt_ms")
+        self.n = n_regions
+        self.cells = self.first, self.second = sample.first, sample.second
+        self.x, self.y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
+        self.distance = matrices.distances(self.pairs, sample.regions) / 1000
+        self.rtt = matrices.square(self.y, *self.cells, n_regions, symmetric=True)
+        kept = np.random.default_rng(2).random(len(self.y)) < 0.9
+        self.some = self.first[kept], self.second[kept]
+        self.crosses = cross_cloud(sample.regions)
+        for matrix in (self.distance, self.rtt):
+            np.fill_diagonal(matrix, 0.0)
+        try:
+            from skbio.stats import distance
+        except ImportError:
+            self.permute_skbio = None
+            print("scikit-bio is not installed: its rows are missing")
+        else:
+            self.skbio = distance
+            self.both = distance.DistanceMatrix(self.distance), distance.DistanceMatrix(self.rtt)
+
+    def permute(self, times, seed, method="pearson", missing=False):
+        orders = qap.relabellings(self.n, times, seed)
+        cells = self.some if missing else self.cells
+        observed = qap.correlations(
+            self.distance, self.rtt, cells, np.arange(self.n)[None], ranks=method == "spearman"
+        )
+        drawn = qap.correlations(self.distance, self.rtt, cells, orders, ranks=method == "spearman")
+        return observed[0], qap.p_value(qap.as_extreme(drawn, observed[0]), times)[0]
+
+    def permute_skbio(self, times, seed, method="pearson"):
+        return self.skbio.mantel(*self.both, method=method, permutations=times, seed=seed)[:2]
+
+    def permute_loop(self, times, seed):
+        observed, extreme = np.corrcoef(self.x, self.y)[0, 1], 0
+        for order in qap.relabellings(self.n, times, seed):
+            drawn = self.distance[np.ix_(order, order)][self.cells]
+            extreme += abs(np.corrcoef(drawn, self.y)[0, 1]) >= abs(observed) - qap.TIE
+        return observed, (extreme + 1) / (times + 1)
+
+    def permute_covariate(self, times, seed):
+        orders = qap.relabellings(self.n, times, seed)
+        observed, drawn = mrqap.t_statistics(self.rtt, self.crosses, [self.distance], self.cells, orders)
+        return observed, qap.p_value(qap.as_extreme(drawn, observed), times)[0]
+
+    def resample(self, times, seed):
+        weights = dyadic.region_weights(self.n, times, seed)
+        scale = line.Scale.of(self.x, self.y)
+        zx, zy = scale.standard(self.x, self.y)
+        moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
+        drawn = scale.back(line.solve(dyadic.weighted_sums(weights, moments, self.first, self.second)))
+        return np.quantile(drawn, [0.025, 0.975], axis=0)
+
+    def resample_loop(self, times, seed):
+        drawn = []
+        for weights in dyadic.region_weights(self.n, times, seed):
+            copies = (weights[self.first] * weights[self.second]).astype(int)
+            x, y = np.repeat(self.x, copies), np.repeat(self.y, copies)
+            fit = stats.linregress(x, y)
+            drawn.append([fit.intercept, fit.slope, fit.rvalue])
+        return np.quantile(drawn, [0.025, 0.975], axis=0)
+
+    def resample_envelope(self, times, seed):
+        weights = dyadic.region_weights(self.n, times, seed)
+        drawn = quantile_lines(self.x, self.y, weights[:, self.first] * weights[:, self.second], 0.05)
+        return np.quantile(drawn, [0.025, 0.975], axis=0)
+
+
+def agree(survey: Survey) -> None:
+    """Refuse to time what does not give the same."""
+    if survey.permute(200, 3) != (p := survey.permute_loop(200, 3)) and not np.allclose(
+        survey.permute(200, 3), p
+    ):
+        raise SystemExit("permutations: wanbench and the plain loop differ")
+    if not np.allclose(survey.resample(200, 3), survey.resample_loop(200, 3)):
+        raise SystemExit("resamples: wanbench and the plain loop differ")
+    for method in ("pearson", "spearman") if survey.permute_skbio else ():
+        if not np.isclose(survey.permute(200, 3, method)[0], survey.permute_skbio(200, 3, method)[0]):
+            raise SystemExit(f"{method}: wanbench and scikit-bio differ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""Throughput with a ceiling: the likelihood against scipy's optimiser, and simulations where least squares is wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import norm
+
+from wanbench.errors import ParameterError
+from wanbench.stats import ceiling, simulate
+from wanbench.stats.tobit import tobit
+
+HALF_KM = 3000.0
+CAP_BPS = 1e9
+
+
+def survey(n=20, *, seed=0, cap=CAP_BPS, region=0.0, top=4e9, spread=0.25, capped=("aws", "azure", "gcp")):
+    """Throughput that halves every 3,000 km, cut at a ceiling of the cloud that sends."""
+    pairs = simulate.survey(n, seed=seed)
+    rng = np.random.default_rng(seed)
+    effect = dict(zip(sorted(set(pairs.from_region)), rng.normal(0, region, n), strict=True))
+    log = np.log(top) - np.log(2) * pairs.distance_km / HALF_KM + rng.normal(0, spread, len(pairs))
+    log = log + pairs.from_region.map(effect) + pairs.to_region.map(effect)
+    jitter = rng.uniform(0.97, 1.0, len(pairs))
+    limit = np.where(pairs.from_cloud.isin(capped), cap * jitter, np.inf)
+    return pairs.assign(throughput_bps=np.minimum(np.exp(log), limit))
+
+
+def test_the_likelihood_is_that_of_scipys_optimiser_for_every_weighting():
+    rng = np.random.default_rng(1)
+    design = np.column_stack([np.ones(200), rng.uniform(0, 10, 200)])
+    y = 3 - 0.4 * design[:, 1] + 0.5 * rng.normal(size=200)
+    limit = rng.uniform(1.5, 2.5, 200)
+    censored = y >= limit
+    held = np.minimum(y, limit)
+    weights = np.vstack([np.ones(200), rng.integers(0, 3, (3, 200))]).astype(float)
+    values, spreads = tobit(design, held, censored, weights)
+
+    def loss(theta, weight):
+        z = (held - design @ theta[:2]) / np.exp(theta[2])
+        return -(weight * np.where(censored, norm.logsf(z), norm.logpdf(z) - theta[2])).sum()
+
+    for row, value, spread in zip(weights, values, spreads, strict=True):
+        peer = minimize(loss, [3, -0.4, -0.7], args=(row,), method="BFGS").x
+        np.testing.assert_allclose([*value, np.log(spread)], peer, atol=2e-5)
+
+
+def test_without_censored_rows_it_is_least_squares():
+    rng = np.random.default_rng(2)
+    design = np.column_stack([np.ones(50), rng.normal(size=50)])
+    y = design @ [1, 2] + rng.normal(size=50)
+    values, spread = tobit(design, y, np.zeros(50, bool))
+    plain = np.linalg.lstsq(design, y, rcond=None)[0]
+    np.testing.assert_allclose(values[0], plain, atol=1e-8)
+    assert spread[0] == pytest.approx(np.sqrt(((y - design @ plain) ** 2).mean()))
+
+
+def test_a_start_far_away_ends_in_the_same_maximum():
+    rng = np.random.default_rng(3)
+    design = np.column_stack([np.ones(80), rng.normal(size=80)])
+    y = np.minimum(design @ [1, 2] + rng.normal(size=80), 1.5)
+    near = tobit(design, y, y >= 1.5)
+    far = tobit(design, y, y >= 1.5, start=(np.array([-80.0, 50.0]), 0.01))
+    np.testing.assert_allclose(near[0], far[0], atol=1e-6)
+
+
+def test_weightings_without_a_maximum_are_nan():
+    design = np.column_stack([np.ones(6), np.arange(6.0)])
+    y, censored = np.array([5.0, 5, 5, 3, 2, 1.5]), np.array([True, True, True, False, False, False])
+    values, spread = tobit(design, y, censored, np.array([[1.0] * 6, [1, 1, 1, 1, 0, 0]]))
+    assert np.isfinite(values[0]).all() and np.isnan(spread[1]) and np.isnan(values[1]).all()
+    with pytest.raises(ParameterError, match="too few"):
+        tobit(design, y, np.ones(6, bool))
+
+
+def test_least_squares_is_biased_and_the_ceiling_mends_it():
+    found = [ceiling.fit_with_ceiling(survey(seed=seed)) for seed in range(8)]
+    half = np.array([each.half_distance.estimate for each in found])
+    plain = np.array([each.plain_half_distance.estimate for each in found])
+    assert abs(half.mean() / HALF_KM - 1) < 0.02
+    assert plain.min() > 1.15 * HALF_KM
+    assert all(each.effect.high < 1 and "shorter" in str(each) for each in found)
+    assert all(each.plain_half_distance.low > HALF_KM for each in found)
+    assert sum(each.half_distance.low < HALF_KM < each.half_distance.high for each in found) >= 7
+    assert abs(np.mean([each.intercept.estimate for each in found]) / 4e9 - 1) < 0.06
+    assert abs(np.mean([each.spread.estimate for each in found]) / np.exp(0.25) - 1) < 0.03
+
+
+def test_the_interval_by_region_covers_where_the_naive_one_fails():
+    hits, naive = 0, 0
+    for seed in range(25):
+        slope = ceiling.fit_with_ceiling(survey(12, seed=100 + seed, region=0.3, spread=0.15)).slope
+        truth = -np.log10(2) * 1000 / HALF_KM
+        hits += slope.low <= truth <= slope.high
+        naive += slope.naive_low <= truth <= slope.naive_high
+    assert hits >= 21 and naive < hits
+
+
+def test_a_heap_is_found_per_sending_cloud_and_only_there():
+    found = ceiling.fit_with_ceiling(survey(seed=4, capped=("gcp",)))
+    table = found.ceilings.set_index("source")
+    assert table.ceiling_bps["gcp"] == pytest.approx(1e9, rel=0.01) and table.n["gcp"] > 20
+    assert table.ceiling_bps[["aws", "azure"]].isna().all() and (table.n[["aws", "azure"]] == 0).all()
+    assert found.rows[found.rows.censored].from_region.str.startswith("gcp").all()
+    assert "values from" in table.rule["gcp"] and "gcp (" in str(found)
+
+
+def test_smooth_throughput_has_no_ceiling():
+    alarms = 0
+    for seed in range(30):
+        pairs = survey(seed=seed, cap=np.inf)
+        for _, part in pairs.groupby("from_cloud"):
+            alarms += np.isfinite(ceiling.find_ceiling(part.throughput_bps, part.from_region)[0])
+    assert alarms <= 1
+    found = ceiling.fit_with_ceiling(survey(seed=1, cap=np.inf))
+    assert found.n_censored == 0 and "no value is at a ceiling" in str(found)
+    assert found.half_distance.estimate == pytest.approx(found.plain_half_distance.estimate, rel=1e-6)
+    assert found.effect.estimate == pytest.approx(1.0)
+
+
+def test_a_ceiling_may_be_given_as_number_mapping_or_column():
+    pairs = survey(seed=5)
+    by_number = ceiling.fit_with_ceiling(pairs, ceiling=CAP_BPS)
+    by_cloud = ceiling.fit_with_ceiling(pairs, ceiling=dict.fromkeys(("aws", "azure", "gcp"), CAP_BPS))
+    by_column = ceiling.fit_with_ceiling(pairs.assign(nic_bps=CAP_BPS), ceiling="nic_bps")
+    for other in (by_cloud, by_column):
+        assert other.slope.estimate == pytest.approx(by_number.slope.estimate)
+        assert other.n_censored == by_number.n_censored > 50
+    some = pairs.assign(nic_bps=np.where(pairs.from_cloud == "aws", CAP_BPS, np.nan))
+    one = ceiling.fit_with_ceiling(some, ceiling="nic_bps")
+    assert set(one.rows[one.rows.censored].from_region.str[:3]) == {"aws"}
+    region = sorted(set(pairs.from_region))[0]
+    single = ceiling.fit_with_ceiling(pairs, ceiling={"aws": 1e12, region: CAP_BPS})
+    assert set(single.rows[single.rows.censored].from_region) == {region}
+
+
+def test_a_ceiling_that_cannot_be_is_refused_or_said():
+    pairs = survey(10, seed=6)
+    for wrong in (0, -1.0, float("nan"), {"aws": "fast"}):
+        with pytest.raises(ParameterError, match="must be positive"):
+            ceiling.fit_with_ceiling(pairs, ceiling=wrong)
+    with pytest.raises(ParameterError, match="nothing was sent from it"):
+        ceiling.fit_with_ceiling(pairs, ceiling={"oracle": 1e9})
+    with pytest.raises(ParameterError, match="no such column"):
+        ceiling.fit_with_ceiling(pairs, ceiling="nic_bps")
+    with pytest.raises(ParameterError, match=r"within=0\.9"):
+        ceiling.fit_with_ceiling(pairs, within=0.9)
+    with pytest.raises(ParameterError, match="too few"):
+        ceiling.fit_with_ceiling(pairs, ceiling=1.0)
+    assert "exceed the ceiling given" in str(ceiling.fit_with_ceiling(pairs, ceiling=5e8).slope)
+
+
+def test_rows_left_out_and_few_regions_are_said():
+    pairs = survey(6, seed=7, cap=np.inf)
+    found = ceiling.fit_with_ceiling(pairs.assign(throughput_bps=pairs.throughput_bps.mask(pairs.index == 0)))
+    assert "1 row of the pairs left out" in str(found.slope) and "the interval itself is rough" in str(
+        found.slope
+    )
+    assert len(found.rows) == 29 and len(found.left_out) == 1
+    lone = ceiling.fit_with_ceiling(survey(4, seed=7, cap=np.inf))
+    assert np.isnan(lone.slope.low) and "no interval from 4 regions" in str(lone.slope)
+
+
+def test_the_figure_marks_what_is_at_the_ceiling():
+    found = ceiling.fit_with_ceiling(survey(12, seed=8))
+    figure = found.figure()
+    marked = [trace for trace in figure.data if trace.name.endswith("at its ceiling")]
+    assert sum(len(trace.x) for trace in marked) == found.n_censored > 0
+    assert {"values as they stand", "values at the ceiling as at least that"} <= {
+        each.name for each in figure.data
+    }
+    assert len(found.table()) == 7 and "ceiling" in found._repr_html_()
+    assert pd.isna(found.rows.limit_bps).sum() == 0
