@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
 
 from .. import tables as declared
 from ..errors import ParameterError
-from . import asymmetry, coordinates, early, light, observed, rates, repeats, scale, summaries, triangle
+from . import (
+    asymmetry,
+    ceilings,
+    coordinates,
+    early,
+    light,
+    observed,
+    rates,
+    repeats,
+    scale,
+    summaries,
+    triangle,
+    units,
+)
+from .geolocation import Area
 from .places import known_places
+
+RULES = (
+    light.RULE, scale.RULE, coordinates.RULE, asymmetry.RULE, triangle.RULE, summaries.RULE, repeats.COPIES,
+    repeats.MIRROR, rates.BYTES, rates.WINDOW, units.BLOCK, ceilings.LINK, ceilings.INSTANCE,
+)  # fmt: skip
+"""Every rule of the gate."""
 
 
 def check(
@@ -49,6 +69,39 @@ def check(
     rtts = light.against_light(observed.round_trips(tables), places)
     rows = summaries.check(tables) + repeats.check(tables) + rates.check(tables, rtts, links, instances)
     return declared.from_rows("flags", _of_round_trips(_over_ground(rtts, links), places) + rows)
+
+
+def geolocate(
+    tables: Mapping[str, pd.DataFrame],
+    region: str,
+    *,
+    regions: pd.DataFrame | None = None,
+    without: Iterable[str] = (),
+) -> Area:
+    """
+    Where the round trips of a region let it be, by those of its pairs that no rule but its place explains.
+
+    Parameters
+    ----------
+    tables, regions
+        As for `check`.
+    without : iterable of str
+        Regions that are no landmarks, for their own place is doubted.
+
+    Raises
+    ------
+    ParameterError
+        If the region has no round trips with places that are known.
+    """
+    places = known_places(tables.get("regions"), regions)
+    rtts = light.against_light(observed.round_trips(tables), places)
+    mine = (rtts.from_region == region) | (rtts.to_region == region)
+    explained = scale.check(rtts)[1]
+    explained |= early.check(rtts, ~explained)[1]
+    area = coordinates.area_of(region, rtts[mine & ~explained], places, without)
+    if area is None:
+        raise ParameterError(f"{region} has no round trips with regions whose place is known")
+    return area
 
 
 def _over_ground(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame:

@@ -94,9 +94,10 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tu
     return flags, explained
 
 
-def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area:
-    """Where the round trips of a region let it be; the regions `without` are no landmarks."""
-    return locate(region, _landmarks(region, _unordered(rtts), places, without))
+def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area | None:
+    """Where the round trips of a region let it be; the regions `without` are no landmarks. None: it has no other."""
+    landmarks = _landmarks(region, _unordered(rtts), places, without)
+    return locate(region, landmarks) if len(landmarks) else None
 
 
 def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:

@@ -33,7 +33,7 @@ VALUES = {
 }  # fmt: skip
 COPIED = "the row was copied, or read twice; it is one measurement, not two"
 FEWEST_VALUES, FEWEST_DIGITS, FEWEST_ECHOES = 3, 7, 5
-MANY = 0.1
+FEWEST_COPIES, MANY = 5, 0.1
 
 
 def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
@@ -89,7 +89,7 @@ def _repeated_pairs(pairs) -> list[dict]:
 def _flags(table, frame, names, twice, found) -> list[dict]:
     places = np.flatnonzero(twice)
     flags = []
-    if len(places) > MANY * len(frame):
+    if len(places) >= FEWEST_COPIES and len(places) > MANY * len(frame):
         what = f"{len(places):,} of {count(len(frame), 'row')}: {found}"
         flags.append(COPIES.flag(table, "table", SUSPECT, what, COPIED, value=len(places), bound=0))
     for k in places:

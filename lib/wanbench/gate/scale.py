@@ -30,8 +30,8 @@ def check(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
     flags = []
     if rtts.empty:
         return flags, explained
-    opposite = opposite_ms(rtts)
     for factor, cause in FACTORS:
+        opposite = opposite_ms(rtts, ~explained)
         found = _classified(rtts, opposite, factor) & ~explained
         if not found.any():
             continue
@@ -45,9 +45,9 @@ def check(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
     return flags, explained
 
 
-def opposite_ms(rtts: pd.DataFrame) -> np.ndarray:
-    """The median of the opposite direction's round trips, per row; NaN where there is none."""
-    median = rtts.groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
+def opposite_ms(rtts: pd.DataFrame, among=slice(None)) -> np.ndarray:
+    """The median of the opposite direction's round trips (`among` these rows), per row; NaN where there is none."""
+    median = rtts[among].groupby(["from_region", "to_region"]).rtt_ms.median().to_dict()
     return np.array(
         [median.get(pair, np.nan) for pair in zip(rtts.to_region, rtts.from_region, strict=True)], float
     )
