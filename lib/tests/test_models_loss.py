@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from wanbench.errors import ParameterError
-from wanbench.stats import calibration, recovery
+from wanbench.stats import calibration, recovery, simulate
 from wanbench.stats.estimate import Estimate
 from wanbench.stats.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
 from wanbench.validity import models as simulated
@@ -151,3 +151,28 @@ def test_recovery_of_window_and_capacity():
     )
     assert list(rows.verdict) == ["within", "outside", "unknown", "within"]
     assert rows.requested.iloc[3] == pytest.approx(10e6 * 1448 / 1500)
+
+
+def test_recovery_of_a_run_is_one_table():
+    pairs = simulate.survey(
+        8, seed=1, window_bytes=84_000, capacity_bps=10e6 * 1448 / 1500, pair_log_sd=0.005
+    )
+    ends = ["from_region", "to_region"]
+    requests = pairs[ends].assign(run_id="lab", loss=0.0, rate_bps=10e6)
+    requests.loc[0, "loss"] = 0.004
+    rows = pairs[[*ends, "throughput_bps"]].assign(
+        run_id="lab", direction="forward", protocol="TCP", duration_s=10.0
+    )
+    rows = rows.assign(streams=1, mss_bytes=1448, window_bytes=65_536, congestion_control="cubic", error=None)
+    rows = rows.assign(retransmits=0, mean_rtt_ms=pairs.rtt_ms)
+    found = recovery.of_run({"transfers": rows, "links": requests}, pairs)
+    assert set(found.quantity) == {"window", "capacity", "rate", "loss-from-throughput"}
+    assert (found[found.quantity != "loss-from-throughput"].verdict == "within").all()
+    assert len(found[found.quantity == "loss-from-throughput"]) == 1
+    assert found[found.quantity == "rate"].n.sum() >= 6
+    bare = recovery.of_run(
+        {"transfers": rows.drop(columns="window_bytes"), "links": requests.assign(rate_bps=np.nan)}, pairs
+    )
+    assert list(bare.quantity) == ["loss-from-throughput"]
+    other = recovery.of_run({"transfers": rows, "links": requests}, pairs, window_bytes=65_536)
+    assert other.set_index("quantity").verdict["window"] == "outside"

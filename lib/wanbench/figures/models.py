@@ -13,8 +13,8 @@ from . import map as world
 from . import theme
 
 SIDES = (
-    ("faster than all models say", lambda ratio: ratio > 1, theme.WITHIN),
-    ("slower than all models say", lambda ratio: ratio < 1, theme.OUTSIDE),
+    ("faster than all models say", lambda ratio: ratio > 1, "dot"),
+    ("slower than all models say", lambda ratio: ratio < 1, "solid"),
 )
 ROW_PX, TOP_PX, FEWEST_ROWS = 44, 150, 5
 
@@ -87,11 +87,11 @@ def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note:
         raise ParameterError(f"table regions lacks {', '.join(missing[:3])} of {len(missing)} in the pairs")
     figure = world._world()
     said = []
-    for name, picked, tone in SIDES:
+    for name, picked, dash in SIDES:
         part = frame[picked(frame.closest_ratio)]
         said.append(f"{len(part):,} {name}")
         if not part.empty:
-            _circles(figure, part, known, name, tone)
+            _circles(figure, part, known, name, dash)
     world._regions(figure, known.loc[named].reset_index(), world.RING_STEP // 2)
     few = f"{count(len(frame), 'pair')} of {len(comparison.pairs):,}"
     return theme.finish(
@@ -106,8 +106,8 @@ def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note:
     )
 
 
-def _circles(figure: go.Figure, part: pd.DataFrame, known: pd.DataFrame, name: str, tone: str) -> None:
-    """Great circles of one colour, and a point halfway along each for its label."""
+def _circles(figure: go.Figure, part: pd.DataFrame, known: pd.DataFrame, name: str, dash: str) -> None:
+    """Great circles of one style, and a point halfway along each for its label."""
     ends = [known.loc[part[end]] for end in ("region_a", "region_b")]
     gap = np.full(len(part), np.nan)
     line = {
@@ -115,7 +115,12 @@ def _circles(figure: go.Figure, part: pd.DataFrame, known: pd.DataFrame, name: s
         for axis, column in (("lon", "longitude_deg"), ("lat", "latitude_deg"))
     }
     figure.add_scattergeo(
-        **line, mode="lines", name=name, line={"color": tone, "width": 1.5}, opacity=0.6, hoverinfo="skip"
+        **line,
+        mode="lines",
+        name=name,
+        line={"color": theme.FIT, "width": 1.5, "dash": dash},
+        opacity=0.6,
+        hoverinfo="skip",
     )
     middle = sum(world._unit_vectors(end) for end in ends)
     figure.add_scattergeo(

@@ -7,17 +7,66 @@ rate) and its `summary`, `findings` and `readable` take them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import nan
 
 import pandas as pd
 
 from ..wording import percent
+from . import link
 from .calibration import OUTSIDE, WITHIN, groups, judged, link_of, or_unknown, row_of, table_of
 from .estimate import Estimate, check_level
 from .loss import MODELS, RATE_BASED, estimate_loss
+from .models.window import advertised_window_bytes
+from .tcp import fit_window
 
 EVERY = "every region"
+
+
+def of_run(
+    run: Mapping[str, pd.DataFrame],
+    pairs: pd.DataFrame,
+    *,
+    window_bytes: float | None = None,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """
+    What was set on the links of a run, what its throughput and RTTs say of it, and whether that is within the limit.
+
+    There are rows for the window and the capacity of `fit_window`, for the rate of each link that limited a pair (more
+    than its window did), and for the loss of each link that has one. `calibration.readable` makes a table for a page.
+
+    Parameters
+    ----------
+    run : mapping of DataFrame
+        Tables transfers and links, as `read_run` gives them. Transfers should be of one setting.
+    pairs : DataFrame
+        Table `pairs` of these transfers.
+    window_bytes : float, optional
+        The window that receivers advertise; without it, `advertised_window_bytes` of the buffer that the transfers
+        asked for (iperf3 -w), if that is the same for all.
+    """
+    transfers, links = run["transfers"], run["links"]
+    fit = fit_window(pairs, level=level)
+    run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
+    asked = transfers.window_bytes.dropna().unique() if "window_bytes" in transfers else []
+    if window_bytes is None and len(asked) == 1:
+        window_bytes = float(advertised_window_bytes(2 * asked[0]))
+    rows = [] if window_bytes is None else [window(fit.window, window_bytes, run_id=run_id)]
+    rates = links.rate_bps.dropna().unique()
+    if len(rates) == 1 and links.rate_bps.notna().all():
+        rows.append(capacity(fit.capacity, float(rates[0]), run_id=run_id))
+    limited = fit.pairs[fit.pairs.limit == "capacity"]
+    ends = {frozenset(pair) for pair in limited[["region_a", "region_b"]].to_numpy()}
+    full = [frozenset(pair) in ends for pair in transfers[["from_region", "to_region"]].to_numpy()]
+    if len(rates):
+        rows.append(link.rate(transfers[full], links))
+    lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
+    if lossy:
+        found = loss(transfers, links, level=level)
+        rows.append(found[[pair in lossy for pair in zip(found.from_region, found.to_region, strict=True)]])
+    filled = [part for part in rows if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else table_of([])
 
 
 def loss(
@@ -46,7 +95,7 @@ def loss(
     )
     rows = []
     for key, ends, group in groups(known, by):
-        link = link_of(links, key, ends, by)
+        request = link_of(links, key, ends, by)
         for name, part in group.groupby("congestion_control", dropna=False):
             row = row_of(
                 key,
@@ -58,9 +107,9 @@ def loss(
                 len(part),
             )
             reason = f"no model for {name}"
-            if link is not None and (name in MODELS or name in RATE_BASED):
-                row, reason = _loss_row(row, float(link.loss), part, level)
-            rows.append(or_unknown(row, link, reason))
+            if request is not None and (name in MODELS or name in RATE_BASED):
+                row, reason = _loss_row(row, float(request.loss), part, level)
+            rows.append(or_unknown(row, request, reason))
     return table_of(rows)
 
 
