@@ -175,6 +175,18 @@ def test_bars_and_marks_within_cells():
     assert found["unread"][["line_number", "found"]].values.tolist() == [[4, "flag"], [5, "~~5~~"]]
 
 
+def test_quoted_tables_are_read_and_commented_ones_are_not():
+    text = (
+        "<!-- made up\n\n| x | East US |\n|-|-|\n| West US | 1 |\n-->\n"
+        "> ## 2030\n> | x | East US |\n> |---|---|\n> | West US | 61 |\n<!-- open\n"
+        "| x | East US |\n|-|-|\n| West US 2 | 70 |\n"
+    )
+    found = read_markdown(text, statistic="mean")
+    assert rows(found, "mean_rtt_ms") == [("westus", "eastus", 61.0), ("westus2", "eastus", 70.0)]
+    assert found["pings"].test_id.tolist() == ["(text):10:2", "(text):14:2"]
+    assert len(read_markdown(text, statistic="mean", heading="2030")["pings"]) == 2
+
+
 def test_the_path_may_be_text_or_a_file(tmp_path):
     path = tmp_path / "latency.md"
     path.write_text(MONTHLY)

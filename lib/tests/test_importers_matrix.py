@@ -124,6 +124,10 @@ def test_a_line_above_may_say_it_too(read):
     assert times(found) == TIMES and found["pings"].test_id[0] == "latency.csv:5:3"
 
 
+def test_a_corner_of_one_sign_is_no_comment(read):
+    assert times(read("# made, up\n" + PLAIN.replace("from/to", "#"), statistic="mean")) == TIMES
+
+
 def test_nobody_says_the_statistic(read):
     with pytest.raises(ParameterError, match=r"statistic is not given.*'from/to'.*'p50'"):
         read(PLAIN)

@@ -17,10 +17,11 @@ from .sheet import shown
 TEXT = "(text)"
 """The path of a document that was given as text."""
 MOST_TABLES = 2000
-MOST_CELLS = 1_000_000
+MOST_CELLS = 400_000
 
 _RULE = re.compile(r":?-+:?")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
+_QUOTED = re.compile(r"^ {0,3}(?:> ?)+")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _CAPTION = re.compile(r"\{:.*?\bcaption\s*=\s*\"([^\"]*)\"")
 _MARKS = (
@@ -49,7 +50,8 @@ def read_markdown(
     A document may spread a matrix over several tables (a tab for each part of the world), and repeat it for
     several months: all are read, and a pair that stands in several tables has as many tests, told apart by
     `setting`, the headings and the caption over each. A table that is no latency matrix is a row of unread with
-    its line, as is everything that `read_matrix` does not pass in silence. Tables inside fenced code are left alone.
+    its line, as is everything that `read_matrix` does not pass in silence. Tables inside fenced code or comments are
+    left alone.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ def _under(heading, grids):
 
 def _grids(path, text):
     """Every table of the document with the headings it stands under, outermost first."""
-    lines = text.split("\n")
+    lines = [_QUOTED.sub("", line) for line in _uncommented(text).split("\n")]
     grids, headings, fence, at, cells = [], {}, None, 0, 0
     while at < len(lines):
         line = lines[at]
@@ -148,11 +150,12 @@ def _grids(path, text):
             while end < len(lines) and "|" in lines[end] and not lines[end].lstrip().startswith("{:"):
                 end += 1
             rows = [at, *range(at + 2, end)]
-            split = [_cells(lines[row]) for row in rows]
-            cells += sum(map(len, split))
-            if len(rows) > MOST_ROWS or max(map(len, split)) > MOST_COLUMNS or cells > MOST_CELLS:
+            width = max(lines[row].count("|") + 1 for row in rows)
+            cells += len(rows) * width
+            if len(rows) > MOST_ROWS or width > MOST_COLUMNS or cells > MOST_CELLS:
                 limit = f"at most {MOST_ROWS} rows and {MOST_COLUMNS} columns a table, {MOST_CELLS:,} cells in all"
-                raise RawDataError(path, at + 1, f"{len(rows)} rows", limit)
+                raise RawDataError(path, at + 1, f"{len(rows)} rows of up to {width} cells", limit)
+            split = [_cells(lines[row]) for row in rows]
             caption = _CAPTION.match(lines[end].lstrip()[:1000]) if end < len(lines) else None
             filled = [(number + 1, row) for number, row in zip(rows, split, strict=True) if any(row)]
             over = [said for _, said in sorted(headings.items()) if said]
@@ -165,6 +168,15 @@ def _grids(path, text):
             at = end - 1
         at += 1
     return grids
+
+
+def _uncommented(text):
+    """The text without HTML comments, every line where it was."""
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept += [text[at:start], "\n" * text.count("\n", start, end)]
+        at = end + 3
+    return "".join([*kept, text[at:]])
 
 
 def _is_rule(lines, at):

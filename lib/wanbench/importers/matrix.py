@@ -129,7 +129,8 @@ def _grid(path, text, delimiter):
             line, at = at + 1, reader.line_num
             cells = [cell.strip() for cell in cells]
             filled = [cell for cell in cells if cell]
-            if filled and (filled[0].startswith("#") or (not rows and len(filled) == 1 and cells[0])):
+            comment = bool(filled) and filled[0].startswith("#") and (filled[0] != "#" or len(filled) == 1)
+            if comment or (not rows and len(filled) == 1 and cells[0]):
                 above.append(" ".join(filled))
             elif filled:
                 rows.append(cells)
