@@ -144,6 +144,8 @@ def test_crossing_removes_what_regions_of_a_cloud_have_in_common():
         each for each in found.contrasts if (each.one, each.other) == ("within AWS", "within Google Cloud")
     )
     assert within.estimate.low < -50 < within.estimate.high
+    assert "pairs within AWS and within Google Cloud differ as well" in str(found)
+    assert "differ as well" not in str(clouds.compare_clouds(pairs, permutations=9))
     assert "within AWS are 50" in str(within) and "faster than within Google Cloud" in str(within)
 
 

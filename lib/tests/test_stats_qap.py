@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats import covariates, mantel, matrices, mrqap, qap, simulate
+from wanbench.stats import covariates, matrices, mrqap, permutation, qap, simulate
 from wanbench.stats.sample import unordered
 
 
@@ -145,7 +145,7 @@ def test_covariates_that_depend_on_each_other_are_refused():
 
 def test_mantel_speaks_of_the_association_and_of_what_is_missing():
     pairs = simulate.survey(14, seed=1, region_ms=3)
-    whole = mantel.mantel(pairs, permutations=999)
+    whole = permutation.mantel(pairs, permutations=999)
     assert whole.pearson_p.estimate == 1 / 1000 and whole.pearson_p.low == 0
     assert "of 999 relabellings of the regions none gave at least as strong a correlation" in str(whole)
     assert whole.pearson.low < whole.pearson.estimate < whole.pearson.high
@@ -155,9 +155,9 @@ def test_mantel_speaks_of_the_association_and_of_what_is_missing():
         stats.pearsonr(sample.frame.distance_km, sample.frame.value)[0]
     )
     some = np.random.default_rng(0).random(len(pairs)) < 0.3
-    lacking = mantel.mantel(pairs.assign(rtt_ms=pairs.rtt_ms.mask(some)), permutations=99)
+    lacking = permutation.mantel(pairs.assign(rtt_ms=pairs.rtt_ms.mask(some)), permutations=99)
     assert "every relabelling is compared over the" in str(lacking.pearson_p)
-    absent = mantel.mantel(pairs[~some], permutations=99)
+    absent = permutation.mantel(pairs[~some], permutations=99)
     assert "without their distances" in str(absent.pearson_p)
 
 
@@ -176,7 +176,7 @@ def test_coordinates_fill_distances_that_no_row_has():
 
 def test_throughput_is_correlated_on_its_logarithm():
     pairs = simulate.survey(12, seed=3)
-    found = mantel.mantel(pairs, column="throughput_bps", permutations=99, alternative="less")
+    found = permutation.mantel(pairs, column="throughput_bps", permutations=99, alternative="less")
     sample = unordered(pairs, "throughput_bps", combine="geometric mean")
     r = stats.pearsonr(sample.frame.distance_km, np.log10(sample.frame.value))[0]
     assert found.pearson.estimate == pytest.approx(r) and r < 0
@@ -184,14 +184,14 @@ def test_throughput_is_correlated_on_its_logarithm():
 
 
 def test_with_few_regions_the_p_value_says_what_it_cannot_reach():
-    found = mantel.mantel(simulate.survey(5, seed=4), permutations=999)
+    found = permutation.mantel(simulate.survey(5, seed=4), permutations=999)
     assert "5 regions have only 120 orders" in str(found.pearson_p)
     with pytest.raises(ParameterError, match="at least 4 regions"):
-        mantel.mantel(simulate.survey(3, seed=4))
+        permutation.mantel(simulate.survey(3, seed=4))
     with pytest.raises(ParameterError, match="alternative='both'"):
-        mantel.mantel(simulate.survey(6, seed=4), alternative="both")
+        permutation.mantel(simulate.survey(6, seed=4), alternative="both")
     with pytest.raises(ParameterError, match="permutations=0"):
-        mantel.mantel(simulate.survey(6, seed=4), permutations=0)
+        permutation.mantel(simulate.survey(6, seed=4), permutations=0)
 
 
 def test_covariate_fit_recovers_known_coefficients():

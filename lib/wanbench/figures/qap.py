@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ..stats.covariates import CovariateFit
-from ..stats.mantel import Mantel
+from ..stats.permutation import Mantel
 from ..wording import count, number
 from . import theme
 

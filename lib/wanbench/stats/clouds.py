@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import combinations
 
@@ -17,7 +17,7 @@ from .covariates import METHOD, PERMUTED, cross_cloud
 from .directed import directed
 from .estimate import Estimate, check_level, html, table
 from .line import Part
-from .mantel import FEWEST, few, p_estimate
+from .permutation import FEWEST, few, p_estimate
 from .regression import Coefficients, least_squares
 from .sample import Sample, require_regions, unordered
 
@@ -182,6 +182,8 @@ def compare_clouds(
             "slope": [plain.values[2]] * 2 + [own.values[2], own.values[2:].sum()],
         }
     )
+    contrasts = tuple(groups.contrast(*each, scale, orders, **options) for each in asked)
+    difference, at_mean = (_mixed(each, contrasts) for each in (difference, at_mean))
     return CloudComparison(
         column=column,
         difference=difference,
@@ -190,7 +192,7 @@ def compare_clouds(
         slope_difference=steeper,
         slope_p=steeper_p,
         mean_distance_km=centre * 1000,
-        contrasts=tuple(groups.contrast(*each, scale, orders, **options) for each in asked),
+        contrasts=contrasts,
         crossing=tuple(
             groups.contrast(*each, scale, orders, **options | {"several": len(apart)}) for each in apart
         ),
@@ -283,6 +285,22 @@ def _heights(own: Coefficients, centre: float) -> tuple[float, float]:
     """Heights at no distance within one cloud and between clouds."""
     constant, step, slope, more = own.values
     return constant - slope * centre, constant + step - (slope + more) * centre
+
+
+def _mixed(contrast: Contrast, contrasts: tuple[Contrast, ...]) -> Contrast:
+    """The contrast of both kinds, with a warning where the clouds' own pairs differ among each other."""
+    nothing = contrast.scale.nothing
+    for each in contrasts:
+        own = each.one.startswith("within") and each.other.startswith("within")
+        if own and (each.estimate.low > nothing or each.estimate.high < nothing):
+            warning = (
+                f"pairs {each.one} and {each.other} differ as well, so this depends on how many of each there are, and "
+                "its p-value may come from that; what crossing costs is said by each pair of clouds against the mean "
+                "of its own"
+            )
+            said = replace(contrast.estimate, warnings=(*contrast.estimate.warnings, warning))
+            return replace(contrast, estimate=said)
+    return contrast
 
 
 def _members(names: list[str], group: str) -> np.ndarray:

@@ -14,7 +14,7 @@ from . import mrqap, qap
 from .covariates import METHOD, PERMUTED
 from .estimate import Estimate, Interval
 from .line import ASSUMPTION
-from .mantel import p_estimate
+from .permutation import p_estimate
 from .regression import Coefficients
 
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}

@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from . import matrices, mrqap, qap
 from .estimate import Estimate, check_level, html, table
 from .line import ASSUMPTION, DYADIC, REFERENCES, Part
-from .mantel import FEWEST, few, p_estimate
+from .permutation import FEWEST, few, p_estimate
 from .regression import least_squares
 from .sample import Sample, require_regions, unordered
 
