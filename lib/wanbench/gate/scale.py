@@ -40,7 +40,8 @@ def check(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
             new, marked = _wider(rtts, here, found, table, column, cause)
             flags += new
             marked |= here & found
-            flags += [_row(rtts.iloc[k], opposite[k], cause) for k in np.flatnonzero(marked)]
+            doubted = zip(rtts[marked].itertuples(index=False), opposite[marked], strict=True)
+            flags += [_row(row, other, cause) for row, other in doubted]
             explained |= marked
     return flags, explained
 

@@ -14,7 +14,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Parameters
     ----------
     tables : mapping of DataFrame
-        As `read_run` gives them.
+        As `read_run` gives them; with table flags, as `tabulate` does, those are counted too.
 
     Returns
     -------
@@ -33,6 +33,10 @@ def account(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         ("transfers that ended in an error", int(transfers.error.notna().sum())),
         ("files that could not be read", len(tables["unread"])),
     ]
+    if "flags" in tables:
+        rows += [
+            (f"flags of the plausibility gate, {verdict}", n) for verdict, n in _verdicts(tables["flags"])
+        ]
     return pd.DataFrame(rows, columns=["what", "n"])
 
 
@@ -64,6 +68,10 @@ def shortfalls(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def _outcomes(tests):
     return [name for name in ("done", "failed", "interrupted") if (tests.outcome == name).any()]
+
+
+def _verdicts(flags):
+    return [(verdict, int((flags.verdict == verdict).sum())) for verdict in ("impossible", "suspect")]
 
 
 def _why(row):

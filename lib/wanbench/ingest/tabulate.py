@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from .. import tables
+from ..gate import check
 from ..places import data_folder
 from ..runs import Run
 from .run import read_run
@@ -14,7 +15,8 @@ from .run import read_run
 
 def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     """
-    All tables of a run, as `read_run` gives them, and each also written to `<target>/<name>.parquet`.
+    All tables of a run, as `read_run` gives them, and flags: what the plausibility gate doubts in them. Each is also
+    written to `<target>/<name>.parquet`.
 
     The raw files are read every time, so that the tables are never older than the readers.
 
@@ -27,6 +29,7 @@ def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     """
     run = Run.open(folder)
     found = read_run(folder)
+    found["flags"] = check(found)
     target = data_folder() / "tables" / run.campaign / run.run_id if target is None else Path(target)
     for name, frame in found.items():
         tables.write(name, frame, target)

@@ -1,0 +1,243 @@
+"""The gate names what is wrong, on tables with one known fault each, and is silent where nothing is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import wanbench
+from wanbench import gate, tables
+from wanbench.errors import ParameterError
+from wanbench.gate import checking, faults, places, simulate, tail, units
+from wanbench.places import samples_folder
+
+RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS)
+def test_a_planted_fault_is_named_with_its_cause(fault):
+    planted = faults.plant(fault, 3, n_regions=14)
+    flags = gate.check(planted.tables)
+    assert planted.named(flags), flags[["scope", "rule", "region", "cause"]].drop_duplicates().to_string()
+
+
+@pytest.mark.parametrize("form", simulate.FORMS)
+def test_clean_tables_raise_nothing(form):
+    for seed in range(4):
+        flags = gate.check(simulate.clean(seed, form=form, n_regions=12))
+        assert flags.empty, flags.found.iloc[0]
+
+
+@pytest.mark.parametrize("folder", RECORDINGS, ids=lambda path: path.parent.name)
+def test_recordings_of_the_lab_raise_nothing(folder):
+    flags = gate.check(wanbench.ingest.read_run(folder))
+    assert flags.empty, flags.found.iloc[0]
+
+
+def test_flags_are_a_valid_table_and_nothing_is_dropped():
+    planted = faults.plant("coordinates exchanged", 1, n_regions=12)
+    before = {name: frame.copy() for name, frame in planted.tables.items()}
+    flags = gate.check(planted.tables)
+    pd.testing.assert_frame_equal(tables.validate("flags", flags), flags)
+    for name, frame in before.items():
+        pd.testing.assert_frame_equal(planted.tables[name], frame)
+
+
+def test_no_tables_no_flags():
+    assert gate.check({}).empty
+    assert list(gate.check({}).columns) == tables.table("flags").names
+    with pytest.raises(ParameterError, match="mapping of tables"):
+        gate.check([])
+
+
+def ping(start, end, least, **columns):
+    return {"from_region": start, "to_region": end, "source_file": "a.csv", "min_rtt_ms": least} | columns
+
+
+def pings(*rows):
+    return {"pings": tables.from_rows("pings", rows)}
+
+
+def test_below_vacuum_is_impossible_and_below_fibre_suspect():
+    rows = [ping("aws:eu-west-1", "aws:us-east-1", rtt) for rtt in (30.0, 45.0, 70.0)]
+    flags = gate.check(pings(*rows))
+    assert list(flags.verdict) == ["impossible", "suspect"]
+    assert flags.bound[0] == pytest.approx(flags.bound[1] / 1.468)
+    apart = wanbench.regions.distance_km("aws:eu-west-1", "aws:us-east-1")
+    spare = sum(wanbench.regions.region(name).precision_km for name in ("aws:eu-west-1", "aws:us-east-1"))
+    assert flags.bound[1] == pytest.approx((apart - spare) * 2 * 1.468 / 299.792458)
+    assert "where light in vacuum takes at least" in flags.found[0]
+
+
+def test_within_the_precision_of_both_places_nothing_is_too_fast():
+    rows = [ping("aws:eu-central-1", "azure:germanywestcentral", 0.05)]
+    assert gate.check(pings(*rows)).empty
+
+
+def test_pairs_of_emulated_links_are_not_judged_by_geography():
+    rows = pings(ping("aws:eu-west-1", "aws:us-east-1", 10.0))
+    link = {"run_id": "r", "delay_ms": 5.0, "jitter_ms": 0.0, "loss": 0.0}
+    link |= {"from_region": "aws:eu-west-1", "to_region": "aws:us-east-1"}
+    assert len(gate.check(rows)) == 1
+    assert gate.check(rows, links=tables.from_rows("links", [link])).empty
+
+
+def transfer(**columns):
+    row = {"from_region": "aws:eu-west-1", "to_region": "aws:us-east-1", "source_file": "a.csv"}
+    return row | {"direction": "forward", "protocol": "TCP", "streams": 1} | columns
+
+
+def test_a_rate_above_two_windows_per_round_trip():
+    rate = 2 * 8 * 65_536 / 0.080
+    rows = [transfer(throughput_bps=rate * factor, window_bytes=65_536) for factor in (0.99, 1.01)]
+    tested = pings(ping("aws:us-east-1", "aws:eu-west-1", 80.0)) | {
+        "transfers": tables.from_rows("transfers", rows)
+    }
+    flags = gate.check(tested)
+    assert list(flags.rule) == ["window"]
+    assert flags.bound[0] == pytest.approx(rate)
+    assert flags.row[0] == "a.csv, row 2"
+
+
+def test_instances_by_argument_and_by_the_setting_of_the_test():
+    row = transfer(throughput_bps=6e9, run_id="r", test_id="t", attempt=1)
+    transfers = {"transfers": tables.from_rows("transfers", [row])}
+    assert gate.check(transfers).empty
+    assert list(gate.check(transfers, instances={"aws": "t3.nano"}).verdict) == ["suspect"]
+    assert list(gate.check(transfers, instances={"aws:eu-west-1": 1e9}).verdict) == ["impossible"]
+    assert gate.check(transfers, instances={"gcp": "e2-small"}).empty
+    test = {"run_id": "r", "test_id": "t", "attempt": 1, "from_region": "aws:eu-west-1", "outcome": "done"}
+    test |= {"to_region": "aws:us-east-1", "setting": "PREMIUM t3.nano to unknown"}
+    told = transfers | {"tests": tables.from_rows("tests", [test])}
+    assert list(gate.check(told).rule) == ["instance"]
+    with pytest.raises(ParameterError, match="huge"):
+        gate.check(transfers, instances={"aws": "t3.huge"})
+
+
+def test_the_senders_instance_counts_in_reverse():
+    rows = [
+        transfer(throughput_bps=2e9, to_region="gcp:us-east4", direction=way)
+        for way in ("forward", "reverse")
+    ]
+    flags = gate.check({"transfers": tables.from_rows("transfers", rows)}, instances={"gcp": "e2-small"})
+    assert list(flags.row) == ["a.csv, row 2"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [
+        ({"mean_rtt_ms": 81.0, "max_rtt_ms": 82.0, "sd_rtt_ms": 0.7, "n_sent": 10}, ""),
+        ({"mean_rtt_ms": 79.0, "max_rtt_ms": 82.0}, "min_rtt_ms cannot exceed mean_rtt_ms"),
+        ({"p95_rtt_ms": 90.0, "p99_rtt_ms": 85.0}, "p95_rtt_ms cannot exceed p99_rtt_ms"),
+        ({"mean_rtt_ms": 81.0, "max_rtt_ms": 82.0, "sd_rtt_ms": 9.0}, "spread of another kind"),
+        (
+            {"mean_rtt_ms": 85.0, "max_rtt_ms": 100.0, "sd_rtt_ms": 0.1, "n_sent": 10},
+            "spread of another kind",
+        ),
+        ({"n_sent": 5, "n_lost": 6}, "n_lost cannot exceed n_sent"),
+    ],
+)
+def test_summaries(columns, wrong):
+    flags = gate.check(pings(ping("aws:eu-west-1", "aws:us-east-1", 80.0, **columns)))
+    assert len(flags) == bool(wrong)
+    if wrong:
+        assert flags.rule[0] == "summary" and wrong in flags.cause[0]
+
+
+def test_the_mdev_of_ping_may_exceed_the_spread_by_its_cut_mean():
+    columns = {"mean_rtt_ms": 105.976, "max_rtt_ms": 106.069, "sd_rtt_ms": 0.297}
+    assert gate.check(pings(ping("aws:eu-north-1", "azure:eastus", 105.897, **columns))).empty
+
+
+def test_copies_need_the_same_time_or_many_digits():
+    at = "2026-01-01T00:00:00Z"
+    same = [ping("aws:eu-west-1", "aws:us-east-1", 80.0) for _ in range(2)]
+    assert gate.check(pings(*same)).empty
+    assert list(gate.check(pings(*[row | {"started_at_utc": at} for row in same])).rule) == ["copies"]
+    whole = {"mean_rtt_ms": 81.234, "max_rtt_ms": 85.012}
+    assert list(gate.check(pings(*[row | whole for row in same])).row) == ["a.csv, row 2"]
+
+
+def test_copied_echoes_are_found():
+    made = simulate.clean(5, form="lab", n_regions=8)
+    first = made["echoes"][made["echoes"].test_id == made["echoes"].test_id[0]]
+    copy = first.assign(test_id="9999-copy")
+    flags = gate.check(made | {"echoes": pd.concat([made["echoes"], copy], ignore_index=True)})
+    assert list(flags.rule) == ["copies"] and flags.row[0] == "9999-copy"
+
+
+def test_an_asymmetric_pair_is_suspect():
+    made = simulate.clean(8, form="grid", n_regions=14)
+    frame = made["pings"].copy()
+    far = frame[frame.min_rtt_ms > 100]
+    a, b = far.from_region.iloc[0], far.to_region.iloc[0]
+    rows = (frame.from_region == a) & (frame.to_region == b)
+    columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"]
+    frame.loc[rows, columns] = frame.loc[rows, columns] + 2000.0
+    back = (frame.from_region == b) & (frame.to_region == a)
+    flags = gate.check(made | {"pings": frame})
+    assert set(flags.rule) == ({"asymmetry"} if back.any() else {"triangle"})
+    assert set(flags.from_region) == {a}
+
+
+def test_a_pair_far_above_its_detour_is_suspect():
+    made = simulate.clean(9, form="grid", n_regions=14)
+    frame = made["pings"].copy()
+    a, b = frame.from_region.iloc[0], frame.to_region.iloc[0]
+    rows = frame.from_region.isin([a, b]) & frame.to_region.isin([a, b])
+    columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"]
+    frame.loc[rows, columns] = frame.loc[rows, columns] + 3000.0
+    flags = gate.check(made | {"pings": frame})
+    assert "triangle" in set(flags.rule)
+    assert {tuple(sorted(pair)) for pair in zip(flags.from_region, flags.to_region, strict=True)} == {
+        tuple(sorted((a, b)))
+    }
+
+
+def test_pairs_alone_can_be_checked():
+    pairs = wanbench.ingest.summarise_pairs(
+        simulate.clean(2, form="lab", n_regions=8) | {"tests": _no_tests()}
+    )
+    assert gate.check({"pairs": pairs}).empty
+    pairs.loc[0, "rtt_ms"] = 0.01
+    assert len(gate.check({"pairs": pairs})) == 1
+
+
+def _no_tests():
+    return tables.from_rows("tests", [])
+
+
+def test_precision_that_is_not_stated_is_the_catalogues():
+    stated = tables.from_rows(
+        "regions",
+        [
+            {"name": name, "cloud": "aws", "code": "x", "latitude_deg": 1.0, "longitude_deg": 2.0}
+            | {"precision_km": precision, "source": ""}
+            for name, precision in (("aws:eu-west-1", None), ("aws:new", None), ("aws:vague", 7000.0))
+        ],
+    )
+    known = places.known_places(stated).precision_km
+    own = wanbench.regions.region("aws:eu-west-1").precision_km
+    assert list(known[["aws:eu-west-1", "aws:new", "aws:vague"]]) == [own, 50.0, 600.0]
+
+
+def test_rounded_rates_are_no_blocks():
+    rng = np.random.default_rng(0)
+    for step, block in ((1e6, None), (1e9, None), (1.0, None), (131072.0, 131072), (65536.0, 65536)):
+        values = pd.Series(rng.integers(1, 900, 200) * step)
+        found = units.common_block(values)
+        assert (found is None) if block is None else found % block == 0
+
+
+def test_the_reach_of_a_tail_is_that_of_its_law():
+    rng = np.random.default_rng(1)
+    beyond = [
+        (values := 1 + rng.pareto(2.0, 2000)).max() > tail.reach(values, expected=0.1) for _ in range(400)
+    ]
+    assert 0.03 < np.mean(beyond) < 0.2
+    assert tail.reach(np.arange(5.0)) == np.inf
+
+
+def test_every_rule_is_declared_once():
+    names = [rule.name for rule in checking.RULES]
+    assert len(set(names)) == len(names)
+    assert all(rule.meaning and rule.bound and rule.reference for rule in checking.RULES)

@@ -1,0 +1,119 @@
+"""What the gate says, which rows it doubts, and what changes without them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import gate, stats, tables
+from wanbench.errors import ParameterError
+from wanbench.gate import faults
+from wanbench.stats import simulate
+from wanbench.stats.sensitivity import with_and_without
+
+
+def flag(**columns):
+    row = {
+        "table": "pings",
+        "scope": "row",
+        "verdict": "impossible",
+        "rule": "light",
+        "found": "f",
+        "cause": "c",
+    }
+    return row | columns
+
+
+def flags(*rows):
+    return tables.from_rows("flags", rows)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return simulate.survey(12, seed=4)
+
+
+def test_nothing_doubted_is_a_sentence():
+    report = gate.report(flags())
+    assert str(report) == "The plausibility gate doubts nothing."
+    assert report.table().empty
+
+
+def test_a_cause_is_told_once_and_escaped():
+    planted = faults.plant("coordinates exchanged", 1, n_regions=12)
+    report = gate.report(gate.check(planted.tables))
+    assert str(report).count("are exchanged") == 1
+    assert planted.region in report.sentences[1]
+    assert report.table().n.sum() == len(report.flags)
+    hostile = gate.report(flags(flag(found="<script>", cause="<b>")))
+    assert "<script>" not in hostile._repr_html_() and "&lt;script&gt;" in hostile._repr_html_()
+    figure = report.figure()
+    assert sum(sum(bar.x) for bar in figure.data) == len(report.flags)
+
+
+def test_rows_regions_and_directions_that_are_doubted(pairs):
+    a, b, c = sorted(set(pairs.from_region))[:3]
+    one = gate.suspects(pairs, flags(flag(from_region=a, to_region=b)))
+    assert list(map(tuple, pairs[one][["from_region", "to_region"]].to_numpy())) == [(a, b)]
+    placed = gate.suspects(pairs, flags(flag(scope="region", rule="coordinates", region=c)))
+    assert placed.sum() == 22
+    measured = gate.suspects(pairs, flags(flag(scope="region", region=c)))
+    assert measured.sum() == 11 and set(pairs[measured].from_region) == {c}
+    column = gate.suspects(pairs, flags(flag(scope="column", column_name="rtt_ms")))
+    assert not column.any()
+
+
+def test_only_what_concerns_the_analysis_is_left_out(pairs):
+    a, b = sorted(set(pairs.from_region))[:2]
+    rate = flags(flag(from_region=a, to_region=b, column_name="throughput_bps"))
+    assert gate.suspects(pairs, rate, about="throughput").sum() == 1
+    assert gate.suspects(pairs, rate, about="rtt").sum() == 0
+    with pytest.raises(ParameterError, match="about"):
+        gate.suspects(pairs, rate, about="loss")
+
+
+def test_rows_of_a_table_are_found_by_their_names():
+    planted = faults.plant("mean above the greatest", 2, n_regions=10)
+    found = gate.check(planted.tables)
+    pings = planted.tables["pings"]
+    doubted = gate.suspects(pings, found, table="pings")
+    assert doubted.sum() == 1
+    assert (pings[doubted].mean_rtt_ms > pings[doubted].max_rtt_ms).all()
+
+
+def test_sensitivity_undoes_a_planted_fault(pairs):
+    region = sorted(set(pairs.from_region))[0]
+    mine = (pairs.from_region == region) | (pairs.to_region == region)
+    wrong = pairs.assign(distance_km=pairs.distance_km.where(~mine, 20_000 - pairs.distance_km))
+    found = flags(flag(scope="region", rule="coordinates", region=region))
+    both = with_and_without(stats.fit_rtt, wrong, found)
+    table = both.table().set_index("quantity")
+    clean = stats.fit_rtt(pairs[~mine].reset_index(drop=True))
+    assert table.without_estimate.iloc[0] == pytest.approx(clean.estimates[0].estimate)
+    assert table.estimate.iloc[0] == pytest.approx(stats.fit_rtt(wrong).estimates[0].estimate)
+    assert len(both.left_out) == 22 and both.n_pairs == 132
+    assert f"22 of 132 ordered pairs left out as doubtful (22 by coordinates of {region})" in str(both)
+    assert "instead of" in str(both) and "<table" in both._repr_html_()
+    assert both.estimates[0].n_regions == 11
+
+
+def test_without_flags_both_are_one(pairs):
+    both = with_and_without(stats.fit_rtt, pairs, flags())
+    assert str(both) == "The plausibility gate doubts none of 132 ordered pairs."
+    assert (both.table().change == 0).all() and not both.table().outside.any()
+
+
+def test_where_nothing_is_left_it_says_so(pairs):
+    every = flags(*[flag(scope="region", rule="coordinates", region=name) for name in set(pairs.from_region)])
+    both = with_and_without(stats.fit_rtt, pairs, every)
+    assert both.without is None and "nothing can be said" in str(both)
+    assert both.table().without_estimate.isna().all()
+    column = flags(flag(scope="column", column_name="rtt_ms", found="all in seconds", cause="a factor"))
+    assert "all in seconds (a factor)" in str(with_and_without(stats.fit_rtt, pairs, column))
+
+
+def test_an_analysis_must_give_estimates(pairs):
+    with pytest.raises(ParameterError, match="int"):
+        with_and_without(len, pairs, flags())
+    one = with_and_without(lambda rows: stats.fit_rtt(rows).estimates[0], pairs, flags())
+    assert len(one.table()) == 1
+    assert isinstance(one.table(), pd.DataFrame) and np.isfinite(one.table().estimate[0])
