@@ -161,6 +161,27 @@ def test_mapped(data):
     imported(mapped, "m.csv", data)
 
 
+LOCATIONS = (
+    b"cloud,region,latitude,longitude,count,lat_stdev,long_stdev,source\n# note\n"
+    b"AWS,eu-west-2,51.51,-0.1,2,0.1,0.2,one/other\nGCP,us-east1,33.5,-80.67,1,0,0,one\n"
+)
+
+
+@FUZZ
+@given(damaged([LOCATIONS, LOCATIONS.replace(b"latitude,longitude", b"lat,long")]))
+def test_locations(data):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "locations.csv"
+        path.write_bytes(data)
+        try:
+            found = importers.read_locations(path)
+        except RawDataError:
+            return
+    for each, frame in found.items():
+        tables.validate(each, frame)
+    assert found["regions"].name.is_unique
+
+
 @FUZZ
 @given(st.lists(st.sampled_from([text for text in ODD if text != "\udcff"]), min_size=1, max_size=6))
 def test_numbers_and_times(texts):

@@ -126,6 +126,13 @@ def test_a_time_needs_a_zone(tmp_path):
     assert found["tests"].started_at_utc.astype(str).tolist()[0] == "2025-03-30 01:30:00+00:00"
 
 
+def test_a_transfer_has_a_stream(tmp_path):
+    columns = {"from": "a", "to": "b", "throughput": "rate", "streams": "n"}
+    mapping = {"columns": columns, "units": {"throughput": "bit/s"}, "constants": {"protocol": "TCP"}}
+    found = read(tmp_path, f"a,b,rate,n\n{A},{B},5,0\n{A},{B},5,\n{A},{B},5,-1\n", mapping)
+    assert found["unread"].line_number.tolist() == [2, 4] and len(found["transfers"]) == 1
+
+
 def test_more_lost_than_sent_is_refused(tmp_path):
     mapping = {"columns": COLUMNS | {"sent": "n", "lost": "x"}, "units": {"rtt": "ms"}}
     found = read(tmp_path, f"a,b,rtt,n,x\n{A},{B},1,5,6\n{A},{B},,5,5\n{A},{B},1,5,0.5\n", mapping)

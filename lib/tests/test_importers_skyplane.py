@@ -68,6 +68,14 @@ def test_throughput(tmp_path):
     assert (pair["n_tests"], pair["n_transfers"], pair["throughput_bps"]) == (1, 1, 5e9)
 
 
+def test_success_needs_a_throughput_and_a_throughput_success(tmp_path):
+    found = grid(tmp_path, THROUGHPUT, throughput(""), throughput(5e9, "False"), throughput(5e9, "True"))
+    assert found["tests"].outcome.tolist() == ["failed", "failed", "done"]
+    assert found["tests"].reason[0] == "it did not succeed, or gives no throughput"
+    [pair] = ingest.summarise_pairs(found).to_dict("records")
+    assert (pair["n_tests"], pair["n_transfers"]) == (1, 1)
+
+
 def test_the_older_spelling_and_no_tiers(tmp_path):
     header = THROUGHPUT.replace("throughput_received", "throughput_recieved")
     row = throughput(5e9).replace("PREMIUM,n2-standard-32", ",").replace("PREMIUM,m5.8xlarge", ",")

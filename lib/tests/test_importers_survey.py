@@ -85,6 +85,13 @@ def test_older_forms(tmp_path, form):
     assert found["tests"].run_id[0] == ("results.csv" if form == "no run" else "abcd")
 
 
+def test_columns_that_repeat_must_agree(tmp_path):
+    header, row = OLDER["pasted side by side"]
+    found = survey(tmp_path, header, row, row.replace("91.605", "90", 1))
+    assert len(found["tests"]) == 1
+    assert found["unread"].expected.tolist() == ["avgrtt: the same in all its 3 columns"]
+
+
 def test_json_lines(tmp_path):
     ends = {"from": {"cloud": "GCP", "region": "us-east1"}, "to": {"cloud": "AWS", "region": "eu-west-2"}}
     row = {"datetime": "2022-01-13T14:38:14Z", "run_id": "abcd", **ends, "bitrate_Bps": "13107200"}
