@@ -53,12 +53,12 @@ def distances(pairs: pd.DataFrame, names: list[str], regions: pd.DataFrame | Non
     missing = [column for column in POSITION if column not in regions.columns]
     if missing:
         raise ParameterError(f"the regions lack {', '.join(missing)}")
-    places = regions.drop_duplicates("name").set_index("name")[POSITION[1:]].astype("float64")
+    columns = (regions[column] for column in POSITION)
+    places = {name: (latitude, longitude) for name, latitude, longitude in zip(*columns, strict=True)}
     for i, j in zip(*np.nonzero(np.triu(np.isnan(known), 1)), strict=True):
-        if names[i] in places.index and names[j] in places.index:
-            ends = places.loc[[names[i], names[j]]].to_numpy()
-            if np.isfinite(ends).all():
-                known[i, j] = known[j, i] = geodesic(*ends, ellipsoid="WGS-84").km
+        ends = [places.get(names[end], (np.nan, np.nan)) for end in (i, j)]
+        if np.isfinite(np.array(ends, dtype=float)).all():
+            known[i, j] = known[j, i] = geodesic(*ends, ellipsoid="WGS-84").km
     return known
 
 

@@ -107,7 +107,11 @@ def _pearson_incomplete(drawn: np.ndarray, value: np.ndarray, ranks: bool) -> np
     n = known.sum(axis=1, keepdims=True)
     other = np.broadcast_to(value, drawn.shape)
     if ranks:
-        drawn, other = (stats.rankdata(np.where(known, part, np.inf), axis=1) for part in (drawn, other))
+        drawn = stats.rankdata(np.where(known, drawn, np.inf), axis=1)
+        if known.all():
+            other = np.broadcast_to(stats.rankdata(value), drawn.shape)
+        else:
+            other = stats.rankdata(np.where(known, other, np.inf), axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         a, b = (np.where(known, part, 0.0) for part in (drawn, other))
         a, b = (np.where(known, part - part.sum(axis=1, keepdims=True) / n, 0.0) for part in (a, b))
