@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import gate, stats, tables
+from wanbench import gate, ingest, stats, tables
 from wanbench.errors import ParameterError
 from wanbench.gate import faults
+from wanbench.places import samples_folder
 from wanbench.stats import simulate
 from wanbench.stats.sensitivity import with_and_without
 
@@ -109,6 +110,18 @@ def test_where_nothing_is_left_it_says_so(pairs):
     assert both.table().without_estimate.isna().all()
     column = flags(flag(scope="column", column_name="rtt_ms", found="all in seconds", cause="a factor"))
     assert "all in seconds (a factor)" in str(with_and_without(stats.fit_rtt, pairs, column))
+
+
+def test_a_runs_tables_have_flags_and_the_account_counts_them(tmp_path):
+    run = next(iter(sorted(samples_folder().glob("raw/survey-quick/*/"))))
+    found = ingest.tabulate(run, tmp_path)
+    assert tables.read("flags", tmp_path).empty
+    counts = (
+        ingest.account(found | {"flags": flags(flag(), flag(verdict="suspect"), flag())}).set_index("what").n
+    )
+    assert counts["flags of the plausibility gate, impossible"] == 2
+    assert counts["flags of the plausibility gate, suspect"] == 1
+    assert not any("gate" in what for what in ingest.account(ingest.read_run(run)).what)
 
 
 def test_an_analysis_must_give_estimates(pairs):

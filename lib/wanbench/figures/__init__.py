@@ -7,6 +7,8 @@ carries in `layout.meta`: `name` (file stem), `alt`, `caption`, and `csv`, the n
 
 from .calibration import cut_timeline, requested_against_delivered
 from .distance import path_inflation, rtt_against_distance, throughput_against_distance
+from .flags import flags_by_rule
+from .geolocation import geolocation
 from .map import link_map, region_map
 from .schedule import rounds
 from .theme import SIZES
@@ -15,6 +17,8 @@ from .throughput import throughput_against_rtt
 __all__ = [
     "SIZES",
     "cut_timeline",
+    "flags_by_rule",
+    "geolocation",
     "link_map",
     "path_inflation",
     "region_map",

@@ -19,6 +19,7 @@ from .inflation import path_inflation, physics_check
 from .loss import estimate_loss
 from .models import compare_models
 from .permutation import mantel
+from .sensitivity import with_and_without
 from .shape import compare_shapes
 from .tcp import fit_window
 
@@ -36,4 +37,5 @@ __all__ = [
     "mantel",
     "path_inflation",
     "physics_check",
+    "with_and_without",
 ]

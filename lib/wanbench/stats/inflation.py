@@ -222,6 +222,9 @@ def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: 
     """
     Find ordered pairs whose RTT no fibre allows.
 
+    The plausibility gate asks this of every table, each pair with the precision of its own regions, and works out
+    which region explains it (`gate.check`, `gate.geolocate`); this is the bare comparison.
+
     Parameters
     ----------
     pairs : DataFrame
