@@ -1,0 +1,165 @@
+"""Factorial experiments with known elasticities."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+from wanbench.errors import ParameterError
+from wanbench.stats.factorial import fit_factorial
+from wanbench.stats.factorial_design import design
+
+FACTORS = {"delay_ms": [5, 20, 80], "loss": [1e-4, 1e-3], "rate_bps": [1e7, 1e8]}
+TRUE = {"delay_ms": -0.6, "loss": -0.3, "rate_bps": 0.4}
+CROSSED = 0.1
+
+
+def measured(seed=0, *, replicates=4, noise=0.1, rows_per_run=1, crossed=CROSSED, factors=FACTORS):
+    """log T = constant + elasticities + an interaction of delay and rate, a draw per run, a draw per row."""
+    rng = np.random.default_rng(seed)
+    plan = design(factors, replicates=replicates, seed=seed).rename(columns={"order": "run"})
+    logs = np.log(plan[list(factors)])
+    centred = logs - (logs.min() + logs.max()) / 2
+    mean = 17 + sum(TRUE[name] * centred[name] for name in factors)
+    mean = mean + crossed * centred.delay_ms * centred.rate_bps + rng.normal(0, noise, len(plan))
+    rows = plan.loc[plan.index.repeat(rows_per_run)].reset_index(drop=True)
+    level = mean.loc[mean.index.repeat(rows_per_run)].to_numpy()
+    return rows.assign(throughput_bps=np.exp(level + rng.normal(0, 0.02, len(rows))))
+
+
+def fitted(frame, **settings):
+    return fit_factorial(frame, "throughput_bps", list(FACTORS), **settings)
+
+
+def test_known_elasticities_are_recovered():
+    found = fitted(measured())
+    for name, truth in TRUE.items():
+        each = found.elasticities[name]
+        assert each.low < truth < each.high and abs(each.estimate - truth) < 0.06
+        assert found.doublings[name].estimate == pytest.approx(2**each.estimate)
+    crossed = found.interactions["delay_ms", "rate_bps"]
+    assert crossed.low < CROSSED < crossed.high and crossed.low > 0
+    assert found.interactions["delay_ms", "loss"].low < 0 < found.interactions["delay_ms", "loss"].high
+    assert found.lack_of_fit_p > 0.01 and not found.contrasts[0].warnings
+    assert "48 runs at 12 combinations" in str(found)
+
+
+def test_it_equals_statsmodels():
+    frame = measured(3)
+    found = fitted(frame, interactions=[("delay_ms", "rate_bps")], block="replicate")
+    logs = np.log(frame[list(FACTORS)])
+    centred = logs - (logs.min() + logs.max()) / 2
+    frame = centred.assign(y=np.log(frame.throughput_bps), replicate=frame.replicate)
+    peer = smf.ols("y ~ delay_ms + loss + rate_bps + delay_ms:rate_bps + C(replicate)", frame).fit()
+    peer = peer.get_robustcov_results("HC3", use_t=True)
+    rows = dict(zip(peer.model.exog_names, np.column_stack([peer.params, peer.conf_int()]), strict=True))
+    each = found.elasticities["delay_ms"]
+    np.testing.assert_allclose([each.estimate, each.low, each.high], rows["delay_ms"], rtol=1e-8)
+    each = found.interactions["delay_ms", "rate_bps"]
+    np.testing.assert_allclose([each.estimate, each.low, each.high], rows["delay_ms:rate_bps"], rtol=1e-8)
+
+
+def test_intervals_of_runs_cover_where_rows_do_not():
+    right = naive = 0
+    for seed in range(40):
+        found = fitted(measured(seed, replicates=2, rows_per_run=20), run="run")
+        each = found.elasticities["rate_bps"]
+        right += each.low <= TRUE["rate_bps"] <= each.high
+        naive += each.naive.low <= TRUE["rate_bps"] <= each.naive.high
+    assert right >= 33 and naive <= 24
+
+
+def test_the_thesis_holds_where_it_should_and_fails_where_it_should():
+    found = fitted(measured(1, noise=0.02, replicates=6))
+    places = found.places
+    logs = np.log(places[list(FACTORS)])
+    centred = logs - (logs.min() + logs.max()) / 2
+    delay = TRUE["delay_ms"] + CROSSED * centred.rate_bps
+    rate = TRUE["rate_bps"] + CROSSED * centred.delay_ms
+    truth = 2 ** (-delay - rate)
+    assert ((places.low <= truth) & (truth <= places.high)).all()
+    assert (places.verdict[truth > 1.05] == "holds").all() and (places.verdict[truth < 0.95] == "fails").all()
+    assert {"holds", "fails"} <= set(places.verdict)
+    assert (found.where_it_fails().gain < 1).all() and len(found.where_it_fails())
+    assert "holds in" in found.verdict() and "fails in" in found.verdict()
+
+
+def test_intervals_of_all_places_hold_together():
+    inside = 0
+    for seed in range(25):
+        places = fitted(measured(seed, crossed=0.0, replicates=2)).places
+        truth = 2 ** (-TRUE["delay_ms"] - TRUE["rate_bps"])
+        inside += bool(((places.low <= truth) & (truth <= places.high)).all())
+    assert inside >= 21
+
+
+def test_a_bend_is_noticed():
+    frame = measured(2, noise=0.01)
+    bent = frame.assign(throughput_bps=np.minimum(frame.throughput_bps, frame.throughput_bps.median()))
+    found = fitted(bent)
+    assert found.lack_of_fit_p < 0.001 and "does not fit" in str(found)
+    assert "not tested" in str(fitted(measured(4, replicates=1)))
+
+
+def test_zero_needs_an_offset():
+    frame = measured(5)
+    zero = frame.assign(loss=frame.loss.where(frame.loss > 1e-4, 0.0))
+    with pytest.raises(ParameterError, match="loss has the level 0"):
+        fitted(zero)
+    assert fitted(zero, offsets={"loss": 1e-4}).elasticities["loss"].estimate < 0
+
+
+def test_left_out_rows_are_counted():
+    frame = measured(6)
+    frame.loc[[0, 5], "throughput_bps"] = [np.nan, 0.0]
+    found = fitted(frame)
+    assert len(found.left_out) == 2 and "2 rows left out" in str(found)
+
+
+def test_wrong_questions_are_refused():
+    frame = measured(7, replicates=1)
+    with pytest.raises(ParameterError, match="lack nothing"):
+        fit_factorial(frame, "throughput_bps", ["nothing"])
+    with pytest.raises(ParameterError, match="one level only"):
+        fitted(frame[frame.loss < 5e-4])
+    with pytest.raises(ParameterError, match="interactions"):
+        fitted(frame, interactions=[("delay_ms", "delay_ms")])
+    with pytest.raises(ParameterError, match="it takes 2 more"):
+        fitted(frame.head(8), interactions="all")
+    with pytest.raises(ParameterError, match="several levels"):
+        fitted(measured(7), run="replicate")
+
+
+def test_designs():
+    plan = design(FACTORS, replicates=3, seed=2)
+    assert len(plan) == 36 and (plan.groupby(list(FACTORS)).size() == 3).all()
+    assert plan.order.tolist() == list(range(1, 37))
+    assert (plan.groupby("replicate").size() == 12).all()
+    pd.testing.assert_frame_equal(plan, design(FACTORS, replicates=3, seed=2))
+    orders = [plan[plan.replicate == k][list(FACTORS)].to_numpy().tolist() for k in (1, 2)]
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
+
+
+def test_a_half_fraction_is_orthogonal():
+    two = {name: [1.0, 2.0] for name in "abcd"}
+    plan = design(two, replicates=1, fraction={"d": ["a", "b", "c"]})
+    signs = 2 * plan[list("abcd")].to_numpy() - 3
+    assert len(plan) == 8
+    np.testing.assert_array_equal(signs.T @ signs, 8 * np.eye(4))
+    np.testing.assert_array_equal(signs[:, 3], signs[:, :3].prod(axis=1))
+    with pytest.raises(ParameterError, match="two levels"):
+        design(FACTORS, fraction={"delay_ms": ["loss"]})
+    with pytest.raises(ParameterError, match="two or more different numbers"):
+        design({"delay_ms": [1, 1]})
+    with pytest.raises(ParameterError, match="replicates=0"):
+        design(two, replicates=0)
+
+
+def test_the_figure_carries_both_parts():
+    found = fitted(measured())
+    drawn = found.figure()
+    assert drawn.data[0].x.tolist() == [each.estimate for each in found.doublings.values()]
+    assert sum(len(trace.x) for trace in drawn.data[1:]) == len(found.places)
+    assert drawn.layout.meta["csv"].startswith("delay_ms,loss,rate_bps")
+    without = fitted(measured(), delay="latency").figure()
+    assert len(without.data) == 1

@@ -1,0 +1,142 @@
+"""
+One autocorrelated series: how many independent values it is worth, and stationary-bootstrap resamples of it.
+
+The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks, so that strong
+autocorrelation leaves its intervals too narrow: some 70 of 100 cover for 100 values that follow each other at 0.9, at
+the level 95 %. So the series is whitened by an autoregression (`autoregression`), the residuals are resampled in blocks
+of automatic length (Politis & White 2004; Patton, Politis & White 2009), and each resample is filtered back
+("post-blackened", Davison & Hinkley 1997, section 8.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, isfinite, nan, sqrt
+
+import numpy as np
+from arch.bootstrap import StationaryBootstrap, optimal_block_length
+from scipy import stats
+
+from . import autoregression
+
+LONGEST_SHARE = 3
+FEWEST = 20
+CHUNK_CELLS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Series:
+    """
+    A series and its dependence.
+
+    Attributes
+    ----------
+    coefficients : array
+        The autoregression that whitens it, corrected for bias.
+    effective_n : float
+        How many independent values say as much about the mean: n times the variance of a value over the long-run
+        variance, no more than n and no fewer than 2.
+    block_length : float
+        Mean length of the blocks in which the residuals are resampled.
+    """
+
+    values: np.ndarray
+    coefficients: np.ndarray
+    effective_n: float
+    block_length: float
+
+
+def series(values, seed: int = 0) -> Series:
+    """Judge a series; its values are in the order in which they were measured, equally far apart."""
+    values = np.asarray(values, dtype=float)
+    found = autoregression.coefficients(values, np.random.default_rng(seed))
+    single, long_run = autoregression.variances(found)
+    worth = min(float(len(values)), max(len(values) * single / long_run, 2.0))
+    residuals = autoregression.whitened(values - values.mean(), found)
+    return Series(values, found, worth, block_length(residuals))
+
+
+def block_length(values: np.ndarray) -> float:
+    """Automatic mean block length of the stationary bootstrap: from 1 to a third of the series."""
+    if len(values) < FEWEST or np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
+        return 1.0
+    found = float(optimal_block_length(values).stationary.iloc[0])
+    return min(max(found, 1.0), len(values) / LONGEST_SHARE) if isfinite(found) else 1.0
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """
+    What the resamples of a series say, one value per resample.
+
+    `means` are post-blackened; `medians` come from the plain bootstrap, which keeps the shape of the distribution,
+    spread out by as much as its means (`plain_means`) vary too little.
+    """
+
+    means: np.ndarray
+    medians: np.ndarray
+    plain_means: np.ndarray
+
+
+def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resamples:
+    """Resample a series both ways."""
+    n, order, mean = len(one.values), len(one.coefficients), one.values.mean()
+    centred = one.values - mean
+    residuals = autoregression.whitened(centred, one.coefficients)
+    residuals = (residuals - residuals.mean()) * sqrt(len(residuals) / max(len(residuals) - order - 1, 1))
+    spread, due = centred.std(), residuals.std() * sqrt(autoregression.variances(one.coefficients)[0])
+    start = centred * (due / spread) if spread > 0 else centred
+    length, middle = block_length(one.values), np.median(one.values)
+    means, medians, plain = (np.empty(resamples) for _ in range(3))
+    step = max(1, CHUNK_CELLS // n)
+    for at in range(0, resamples, step):
+        size = min(step, resamples - at)
+        part = slice(at, at + size)
+        drawn = residuals[indices(n - order, n - order, one.block_length, size, rng)]
+        first = start[rng.integers(n - order + 1, size=size)[:, None] + np.arange(order)]
+        means[part] = mean + autoregression.filtered_back(drawn, first, one.coefficients).mean(axis=1)
+        rows = one.values[indices(n, n, length, size, rng)]
+        plain[part], medians[part] = rows.mean(axis=1), np.median(rows, axis=1)
+    wider = max(float(means.std() / plain.std()), 1.0) if plain.std() > 0 else 1.0
+    return Resamples(means, middle + wider * (medians - middle), plain)
+
+
+def expanded(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:
+    """
+    Percentiles of resamples, further out than the level says (Hesterberg 2015, "expanded percentile interval").
+
+    As much further as t with `freedom` lies beyond the normal, times the root of n / (n - 1) for the `units` n of
+    each arm, by which resamples vary too little.
+    """
+    shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
+    tail = stats.norm.cdf(-stats.t.ppf((1 + level) / 2, max(freedom, 1.0)) * sqrt(shrunk))
+    known = drawn[np.isfinite(drawn)]
+    if not len(known):
+        return nan, nan
+    low, high = np.quantile(known, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def welch_freedom(variances, units) -> float:
+    """
+    Degrees of freedom of a difference (Welch 1947; Satterthwaite 1946) from the variance of either estimate and
+    the number of units behind it.
+
+    >>> welch_freedom([1.0, 1.0], [11, 11])
+    20.0
+    """
+    total = sum(variances)
+    if total <= 0:
+        return float(sum(units) - len(units))
+    return total**2 / sum(v * v / max(n - 1, 1.0) for v, n in zip(variances, units, strict=True))
+
+
+def indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Stationary-bootstrap indices into n values: (rows, length), of arch's sampler."""
+    sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
+    turns = ceil(length / n)
+    found = np.empty((rows, turns * n), dtype=np.intp)
+    for row in range(rows):
+        for turn in range(turns):
+            found[row, turn * n : (turn + 1) * n] = sampler.update_indices()
+    return found[:, :length]
