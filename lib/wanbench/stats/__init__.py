@@ -1,13 +1,13 @@
 """
 Estimates with intervals from tidy tables. Imports `tables`, `findings`, `wording`, `errors`; never a lab.
 
-`distance` (RTT and throughput on distance), `envelope` (its lower envelope), `permutation` and `covariates`
-(Mantel, MRQAP), `clouds` (pairs of clouds at equal distance), `shape` and `ceiling` (which line throughput
-follows; near pairs at a ceiling), `inflation` (path inflation, the physics check), `tcp` (the window-limited
-model), `models` (formulas of TCP throughput, compared on left-out regions), `loss` (the loss that explains a
-throughput), `recovery` (what was set against what was estimated), `link` and `drops` (requested against
-delivered), `calibration` (their verdicts together), `simulate` (surveys with a known answer). Pairs that share
-a region are never taken as independent: `dyadic` says how.
+`distance` (RTT and throughput on distance), `envelope` (its lower envelope), `permutation` and `covariates` (Mantel,
+MRQAP), `clouds` (pairs of clouds at equal distance), `shape` and `ceiling` (which line throughput follows; near pairs
+at a ceiling), `inflation` (path inflation, the physics check), `tcp` (the window-limited model), `models` (formulas
+of TCP throughput, compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was
+set against what was estimated), `link` and `drops` (requested against delivered), `calibration` (their verdicts
+together), `simulate` (surveys with a known answer). Pairs that share a region are never taken as independent:
+`dyadic` says how.
 """
 
 from .ceiling import fit_with_ceiling
