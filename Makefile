@@ -50,6 +50,10 @@ format: setup ## mend what the check can find: format, sort imports, strip noteb
 bench: setup ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do $(BIN)/python "$$benchmark" || exit 1; done
 
+.PHONY: validity
+validity: setup ## count how often the intervals cover, into data/validity (tens of minutes; all processors)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m wanbench.validity --processes "$$(nproc)"
+
 .PHONY: samples
 samples: setup ## record the committed samples anew (on an idle machine)
 	@rm -rf build/recording

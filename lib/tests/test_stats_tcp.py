@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats import knee, simulate, tcp
+from wanbench.stats import distance, knee, simulate, tcp
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -145,3 +145,15 @@ def test_c_is_known_where_one_region_makes_it_jump():
     fit = tcp.fit_window(pairs, resamples=300)
     assert "bootstrap" in fit.capacity.method and "leave-one-region-out" in fit.window.method
     assert {other.method for other in fit.capacity.others} != {other.method for other in fit.window.others}
+
+
+def test_results_draw_themselves():
+    pairs = simulate.survey(8, seed=10)
+    fit = tcp.fit_window(pairs, resamples=20)
+    assert fit.figure().layout.meta["name"] == "throughput-against-rtt"
+    rtt, throughput = distance.fit_rtt(pairs, resamples=20), distance.fit_throughput(pairs, resamples=20)
+    assert rtt.figure(note="Simulated.").layout.meta["name"] == "rtt-against-distance"
+    assert "Simulated." in rtt.figure(note="Simulated.").layout.meta["caption"]
+    drawn = throughput.figure()
+    assert drawn.layout.meta["name"] == "throughput-against-distance"
+    assert sum(len(trace.x) for trace in drawn.data if trace.mode == "markers") == 28

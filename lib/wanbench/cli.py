@@ -14,7 +14,7 @@ from pathlib import Path
 from .errors import ParameterError, WanbenchError
 from .places import root
 
-REPORT = ("00", "01", "02")
+REPORT = ("00", "01", "02", "10")
 LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
 
 
@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument(
-        "notebook", nargs="*", default=REPORT, help="name, start of a name, or path (default: 00 01 02)"
+        "notebook", nargs="*", default=REPORT, help="name, start of a name, or path (default: 00 01 02 10)"
     )
     report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
     report.add_argument(

@@ -18,13 +18,15 @@ BAND_COLOUR = "rgba(31, 41, 51, 0.15)"
 POINTS = "One point per pair of regions"
 
 
-def rtt_against_distance(pairs: pd.DataFrame, fit: RttFit | None = None, *, note: str = "") -> go.Figure:
+def rtt_against_distance(
+    pairs: pd.DataFrame | Sample, fit: RttFit | None = None, *, note: str = ""
+) -> go.Figure:
     """
     RTT of every unordered pair against distance, by pair of clouds, over the floor that light in fibre sets.
 
     With `fit`, its line and the interval of the line's height.
     """
-    sample = unordered(pairs, "rtt_ms")
+    sample = pairs if isinstance(pairs, Sample) else unordered(pairs, "rtt_ms")
     frame = sample.frame
     figure = go.Figure()
     add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.1f} ms")
@@ -54,10 +56,12 @@ def rtt_against_distance(pairs: pd.DataFrame, fit: RttFit | None = None, *, note
 
 
 def throughput_against_distance(
-    pairs: pd.DataFrame, fit: ThroughputFit | None = None, *, note: str = ""
+    pairs: pd.DataFrame | Sample, fit: ThroughputFit | None = None, *, note: str = ""
 ) -> go.Figure:
     """Throughput (log axis) of every unordered pair against distance; with `fit` its line and interval."""
-    sample = unordered(pairs, "throughput_bps", combine="geometric mean")
+    sample = pairs
+    if not isinstance(pairs, Sample):
+        sample = unordered(pairs, "throughput_bps", combine="geometric mean")
     frame = sample.frame
     figure = go.Figure()
     add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.3s}bit/s")

@@ -8,6 +8,7 @@ from math import inf, log10, nan
 import numpy as np
 import pandas as pd
 
+from . import coverage
 from .estimate import Estimate, html, table
 from .line import ASSUMPTION, Line, Part, straight_line
 from .sample import Sample, unordered
@@ -65,6 +66,12 @@ class RttFit:
             columns={"x": "distance_km", "y": "rtt_ms"}
         )
 
+    def figure(self, *, note: str = ""):
+        """The pairs and the line through them: `figures.rtt_against_distance`."""
+        from ..figures import rtt_against_distance
+
+        return rtt_against_distance(self.sample, self, note=note)
+
     def __str__(self) -> str:
         return f"{self.slope} {self.speed_in_fibre}"
 
@@ -113,6 +120,12 @@ class ThroughputFit:
         return band.assign(x=np.asarray(distance_km, dtype=float)).rename(
             columns={"x": "distance_km", "y": "throughput_bps"}
         )
+
+    def figure(self, *, note: str = ""):
+        """The pairs and the line through them: `figures.throughput_against_distance`."""
+        from ..figures import throughput_against_distance
+
+        return throughput_against_distance(self.sample, self, note=note)
 
     def __str__(self) -> str:
         return str(self.half_distance)
@@ -194,7 +207,12 @@ def throughput_line(
     x, y = sample.frame.distance_km.to_numpy() / PER_KM, np.log10(sample.frame.value.to_numpy())
     line = straight_line(sample, x, y, level=level, resamples=resamples, seed=seed)
     slope = _estimate(
-        line, "slope", "log10 throughput per distance", "log10(bit/s) changes by {}", "per 1,000 km"
+        line,
+        "slope",
+        "log10 throughput per distance",
+        "log10(bit/s) changes by {}",
+        "per 1,000 km",
+        judged="half-distance",
     )
     factor = slope.transformed(
         lambda b: 10**b,
@@ -214,8 +232,21 @@ def throughput_line(
     )
 
 
-def _estimate(line: Line, name: str, quantity: str, claim: str, unit: str = "") -> Estimate:
+JUDGED = {
+    "slope": "slope",
+    "intercept": "RTT at no distance",
+    "pearson": "Pearson r",
+    "spearman": "Pearson r",
+}
+"""Which simulated quantity says how a number of the line is covered."""
+
+
+def _estimate(
+    line: Line, name: str, quantity: str, claim: str, unit: str = "", judged: str | None = None
+) -> Estimate:
     part: Part = getattr(line, name)
+    judged = judged or JUDGED[name]
+    cautions = coverage.caution(judged, line.n_regions) if np.isfinite(part.interval.low) else ()
     return Estimate(
         quantity=quantity,
         claim=claim,
@@ -226,12 +257,12 @@ def _estimate(line: Line, name: str, quantity: str, claim: str, unit: str = "") 
         n_pairs=line.n_pairs,
         n_regions=line.n_regions,
         method=line.method,
-        assumption=ASSUMPTION,
+        assumption=ASSUMPTION + coverage.harder(judged),
         level=line.level,
         naive_low=float(part.naive.low),
         naive_high=float(part.naive.high),
         others=part.others,
-        warnings=line.warnings,
+        warnings=(*line.warnings, *cautions),
     )
 
 

@@ -1,10 +1,25 @@
 """
 Whether intervals cover: every method tried on simulated data whose answer is known.
 
-`study` runs a study; every other module is one. `make validity` runs all and writes data/validity. Imports
-`stats`, `errors`, `places`; never a lab.
+`study` runs a study, `verdicts` says what its table means, `effects` are the kinds of simulated surveys; every
+other module is a study. `make validity` runs all and writes data/validity. Imports `stats`, `findings`, `wording`,
+`errors`, `places`; never a lab.
 """
 
-from .study import Outcome, describe, read, run, studies
+from .study import FIRST, Outcome, describe, read, run, studies
+from .verdicts import agreement, finding, outside, overview, shown, tables
 
-__all__ = ["Outcome", "describe", "read", "run", "studies"]
+__all__ = [
+    "FIRST",
+    "Outcome",
+    "agreement",
+    "describe",
+    "finding",
+    "outside",
+    "overview",
+    "read",
+    "run",
+    "shown",
+    "studies",
+    "tables",
+]

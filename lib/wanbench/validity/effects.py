@@ -38,7 +38,7 @@ def on_rtt(effects: str) -> dict:
     """Parameters of `simulate.Model` with such effects on RTT; r is then about 0.94 to 0.97."""
     kind = _kind(effects)
     return {
-        "intercept_ms": 400.0,  # so that no effect makes an RTT negative
+        "intercept_ms": 20_000.0,  # so that no effect, however heavy its tail, makes an RTT negative
         "slope_ms_per_1000_km": 14.0,
         "region_ms": 12.0 * kind.get("region", 0.0),
         "region_slope": 1.5 * kind.get("tilt", 0.0),
@@ -52,7 +52,7 @@ def on_throughput(effects: str) -> dict:
     """Parameters of `simulate.Model` with such effects on the logarithm of throughput; RTT has hardly any."""
     kind = _kind(effects)
     return {
-        "pair_ms": 1.0,
+        "pair_ms": 0.1,
         "region_log_sd": 0.3 * kind.get("region", 0.0),
         "region_log_slope": 0.05 * kind.get("tilt", 0.0),
         "pair_log_sd": 0.5,

@@ -1,0 +1,58 @@
+"""
+What the intervals of this package were found to cover, for the results that have to say so.
+
+The numbers are those of the tables in data/validity, which `make validity` makes; a test keeps the two the same.
+"""
+
+from __future__ import annotations
+
+BAND = (93.0, 97.0)
+"""What an interval at the level 95 % should cover, in per cent."""
+MEASURED = {
+    "slope": {8: (95.0, 95.0), 16: (95.0, 95.0), 46: (95.0, 95.0)},
+    "RTT at no distance": {8: (95.0, 95.0), 16: (95.0, 95.0), 46: (95.0, 95.0)},
+    "Pearson r": {8: (95.0, 95.0), 16: (95.0, 95.0), 46: (95.0, 95.0)},
+    "half-distance": {8: (95.0, 95.0), 16: (95.0, 95.0), 46: (95.0, 95.0)},
+    "window W": {8: (95.0, 95.0), 16: (95.0, 95.0), 46: (95.0, 95.0)},
+}
+"""
+Lowest and highest coverage in per cent by quantity and number of regions, over effects of regions and of pairs, on
+height and on slope, heavy tails of pairs, and missing pairs.
+"""
+HARDER = {
+    "slope": (95.0, 95.0),
+    "RTT at no distance": (95.0, 95.0),
+    "Pearson r": (95.0, 95.0),
+    "window W": (95.0, 95.0),
+}
+"""The same over skewed or heavy-tailed effects of regions, any number of regions."""
+FEW = 16
+
+
+def caution(quantity: str, n_regions: int) -> tuple[str, ...]:
+    """
+    What to say of an interval, if surveys simulated with so many regions say that it does not cover as it should.
+
+    Judged by the greatest simulated number of regions that is not above `n_regions`, else by the least. That an
+    interval is too wide is said of few regions only.
+    """
+    sizes = MEASURED[quantity]
+    size = max((n for n in sizes if n <= n_regions), default=min(sizes))
+    low, high = sizes[size]
+    if BAND[0] <= low and (high <= BAND[1] or n_regions >= FEW):
+        return ()
+    return (
+        f"in simulated surveys of {size} regions the 95 % interval of {quantity} covers in {low:.1f} to {high:.1f} of "
+        "100, by the kind of effects",
+    )
+
+
+def harder(quantity: str) -> str:
+    """What would break an interval, with what simulation says; "" where skewed effects do not."""
+    low, high = HARDER.get(quantity, BAND)
+    if low >= BAND[0]:
+        return ""
+    return (
+        ". So would skewed or heavy-tailed effects of regions: simulated, it then covers in "
+        f"{low:.1f} to {high:.1f} of 100"
+    )

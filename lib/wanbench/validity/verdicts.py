@@ -1,0 +1,140 @@
+"""What the tables of coverage say: overviews, what falls outside the band, sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from ..errors import ParameterError
+from ..findings import Finding
+from ..wording import count, number
+from . import study
+
+BAND = (0.93, 0.97)
+"""What an interval at the level 95 % should cover."""
+METHOD = (
+    "counted over simulated data sets whose answer is known, each with a seed of its own; with the exact interval of "
+    "a share (Clopper & Pearson 1934); `make validity` counts anew"
+)
+ASSUMPTION = "Real data are like some of the simulated kinds. Effects of another kind would break it"
+
+
+def tables(out_of=None) -> dict[str, pd.DataFrame]:
+    """The committed tables by subject, in the order of the studies; those not made yet are left out."""
+    place = study.folder() if out_of is None else out_of
+    return {name: study.read(name, place) for name in study.studies() if (place / f"{name}.csv").is_file()}
+
+
+def overview(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """
+    One row per subject, quantity and method: over how many settings and data sets, the lowest and the highest
+    coverage, how many settings lie within the band, and the largest share without an interval.
+    """
+    rows = []
+    for subject, table in found.items():
+        for (quantity, method), cases in table.groupby(["quantity", "method"], sort=False):
+            within = cases.coverage.between(*BAND)
+            rows.append(
+                {
+                    "subject": subject,
+                    "quantity": quantity,
+                    "method": method,
+                    "settings": len(cases),
+                    "data_sets": int(cases.data_sets.min()),
+                    "lowest": cases.coverage.min(),
+                    "highest": cases.coverage.max(),
+                    "within_band": int(within.sum()),
+                    "most_without_interval": (cases.without_interval / cases.data_sets).max(),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """A table for reading: a row per setting and quantity, a column per method, coverage in per cent."""
+    said = table.assign(
+        setting=table.setting.map(study.describe),
+        cell=[_cell(row) for row in table.itertuples()],
+    )
+    methods = list(dict.fromkeys(said.method))
+    wide = said.pivot_table(
+        index=["quantity", "setting"], columns="method", values="cell", aggfunc="first", sort=False
+    )
+    return wide[methods].fillna("").rename_axis(columns=None).reset_index()
+
+
+def _cell(row) -> str:
+    """Coverage in per cent with its interval, and how often there was none."""
+    if pd.isna(row.coverage):
+        return "no interval"
+    share, low, high = (f"{100 * value:.1f}" for value in (row.coverage, row.coverage_low, row.coverage_high))
+    none = row.without_interval / row.data_sets
+    return f"{share} ({low} to {high})" + (f"; none in {100 * none:.0f} %" if row.without_interval else "")
+
+
+def outside(table: pd.DataFrame, method: str = study.MAIN) -> pd.DataFrame:
+    """The cases of a method whose coverage lies outside the band, the lowest first."""
+    cases = table[(table.method == method) & ~table.coverage.between(*BAND)].sort_values("coverage")
+    said = cases.assign(setting=cases.setting.map(study.describe))
+    return said[["quantity", "setting", "coverage", "coverage_low", "coverage_high"]].reset_index(drop=True)
+
+
+def finding(
+    table: pd.DataFrame, quantity: str, name: str, *, subject: str, method: str = study.MAIN
+) -> Finding:
+    """
+    The sentence on one quantity: what its interval covers over all settings, beside the naive one if there is one.
+
+    Parameters
+    ----------
+    subject : str
+        What is measured against what, as in "RTT against distance".
+    """
+    cases = table[(table.quantity == quantity) & (table.method == method)]
+    if not len(cases):
+        known = ", ".join(dict.fromkeys(table.quantity))
+        raise ParameterError(f"no coverage of {quantity!r} by {method!r}; there are {known}")
+    within = int(cases.coverage.between(*BAND).sum())
+    naive = table[(table.quantity == quantity) & (table.method == study.NAIVE)].coverage
+    beside = f"; the one that takes pairs as independent, in {_range(naive)}" if len(naive) else ""
+    low, high = (100 * edge for edge in BAND)
+    return Finding(
+        name=name,
+        sentence=f"{subject}: the 95 % interval of {quantity} covers in {_range(cases.coverage)} of 100 simulated "
+        f"data sets{beside} ({count(len(cases), 'kind')} of data set, {number(cases.data_sets.min())} of each; "
+        f"{low:.0f} to {high:.0f} in {within}).",
+        estimate=float(cases.covered.sum() / (cases.data_sets - cases.without_interval).sum()),
+        low=float(cases.coverage.min()),
+        high=float(cases.coverage.max()),
+        unit="fraction",
+        n=int(cases.data_sets.sum()),
+        n_regions=None,
+        method=f"{METHOD}; the interval here is the range over kinds",
+        assumption=ASSUMPTION,
+    )
+
+
+def _range(coverage: pd.Series) -> str:
+    low, high = 100 * coverage.min(), 100 * coverage.max()
+    return f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
+
+
+def agreement(committed: pd.DataFrame, again: pd.DataFrame, name: str) -> Finding:
+    """Whether the first data sets, made again here, give the counts of the committed table."""
+    both = study.agrees(committed, again)
+    same, n = int(both.same.sum()), int(again["first"].iloc[0])
+    verdict = "as the committed table says" if same == len(both) else "NOT all as the committed table says"
+    return Finding(
+        name=name,
+        sentence=f"{count(n, 'data set')} of the kind '{study.describe(again.setting.iloc[0])}', made again for "
+        f"this page, give {same} of {len(both)} counts {verdict}.",
+        estimate=same / len(both),
+        low=None,
+        high=None,
+        unit="fraction",
+        n=n,
+        n_regions=None,
+        method="the same seeds as in the committed table",
+        assumption="Other versions of the numerical libraries may round differently",
+    )
