@@ -10,7 +10,7 @@ from .cubic import cubic_bps, cubic_window
 from .finite import bytes_sent, transfer_time_s
 from .mathis import mathis_bps, mathis_loss
 from .pftk import pftk_bps
-from .window import advertised_window_bytes, buffer_bytes, streams_needed, window_limited_bps
+from .window import advertised_window_bytes, buffer_bytes, parallel_bps, streams_needed, window_limited_bps
 
 __all__ = [
     "ModelComparison",
@@ -22,6 +22,7 @@ __all__ = [
     "cubic_window",
     "mathis_bps",
     "mathis_loss",
+    "parallel_bps",
     "pftk_bps",
     "streams_needed",
     "transfer_time_s",

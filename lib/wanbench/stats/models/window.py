@@ -17,9 +17,6 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf, streams=1):
     """
     Throughput of streams with at most `window_bytes` unacknowledged each: min(C, n 8 W / RTT).
 
-    Parallel streams add up until they fill the capacity. They change the share of the path that one user
-    takes from others, and multiply what a loss does not halve; that is not in this formula.
-
     Parameters
     ----------
     window_bytes, rtt_ms, capacity_bps, streams : float or array
@@ -33,7 +30,20 @@ def window_limited_bps(window_bytes, rtt_ms, capacity_bps=np.inf, streams=1):
     50000000.0
     """
     window_bytes, rtt_s = np.asarray(window_bytes, dtype=float), np.asarray(rtt_ms, dtype=float) / 1000
-    return np.minimum(capacity_bps, streams * BITS * window_bytes / rtt_s)
+    return parallel_bps(BITS * window_bytes / rtt_s, streams, capacity_bps)
+
+
+def parallel_bps(stream_bps, streams, capacity_bps=np.inf):
+    """
+    Throughput of parallel streams: n times that of one, up to the bandwidth limit.
+
+    It holds for streams that a window limits, and for those that loss limits as long as each loss meets only one of
+    them. Beyond the limit they share it and fill the queue; more of them then only take from others.
+
+    >>> float(parallel_bps(6.5e6, 4, 50e6)), float(parallel_bps(6.5e6, 16, 50e6))
+    (26000000.0, 50000000.0)
+    """
+    return np.minimum(capacity_bps, streams * np.asarray(stream_bps, dtype=float))
 
 
 def buffer_bytes(rate_bps, rtt_ms):
