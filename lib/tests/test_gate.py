@@ -143,6 +143,13 @@ def test_summaries(columns, wrong):
         assert flags.rule[0] == "summary" and wrong in flags.cause[0]
 
 
+def test_columns_in_different_units_are_told_from_exchanged_ones():
+    made = simulate.clean(4, form="grid", n_regions=10)
+    flags = gate.check(made | {"pings": made["pings"].assign(max_rtt_ms=made["pings"].max_rtt_ms / 1000)})
+    told = flags[flags.scope == "column"]
+    assert told.cause.str.contains("factor 1,000: max_rtt_ms is in seconds").any()
+
+
 def test_the_mdev_of_ping_may_exceed_the_spread_by_its_cut_mean():
     columns = {"mean_rtt_ms": 105.976, "max_rtt_ms": 106.069, "sd_rtt_ms": 0.297}
     assert gate.check(pings(ping("aws:eu-north-1", "azure:eastus", 105.897, **columns))).empty

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import figures, gate
+from wanbench import gate
 from wanbench.errors import ParameterError
 from wanbench.figures.geolocation import geolocation
 from wanbench.gate import faults, simulate
@@ -89,7 +89,7 @@ def test_two_moved_regions_are_both_named():
 
 def test_an_area_that_is_empty_can_be_drawn():
     area = locate("<b>x", landmarks([1.0, 1.0], [("a", -33.9, 151.2), ("b", 51.5, -0.1)]))
+    assert area.points.columns.tolist() == ["latitude_deg", "longitude_deg"]
     figure = geolocation(area, stated=(0.0, 0.0))
     assert "No place on earth" in figure.layout.meta["alt"]
     assert "<b>" not in figure.layout.title.text
-    assert figures is not None

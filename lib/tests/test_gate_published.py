@@ -38,4 +38,6 @@ def test_the_grids_hosts_of_google_time_echoes_too_short():
     assert rows.cause.str.contains("echoes of this ping were timed too short").all()
     wide = found[found.scope == "column"]
     assert len(wide) == 1 and "hosts of gcp" in wide.cause.iloc[0]
+    more = found[(found.scope == "row") & (found.rule == "asymmetry")]
+    assert more.from_region.str.startswith("gcp:").all() and set(more.cause) == set(rows.cause)
     assert "243 of 4,230 rows that start in gcp" in str(gate.report(found))

@@ -41,15 +41,8 @@ def geolocation(
     for disc in discs.itertuples(index=False):
         latitude, longitude = circle(disc.latitude_deg, disc.longitude_deg, disc.radius_km)
         _line(figure, latitude, longitude, f"{theme.plain(disc.region)}: {disc.rtt_ms:.1f} ms")
-    _points(
-        figure,
-        area.points.latitude_deg,
-        area.points.longitude_deg,
-        "allowed by all discs",
-        theme.WITHIN,
-        3,
-        "circle",
-    )
+    filled = area.points.latitude_deg, area.points.longitude_deg
+    _points(figure, *filled, "allowed by all discs", theme.WITHIN, 3, "circle", opacity=0.3)
     _points(figure, discs.latitude_deg, discs.longitude_deg, "nearest landmarks", theme.MUTED, 6, "circle")
     shown = [(disc.latitude_deg, disc.longitude_deg) for disc in discs.itertuples(index=False)][:3]
     away = np.nan
@@ -76,8 +69,8 @@ def geolocation(
         figure,
         name="geolocation",
         title=f"Where {area.region} may be",
-        subtitle=f"Circles: as far as light in fibre gets within half the RTT, around "
-        f"{count(len(discs), 'landmark')}, the smallest. {said}",
+        subtitle="Circles: as far as light in fibre gets within half the RTT, around a landmark (the "
+        f"{len(discs)} smallest are drawn). {said}",
         alt=f"Map of the place of {area.region}. {said}",
         caption=f"Constraint-based geolocation (Gueye et al. 2006) of {area.region}. {said} Coastline: Natural Earth.",
         table=_numbers(area, stated, candidate),
@@ -102,20 +95,20 @@ def _line(figure, latitude, longitude, text) -> None:
         lat=latitude.round(3),
         lon=longitude.round(3),
         mode="lines",
-        line={"color": theme.LIGHT, "width": 1},
+        line={"color": theme.LIGHT, "width": 1.5},
         text=text,
         hovertemplate="%{text}<extra></extra>",
         showlegend=False,
     )
 
 
-def _points(figure, latitude, longitude, name, colour, size, symbol) -> None:
+def _points(figure, latitude, longitude, name, colour, size, symbol, opacity=1.0) -> None:
     figure.add_scattergeo(
         lat=np.round(np.asarray(latitude, dtype=float), 3),
         lon=np.round(np.asarray(longitude, dtype=float), 3),
         mode="markers",
         name=name,
-        marker={"color": colour, "size": size, "symbol": symbol},
+        marker={"color": colour, "size": size, "symbol": symbol, "opacity": opacity},
         hovertemplate=f"{name}<br>%{{lat:.2f}}, %{{lon:.2f}}<extra></extra>",
     )
 

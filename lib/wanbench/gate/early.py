@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from ..wording import count, quantity
-from . import light
-from .rule import IMPOSSIBLE
+from . import asymmetry, light
+from .rule import IMPOSSIBLE, SUSPECT
 from .scale import opposite_ms
 
-AGREES, LEAST_RATIO = 1.25, 1.2
+AGREES, LEAST_RATIO, LEAST_MS = 1.25, 1.2, 5.0
 FEWEST, MANY, SHARE = 3, 10, 0.9
 CAUSE = (
     "some echoes of this ping were timed too short: its greatest RTT is possible and agrees with the opposite "
@@ -36,7 +36,41 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
     many = cloud[possible & agrees].value_counts()
     usual = cloud.isin(many[many >= MANY].index).to_numpy()
     early = possible & (agrees | usual)
-    return _of_a_sender(rtts, early) + light.flags(rtts[early], CAUSE), early
+    also = open_rows & usual & ~below & _short(rtts, opposite)
+    flags = _of_a_sender(rtts, early, also) + light.flags(rtts[early], CAUSE)
+    flags += [
+        _shorter(row, other) for row, other in zip(rtts[also].itertuples(), opposite[also], strict=True)
+    ]
+    return flags, early | also
+
+
+def _short(rtts: pd.DataFrame, opposite: np.ndarray) -> np.ndarray:
+    """Pings whose least RTT is well below the opposite direction's, with which the greatest agrees."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        agrees = np.abs(np.log(rtts.max_ms.to_numpy() / opposite)) < np.log(AGREES)
+    return (
+        agrees & (rtts.rtt_ms.to_numpy() < opposite / AGREES) & (opposite - rtts.rtt_ms.to_numpy() > LEAST_MS)
+    )
+
+
+def _shorter(row, opposite: float) -> dict:
+    found = (
+        f"{row.from_region} to {row.to_region}: least {quantity(row.rtt_ms, 'ms')}, greatest "
+        f"{quantity(row.max_ms, 'ms')}, and back {quantity(opposite, 'ms')}"
+    )
+    return asymmetry.RULE.flag(
+        row.table,
+        "row",
+        SUSPECT,
+        found,
+        CAUSE,
+        row=row.row,
+        from_region=row.from_region,
+        to_region=row.to_region,
+        column_name=row.column_name,
+        value=row.rtt_ms,
+        bound=opposite / AGREES,
+    )
 
 
 def answered_near(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
@@ -64,7 +98,7 @@ def answered_near(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict]
     return flags, explained
 
 
-def _of_a_sender(rtts, early) -> list[dict]:
+def _of_a_sender(rtts, early, also) -> list[dict]:
     """One flag of the column, if the pings come from one cloud or region."""
     flags = []
     for (table, column), group in rtts[early].groupby(["table", "column_name"]):
@@ -76,11 +110,13 @@ def _of_a_sender(rtts, early) -> list[dict]:
             continue
         rows = rtts[rtts.table == table]
         theirs, mine = (sum(_of(each.from_region, who)) for each in (rows, group))
+        n_also = int((also & _of(rtts.from_region, who)).sum())
+        more = f"; {n_also:,} more are less than 0.8 of the opposite direction" if n_also else ""
         worst = group.loc[(group.rtt_ms / group.fibre_ms).idxmin()]
         found = (
             f"{mine:,} of {count(theirs, 'row')} that start in {who} are faster than light, and {len(group) - mine:,} "
             f"of {count(len(rows) - theirs, 'other')}; least: {worst.from_region} to {worst.to_region}, "
-            f"{quantity(worst.rtt_ms, 'ms')} where its greatest is {quantity(worst.max_ms, 'ms')}"
+            f"{quantity(worst.rtt_ms, 'ms')} where its greatest is {quantity(worst.max_ms, 'ms')}{more}"
         )
         cause = (
             f"the ping or the clock of the hosts of {who} timed single echoes too short: the greatest RTTs of the "

@@ -31,7 +31,7 @@ ORDER = {
 }
 WHOLE_COLUMN, FEWEST_FOR_COLUMN = 0.9, 5
 MOST_DECIMALS, A_THIRD = 6, 1 / 3
-CUT_MS = 0.001
+CUT_MS, THOUSAND = 0.001, 1000
 
 
 def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
@@ -84,6 +84,9 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
     cause = f"a wrong value, or one of another row or column; {low} cannot exceed {high}"
     if of >= FEWEST_FOR_COLUMN and n >= WHOLE_COLUMN * of:
         cause = f"the columns {low} and {high} are exchanged or misnamed"
+        ratio = float((least / most)[wrong & (most > 0)].median())
+        if abs(np.log(ratio / THOUSAND)) < np.log(2):
+            cause = f"factor 1,000: {high} is in seconds, or {low} in microseconds, where it should be in ms"
         found = f"{low} exceeds {high} in {n:,} of {count(of, 'row')}"
         flags.append(RULE.flag(table, "column", IMPOSSIBLE, found, cause, column_name=low, value=n, bound=0))
     for k in np.flatnonzero(wrong):
