@@ -1,7 +1,7 @@
 """
 Damaged and invented tables: each ends in valid tables or in a RawDataError, and no row is lost.
 
-WANBENCH_FUZZ=1000 tries a thousand for each importer in place of thirty.
+WANBENCH_FUZZ=1000 tries a thousand for each importer in place of fifteen.
 """
 
 import os
@@ -17,7 +17,7 @@ from wanbench.errors import RawDataError
 from wanbench.importers import sheet
 
 FUZZ = settings(
-    max_examples=int(os.environ.get("WANBENCH_FUZZ", "30")),
+    max_examples=int(os.environ.get("WANBENCH_FUZZ", "15")),
     derandomize=True,
     database=None,
     deadline=None,
@@ -43,6 +43,11 @@ THROUGHPUT = (
     b"src_region,dst_region,throughput_sent,throughput_received,iperf3_connections,success\n"
     b"aws:eu-west-3,gcp:europe-west6-a,5014191142.78,4737423753.3,64,True\n"
     b"aws:eu-west-3,gcp:europe-west6-a,,,64,False\n"
+)
+TIMED = THROUGHPUT.replace(b"True", b"2025-03-30T03:30:00").replace(b"False", b"2025-03-30T03:30:00Z")
+LOCATIONS = (
+    b"cloud,region,latitude,longitude,count,lat_stdev,long_stdev,source\n# note\n"
+    b"AWS,eu-west-2,51.51,-0.1,2,0.1,0.2,one/other\nGCP,us-east1,33.5,-80.67,1,0,0,one\n"
 )
 MAPPING = {
     "columns": {
@@ -156,15 +161,9 @@ def test_skyplane(data):
 
 
 @FUZZ
-@given(damaged([THROUGHPUT, THROUGHPUT.replace(b"True", b"2025-03-30T02:30:00")]))
+@given(damaged([TIMED]))
 def test_mapped(data):
     imported(mapped, "m.csv", data)
-
-
-LOCATIONS = (
-    b"cloud,region,latitude,longitude,count,lat_stdev,long_stdev,source\n# note\n"
-    b"AWS,eu-west-2,51.51,-0.1,2,0.1,0.2,one/other\nGCP,us-east1,33.5,-80.67,1,0,0,one\n"
-)
 
 
 @FUZZ
@@ -192,7 +191,12 @@ def test_numbers_and_times(texts):
 
 def test_clean_tables_go_through_whole():
     with tempfile.TemporaryDirectory() as folder:
-        for read, data, n in ((survey, SURVEY, 3), (skyplane, GRID, 2), (skyplane, THROUGHPUT, 2)):
+        for read, data, n in (
+            (survey, SURVEY, 3),
+            (skyplane, GRID, 2),
+            (skyplane, THROUGHPUT, 2),
+            (mapped, TIMED, 2),
+        ):
             path = Path(folder) / "x.csv"
             path.write_bytes(data)
             found = read(path)
