@@ -11,7 +11,7 @@ from wanbench.stats.nearest import nearest
 from wanbench.stats.readings import column_readings
 from wanbench.stats.repeats import repeats
 from wanbench.stats.scatter import scatter
-from wanbench.stats.variants import readings, variants
+from wanbench.stats.variants import survey_readings, variants
 
 
 def twice(between_sd, within_sd, seed=0, n_regions=12):
@@ -136,7 +136,7 @@ def test_readings_leave_out_what_they_say():
         }
     )
     doubted = (places.name[0],)
-    found = readings(tests, places, doubted)
+    found = survey_readings(tests, places, doubted)
     assert not found["without the regions of doubted coordinates"].isin([doubted[0]]).any().any()
     europe = set(places.name[places.longitude_deg == 10.0])
     rest = found["without pairs of Europe and Asia"]

@@ -11,7 +11,7 @@ from math import pi
 import pandas as pd
 
 from .claims import Audit, audit
-from .gate.ceilings import known_instances
+from .gate import known_instances
 from .stats.charts import Charts
 from .stats.clouds import CloudComparison
 from .stats.distance import LIGHT_KM_PER_MS

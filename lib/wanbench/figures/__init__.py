@@ -10,6 +10,7 @@ from .distance import path_inflation, rtt_against_distance, throughput_against_d
 from .flags import flags_by_rule
 from .geolocation import geolocation
 from .map import link_map, region_map
+from .misplaced import misplaced
 from .schedule import rounds
 from .theme import SIZES
 from .throughput import throughput_against_rtt
@@ -20,6 +21,7 @@ __all__ = [
     "flags_by_rule",
     "geolocation",
     "link_map",
+    "misplaced",
     "path_inflation",
     "region_map",
     "requested_against_delivered",

@@ -7,7 +7,8 @@ what is checked; `simulate` and `faults` make tables by which the gate itself is
 `wording`, `errors`; analysing code may import it.
 """
 
+from .ceilings import known_instances
 from .checking import RULES, check, geolocate
 from .report import Report, report, suspects
 
-__all__ = ["RULES", "Report", "check", "geolocate", "report", "suspects"]
+__all__ = ["RULES", "Report", "check", "geolocate", "known_instances", "report", "suspects"]

@@ -1,41 +1,67 @@
 """
 Estimates with intervals from tidy tables. Imports `tables`, `findings`, `wording`, `errors`; never a lab.
 
-`distance` (RTT and throughput on distance), `envelope` (its lower envelope), `permutation` and `covariates` (Mantel,
-MRQAP), `clouds` (pairs of clouds at equal distance), `shape` and `ceiling` (which line throughput follows; near pairs
-at a ceiling), `inflation` (path inflation, the physics check), `tcp` (the window-limited model), `models` (formulas
-of TCP throughput, compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was
-set against what was estimated), `link` and `drops` (requested against delivered), `calibration` (their verdicts
-together), `simulate` (surveys with a known answer). Pairs that share a region are never taken as independent:
-`dyadic` says how.
+On distance: `distance` (lines of RTT and throughput), `envelope` (the lower one), `shape` and `ceiling` (which line
+throughput follows; near pairs at a ceiling), `charts` (both lines per ordered pair of clouds), `clouds` (pairs of
+clouds at equal distance), `permutation` and `covariates` (Mantel, MRQAP), `inflation` (path inflation, the physics
+check), `predict` (a pair that was not measured). On TCP: `tcp` (the window-limited model), `models` (formulas,
+compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
+estimated). On two arms and on factors: `compare`, `factorial`. On a survey of others: `readings`, `variants`,
+`repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
+`calibration`. `simulate` makes surveys with a known answer. Pairs that share a region are never taken as independent:
+`dyadic` and `leaveout` say how.
 """
 
 from .ceiling import fit_with_ceiling
+from .charts import charts
 from .clouds import compare_clouds
+from .compare import compare
 from .covariates import fit_covariates
 from .distance import fit_rtt, fit_throughput
 from .envelope import lower_envelope
+from .factorial import fit_factorial
+from .factorial_design import design as factorial_design
 from .inflation import path_inflation, physics_check
 from .loss import estimate_loss
 from .models import compare_models
+from .nearest import nearest
 from .permutation import mantel
+from .predict import fit_predictor, what_if
+from .predict_calibration import calibration as prediction_calibration
+from .readings import column_readings
+from .repeats import repeats
+from .scatter import scatter
 from .sensitivity import with_and_without
 from .shape import compare_shapes
 from .tcp import fit_window
+from .variants import survey_readings, variants
 
 __all__ = [
+    "charts",
+    "column_readings",
+    "compare",
     "compare_clouds",
     "compare_models",
     "compare_shapes",
     "estimate_loss",
+    "factorial_design",
     "fit_covariates",
+    "fit_factorial",
+    "fit_predictor",
     "fit_rtt",
     "fit_throughput",
     "fit_window",
     "fit_with_ceiling",
     "lower_envelope",
     "mantel",
+    "nearest",
     "path_inflation",
     "physics_check",
+    "prediction_calibration",
+    "repeats",
+    "scatter",
+    "survey_readings",
+    "variants",
+    "what_if",
     "with_and_without",
 ]

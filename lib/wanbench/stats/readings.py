@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
+from ..findings import Finding
 from ..wording import count, quantity
 
 
@@ -57,6 +58,22 @@ class Readings:
         step = f" Every value is a multiple of {self.step:,}." if self.step > 1 else ""
         fits = " or ".join(self.possible) or "none of them"
         return f"Column {self.column} read {'; '.join(said)}. Possible: {fits}.{step}"
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding that says which readings are possible."""
+        return Finding(
+            name=name,
+            sentence=str(self),
+            estimate=len(self.possible),
+            low=None,
+            high=None,
+            unit="possible readings",
+            n=int(self.rows.groupby("reading").n.sum().max()),
+            n_regions=None,
+            method="every value in each unit against what the sender's instance type can send",
+            assumption="The instance types are those that were used, and their limits hold",
+            page=page,
+        )
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>{self.table().to_html(index=False, border=0)}"

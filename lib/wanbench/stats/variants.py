@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
+from ..findings import Finding
 from ..wording import count
 from .distance import fit_rtt, fit_throughput
 from .estimate import Estimate
@@ -57,6 +58,23 @@ class Variants:
             f"{QUANTITIES[self.quantity]} against distance, {first.reading}: r = {first.r_rows:.3f} over "
             f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
             f"{count(len(self.rows), 'reading')} the nearest is r = {near.r_rows:.3f}, {near.reading}. {said}"
+        )
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding that compares the claimed correlation with the plain reading."""
+        first = self.rows.iloc[0]
+        return Finding(
+            name=name,
+            sentence=str(self),
+            estimate=first.r_rows,
+            low=first.low,
+            high=first.high,
+            unit="",
+            n=int(first.n_rows),
+            n_regions=int(first.n_regions),
+            method="Pearson's r over rows; the interval is that of r over unordered pairs, by region",
+            assumption="Among many readings one gives a number by chance",
+            page=page,
         )
 
     def _repr_html_(self) -> str:
@@ -108,7 +126,7 @@ def variants(readings: Mapping[str, pd.DataFrame], claimed: float, *, column: st
     return Variants(column, claimed, pd.DataFrame(found))
 
 
-def readings(
+def survey_readings(
     tests: pd.DataFrame, catalogue: pd.DataFrame, doubted: tuple[str, ...] = ()
 ) -> dict[str, pd.DataFrame]:
     """

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
+from ...findings import Finding
 from ...wording import count, percent, span
 from ..estimate import Estimate, check_level
 from ..line import ASSUMPTION, REFERENCES
@@ -125,6 +126,23 @@ class ModelComparison:
         )
         return " ".join(
             [self.sentence, f"{none} ({self.rule}).", *(f"Caution: {each}." for each in self.notes)]
+        )
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding that says which model predicts left-out regions best."""
+        best = self.scores.iloc[0]
+        return Finding(
+            name=name,
+            sentence=self.sentence,
+            estimate=best.error_factor,
+            low=best.low,
+            high=best.high,
+            unit="times",
+            n=len(self.pairs),
+            n_regions=self.n_regions,
+            method=METHOD,
+            assumption=ASSUMPTION,
+            page=page,
         )
 
     def _repr_html_(self) -> str:
