@@ -127,7 +127,7 @@ def test_too_few_effective_values_are_said():
 
 def test_runs_are_the_unit_where_there_are_runs():
     frame = table(runs=5, n=40, ratio=2.25)
-    found = compare.compare(frame, "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
+    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
     means = [frame[frame.arm == name].groupby("run").mbps.mean() for name in ("private", "internet")]
     peer = stats.ttest_ind(means[1], means[0], equal_var=False).confidence_interval(0.95)
     assert (found.difference.low, found.difference.high) == pytest.approx((peer.low, peer.high))
@@ -139,8 +139,8 @@ def test_runs_are_the_unit_where_there_are_runs():
 def test_blocks_take_out_what_both_arms_share():
     frame = table(runs=6, hours=20.0)
     settings = {"arms": ("private", "internet")}
-    paired = compare.compare(frame, "mbps", block="block", **settings)
-    apart = compare.compare(frame, "mbps", run="run", **settings)
+    paired = compare.compare_arms(frame, "mbps", block="block", **settings)
+    apart = compare.compare_arms(frame, "mbps", run="run", **settings)
     assert paired.unit_of_replication == "blocks" and "6 blocks with both arms" in str(paired)
     assert paired.means.low < 2 < paired.means.high
     assert paired.means.high - paired.means.low < 0.5 * (apart.means.high - apart.means.low)
@@ -150,9 +150,9 @@ def test_blocks_take_out_what_both_arms_share():
 
 
 def test_a_single_run_per_arm_is_said():
-    found = compare.compare(table(runs=1, n=60), "mbps", run="run")
+    found = compare.compare_arms(table(runs=1, n=60), "mbps", run="run")
     assert found.unit_of_replication == "series" and "single run" in str(found)
-    few = compare.compare(table(runs=3), "mbps", run="run")
+    few = compare.compare_arms(table(runs=3), "mbps", run="run")
     assert np.isnan(few.medians.low) and "it takes 4 runs" in str(few)
 
 
@@ -176,13 +176,15 @@ def test_ratios_in_words(ratio, times, more):
 
 
 def test_the_sentence_says_times_and_per_cent_of_one_ratio():
-    found = compare.compare(table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
+    found = compare.compare_arms(
+        table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s"
+    )
     said = found.wording()
     ratio = float(re.search(r"is ([\d.]+) times that of private", said)[1])
     more = float(re.search(r"which is ([\d.]+) % more", said)[1])
     assert ratio == pytest.approx(2.25, abs=0.1) and more == pytest.approx(100 * (ratio - 1), abs=1.5)
     assert "225 %" not in said and "Mbit/s against" in said
-    same = compare.compare(table(ratio=1.0), "mbps", run="run").wording()
+    same = compare.compare_arms(table(ratio=1.0), "mbps", run="run").wording()
     assert "though it may be the same" in same
 
 
@@ -191,7 +193,7 @@ def test_left_out_rows_and_gaps_are_said():
     frame.loc[3, "mbps"] = np.nan
     frame.loc[frame.time_s > 40, "time_s"] += 500
     frame = pd.concat([frame, frame.head(2).assign(arm="third")])
-    found = compare.compare(frame, "mbps", arms=("private", "internet"), time="time_s")
+    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), time="time_s")
     assert len(found.left_out) == 3 and "3 rows left out" in str(found) and "has gaps" in str(found)
 
 
@@ -200,7 +202,7 @@ def test_order_of_time_counts_not_order_of_rows():
     frame = pd.DataFrame({"arm": np.repeat(["a", "b"], 300), "time": np.tile(np.arange(300), 2)})
     frame["ms"] = np.concatenate([values, autoregressive(0.9, 300, 9)])
     mixed = frame.sample(frac=1, random_state=1)
-    one, other = (compare.compare(each, "ms", time="time") for each in (frame, mixed))
+    one, other = (compare.compare_arms(each, "ms", time="time") for each in (frame, mixed))
     assert one.means.low == other.means.low
     assert one.a.dependence.effective_n < 60
 
@@ -208,19 +210,19 @@ def test_order_of_time_counts_not_order_of_rows():
 def test_wrong_questions_are_refused():
     frame = table()
     with pytest.raises(ParameterError, match="lack speed"):
-        compare.compare(frame, "speed")
+        compare.compare_arms(frame, "speed")
     with pytest.raises(
         ParameterError, match="two arms; arm has internet, private; asked for were private, vpn"
     ):
-        compare.compare(frame, "mbps", arms=("private", "vpn"))
+        compare.compare_arms(frame, "mbps", arms=("private", "vpn"))
     with pytest.raises(ParameterError, match="no row with mbps"):
-        compare.compare(frame.assign(mbps=frame.mbps.where(frame.arm == "private")), "mbps")
+        compare.compare_arms(frame.assign(mbps=frame.mbps.where(frame.arm == "private")), "mbps")
     with pytest.raises(ParameterError, match="positive ones"):
-        compare.compare(frame.assign(mbps=-frame.mbps), "mbps")
+        compare.compare_arms(frame.assign(mbps=-frame.mbps), "mbps")
     with pytest.raises(ParameterError, match="2 blocks"):
-        compare.compare(table(runs=1), "mbps", block="block")
+        compare.compare_arms(table(runs=1), "mbps", block="block")
     with pytest.raises(ParameterError, match="level 95"):
-        compare.compare(frame, "mbps", level=95)
+        compare.compare_arms(frame, "mbps", level=95)
 
 
 def test_constant_series_have_no_width_and_no_error():
@@ -229,7 +231,9 @@ def test_constant_series_have_no_width_and_no_error():
 
 
 def test_the_figure_shows_runs_and_ratios():
-    found = compare.compare(table(runs=4), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
+    found = compare.compare_arms(
+        table(runs=4), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s"
+    )
     drawn = found.figure()
     assert len(drawn.data[0].x) == 4 and drawn.layout.meta["caption"] == found.wording()
     assert found.means.estimate in [x for trace in drawn.data for x in trace.x]

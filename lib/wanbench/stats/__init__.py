@@ -15,7 +15,7 @@ estimated). On two arms and on factors: `compare`, `factorial`. On a survey of o
 from .ceiling import fit_with_ceiling
 from .charts import charts
 from .clouds import compare_clouds
-from .compare import compare
+from .compare import compare_arms, compare_series
 from .covariates import fit_covariates
 from .distance import fit_rtt, fit_throughput
 from .envelope import lower_envelope
@@ -39,9 +39,10 @@ from .variants import survey_readings, variants
 __all__ = [
     "charts",
     "column_readings",
-    "compare",
+    "compare_arms",
     "compare_clouds",
     "compare_models",
+    "compare_series",
     "compare_shapes",
     "estimate_loss",
     "factorial_design",

@@ -116,7 +116,7 @@ def compare_series(
     a, b, *, names: tuple[str, str] = ("a", "b"), value: str = "value", **settings
 ) -> Comparison:
     """
-    Compare two arrays, one series per arm in order of time; settings as in `compare`.
+    Compare two arrays, one series per arm in order of time; settings as in `compare_arms`.
 
     >>> rng = np.random.default_rng(0)
     >>> found = compare_series(rng.normal(20, 2, 300), rng.normal(45, 5, 300), names=("private", "internet"))
@@ -128,10 +128,10 @@ def compare_series(
         if each.ndim != 1:
             raise ParameterError(f"{name} has {each.ndim} dimensions; a series has one")
     frame = pd.DataFrame({"arm": np.repeat(list(names), [len(each) for each in arrays])})
-    return compare(frame.assign(**{value: np.concatenate(arrays)}), value, arms=names, **settings)
+    return compare_arms(frame.assign(**{value: np.concatenate(arrays)}), value, arms=names, **settings)
 
 
-def compare(
+def compare_arms(
     observations: pd.DataFrame,
     value: str,
     *,

@@ -20,7 +20,7 @@ SITUATIONS = ("both", "one", "none")
 BASES = ("window", "distance")
 PER_KM = 1000.0
 FEWEST_REGIONS, FEWEST_PAIRS, FEWEST_THROUGHPUTS = 5, 6, 10
-BITS_PER_BYTE_MS = 8000.0
+LEAST_RTT_MS = 0.05
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Window:
         """The logarithm of min(C, 8 W / RTT); 0 without a window."""
         if self.knee is None:
             return np.zeros_like(rtt_ms)
-        return np.minimum(self.knee.level, self.knee.falling - np.log(rtt_ms))
+        return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, LEAST_RTT_MS)))
 
 
 @dataclass(frozen=True)

@@ -83,5 +83,5 @@ def _with_runs(kind: str, phi: float, n: int, runs: int, rng: np.random.Generato
             values = level + SPREAD * _series("AR(1)", phi, n, rng)
             frames.append(pd.DataFrame({"arm": name, "run": f"{name}{run}", "block": run, "value": values}))
     by = {"block": "block"} if kind == "blocks" else {"run": "run"}
-    found = two_arms.compare(pd.concat(frames), "value", **by, resamples=RESAMPLES, seed=seed)
+    found = two_arms.compare_arms(pd.concat(frames), "value", **by, resamples=RESAMPLES, seed=seed)
     return found, MEANS[1] / MEANS[0]
