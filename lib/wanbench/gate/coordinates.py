@@ -80,6 +80,8 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tu
     if usable.empty:
         return [], explained
     pairs = _unordered(usable)
+    places = places.loc[sorted({*pairs.region_a, *pairs.region_b})]
+    places.index = places.index.astype(object)
     blamed = _blamed(pairs, places)
     flags = []
     below = open_rows & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
@@ -113,17 +115,19 @@ def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _landmarks(region, pairs, places, without) -> pd.DataFrame:
-    mine = pairs[(pairs.region_a == region) | (pairs.region_b == region)]
-    other = mine.region_a.where(mine.region_a != region, mine.region_b)
-    kept = (other.isin(places.index) & ~other.isin(list(without))).to_numpy()
-    frame = places.loc[other[kept]].reset_index(names="region")
-    return frame.assign(rtt_ms=mine.rtt_ms.to_numpy()[kept])
+    first, second = pairs.region_a.to_numpy(dtype=object), pairs.region_b.to_numpy(dtype=object)
+    mine = np.flatnonzero((first == region) | (second == region))
+    other = np.where(first == region, second, first)[mine]
+    place = places.index.get_indexer(other)
+    known = (place >= 0) & np.array([name not in without for name in other], dtype=bool)
+    frame = places.iloc[place[known]].reset_index(names="region")
+    return frame.assign(rtt_ms=pairs.rtt_ms.to_numpy()[mine[known]])
 
 
 def _region(name, pairs, places, without) -> _Region:
     place = places.loc[name]
-    far = pairs[pairs.light_ms > 5]
-    usual = float((far.rtt_ms / far.light_ms).median()) if len(far) else 1.5
+    far = pairs.light_ms.to_numpy() > 5
+    usual = float(np.median((pairs.rtt_ms / pairs.light_ms).to_numpy()[far])) if far.any() else 1.5
     landmarks = _landmarks(name, pairs, places, without)
     return _Region(
         name,
