@@ -200,6 +200,21 @@ def test_a_pair_far_above_its_detour_is_suspect():
     }
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_a_single_wrong_rtt_blames_no_region(both):
+    made = simulate.clean(6, form="grid", n_regions=16)
+    frame = made["pings"].copy()
+    a, b = frame[frame.min_rtt_ms > 150][["from_region", "to_region"]].iloc[0]
+    rows = (frame.from_region == a) & (frame.to_region == b)
+    rows |= (frame.from_region == b) & (frame.to_region == a) & both
+    columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]
+    frame.loc[rows, columns] = frame.loc[rows, columns] / 10
+    flags = gate.check(made | {"pings": frame})
+    assert set(flags.scope) == {"row"} and len(flags) == rows.sum() and set(flags.rule) == {"light"}
+    back = ((frame.from_region == b) & (frame.to_region == a)).any() and not both
+    assert flags.cause.str.contains("opposite direction is possible").all() == back
+
+
 def test_pairs_alone_can_be_checked():
     pairs = wanbench.ingest.summarise_pairs(
         simulate.clean(2, form="lab", n_regions=8) | {"tests": _no_tests()}

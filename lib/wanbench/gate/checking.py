@@ -123,7 +123,9 @@ def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
     new, rows = early.answered_near(rtts, ~explained)
     flags, explained = flags + new, explained | rows
     below = ~explained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
-    flags, explained = flags + light.flags(rtts[below]), explained | below
+    possible = scale.opposite_ms(rtts)[below] >= rtts.fibre_ms.to_numpy()[below]
+    causes = np.where(possible, light.ONE_WAY, light.ISOLATED)
+    flags, explained = flags + light.flags(rtts[below], causes), explained | below
     measured = ~explained & (rtts.table != "transfers").to_numpy()
     new, rows = asymmetry.check(rtts, measured)
     return flags + new + triangle.check(rtts, measured & ~rows)

@@ -143,13 +143,11 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
     """Regions placed wrongly with verdict, figure, cause, km off and the radius of the place allowed."""
     names = sorted({*pairs.region_a, *pairs.region_b})
     blamed: dict[str, tuple] = {}
-    refused: set[str] = set()
     while True:
         left = pairs[
             (pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)
         ]
         counts = pd.concat([left.region_a, left.region_b]).value_counts()
-        counts = counts[~counts.index.isin(refused)]
         best = _best(counts.head(TRIED), left, pairs, places, set(blamed))
         if best is None:
             break
@@ -243,7 +241,7 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> s
         return "no coordinates: 0 N 0 E stands for a place that was not known"
     if own:
         return own
-    twin = _twin(region, places)
+    twin = _twin(region, places) or _twin(region, catalogue_of_regions.catalogue().set_index("name"))
     if twin:
         return f"the coordinates are those of {twin}"
     return "wrong coordinates, or the label of another region"

@@ -17,6 +17,7 @@ RULE = Rule(
     "of both coordinates",
     "ITU-T G.652; Singla et al. 2014, The Internet at the speed of light",
 )
+ONE_WAY = "this RTT is wrong, or its label: the opposite direction is possible"
 ISOLATED = "a wrong RTT, label or coordinate; this pair alone does not tell which"
 
 
