@@ -10,8 +10,9 @@ from wanbench.publish.site import Record
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A checkout with three notebooks and presets for two; `publish` only notes what it is asked."""
-    top = make_checkout(tmp_path / "top", {"00-tour": CELLS[:1], "01-a": CELLS, "02-b": CELLS})
+    """A checkout with four notebooks and presets for two; `publish` only notes what it is asked."""
+    notebooks = {"00-tour": CELLS[:1], "01-a": CELLS, "02-b": CELLS, "10-c": CELLS[:1]}
+    top = make_checkout(tmp_path / "top", notebooks)
     for name, text in {
         "01-a/quick": "n_points: 5",
         "02-b/quick": "lab: local",
@@ -51,17 +52,18 @@ def names(jobs):
     return [job.notebook.stem for job in jobs]
 
 
-def test_report_runs_the_first_three_with_quick(checkout, asked, capsys):
+def test_report_runs_what_is_reported_usually_with_quick(checkout, asked, capsys):
     assert cli.main(["report"]) == 0
-    assert names(asked) == ["00-tour", "01-a", "02-b"]
-    assert [job.given for job in asked] == [{}, {"n_points": 5}, {"lab": "local"}]
+    assert names(asked) == ["00-tour", "01-a", "02-b", "10-c"]
+    assert [job.given for job in asked] == [{}, {"n_points": 5}, {"lab": "local"}, {}]
     assert [job.source for job in asked] == [
         "",
         "papermill-params/01-a/quick.yml",
         "papermill-params/02-b/quick.yml",
+        "",
     ]
-    assert [job.replay_reason for job in asked] == [None, None, None]
-    assert f"3 of 3 pages published. Open {checkout}/site/index.html" in capsys.readouterr().out
+    assert [job.replay_reason for job in asked] == [None, None, None, None]
+    assert f"4 of 4 pages published. Open {checkout}/site/index.html" in capsys.readouterr().out
 
 
 def test_report_takes_notebooks_and_a_preset(checkout, asked):
@@ -78,14 +80,14 @@ def test_report_refuses_a_preset_that_a_notebook_lacks(checkout, asked, capsys):
 def test_report_tells_of_a_failed_page_by_its_status(checkout, asked, capsys):
     asked.failing = True
     assert cli.main(["report"]) == 1
-    assert "2 of 3 pages published" in capsys.readouterr().out
+    assert "3 of 4 pages published" in capsys.readouterr().out
 
 
 def test_samples_are_replayed_where_no_lab_can_run(checkout, asked, monkeypatch):
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "no user namespaces."))
     assert cli.main(["report"]) == 0
-    assert [job.given.get("lab") for job in asked] == [None, "samples", "samples"]
-    assert [job.replay_reason for job in asked] == [None, "no user namespaces.", "no user namespaces."]
+    assert [job.given.get("lab") for job in asked] == [None, "samples", "samples", None]
+    assert [job.replay_reason for job in asked] == [None, *["no user namespaces."] * 2, None]
     assert asked[1].given["n_points"] == 5
 
 

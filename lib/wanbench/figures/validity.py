@@ -10,6 +10,7 @@ from ..errors import ParameterError
 from ..validity.study import MAIN, NAIVE, describe
 from ..validity.verdicts import BAND
 from . import theme
+from .calibration import LEGEND_ON_TOP
 
 ROW_PX, LEAST_PX = 20, 260
 STYLES = ((theme.WITHIN, "circle"), (theme.OUTSIDE, "x"), ("#009E73", "diamond"), ("#882288", "square"))
@@ -81,10 +82,7 @@ def coverage(
         note=note,
         headroom_px=18,
     )
-    finished.update_layout(height=max(LEAST_PX, 170 + ROW_PX * len(settings)))
-    return finished.update_layout(
-        legend={"orientation": "h", "y": -0.02, "yanchor": "top", "yref": "paper", "x": 0}
-    )
+    return finished.update_layout(height=max(LEAST_PX, 170 + ROW_PX * len(settings)), legend=LEGEND_ON_TOP)
 
 
 def _said(drawn: pd.DataFrame, methods: list[str]) -> str:

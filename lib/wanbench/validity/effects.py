@@ -8,18 +8,18 @@ from ..stats.sample import Sample
 
 REGIONS = (8, 16, 46)
 KINDS = {
-    "of pairs alone": {},
-    "of regions": {"region": 1.0},
-    "of regions on the slope": {"tilt": 1.0},
+    "effects of pairs alone": {},
+    "effects of regions": {"region": 1.0},
+    "effects of regions on the slope": {"tilt": 1.0},
     "heavy tails of pairs": {"region": 1.0, "pair_law": "t3"},
     "heavy tails of regions": {"region": 1.0, "law": "t5", "pair_law": "t5"},
-    "skewed, of regions": {"region": 1.0, "law": "exponential"},
-    "skewed, on the slope": {"tilt": 1.0, "law": "exponential"},
+    "skewed effects of regions": {"region": 1.0, "law": "exponential"},
+    "skewed effects on the slope": {"tilt": 1.0, "law": "exponential"},
     "missing pairs": {"region": 1.0},
 }
 """Normal draws unless a law is named; `region` and `tilt` say which effects of regions there are."""
 MISSING = 0.4
-HARDER = ("heavy tails of regions", "skewed, of regions", "skewed, on the slope")
+HARDER = ("heavy tails of regions", "skewed effects of regions", "skewed effects on the slope")
 """Beyond what is asked of an interval: shown, so that a reader knows what would break it."""
 
 

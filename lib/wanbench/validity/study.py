@@ -224,12 +224,20 @@ def describe(setting: dict | str) -> str:
     """
     A setting, or its JSON, in words.
 
-    >>> describe({"n_regions": 8, "effects": "on the slope"})
-    'n_regions 8, effects on the slope'
+    >>> describe({"n_regions": 8, "effects": "on the slope", "phi": 0.3})
+    '8 regions, on the slope, phi 0.3'
     """
     if isinstance(setting, str):
         setting = json.loads(setting)
-    return ", ".join(f"{name} {value}" for name, value in setting.items())
+    return ", ".join(map(_in_words, *zip(*setting.items(), strict=True))) if setting else "all alike"
+
+
+def _in_words(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    first, _, rest = name.partition("_")
+    words = name.replace("_", " ")
+    return f"{value} {rest.replace('_', ' ')}" if first == "n" and rest else f"{words} {value}"
 
 
 def folder() -> Path:

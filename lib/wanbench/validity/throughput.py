@@ -1,7 +1,7 @@
 """
 Coverage of the intervals of throughput against distance: the distance that halves it, and Pearson's r.
 
-Under "falls by the window" throughput is min(C, 8 W / RTT), which is no straight line in distance: what is to be
+Where throughput falls by the window it is min(C, 8 W / RTT), which is no straight line in distance: what is to be
 covered is then the line's value in the population, the projection.
 """
 
@@ -16,7 +16,7 @@ from .study import Outcome, outcomes
 
 TITLE = "Throughput against distance"
 HALF_DISTANCE_KM = 4_000.0
-BY_WINDOW = "of regions; falls by the window"
+BY_WINDOW = "effects of regions; falls by the window"
 SETTINGS = [*kinds.settings(*kinds.HARDER), *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS)]
 RESAMPLES = 400
 
@@ -24,7 +24,7 @@ RESAMPLES = 400
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     """One survey, its line, and what the line should have been."""
     by_window = effects == BY_WINDOW
-    model = kinds.on_throughput("of regions" if by_window else effects)
+    model = kinds.on_throughput("effects of regions" if by_window else effects)
     if not by_window:
         model["half_distance_km"] = HALF_DISTANCE_KM
     pairs = kinds.survey(seed, n_regions, effects, model)

@@ -16,7 +16,7 @@ from . import effects as kinds
 from .study import MAIN, NAIVE, Outcome, outcomes
 
 TITLE = "The window-limited model"
-SETTINGS = kinds.settings("of regions on the slope", "skewed, on the slope")
+SETTINGS = kinds.settings("effects of regions on the slope", "skewed effects on the slope")
 WINDOW_BYTES, CAPACITY_BPS = 3e6, 300e6
 RESAMPLES = 5  # of C and the knee, which are not judged here
 PAIRS = 300_000
