@@ -3,15 +3,14 @@ Variance when pairs share regions: the dyadic-robust sandwich, its leave-one-reg
 bootstrap.
 
 Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far less than
-2,070 independent observations. Three answers:
+2,070 independent observations. Three answers for any statistic; `leaveout` has a better one for least squares:
 
 - `sandwich`: the dyadic-cluster-robust variance of Fafchamps & Gubert (2007), Cameron & Miller (2014) and
   Aronow, Samii & Assenova (2015). It is too small with few regions, because residuals are smaller than
   errors.
 - `variance`: its leave-one-out form, in the manner of the CV3 estimator that MacKinnon, Nielsen & Webb (2023)
   recommend for clusters. Leaving out each region counts the part of the variance that is a pair's own twice,
-  so the leave-one-pair-out variance is taken off once. It holds for any smooth statistic. Intervals use this
-  one.
+  so the leave-one-pair-out variance is taken off once. It holds for any smooth statistic.
 - `region_weights`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies, D'Haultfœuille &
   Guyonvarch 2021), for statistics that are not smooth. It is conservative where pairs differ for reasons of
   their own.
