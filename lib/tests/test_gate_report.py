@@ -7,9 +7,12 @@ import pytest
 from wanbench import gate, ingest, stats, tables
 from wanbench.errors import ParameterError
 from wanbench.gate import faults
+from wanbench.gate.simulate import FORMS
 from wanbench.places import samples_folder
 from wanbench.stats import simulate
 from wanbench.stats.sensitivity import with_and_without
+from wanbench.validity import gate as validity_gate
+from wanbench.validity import study
 
 
 def flag(**columns):
@@ -130,3 +133,12 @@ def test_an_analysis_must_give_estimates(pairs):
     one = with_and_without(lambda rows: stats.fit_rtt(rows).estimates[0], pairs, flags())
     assert len(one.table()) == 1
     assert isinstance(one.table(), pd.DataFrame) and np.isfinite(one.table().estimate[0])
+
+
+def test_the_study_of_the_gate_counts_silence_and_names():
+    settings = [validity_gate.SETTINGS[1], {"table": "planted", "fault": "MiB for MB"}]
+    counted = study.run(validity_gate, datasets=2, settings=settings)
+    assert list(counted.covered) == [2, 2] and list(counted.data_sets) == [2, 2]
+    silent = validity_gate.trial(0, table="clean", form="grid")[0]
+    assert (silent.low, silent.high, silent.truth) == (0, 0, 0)
+    assert len(validity_gate.SETTINGS) == len(FORMS) + len(faults.FAULTS)

@@ -68,14 +68,17 @@ def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]]
 
 
 def swapped(tables: Tables, rng) -> Planted:
+    """The latitude and longitude of a region are exchanged."""
     return _move(tables, rng, lambda a, b: (b, a), "latitude and longitude are exchanged")
 
 
 def wrong_sign(tables: Tables, rng) -> Planted:
+    """The longitude of a region has the wrong sign."""
     return _move(tables, rng, lambda a, b: (a, -b), "the longitude has the wrong sign")
 
 
 def no_place(tables: Tables, rng) -> Planted:
+    """A region stands at 0 N 0 E."""
     return _move(tables, rng, lambda a, b: (0.0, 0.0), "0 N 0 E")
 
 
@@ -109,10 +112,12 @@ def _whole(tables: Tables, factor: float, cause: str) -> Planted:
 
 
 def seconds(tables: Tables, rng) -> Planted:
+    """All RTTs are in seconds."""
     return _whole(tables, 1e-3, "seconds for milliseconds")
 
 
 def microseconds(tables: Tables, rng) -> Planted:
+    """All RTTs are in microseconds."""
     return _whole(tables, 1e3, "microseconds for milliseconds")
 
 
@@ -167,14 +172,17 @@ def _rates(tables: Tables, factor: float, cause: str) -> Planted:
 
 
 def bytes_for_bits(tables: Tables, rng) -> Planted:
+    """The rates are bytes per second."""
     return _rates(_with_bytes(tables), 1 / 8, "bytes for bits")
 
 
 def bits_for_bytes(tables: Tables, rng) -> Planted:
+    """The rates were multiplied by 8 once too often."""
     return _rates(_with_bytes(tables), 8.0, "8 times too great")
 
 
 def mebibytes(tables: Tables, rng) -> Planted:
+    """The rates were counted in MiB and scaled as MB."""
     return _rates(_with_bytes(tables), 1.048576, "factor 1.048576")
 
 
@@ -238,6 +246,7 @@ def mirrored(tables: Tables, rng) -> Planted:
 
 
 def mean_above_greatest(tables: Tables, rng) -> Planted:
+    """One mean RTT is above its greatest."""
     pings = tables["pings"].copy()
     k = int(rng.integers(len(pings)))
     pings.loc[k, "mean_rtt_ms"] = pings.max_rtt_ms[k] * 1.2 + 1
@@ -245,6 +254,7 @@ def mean_above_greatest(tables: Tables, rng) -> Planted:
 
 
 def exchanged_columns(tables: Tables, rng) -> Planted:
+    """The columns of the least and the greatest RTT are exchanged."""
     pings = tables["pings"].rename(columns={"min_rtt_ms": "max_rtt_ms", "max_rtt_ms": "min_rtt_ms"})
     pings = declared.validate("pings", pings)
     return Planted(tables | {"pings": pings}, "summary", "are exchanged or misnamed", scope="column")
