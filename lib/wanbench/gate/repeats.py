@@ -45,7 +45,7 @@ def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
     if "echoes" in tables and len(tables["echoes"]) > 1:
         flags += _copied_tests(tables["echoes"])
     if "pairs" in tables and len(tables["pairs"]) > 1:
-        flags += _repeated_pairs(tables["pairs"]) + _mirrored("pairs", tables["pairs"])
+        flags += _repeated_pairs(tables["pairs"])
     return flags
 
 
@@ -109,9 +109,8 @@ def _flags(table, frame, names, twice, found) -> list[dict]:
 
 
 def _mirrored(table, frame) -> list[dict]:
-    columns = ("rtt_ms",) if table == "pairs" else [name for name in VALUES[table] if name.endswith("rtt_ms")]
     flags = []
-    for column in columns:
+    for column in (name for name in VALUES[table] if name.endswith("rtt_ms")):
         if column not in frame or frame[column].notna().sum() < 20:
             continue
         values = frame[column].astype("float64").groupby([frame.from_region, frame.to_region]).median()
