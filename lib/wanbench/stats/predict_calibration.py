@@ -18,7 +18,7 @@ from .link import clopper_pearson
 from .predict import LEFT_OUT, QUANTITIES, observe
 from .sample import FEWEST_FOR_INTERVAL
 
-FOLDS, TURNS = 10, 3
+FOLDS, TURNS = 10, 2
 WHAT = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",
