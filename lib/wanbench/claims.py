@@ -21,7 +21,7 @@ from .errors import ParameterError, RawDataError
 from .findings import Finding
 from .places import root
 from .stats.estimate import Estimate
-from .wording import count, quantity
+from .wording import count, number
 
 COLUMNS = ("claim", "section", "says", "value", "unit", "source")
 COMES_OUT, WITHIN, DOES_NOT = "comes out", "inside the interval", "does not come out"
@@ -173,12 +173,17 @@ class Audit:
         }
 
     def _html_row(self, row) -> str:
-        claimed, recomputed = (
-            quantity(value, row.unit, row.low, row.high) if isfinite(value) else ""
-            for value in (row.claimed, row.recomputed)
-        )
-        cells = (row.says, self.claims[row.claim].value and claimed, recomputed, row.verdict, row.working)
+        claim = self.claims[row.claim]
+        claimed = f"{number(claim.number)} {row.unit}" if claim.value else ""
+        recomputed = f"{self._written(claim, row.recomputed)} {row.unit}" if isfinite(row.recomputed) else ""
+        cells = (row.says, claimed, recomputed, row.verdict, row.working)
         return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
+
+    @staticmethod
+    def _written(claim: Claim, value: float) -> str:
+        """With one digit more than the claim has, so that a reader sees whether it rounds to it."""
+        places = 1 - Decimal(claim.value).as_tuple().exponent
+        return number(value, 0 if value == round(value) else max(places, 0))
 
 
 def audit(source: str, folder: Path | str | None = None) -> Audit:

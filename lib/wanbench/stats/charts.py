@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..errors import ParameterError
+from ..wording import percent
 from .distance import RttFit, ThroughputFit, fit_rtt, fit_throughput
+from .estimate import Estimate
 from .tcp import WindowFit, fit_window
 
 ALL = "all"
@@ -40,6 +42,7 @@ class Charts:
 
     charts: dict[str, Chart]
     left_out: dict[str, str]
+    level: float = 0.95
 
     def __getitem__(self, name: str) -> Chart:
         try:
@@ -49,30 +52,34 @@ class Charts:
             raise ParameterError(f"no chart {name!r}{why}; there are {', '.join(self.charts)}") from None
 
     def table(self) -> pd.DataFrame:
-        """Per chart: correlations, RTT slope, half-distance and TCP window, each with its interval."""
-        rows = []
+        """One row per quantity, one column per chart: the value and its interval, in words."""
+        columns = {}
         for name, chart in self.charts.items():
-            parts = {
-                "RTT r": chart.rtt.pearson,
-                "RTT slope": chart.rtt.slope,
-                "log throughput r": chart.throughput.pearson,
-                "half-distance": chart.throughput.half_distance,
-                "TCP window W": chart.window.window,
+            slope = chart.rtt.slope
+            columns[name] = {
+                "pairs, regions": f"{slope.n_pairs:,}, {slope.n_regions}",
+                "RTT against distance, r": _cell(chart.rtt.pearson),
+                "RTT slope": _cell(slope),
+                "log throughput against distance, r": _cell(chart.throughput.pearson),
+                "half-distance": _cell(chart.throughput.half_distance),
+                "TCP window W": _cell(chart.window.window),
+                "capacity C": _cell(chart.window.capacity),
             }
-            row = {"chart": name, "pairs": chart.rtt.slope.n_pairs, "regions": chart.rtt.slope.n_regions}
-            for label, part in parts.items():
-                row |= {
-                    label: part.written,
-                    f"{label}, interval": part.written_interval or "none",
-                }
-            rows.append(row)
-        return pd.DataFrame(rows)
+        return (
+            pd.DataFrame(columns)
+            .rename_axis(f"value ({percent(self.level)} interval by region)")
+            .reset_index()
+        )
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {chart}" for name, chart in self.charts.items())
 
     def _repr_html_(self) -> str:
         return self.table().to_html(index=False, border=0)
+
+
+def _cell(part: Estimate) -> str:
+    return f"{part.written} ({part.written_interval})" if part.written_interval else part.written
 
 
 def charts(
@@ -106,4 +113,4 @@ def charts(
             if name == ALL:
                 raise
             left_out[name] = str(error)
-    return Charts(found, left_out)
+    return Charts(found, left_out, level)

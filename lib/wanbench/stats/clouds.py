@@ -15,7 +15,7 @@ from . import matrices, mrqap, qap
 from .contrasts import EQUAL, Contrast, Groups, Scale, crossings, ends, pairwise, said
 from .covariates import METHOD, PERMUTED, cross_cloud
 from .directed import directed
-from .estimate import Estimate, check_level, html, table
+from .estimate import Estimate, check_level, table
 from .line import Part
 from .permutation import FEWEST, few, p_estimate
 from .regression import Coefficients, least_squares
@@ -99,9 +99,27 @@ class CloudComparison:
         return " ".join([*said, *(str(each) for each in self.crossing)])
 
     def _repr_html_(self) -> str:
-        listed = "".join(f"<li>{escape(str(each))}</li>" for each in self.all_contrasts)
+        names = ["At equal distance", "Estimate", "Interval", "Pairs as independent", "MRQAP p"]
+        rows = [
+            [
+                f"{each.one} against {each.other}",
+                each.estimate.written,
+                each.estimate.written_interval or "none",
+                each.estimate.written_naive_interval or "none",
+                each.p.written,
+            ]
+            for each in self.all_contrasts
+        ]
+        head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        cautions = dict.fromkeys(note for each in self.all_contrasts for note in each.estimate.warnings)
+        below = "".join(f"<p>Caution: {escape(note)}.</p>" for note in cautions)
+        said = " ".join(
+            each.said.without_cautions for each in (self.difference, *self.crossing, *self.directions)
+        )
         return (
-            html(self.estimates, f"{self.column} at equal distance, by pair of clouds") + f"<ul>{listed}</ul>"
+            f'<p>{escape(said)}</p><table class="estimates"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+            + below
         )
 
 

@@ -89,6 +89,11 @@ class Estimate:
         return f"{self.claim.replace('{}', self.written)} ({'; '.join(inside)})."
 
     @property
+    def without_cautions(self) -> str:
+        """The sentence alone, for a place that shows the cautions once for several estimates."""
+        return self._sentence()
+
+    @property
     def written(self) -> str:
         """The estimate with its unit, as it should be quoted."""
         return interval(self.estimate, self.low, self.high, self.unit)[0]

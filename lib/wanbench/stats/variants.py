@@ -12,12 +12,12 @@ import pandas as pd
 
 from ..errors import ParameterError
 from ..findings import Finding
-from ..wording import count
+from ..wording import count, span
 from .distance import fit_rtt, fit_throughput
 from .estimate import Estimate
 from .sample import FEWEST_FOR_INTERVAL
 
-QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "log throughput"}
+QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
 CONTINENTS = {
     "Europe": (35.0, 72.0, -12.0, 42.0),
     "Asia": (-11.0, 55.0, 60.0, 150.0),
@@ -53,11 +53,11 @@ class Variants:
     def __str__(self) -> str:
         first, near = self.rows.iloc[0], self.closest
         out = self.rows[self.rows.comes_out].reading.tolist()
-        said = f"It comes out {', and '.join(out)}." if out else "None of them gives it."
+        said = f"It comes out with {'; '.join(out)}." if out else "None of them gives it."
         return (
-            f"{QUANTITIES[self.quantity]} against distance, {first.reading}: r = {first.r_rows:.3f} over "
+            f"{QUANTITIES[self.quantity]} against distance, with {first.reading}: r = {first.r_rows:.3f} over "
             f"{count(int(first.n_rows), 'row')}, where r = {self.claimed:g} is claimed. Of "
-            f"{count(len(self.rows), 'reading')} the nearest is r = {near.r_rows:.3f}, {near.reading}. {said}"
+            f"{count(len(self.rows), 'reading')} the nearest is r = {near.r_rows:.3f}, with {near.reading}. {said}"
         )
 
     def finding(self, name: str, page: str = "") -> Finding:
@@ -78,8 +78,20 @@ class Variants:
         )
 
     def _repr_html_(self) -> str:
-        table = self.table().to_html(index=False, border=0, float_format="%.3f")
-        return f"<p>{escape(str(self))}</p>{table}"
+        rows = self.table()
+        shown = pd.DataFrame(
+            {
+                "reading": rows.reading,
+                "rows": rows.n_rows,
+                "r over rows": rows.r_rows,
+                "pairs": rows.n_pairs,
+                "regions": rows.n_regions,
+                "r over pairs": rows.r_pairs,
+                "its interval": [span(*ends, 3) or "none" for ends in zip(rows.low, rows.high, strict=True)],
+                f"{self.claimed:g}?": rows.comes_out.map({True: "comes out", False: ""}),
+            }
+        )
+        return f"<p>{escape(str(self))}</p>{shown.to_html(index=False, border=0, float_format='%.3f')}"
 
 
 def variants(readings: Mapping[str, pd.DataFrame], claimed: float, *, column: str = "rtt_ms") -> Variants:
@@ -148,14 +160,14 @@ def survey_readings(
     ends = pd.DataFrame({"a": tests.from_region.map(where), "b": tests.to_region.map(where)})
     far = ((ends.a == "Europe") & (ends.b == "Asia")) | ((ends.a == "Asia") & (ends.b == "Europe"))
     found = {
-        "all rows, its own coordinates": tests,
-        "all rows, the catalogue's coordinates": by_catalogue,
-        "without the regions of doubted coordinates": tests[~doubt],
-        f"inside the charts' axes ({CHART_KM:,.0f} km, {CHART_MS:.0f} ms)": tests[
+        "all rows and its own coordinates": tests,
+        "all rows and the catalogue's coordinates": by_catalogue,
+        "the regions of doubted coordinates left out": tests[~doubt],
+        f"only what lies inside the charts' axes ({CHART_KM:,.0f} km, {CHART_MS:.0f} ms)": tests[
             (tests.distance_km <= CHART_KM) & (tests.rtt_ms <= CHART_MS)
         ],
-        "without pairs of Europe and Asia": tests[~far],
-        "without pairs of Europe and Asia, the catalogue's coordinates": by_catalogue[~far],
+        "pairs of Europe with Asia left out": tests[~far],
+        "pairs of Europe with Asia left out and the catalogue's coordinates": by_catalogue[~far],
     }
     clouds = tests.from_region.str.partition(":")[0] + "->" + tests.to_region.str.partition(":")[0]
     found |= {f"only {name}": tests[clouds == name] for name in sorted(clouds.unique())}
