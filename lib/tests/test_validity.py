@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.figures.validity import coverage as draw_coverage
+from wanbench.stats import coverage, distance, simulate
 from wanbench.validity import __main__ as command
-from wanbench.validity import study
+from wanbench.validity import effects, study, verdicts
 from wanbench.validity.study import Outcome
 
 
@@ -91,3 +93,100 @@ def test_the_command_writes_what_was_asked_for(toy, tmp_path, monkeypatch, capsy
 def test_numbers_that_are_none_fail(toy, wrong):
     with pytest.raises(ParameterError, match="whole number from 1"):
         study.run(toy, **wrong)
+
+
+# The studies and their committed tables
+
+BY_REGION = ("rtt", "throughput", "window")
+
+
+@pytest.mark.parametrize("subject", BY_REGION)
+def test_the_committed_table_is_of_the_studys_settings_and_of_a_thousand_data_sets(subject):
+    table, module = study.read(subject), study.studies()[subject]
+    assert set(table.setting) == {json.dumps(setting) for setting in module.SETTINGS}
+    assert (table.data_sets >= 1000).all() and (table.seed == 0).all()
+    assert {study.MAIN, study.NAIVE} <= set(table.method)
+
+
+@pytest.mark.parametrize("subject", BY_REGION)
+def test_the_first_data_sets_give_what_the_committed_table_counts(subject):
+    module = study.studies()[subject]
+    again = study.run(module, datasets=study.FIRST, settings=[module.SETTINGS[1]])
+    both = study.agrees(study.read(subject), again)
+    assert both.same.all(), both[~both.same].to_string()
+
+
+@pytest.mark.parametrize("subject", BY_REGION)
+def test_taking_pairs_as_independent_fails_where_the_interval_given_does_not(subject):
+    table = study.read(subject)
+    kinds = table[table.setting.map(lambda text: json.loads(text)["effects"]) == "effects of regions"]
+    means = kinds.groupby(["quantity", "method"]).coverage.mean().unstack()
+    assert (means[study.NAIVE] < 0.90).all()
+    assert (means[study.MAIN].between(0.93, 0.985)).all()
+
+
+def test_what_results_say_of_their_coverage_is_what_the_tables_say():
+    asked, beyond = {}, {}
+    for subject in BY_REGION:
+        table = study.read(subject)
+        table = table[table.method == study.MAIN]
+        for row in table.itertuples():
+            setting = json.loads(row.setting)
+            where = beyond if setting["effects"] in effects.HARDER else asked
+            key = row.quantity if where is beyond else (row.quantity, setting["n_regions"])
+            where.setdefault(key, []).append(round(100 * row.coverage, 1))
+    said = {(quantity, n): ends for quantity, sizes in coverage.MEASURED.items() for n, ends in sizes.items()}
+    assert said == {key: (min(found), max(found)) for key, found in asked.items()}
+    assert {key: (min(found), max(found)) for key, found in beyond.items()} == coverage.HARDER
+
+
+def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
+    measured = {8: (91.0, 96.0), 16: (94.0, 98.0), 46: (92.0, 96.0)}
+    monkeypatch.setitem(coverage.MEASURED, "slope", measured)
+    for n, said in ((6, "91.0 to 96.0"), (8, "of 8 regions"), (15, "91.0 to 96.0"), (60, "92.0 to 96.0")):
+        assert said in coverage.caution("slope", n)[0]
+    assert coverage.caution("slope", 20) == ()
+    slope = distance.fit_rtt(simulate.survey(9, seed=1, region_ms=5), resamples=20).slope
+    assert any("covers in 91.0 to 96.0 of 100" in warning for warning in slope.warnings)
+
+
+# What the tables say
+
+
+def test_overview_outside_and_shown(toy):
+    table = study.run(toy, datasets=200)
+    rows = verdicts.overview({"toy": table}).set_index("method")
+    assert rows.loc["half as wide", "highest"] < 0.8 and rows.loc["half as wide", "within_band"] == 0
+    assert rows.loc["sometimes none", "most_without_interval"] == 0.25
+    out = verdicts.outside(table, "half as wide")
+    assert list(out.setting) and out.coverage.is_monotonic_increasing and len(out) == 2
+    wide = verdicts.shown(table)
+    assert list(wide.columns) == ["quantity", "setting", "exact", "half as wide", "sometimes none", "open"]
+    assert wide["sometimes none"].str.endswith("none in 25 %").all()
+
+
+def test_sentences_say_the_range_and_whether_the_table_came_out_again(toy):
+    table = study.run(toy, datasets=100)
+    found = verdicts.finding(table, "mean", "coverage-mean", subject="A toy", method="half as wide")
+    low, high = (100 * table[table.method == "half as wide"].coverage).agg(["min", "max"])
+    assert f"covers in {low:.1f} to {high:.1f} of 100 simulated" in found.sentence
+    assert "2 kinds of data set, 100 of each; 93 to 97 in 0" in found.sentence
+    with pytest.raises(ParameterError, match="no coverage of 'median'"):
+        verdicts.finding(table, "median", "x", subject="A toy")
+    again = study.run(toy, datasets=study.FIRST, settings=toy.SETTINGS[:1])
+    assert "4 of 4 counts as the committed table says" in verdicts.agreement(table, again, "a").sentence
+    table.loc[0, "first_covered"] -= 1
+    assert "3 of 4 counts NOT all as" in verdicts.agreement(table, again, "a").sentence
+
+
+def test_the_figure_draws_every_case_over_the_band(toy):
+    table = study.run(toy, datasets=50)
+    drawn = draw_coverage(table, title="A mean", methods=["exact", "half as wide"])
+    assert [trace.name for trace in drawn.data] == ["exact", "half as wide"]
+    assert all(len(trace.x) == 2 for trace in drawn.data)
+    assert "half as wide: " in drawn.layout.meta["caption"]
+    band = drawn.layout.shapes[0]
+    assert (band.x0, band.x1) == (0.93, 0.97)
+    with pytest.raises(ParameterError, match="at most 4 of exact"):
+        draw_coverage(table, title="A mean", methods=["none such"])
+    assert len(draw_coverage(table, title="A mean").data) == 4
