@@ -149,7 +149,8 @@ def compare_arms(
     Ratio of means and of medians, b over a, and the differences, with intervals.
 
     In simulated first-order autoregressive series of 100 to 1,000 values with correlations of 0 to 0.9, the
-    intervals of the ratio cover in 93 to 97 of 100 at the level 95 %.
+    intervals of the ratios cover in 93 to 98 of 100 at the level 95 %, where Welch's fall to 37; with white noise on
+    top, in 92 to 93.
 
     Parameters
     ----------
