@@ -11,6 +11,9 @@ from ..errors import ParameterError
 from ..gate import geolocate
 from .geolocation import geolocation
 
+AT_THEIR_WORD_KM = 1.0
+"""How exact the coordinates are taken to be: as exact as they are written, for their spread would hide a fault."""
+
 
 def misplaced(
     tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame | None = None, *, note: str = ""
@@ -32,7 +35,9 @@ def misplaced(
         raise ParameterError(f"the tables have no place of {region}")
     flags = tables["flags"]
     others = set(flags.region[flags.scope == "region"]) - {region}
-    area = geolocate(tables, region, without=others)
+    area = geolocate(
+        tables, region, regions=tables["regions"].assign(precision_km=AT_THEIR_WORD_KM), without=others
+    )
     candidate = _place(catalogue, region)
     named = ("the catalogue's place", *candidate) if candidate else None
     return geolocation(area, stated=stated, candidate=named, note=note)
