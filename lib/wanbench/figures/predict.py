@@ -24,13 +24,19 @@ SAYS = {"both": "pair left out", "one": "one region left out", "none": "both reg
 def prediction(found: Prediction, *, note: str = "") -> go.Figure:
     """A predicted RTT, and throughput, with its interval among the measured pairs, over distance."""
     names = ["rtt_ms", "throughput_bps"][: len(found.estimates)]
-    figure = make_subplots(rows=1, cols=len(names), horizontal_spacing=0.14)
+    figure = make_subplots(rows=1, cols=len(names), horizontal_spacing=0.18)
     for column, (name, estimate) in enumerate(zip(names, found.estimates, strict=True), start=1):
         _measured(figure, found, name, column)
         _predicted(figure, found, name, estimate, column)
         figure.update_xaxes(
-            title="great-circle distance (km)", tickformat=",d", rangemode="tozero", col=column
+            title="great-circle distance (km)",
+            tickformat=",d",
+            rangemode="tozero",
+            nticks=5,
+            tickangle=0,
+            col=column,
         )
+    figure.update_layout(legend={"orientation": "h", "y": -0.2, "x": 0})
     figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero", col=1)
     if len(names) == 2:
         shown = [*found.pairs.throughput_bps, *_finite(found.throughput)]

@@ -8,6 +8,7 @@ them. Imports `tables`, `regions`, `ingest`, `gate`, `places`, `errors`; analysi
 
 from .assemble import join
 from .at_hand import at_hand
+from .citing import cite
 from .fetching import NotFetchedError, available, fetch
 from .folders import read_folder
 from .mapped import read_table
@@ -20,6 +21,6 @@ from .skyplane import read_skyplane
 from .survey import read_locations, read_survey
 
 __all__ = [
-    "NotFetchedError", "at_hand", "available", "describe", "fetch", "join", "load_mapping", "read_folder",
+    "NotFetchedError", "at_hand", "available", "cite", "describe", "fetch", "join", "load_mapping", "read_folder",
     "read_locations", "read_markdown", "read_matrix", "read_skyplane", "read_survey", "read_table", "region_from",
 ]  # fmt: skip
