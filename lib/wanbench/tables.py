@@ -76,7 +76,7 @@ _table(
     "regions",
     "a region of a cloud, public or as a source of data calls it",
     _column("name", "text", "", "the region's name here: cloud:code"),
-    _column("cloud", "text", "", "aws, gcp or azure; of an import, any"),
+    _column("cloud", "text", "", "aws, azure, gcp or ibm; of an import, any"),
     _column("code", "text", "", "the region's name at its cloud"),
     _column("city", "text?", "", "the city or area that the cloud states; null if the source does not say"),
     _column("country", "text?", "", "country; null if the source does not say"),
