@@ -153,3 +153,33 @@ def test_a_column_that_would_exceed_the_instance_is_not_what_it_says():
     assert "Every value is a multiple of 131,072" in str(found)
     with pytest.raises(ParameterError, match="no limit for gcp"):
         column_readings(values, senders, {}, {"bit/s": 1})
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    tests = one_row_per_test()
+    values = pd.Series([131072.0, 262144.0], name="bitrate_Bps")
+    return [
+        variants({"plain": tests}, 0.9).figure(),
+        repeats(twice(1.0, 0.2), "value", resamples=100).figure(),
+        scatter(tests, resamples=100).figure(),
+        nearest(tests, resamples=100).figure(),
+        column_readings(values, pd.Series(["gcp", "gcp"]), {"gcp": 1e9}, {"bit/s": 1, "bytes/s": 8}).figure(),
+    ]
+
+
+def test_results_draw_themselves_with_alt_text_and_the_numbers_behind(drawn):
+    names = [figure.layout.meta["name"] for figure in drawn]
+    assert len(set(names)) == len(names)
+    for figure in drawn:
+        assert figure.layout.meta["alt"] and len(figure.layout.meta["csv"].splitlines()) > 1
+        assert figure.data and figure.layout.xaxis.title.text
+
+
+def test_the_claimed_correlation_is_drawn_where_it_is(drawn):
+    assert drawn[0].layout.shapes[0].x0 == 0.9
+
+
+def test_the_share_of_repeated_pairs_ends_at_one(drawn):
+    curve = drawn[1].data[0]
+    assert curve.y[-1] == 1 and (np.diff(curve.x) >= 0).all()

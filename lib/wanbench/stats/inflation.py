@@ -52,6 +52,12 @@ class Inflation:
             rows.append({"cloud_pair": name, **median.row(), **spread})
         return pd.DataFrame(rows)
 
+    def figure(self, *, note: str = ""):
+        """Path inflation of every pair, by pair of clouds, with the medians."""
+        from ..figures.distance import path_inflation
+
+        return path_inflation(self, note=note)
+
     def __str__(self) -> str:
         return str(self.medians[ALL])
 

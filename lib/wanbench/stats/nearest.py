@@ -47,6 +47,12 @@ class Nearest:
         """One row per estimate."""
         return table(self.estimates)
 
+    def figure(self, *, note: str = ""):
+        """Throughput to the nearest target over the best, against distance."""
+        from ..figures.survey import nearest_targets
+
+        return nearest_targets(self, note=note)
+
     def __str__(self) -> str:
         return f"{self.share} {self.relative}"
 

@@ -59,6 +59,12 @@ class Readings:
         fits = " or ".join(self.possible) or "none of them"
         return f"Column {self.column} read {'; '.join(said)}. Possible: {fits}.{step}"
 
+    def figure(self, *, note: str = ""):
+        """Each reading against what the senders can send."""
+        from ..figures.survey import column_meanings
+
+        return column_meanings(self, note=note)
+
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding that says which readings are possible."""
         return Finding(

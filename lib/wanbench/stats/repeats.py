@@ -50,6 +50,12 @@ class Repeats:
         """One row per estimate."""
         return table(self.estimates)
 
+    def figure(self, *, note: str = ""):
+        """The cumulative share of pairs over the factor."""
+        from ..figures.survey import repeated
+
+        return repeated(self, note=note)
+
     def __str__(self) -> str:
         return f"{self.factor} {self.share}"
 

@@ -40,6 +40,12 @@ class Scatter:
         """One row per estimate."""
         return table(self.estimates)
 
+    def figure(self, *, note: str = ""):
+        """Both factors with their intervals."""
+        from ..figures.survey import scattered
+
+        return scattered(self, note=note)
+
     def __str__(self) -> str:
         return " ".join(map(str, self.estimates))
 

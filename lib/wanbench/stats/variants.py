@@ -60,6 +60,12 @@ class Variants:
             f"{count(len(self.rows), 'reading')} the nearest is r = {near.r_rows:.3f}, with {near.reading}. {said}"
         )
 
+    def figure(self, *, note: str = ""):
+        """The correlations as dots with intervals, and the claimed one."""
+        from ..figures.survey import variants
+
+        return variants(self, note=note)
+
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding that compares the claimed correlation with the plain reading."""
         first = self.rows.iloc[0]
