@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wanbench.stats import components, leaveout, simulate
+from wanbench.stats import components, leaveout, location, simulate
 from wanbench.stats.components import Components, Sums
 
 
@@ -97,3 +97,25 @@ def test_no_scatter_and_no_regions_are_no_components():
     found = components.reml(Sums.of(design, noise, first, second, 9))
     assert np.trace(found.region) < 0.2 and found.pair == pytest.approx(1.0, abs=0.4)
     assert np.linalg.eigvalsh(found.region)[0] >= -1e-12
+
+
+def test_share_and_freedom_of_a_mean():
+    first, second = np.triu_indices(30, 1)
+    rng, shares, freedoms = np.random.default_rng(4), [], []
+    for spread in (0.0, 1.0):
+        found = [
+            location.share_and_freedom(
+                (spread * (u := rng.normal(size=30)))[first]
+                + spread * u[second]
+                + rng.normal(size=len(first)),
+                first + 7,
+                second + 7,
+            )
+            for _ in range(20)
+        ]
+        shares.append(np.mean([share for share, _ in found]))
+        freedoms.append(np.median([freedom for _, freedom in found]))
+    assert shares[0] > 0.95 and shares[1] == pytest.approx(1 / 3, abs=0.08)
+    assert freedoms == pytest.approx([29, 29], abs=2)
+    assert location.share_and_freedom(np.zeros(3), np.array([0, 0, 1]), np.array([1, 2, 2]))[0] == 1.0
+    assert np.isnan(location.share_and_freedom(np.ones(2), np.array([0, 0]), np.array([1, 1]))[1])

@@ -143,7 +143,7 @@ def test_clouds_with_windows_of_their_own_are_warned_of():
 def test_c_is_known_where_one_region_makes_it_jump():
     pairs = simulate.survey(20, seed=9, region_log_sd=0.3)
     fit = tcp.fit_window(pairs, resamples=300)
-    assert "bootstrap" in fit.capacity.method and "leave-one-region-out" in fit.window.method
+    assert "bootstrap" in fit.capacity.method and "jackknife over regions" in fit.window.method
     assert {other.method for other in fit.capacity.others} != {other.method for other in fit.window.others}
 
 

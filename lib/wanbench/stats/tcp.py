@@ -17,9 +17,9 @@ from scipy import stats
 
 from ..errors import ParameterError
 from ..wording import count, quantity
-from . import coverage, dyadic, knee
+from . import coverage, dyadic, knee, location
 from .estimate import Estimate, Interval, check_level, html, table
-from .line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES
+from .line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 
 FEWEST_PER_SIDE = 3
@@ -28,6 +28,7 @@ BITS = 8
 OVERFLOW = 700.0
 NAIVE = "pairs taken as independent"
 METHOD = "Huber's loss on log throughput over unordered pairs"
+SCALED = "jackknife over regions less that over pairs by their share, from variance components"
 SYMBOL = {"window": "W", "capacity": "C"}
 SAID = {
     "window": ("TCP window W", "The window that limits the far pairs is {}", "bytes"),
@@ -104,7 +105,8 @@ def fit_window(
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
     The RTT of a pair is the median of both directions, its throughput their geometric mean. The interval
-    of W comes from the dyadic-robust variance in its leave-one-region-out form, on the log scale. C and the
+    of W comes, on the log scale, from the jackknife over regions less that over pairs, as far as the scatter is a
+    pair's own; its degrees of freedom from variance components (`location`). C and the
     knee rest on few pairs, and one region more or less makes them jump, so theirs are the percentiles of a
     bootstrap over regions, open at the end where resamples had no such limit. How often that of W covers in
     simulated surveys stands in `coverage` and comes from `make validity`.
@@ -253,7 +255,7 @@ def _intervals(
 ) -> dict[str, tuple[Interval, ...]]:
     """Per number, on the log scale: the main interval, the naive one, and the other one by region."""
     if n_regions < FEWEST_FOR_INTERVAL:
-        return {name: (Interval(DYADIC), Interval(NAIVE), Interval(BOOTSTRAP)) for name in SAID}
+        return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in SAID}
     regions = np.arange(n_regions)[:, None]
     without = knee.refit(fit, ((first != regions) & (second != regions)).astype(float))
     single = knee.without_each(fit)
@@ -266,9 +268,11 @@ def _intervals(
         value = _log(name, fit.level, fit.falling)
         with np.errstate(invalid="ignore"):
             left, alone, sampled = (_log(name, *each) for each in (without, single, drawn))
-            half = _half(level, basis[name], dyadic.variance(left, alone))
-            naive = _half(level, len(first), dyadic.jackknife(alone))
-            main = Interval(DYADIC, value - half, value + half)
+            half = _half(level, basis[name] - 1, dyadic.variance(left, alone))
+            if name == "window":
+                half = _window_half(fit, first, second, left, alone, level, half)
+            naive = _half(level, len(first) - 1, dyadic.jackknife(alone))
+            main = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
             naive_interval = Interval(NAIVE, value - naive, value + naive)
         other = Interval(BOOTSTRAP, *_percentiles(sampled, level))
         if name != "window" or not isfinite(half):
@@ -277,9 +281,23 @@ def _intervals(
     return found
 
 
-def _half(level: float, units: int, variance: float) -> float:
-    """Half the width of an interval, with a t quantile of (units - 1) degrees of freedom."""
-    return float(stats.t.ppf((1 + level) / 2, max(units - 1, 1)) * np.sqrt(variance))
+def _half(level: float, freedom: float, variance: float) -> float:
+    """Half the width of an interval."""
+    return float(stats.t.ppf((1 + level) / 2, max(freedom, 1)) * np.sqrt(variance))
+
+
+def _window_half(fit: knee.Knee, first, second, left, alone, level: float, otherwise: float) -> float:
+    """
+    Half the width of the interval of log W: the jackknife over regions, less that over pairs times the share of the
+    scatter that is a pair's own, with the degrees of freedom of a mean over the same pairs.
+    """
+    falling = fit.x > fit.falling - fit.level
+    off = np.clip((fit.y + fit.x - fit.falling)[falling], -knee.HUBER * fit.scale, knee.HUBER * fit.scale)
+    share, freedom = location.share_and_freedom(off, first[falling], second[falling])
+    if not isfinite(freedom):
+        return otherwise
+    by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
+    return _half(level, freedom, max(by_region - share * by_pair, by_pair))
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
@@ -294,6 +312,7 @@ def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
 def _estimate(name, logarithm, intervals, bounds, sample, level, warnings) -> Estimate:
     """The Estimate of one number; `bounds` is what is known of it where it is not identified."""
     quantity, claim, unit = SAID[name]
+    references = SCALED_REFERENCES if intervals[0].method == SCALED else REFERENCES
     ends = [Interval(each.method, _number(name, each.low), _number(name, each.high)) for each in intervals]
     value = _number(name, logarithm)
     if bounds:
@@ -307,7 +326,7 @@ def _estimate(name, logarithm, intervals, bounds, sample, level, warnings) -> Es
         unit=unit,
         n_pairs=sample.n_pairs,
         n_regions=sample.n_regions,
-        method=f"{METHOD}; interval by {ends[0].method} ({REFERENCES})",
+        method=f"{METHOD}; interval by {ends[0].method} ({references})",
         assumption=f"Throughput is the lesser of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
         level=level,
         naive_low=ends[1].low,

@@ -18,14 +18,17 @@ from .study import MAIN, NAIVE, Outcome, outcomes
 TITLE = "The window-limited model"
 SETTINGS = kinds.settings("effects of regions on the slope", "skewed effects on the slope")
 WINDOW_BYTES, CAPACITY_BPS = 3e6, 300e6
-RESAMPLES = 5  # of C and the knee, which are not judged here
+RESAMPLES = {8: 200, 16: 50, 46: 5}
+"""Of the bootstrap that gives C, the knee, and W where a region cannot be left out, which takes few regions."""
 PAIRS = 300_000
 
 
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     """One survey, its fit, and the W that it should have found."""
     model = _model(effects)
-    fit = tcp.window_of(kinds.survey(seed, n_regions, effects, model), resamples=RESAMPLES, seed=seed)
+    fit = tcp.window_of(
+        kinds.survey(seed, n_regions, effects, model), resamples=RESAMPLES[n_regions], seed=seed
+    )
     found = outcomes("window W", fit.window, population_window(effects))
     return [one for one in found if one.method in (MAIN, NAIVE)]
 
