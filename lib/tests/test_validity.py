@@ -160,8 +160,9 @@ def test_overview_outside_and_shown(toy):
     assert rows.loc["sometimes none", "most_without_interval"] == 0.25
     out = verdicts.outside(table, "half as wide")
     assert list(out.setting) and out.coverage.is_monotonic_increasing and len(out) == 2
-    wide = verdicts.shown(table)
-    assert list(wide.columns) == ["quantity", "setting", "exact", "half as wide", "sometimes none", "open"]
+    wide = verdicts.shown(table, "mean")
+    assert list(wide.index) == ["n 4", "n 9"]
+    assert list(wide.columns) == ["exact", "half as wide", "sometimes none", "open"]
     assert wide["sometimes none"].str.endswith("none in 25 %").all()
 
 

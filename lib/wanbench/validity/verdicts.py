@@ -51,17 +51,16 @@ def overview(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """A table for reading: a row per setting and quantity, a column per method, coverage in per cent."""
-    said = table.assign(
-        setting=table.setting.map(study.describe),
-        cell=[_cell(row) for row in table.itertuples()],
+def shown(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """A quantity's table for reading: a row per setting, a column per method, coverage in per cent."""
+    said = table[table.quantity == quantity]
+    said = said.assign(
+        setting=said.setting.map(study.describe),
+        cell=[_cell(row) for row in said.itertuples()],
     )
     methods = list(dict.fromkeys(said.method))
-    wide = said.pivot_table(
-        index=["quantity", "setting"], columns="method", values="cell", aggfunc="first", sort=False
-    )
-    return wide[methods].fillna("").rename_axis(columns=None).reset_index()
+    wide = said.pivot_table(index="setting", columns="method", values="cell", aggfunc="first", sort=False)
+    return wide[methods].fillna("").rename_axis(index=None, columns=None)
 
 
 def _cell(row) -> str:
