@@ -164,6 +164,48 @@ def test_copies_need_the_same_time_or_many_digits():
     assert list(gate.check(pings(*[row | whole for row in same])).row) == ["a.csv, row 2"]
 
 
+def repeated(decimals, columns, times=None, n=20):
+    """Tests of 30 pairs, n each, whose RTTs are rounded; all of a pair at the same time, or without one."""
+    rng = np.random.default_rng(7)
+    regions = wanbench.regions.catalogue().name.head(6)
+    rows = []
+    for a, b in ((a, b) for a in regions for b in regions if a != b):
+        path = 300 + wanbench.regions.distance_km(a, b) / 60
+        for _ in range(n):
+            echoes = np.sort(path + rng.exponential(1.0, len(columns))).round(decimals)
+            rows.append(ping(a, b, None, started_at_utc=times) | dict(zip(columns, echoes, strict=True)))
+    return rows
+
+
+@pytest.mark.parametrize("times", [None, "2026-01-01T00:00:00Z"])
+@pytest.mark.parametrize("decimals", [0, 1])
+@pytest.mark.parametrize("columns", [("mean_rtt_ms",), ("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms")])
+def test_rounded_measurements_of_one_day_are_no_copies(columns, decimals, times):
+    rows = repeated(decimals, columns, times)
+    assert gate.check(pings(*rows)).empty
+    fine = repeated(6, ("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"), times)
+    assert list(gate.check(pings(*fine, fine[40])).rule) == ["copies"]
+
+
+def test_steady_echoes_of_three_digits_are_no_copies():
+    rng = np.random.default_rng(2)
+    rows = [
+        {"from_region": "aws:eu-west-1", "to_region": "aws:us-east-1", "source_file": "a"}
+        | {"run_id": "r", "test_id": f"{test}", "attempt": 1, "lost": False, "duplicate": False}
+        | {"sequence": k, "rtt_ms": 145.0 + (rng.random() < 0.02)}
+        for test in range(9)
+        for k in range(1, 21)
+    ]
+    assert gate.check({"echoes": tables.from_rows("echoes", rows)}).empty
+
+
+def test_no_time_at_all_between_far_regions_is_impossible():
+    rows = [ping("aws:eu-west-1", "aws:us-east-1", 0.0), ping("aws:us-east-1", "azure:eastus", 0.0)]
+    flags = gate.check(pings(*rows))
+    assert list(flags.row) == ["a.csv, row 1"] and list(flags.verdict) == ["impossible"]
+    assert "0 ms" in flags.cause[0] and flags.rule[0] == "light"
+
+
 def test_copied_echoes_are_found():
     made = simulate.clean(5, form="lab", n_regions=8)
     first = made["echoes"][made["echoes"].test_id == made["echoes"].test_id[0]]
@@ -198,6 +240,28 @@ def test_a_pair_far_above_its_detour_is_suspect():
     assert {tuple(sorted(pair)) for pair in zip(flags.from_region, flags.to_region, strict=True)} == {
         tuple(sorted((a, b)))
     }
+
+
+def test_a_satellite_or_detour_within_a_city_is_no_unit():
+    made = simulate.clean(3, form="grid", n_regions=14)
+    a, b = "aws:ap-northeast-1", "gcp:asia-northeast1"
+    rows = [ping(a, b, 560.0), ping(b, a, 561.0)]
+    both = made | {"pings": pd.concat([made["pings"], tables.from_rows("pings", rows)], ignore_index=True)}
+    assert "unit of RTT" not in set(gate.check(both).rule)
+    rows[0]["min_rtt_ms"] = 0.6
+    both["pings"] = pd.concat([made["pings"], tables.from_rows("pings", rows)], ignore_index=True)
+    flags = gate.check(both)
+    assert "unit of RTT" in set(flags.rule) and flags.cause.str.contains("microseconds").any()
+
+
+def test_rtts_that_do_not_follow_distance_blame_no_place():
+    rng = np.random.default_rng(1)
+    for seed in range(12):
+        made = simulate.clean(seed, form="survey", n_regions=12)["pings"]
+        ends = [tuple(sorted(pair)) for pair in zip(made.from_region, made.to_region, strict=True)]
+        more = {pair: rng.uniform(400, 800) for pair in set(ends)}
+        slow = made.assign(mean_rtt_ms=made.mean_rtt_ms + np.array([more[pair] for pair in ends]))
+        assert gate.check({"pings": slow}).empty
 
 
 @pytest.mark.parametrize("both", [False, True])

@@ -133,6 +133,24 @@ def test_a_transfer_has_a_stream(tmp_path):
     assert found["unread"].line_number.tolist() == [2, 4] and len(found["transfers"]) == 1
 
 
+def test_numbers_beyond_all_measurements_cost_their_rows(tmp_path):
+    mapping = {"columns": {"from": "a", "to": "b", "throughput": "rate", "bytes": "size"}}
+    mapping |= {"units": {"throughput": "Mbit/s", "bytes": "GB"}, "constants": {"protocol": "TCP"}}
+    rows = [f"{A},{B},{rate},{size}" for rate, size in (("1e304", "1"), ("5", "1e17"), ("5", "1"))]
+    found = read(tmp_path, "\n".join(["a,b,rate,size", *rows]), mapping)
+    assert found["transfers"].throughput_bps.tolist() == [5e6]
+    assert found["unread"].line_number.tolist() == [2, 3]
+    assert found["unread"].found.tolist() == ["1e304", "1e17"]
+
+
+@pytest.mark.parametrize("given", [5, None])
+def test_what_is_no_path_and_no_mapping(tmp_path, given):
+    with pytest.raises(ParameterError, match="allowed"):
+        read(tmp_path, f"a,b,rtt\n{A},{B},7", given)
+    with pytest.raises(ParameterError, match="path of a file"):
+        importers.read_survey(given)
+
+
 def test_more_lost_than_sent_is_refused(tmp_path):
     mapping = {"columns": COLUMNS | {"sent": "n", "lost": "x"}, "units": {"rtt": "ms"}}
     found = read(tmp_path, f"a,b,rtt,n,x\n{A},{B},1,5,6\n{A},{B},,5,5\n{A},{B},1,5,0.5\n", mapping)

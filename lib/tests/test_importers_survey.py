@@ -125,6 +125,15 @@ def test_bad_rows_cost_themselves_only(tmp_path):
         assert expected.startswith(start)
 
 
+def test_more_bytes_than_can_be_cost_their_row_only(tmp_path):
+    short = ROW.replace("13107200.0", "143Mi")
+    wrong = [ROW.replace("13107200.0", text) for text in ("9e18", "1e300", "9e9Ti")]
+    found = survey(tmp_path, HEADER, *wrong, short, ROW)
+    assert found["transfers"].bytes.tolist() == [143 * 2**20, 13107200]
+    assert found["unread"].line_number.tolist() == [2, 3, 4]
+    assert found["unread"].expected.str.contains("bitrate_Bps: at most").all()
+
+
 def test_rows_without_a_value(tmp_path):
     bare = "2022-02-14T08:59:09Z,x,GCP,us-east1,AWS,eu-west-2,{},{},,"
     found = survey(tmp_path, HEADER, bare.format("", "9"), bare.format("8", ""), bare.format("", ""))

@@ -67,7 +67,11 @@ def check(
     links = tables.get("links") if links is None else links
     places = known_places(tables.get("regions"), regions)
     rtts = light.against_light(observed.round_trips(tables), places)
-    rows = summaries.check(tables) + repeats.check(tables) + rates.check(tables, rtts, links, instances)
+    none = light.nought(_over_ground(rtts, links))[0]
+    rtts = light.nought(rtts)[1]
+    rows = (
+        none + summaries.check(tables) + repeats.check(tables) + rates.check(tables, rtts, links, instances)
+    )
     return declared.from_rows("flags", _of_round_trips(_over_ground(rtts, links), places) + rows)
 
 
@@ -94,7 +98,7 @@ def geolocate(
         If the region has no round trips with places that are known.
     """
     places = known_places(tables.get("regions"), regions)
-    rtts = light.against_light(observed.round_trips(tables), places)
+    _, rtts = light.nought(light.against_light(observed.round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
     explained = scale.check(rtts)[1]
     explained |= early.check(rtts, ~explained)[1]

@@ -20,12 +20,14 @@ RULE = Rule(
     "The place of a region is one that its round trips allow.",
     "the fewest regions that explain the pairs faster than light (greedy set cover) are blamed, if there is a place "
     "where their RTTs are possible and fit the distances at least 1.5 times better; or, where no pair is too fast, if "
-    "exchanged coordinates or a sign fit 3 times better, and the stated place 2.5 times worse than that of others",
+    "exchanged coordinates or a sign fit 3 times better, and the stated place 2.5 times worse than that of others, "
+    "whose RTTs follow the distances (misfit of at most 0.4 in the median)",
     "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
 )
 OFFSET_MS = 10.0
 FEWEST_LANDMARKS, FEWEST_FOR_FIT = 3, 6
 GAIN, AS_GOOD, SOFT_GAIN, SOFT_WORSE, SOFT_AS_GOOD = 1.5, 2.0, 3.0, 2.5, 1.3
+SOFT_MOST = 0.4
 TRIED = 5
 SAME_PLACE_KM = 30.0
 PIECES = 400
@@ -159,7 +161,7 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
         stated = {name: each.stated_score for name, each in scores.items()}
         typical = float(np.median(list(stated.values())))
         for name in sorted(stated, key=stated.get, reverse=True):
-            if stated[name] < SOFT_WORSE * typical:
+            if stated[name] < SOFT_WORSE * typical or typical > SOFT_MOST:
                 break
             told = _soft(scores[name], stated[name], typical, places)
             if told:

@@ -19,6 +19,14 @@ RULE = Rule(
 )
 ONE_WAY = "this RTT is wrong, or its label: the opposite direction is possible"
 ISOLATED = "a wrong RTT, label or coordinate; this pair alone does not tell which"
+NOTHING = "an RTT of 0 ms stands for one that was not measured, or was cut to whole units"
+LEAST_MS = 1.0
+
+
+def nought(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
+    """Flags of the round trips of 0 ms where light takes more than 1 ms; and the others, for the other rules."""
+    none = rtts.rtt_ms <= 0
+    return flags(rtts[none & (rtts.vacuum_ms > LEAST_MS)], NOTHING), rtts[~none].reset_index(drop=True)
 
 
 def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:

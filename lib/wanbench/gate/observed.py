@@ -53,7 +53,7 @@ def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             {"rtt_ms": float, "max_ms": float, "position": int}
         )
     found = pd.concat(parts, ignore_index=True)
-    known = found[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1) & (found.rtt_ms > 0)
+    known = found[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)
     return found[known & (found.from_region != found.to_region)].reset_index(drop=True)[COLUMNS]
 
 

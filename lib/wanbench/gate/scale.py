@@ -12,7 +12,8 @@ RULE = Rule(
     "unit of RTT",
     "An RTT in ms is what light and the opposite direction let expect, not a thousandth or a thousand times it.",
     "a thousandth: below light in fibre, or below 1/300 of the opposite direction, and 1,000 times it is from light in "
-    "fibre to 4 times that and 40 ms more, and within a factor 2 of the opposite direction; likewise a thousand times",
+    "fibre to 4 times that and 40 ms more, and within a factor 2 of the opposite direction; likewise a thousand times, "
+    "but not for single pairs under 2,000 ms that take as long in the other direction: satellites and detours may",
     "light in fibre, ITU-T G.652",
 )
 SECONDS = "factor 1,000: seconds for milliseconds"
@@ -22,6 +23,7 @@ MOST_INFLATION, MOST_EXTRA_MS = 4.0, 40.0
 AGREES, FAR = 2.0, 300.0
 WHOLE, FEWEST = 0.8, 3
 ONE_DIRECTION = 0.05
+A_DETOUR_MS = 2000.0
 
 
 def check(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
@@ -37,6 +39,7 @@ def check(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
             continue
         for (table, column), group in rtts.groupby(["table", "column_name"], sort=False):
             here = rtts.index.isin(group.index)
+            found = found & ~(here & _detours(rtts, here & found, here, opposite, factor))
             new, marked = _wider(rtts, here, found, table, column, cause)
             flags += new
             marked |= here & found
@@ -73,6 +76,21 @@ def _classified(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.n
         return wrong & inside & plausible & agrees & ~(np.isnan(fibre) & np.isnan(opposite))
 
 
+def _detours(rtts, found, here, opposite, factor) -> np.ndarray:
+    """Of the rows found 1,000 times too great, those that a satellite or a detour explains; none if all are so."""
+    if factor > 1 or _whole(rtts, found, here):
+        return np.zeros(len(rtts), bool)
+    value = rtts.rtt_ms.to_numpy()
+    return found & (value < A_DETOUR_MS) & ~(opposite < value / FAR)
+
+
+def _whole(rtts, found, here) -> bool:
+    """Whether the rows found are enough of the column's that could tell."""
+    telling = here & ((rtts.fibre_ms.to_numpy() > 0.5) | found)
+    n = int((found & here).sum())
+    return n >= FEWEST and n >= WHOLE * telling.sum()
+
+
 def _wider(rtts, here, found, table, column, cause) -> tuple[list[dict], np.ndarray]:
     """A flag of the column, of regions, or of one direction, if the rows found are theirs; and whose rows."""
     nothing = np.zeros(len(rtts), bool)
@@ -81,7 +99,7 @@ def _wider(rtts, here, found, table, column, cause) -> tuple[list[dict], np.ndar
     say = f"{column}: {n:,} of {count(int(here.sum()), 'row')} are so"
     middle = float(rtts.rtt_ms[found & here].median()) if n else np.nan
     common = {"column_name": column, "value": middle, "bound": float(rtts.fibre_ms[found & here].median())}
-    if n >= FEWEST and n >= WHOLE * of:
+    if _whole(rtts, found, here):
         what = (
             f"{say}, {number(middle)} in the median where light in fibre takes {number(common['bound'])} ms"
         )

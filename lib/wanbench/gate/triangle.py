@@ -37,8 +37,8 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> list[dict]:
         ratio = np.divide(least + OFFSET_MS, detour + OFFSET_MS, out=np.zeros_like(least), where=known)
         usual = tail.reach(ratio[np.triu(known, 1)])
         bound = max(usual if np.isfinite(usual) else 0.0, LEAST_RATIO)
-        off = known & (ratio > bound)
-        off[off] = (least - detour)[off] > LEAST_MS
+        more = np.subtract(least, detour, out=np.zeros_like(least), where=known)
+        off = (ratio > bound) & (more > LEAST_MS)
         for row, a, b in zip(frame.itertuples(), first, second, strict=True):
             if off[a, b]:
                 flags.append(_flag(row, detour[a, b], bound))

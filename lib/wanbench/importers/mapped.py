@@ -16,6 +16,8 @@ from .names import region_from
 from .sheet import MISSING, Sheet, read_csv, read_jsonl, read_parquet
 
 NAME = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
+GREATEST, GREATEST_WHOLE = 1e18, 2.0**53
+"""No measurement in the units of the tables is greater."""
 PROTOCOL = "TCP|UDP|SCTP"
 READERS = {
     "csv": lambda path, mapping: read_csv(
@@ -93,7 +95,11 @@ class _Mapped:
         decimal = self.reading.decimal if name in self.reading.columns else "."
         column = self.column(name)
         values = self.sheet.number(column, decimal=decimal, whole=whole, least=least, missing=self.missing)
-        return values * self.reading.factor(name)
+        with np.errstate(over="ignore"):
+            values = values * self.reading.factor(name)
+        most = GREATEST_WHOLE if name == "bytes" else GREATEST
+        self.sheet.refuse(values > most, self.text(name), f"{self.column(name)}: at most {most:.0e}")
+        return values.where(values <= most)
 
     def regions(self, end):
         """Names of regions; a text that is none costs its row."""

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -124,6 +125,8 @@ def load_mapping(mapping, path="") -> Reading:
 
 
 def _yaml(path):
+    if not isinstance(path, str | PathLike):
+        raise ParameterError(f"mapping is {path!r}; allowed: a dict, or the path of a file in YAML")
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:

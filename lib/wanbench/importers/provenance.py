@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 from ..errors import ParameterError, RawDataError
@@ -14,7 +15,9 @@ ABOUT = ("title", "address", "version", "licence")
 
 
 def read_bytes(path) -> bytes:
-    """All bytes of a file; RawDataError if it cannot be read, or is larger than 512 MiB."""
+    """All bytes of a file; RawDataError if it cannot be read, or is larger than 512 MiB; ParameterError if no path."""
+    if not isinstance(path, str | PathLike):
+        raise ParameterError(f"path is {path!r}; allowed: the path of a file")
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST_BYTES + 1)

@@ -26,6 +26,7 @@ WORD = r"[A-Za-z][A-Za-z0-9]*"
 CODE = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 ENDS = ("from_cloud", "from_region", "to_cloud", "to_region")
 IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+MOST = 2.0**53
 KM_PER_DEGREE = 111.2
 ROUNDED_KM = 1.0
 
@@ -141,11 +142,13 @@ def _amount(sheet):
     texts = sheet.text("bitrate_Bps")
     unit = texts.str[-2:]
     short = unit.isin(list(IEC)) & texts.str[:-2].str.fullmatch(NUMBER)
-    if not short.any():
-        return sheet.number("bitrate_Bps")
     factor = unit.map(IEC).where(short, 1.0).astype("float64")
-    sheet.replace("bitrate_Bps", texts.where(~short, texts.str[:-2]))
-    return sheet.number("bitrate_Bps") * factor
+    if short.any():
+        sheet.replace("bitrate_Bps", texts.where(~short, texts.str[:-2]))
+    with np.errstate(over="ignore"):
+        amount = sheet.number("bitrate_Bps") * factor
+    sheet.refuse(amount > MOST, texts, f"bitrate_Bps: at most {MOST:.0f}")
+    return amount.where(amount <= MOST)
 
 
 def _rates(amount, bitrate):
