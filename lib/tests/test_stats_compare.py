@@ -241,3 +241,42 @@ def test_the_figure_shows_runs_and_ratios():
     assert "<b>" not in hostile._repr_html_() and "&lt;b&gt;" in hostile.figure().data[0].name
     assert found.table().quantity.iloc[0] == "ratio of means, mbps"
     assert found.means.finding("private-or-not").n == 8
+
+
+def test_the_bias_of_a_single_coefficient_is_taken_off_as_it_is_known():
+    kept = []
+    for seed in range(1_500):
+        found = autoregression.coefficients(autoregressive(0.7, 60, seed), np.random.default_rng(0))
+        kept += found.tolist() if len(found) == 1 else []
+    assert len(kept) > 800 and abs(np.mean(kept) - 0.7) < 0.008
+
+
+def with_groups(sizes, column, seed=0):
+    """Arms a and b, groups of these sizes (0: none), each group at a level of its own."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for arm, base in (("a", 100.0), ("b", 150.0)):
+        for k, n in enumerate(sizes[arm]):
+            values = base * (1 + k) + rng.normal(0, 5, n)
+            parts.append(pd.DataFrame({"arm": arm, column: f"g{k}", "value": values, "second": np.arange(n)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_with_blocks_the_means_that_are_quoted_are_those_of_blocks_with_both_arms():
+    rows = with_groups({"a": (30, 10, 20, 40), "b": (20, 50, 10)}, "block")
+    found = compare.compare_arms(rows, "value", block="block", resamples=50)
+    assert found.means.n == 3 and "1 block with one arm only" in str(found)
+    by_block = rows[rows.block != "g3"].groupby(["arm", "block"]).value.mean().groupby("arm").mean()
+    assert found.a.mean == pytest.approx(by_block["a"]) and found.b.mean == pytest.approx(by_block["b"])
+    assert found.means.estimate == pytest.approx(found.b.mean / found.a.mean)
+    assert found.medians.estimate == pytest.approx(found.b.median / found.a.median)
+    assert found.difference.estimate == pytest.approx(found.b.mean - found.a.mean)
+
+
+def test_with_a_single_run_in_an_arm_interval_and_estimate_are_of_all_values():
+    rows = with_groups({"a": (200, 20), "b": (100,)}, "run")
+    found = compare.compare_arms(rows, "value", run="run", time="second", resamples=200)
+    assert found.unit_of_replication == "series" and "an arm has a single run" in str(found)
+    plain = rows.groupby("arm").value.mean()
+    assert found.means.estimate == pytest.approx(plain["b"] / plain["a"])
+    np.testing.assert_array_equal(found.a.values, rows[rows.arm == "a"].value)

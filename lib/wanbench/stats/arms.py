@@ -48,7 +48,7 @@ class Arm:
     """
     One arm: its values in order of time, also by run and by block; their mean and median.
 
-    Every run weighs the same in `mean` and `median`, however many values it has.
+    With runs or blocks each of them weighs the same in `mean` and `median`, however many values it has.
     """
 
     name: str

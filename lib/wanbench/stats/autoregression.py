@@ -2,8 +2,9 @@
 An autoregression of a series, corrected for its bias: what whitens a series, and what filters it back.
 
 The order is chosen by Akaike's criterion, corrected for short series (Hurvich & Tsai 1989). Least squares makes a
-persistent series look less so, the more the shorter it is. With one coefficient the bias is known, -(1 + 3 r) / n
-(Kendall 1954); with more it is taken from simulations of the fit itself (Kilian 1998).
+persistent series look less so, the more the shorter it is. With one coefficient, the first autocorrelation, the bias
+is known, -(1 + 4 r) / n (Marriott & Pope 1954; Kendall 1954); with more it is taken from simulations of the fit itself
+(Kilian 1998).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def coefficients(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     order = _order(centred, min(int(8 * (n / 100) ** 0.25), n // 10, MOST))
     if order == 1:
         r = float(centred[1:] @ centred[:-1] / (centred @ centred))
-        return stable(np.array([(n * r + 1) / (n - 3)]))
+        return stable(np.array([(n * r + 1) / (n - 4)]))
     fitted = stable(least_squares(centred[None, :], order)[0], 0.995)
     residuals = whitened(centred, fitted)
     drawn = rng.choice(residuals - residuals.mean(), size=(SIMULATED, n + BURN_IN))

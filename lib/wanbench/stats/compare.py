@@ -9,7 +9,7 @@ independent, stands beside.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, isfinite, nan
 
 import numpy as np
@@ -39,7 +39,7 @@ class Comparison:
     difference, median_difference : Contrast
         b less a, in `unit`.
     a, b : Arm
-        The arms; with runs `mean` is the mean of run means.
+        The arms; with runs `mean` is the mean of run means, with blocks that of block means (blocks with both arms).
     unit_of_replication : str
         "blocks", "runs" or "series".
     left_out : DataFrame
@@ -162,7 +162,7 @@ def compare_arms(
         The column of the arms, and which is a and which is b; by default the two there are, in order of name.
     run, time, block : str
         Columns, where there are any: the run, the time within it (else rows are taken as in order), and the block in
-        which both arms were measured by turns. With blocks the comparison is paired; with two or more runs in either
+        which both arms were measured by turns. With blocks the comparison is paired; with two or more runs in each
         arm the run is the unit; else a stretch of time.
     unit : str
         Unit of the value, such as "ms" or "bit/s".
@@ -178,12 +178,13 @@ def compare_arms(
     rows, left_out, names = _checked(observations, value, arm, arms, [run, time, block])
     sides = [_arm(rows[rows[arm] == name], str(name), value, run, time, block) for name in names]
     notes = _notes(left_out, rows, value, time, arm, run)
+    kind, more = _kind(sides, run, block)
+    sides = _by_unit(sides, kind)
     for side in sides:
         if not (side.mean > 0 and side.median > 0):
             raise ParameterError(
                 f"{side.name}: mean {side.mean:g} and median {side.median:g} of {value}; a ratio takes positive ones"
             )
-    kind, more = _kind(sides, run, block)
     methods = {"blocks": two.by_block, "runs": two.by_run, "series": two.by_series}
     found = methods[kind](*sides, level, resamples, np.random.default_rng(seed))
     notes = (*notes, *more, *found.warnings)
@@ -222,13 +223,27 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
 
 
 def _arm(rows: pd.DataFrame, name: str, value: str, run, time, block) -> Arm:
-    order = [each for each in (time,) if each is not None]
+    order = [] if time is None else [each for each in (run, time) if each is not None]
     rows = rows.sort_values(order, kind="stable") if order else rows
     values = rows[value].to_numpy()
     runs = tuple(part[value].to_numpy() for _, part in rows.groupby(run)) if run else (values,)
     blocks = {key: part[value].to_numpy() for key, part in rows.groupby(block)} if block else {}
     mean = float(np.mean([each.mean() for each in runs]))
     return Arm(name, values, runs, blocks, mean, two.middle(runs), series(values))
+
+
+def _by_unit(sides: list[Arm], kind: str) -> list[Arm]:
+    """The arms with the mean and median that the interval is of: over blocks with both arms, runs, or values."""
+    if kind == "runs":
+        return sides
+    shared = set(sides[0].blocks) & set(sides[1].blocks)
+    found = []
+    for side in sides:
+        blocks = {key: each for key, each in side.blocks.items() if key in shared}
+        groups = tuple(blocks.values()) if kind == "blocks" else (side.values,)
+        mean = float(np.mean([each.mean() for each in groups]))
+        found.append(replace(side, blocks=blocks, mean=mean, median=two.middle(groups)))
+    return found
 
 
 def _notes(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, arm: str, run) -> list[str]:

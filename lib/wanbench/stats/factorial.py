@@ -52,7 +52,8 @@ class Factorial:
     doublings : dict
         Factor to Contrast: what doubling it multiplies throughput by, at the middle.
     thesis : Contrast
-        At the middle: log2 of what halving `delay` gains over what doubling `rate` gains.
+        At the middle: what halving `delay` multiplies the response by over what doubling `rate` does (above 1: delay
+        matters more).
     places : DataFrame
         Per combination of levels: the factors, elasticity of delay and of rate, `gain` (what halving the delay
         multiplies throughput by, over what doubling the rate does) with `low`, `high`, and `verdict`: "holds", "fails"
