@@ -217,3 +217,35 @@ def test_figures_carry_the_prediction():
     shown = calibration(PAIRS)
     assert shown.figure().layout.meta["csv"].startswith("measured,situation")
     assert "90 %" in shown._repr_html_()
+
+
+def test_a_measured_pair_is_said_to_be_left_out_only_where_it_is():
+    one, other = NAMES[:2]
+    whole, apart = predict.fit_predictor(PAIRS).predict(one, other), predict.what_if(PAIRS, one, other)
+    assert whole.in_use and not apart.in_use
+    assert "among what this rests on" in str(whole) and "left out" not in str(whole)
+    assert "left out of this" in str(apart)
+    assert "also used" in whole.figure().layout.meta["caption"]
+    assert "not used" in apart.figure().layout.meta["caption"]
+    assert not predict.fit_predictor(PAIRS).predict("aws:eu-central-1", one, distance_km=500.0).in_use
+
+
+def test_each_left_out_throughput_is_that_of_its_own_direction():
+    rows = calibration(PAIRS).left_out
+    rows = rows[rows.quantity == "throughput_bps"]
+    known = PAIRS.set_index(["from_region", "to_region"]).throughput_bps
+    ends = pd.MultiIndex.from_frame(rows[["from_region", "to_region"]])
+    np.testing.assert_allclose(rows.measured, known.reindex(ends))
+    one_way = PAIRS[PAIRS.from_region < PAIRS.to_region]
+    alone = calibration(pd.concat([one_way, PAIRS[PAIRS.from_region == NAMES[-1]]])).left_out
+    alone = alone[(alone.quantity == "throughput_bps") & (alone.situation == "both")]
+    assert len(alone) == len(one_way) + len(NAMES) - 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_columns_that_do_not_vary_are_refused_or_predicted_without_a_warning():
+    with pytest.raises(ParameterError, match="all have the same"):
+        predict.fit_predictor(PAIRS.assign(distance_km=1_000.0))
+    found = predict.what_if(PAIRS.assign(throughput_bps=1e8), *NAMES[:2])
+    assert found.throughput.estimate == pytest.approx(1e8)
+    calibration(PAIRS.assign(rtt_ms=400.0))

@@ -49,8 +49,8 @@ def prediction(found: Prediction, *, note: str = "") -> go.Figure:
         subtitle=f"Small points: measured pairs of regions. Large point: the prediction; bar: its {level} interval "
         f"for one measurement ({SITUATIONS[found.situation]}). Dashed: light in fibre.",
         alt=f"Measured pairs over distance, and the prediction. {found}",
-        caption=f"What to expect from {ends}, {quantity(found.distance_km, 'km')} apart, which was not used: "
-        f"{SITUATIONS[found.situation]}.",
+        caption=f"What to expect from {ends}, {quantity(found.distance_km, 'km')} apart, which was "
+        f"{'also' if found.in_use else 'not'} used: {SITUATIONS[found.situation]}.",
         table=found.table(),
         note=note,
     )
@@ -70,7 +70,7 @@ def _measured(figure: go.Figure, found: Prediction, name: str, column: int) -> N
             touches & ~own,
             {**POINT, "color": theme.WITHIN},
         ),
-        "measured after all": (
+        "measured" if found.in_use else "measured after all": (
             own,
             {"size": 13, "symbol": "x-thin", "line": {"width": 3, "color": theme.TEXT}},
         ),

@@ -47,10 +47,11 @@ def spread(deviation: np.ndarray, x: np.ndarray) -> Spread:
     typical = max(float(np.mean(size)), 1e-9)
     design = np.column_stack([np.ones_like(x), x])
     capped = np.minimum(size, 5 * max(float(np.median(size)), 1e-9))
+    middle = max(float(capped.mean()), 1e-9)
     constant, slope = np.linalg.lstsq(design, capped, rcond=None)[0]
     if slope < 0:
         constant, slope = float(capped.mean()), 0.0
-    flat = Spread(float(constant), float(slope), LEAST_SCALE * min(typical, float(capped.mean())), 1.0, 1.0)
+    flat = Spread(float(constant), float(slope), LEAST_SCALE * min(typical, middle), 1.0, 1.0)
     scaled = deviation / flat.of(x)
     sides = [scaled[scaled >= 0], -scaled[scaled < 0]]
     both = max(float(np.median(np.abs(scaled))), 1e-9)

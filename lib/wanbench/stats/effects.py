@@ -20,6 +20,8 @@ HUBER = 1.345
 ROUNDS = 5
 LOG_RATIO = (-6.0, 14.0)
 CHUNK_CELLS = 2_000_000
+IMPOSSIBLE = 1e30
+"""In place of an infinite deviance, whose differences the search could not take."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Effects:
 
     def without_pairs(self) -> np.ndarray:
         """Coefficients without each pair: (pairs, coefficients)."""
-        inverse = np.linalg.inv(self._normal()[0])
+        inverse = np.linalg.pinv(self._normal()[0], hermitian=True)
         moved = self.design @ inverse
         leverage = self.weights * (moved * self.design).sum(axis=1)
         residual = self.y - self.design @ self.coefficients
@@ -175,15 +177,15 @@ def _ratio(gram, right, total: float, n_fixed: int, n_pairs: int) -> float:
         try:
             factor = cho_factor(normal, lower=True, check_finite=False)
         except LinAlgError:
-            return np.inf
+            return IMPOSSIBLE
         rest = total - right @ cho_solve(factor, right, check_finite=False)
         if rest <= 0:
-            return np.inf
+            return IMPOSSIBLE
         determinant = 2 * np.log(np.diag(factor[0])).sum()
         return freedom * np.log(rest) + determinant - n_effects * log_ratio
 
     found = minimize_scalar(deviance, bounds=LOG_RATIO, method="bounded", options={"xatol": 0.05})
-    return float(np.exp(found.x if np.isfinite(found.fun) else LOG_RATIO[1]))
+    return float(np.exp(found.x if found.fun < IMPOSSIBLE else LOG_RATIO[1]))
 
 
 def _solve(normal: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -56,7 +56,9 @@ class Prediction:
         In ms and bit/s; the interval is for one measurement of this pair, not for a mean. `throughput` is None
         where fewer than 10 pairs have one. An end is infinite, or that of light, where there are too few regions.
     measured : dict
-        What had been measured of this very pair and was left out: `rtt_ms`, `throughput_bps`.
+        What had been measured of this very pair: `rtt_ms`, `throughput_bps`.
+    in_use : bool
+        Whether the prediction rests on this very pair as well; never in `what_if`, which leaves it out.
     """
 
     from_region: str
@@ -68,6 +70,7 @@ class Prediction:
     throughput: Estimate | None
     measured: Mapping[str, float]
     pairs: pd.DataFrame
+    in_use: bool = False
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -93,7 +96,8 @@ class Prediction:
         units = {"rtt_ms": "ms", "throughput_bps": "bit/s"}
         known = [quantity(self.measured[name], units[name]) for name in QUANTITIES if name in self.measured]
         if known:
-            said.append(f"Measured, and left out of this, were {' and '.join(known)}.")
+            use = "among what this rests on" if self.in_use else "left out of this"
+            said.append(f"Measured, and {use}, were {' and '.join(known)}.")
         return " ".join(said)
 
     def _repr_html_(self) -> str:
@@ -128,7 +132,7 @@ class Predictor:
 
     def predict(self, from_region: str, to_region: str, *, distance_km: float | None = None) -> Prediction:
         """
-        Predict one pair.
+        Predict one pair. One that was measured is predicted as if it were measured anew: `what_if` leaves it out.
 
         Parameters
         ----------
@@ -153,9 +157,8 @@ class Predictor:
         rtt = self._estimate("rtt_ms", ends, situation, new, notes)
         rtt = replace(rtt, **{name: max(getattr(rtt, name), light) for name in ("estimate", "low", "high")})
         throughput = self._estimate("throughput_bps", ends, situation, new, notes) if self.base else None
-        return Prediction(
-            *ends, situation, distance, light, rtt, throughput, self._measured(ends), self.pairs
-        )
+        measured, in_use = self._measured(ends), self._in_use(known)
+        return Prediction(*ends, situation, distance, light, rtt, throughput, measured, self.pairs, in_use)
 
     def _estimate(self, name: str, ends, situation: str, new: whatif.New, notes: list[str]) -> Estimate:
         found = self.core.predict(name, situation, new, self.level)
@@ -193,6 +196,11 @@ class Predictor:
             level=self.level,
             warnings=tuple(notes),
         )
+
+    def _in_use(self, known: list[int]) -> bool:
+        observed = self.core.rtt.observed
+        ends = np.sort(np.column_stack([observed.first, observed.second]), axis=1)
+        return bool((ends == np.sort(known)).all(axis=1).any())
 
     def _measured(self, ends) -> dict[str, float]:
         here = self.pairs[(self.pairs.from_region == ends[0]) & (self.pairs.to_region == ends[1])]
@@ -314,6 +322,8 @@ def observe(pairs: pd.DataFrame, rtt_column: str, throughput_column: str) -> tup
         raise ParameterError(
             f"a prediction needs {whatif.FEWEST_PAIRS} pairs with an RTT; there are {rtt.n_pairs}"
         )
+    if np.ptp(rtt.frame.distance_km) <= 0:
+        raise ParameterError("a prediction needs pairs of different distance; all have the same")
     throughput: Sample | None = None
     directed: dict = {}
     if throughput_column in pairs:

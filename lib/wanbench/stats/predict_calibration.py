@@ -178,21 +178,25 @@ def _predicted(observed, kept, asked, region, situation, quantities, bases, leve
             continue
         found = core.predict(name, situation, new, level)
         said = {"predicted": found.value, "low": found.low, "high": found.high}
-        measured = [test.rtt_ms]
+        ways = [(test.first, test.second, test.rtt_ms)]
         if name == "rtt_ms":
             floor = light_rtt_ms(test.distance_km)
             said = {key: np.maximum(value, floor) for key, value in said.items()}
         else:
             with np.errstate(over="ignore"):
                 said = {key: np.exp(value) for key, value in said.items()}
-            measured = [np.exp(test.log_bps + test.half_gap), np.exp(test.log_bps - test.half_gap)]
-        for values in measured if name == "rtt_ms" or (test.half_gap > 0).any() else measured[:1]:
+            back = np.where(test.half_gap != 0, test.log_bps - test.half_gap, nan)
+            ways = [
+                (test.first, test.second, np.exp(test.log_bps + test.half_gap)),
+                (test.second, test.first, np.exp(back)),
+            ]
+        for sender, receiver, values in ways:
             columns = {
                 "quantity": name,
                 "situation": situation,
                 "region": region,
-                "from_region": test.first,
-                "to_region": test.second,
+                "from_region": sender,
+                "to_region": receiver,
                 "distance_km": test.distance_km,
                 "measured": values,
                 **said,
@@ -209,10 +213,10 @@ def _coverage(
     part: pd.DataFrame, name: str, situation: str, level: float, notes: tuple[str, ...]
 ) -> Estimate:
     """Share covered, with an interval from leaving out each region, and each pair, of the comparison."""
-    both = pd.concat([part.from_region, part.to_region])
-    regions = sorted(both.unique())
+    regions = sorted({*part.from_region, *part.to_region})
     index = {region: k for k, region in enumerate(regions)}
-    groups = part.assign(a=part.from_region.map(index), b=part.to_region.map(index))
+    ends = np.sort(np.column_stack([part[name].map(index) for name in ("from_region", "to_region")]), axis=1)
+    groups = part.assign(a=ends[:, 0], b=ends[:, 1])
     pairs = groups.groupby(["a", "b"]).covered.agg(["sum", "size"]).reset_index()
     hits, tries = pairs["sum"].to_numpy(dtype=float), pairs["size"].to_numpy(dtype=float)
     share, low, high = hits.sum() / tries.sum(), nan, nan

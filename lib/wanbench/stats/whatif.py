@@ -27,7 +27,8 @@ LEAST_RTT_MS = 0.05
 class Observed:
     """
     Unordered pairs as arrays: `first` and `second` index regions; `log_bps` is the natural logarithm of the
-    throughput (NaN: none), `half_gap` half of what its two directions lie apart (0 for one direction).
+    throughput (NaN: none), `half_gap` half of what that from `first` to `second` lies above that of the way back (0 for
+    one direction).
     """
 
     n_regions: int
@@ -244,7 +245,7 @@ def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
 
 def _knee(observed: Observed) -> knee.Knee:
     order = np.argsort(observed.rtt_ms, kind="stable")
-    return knee.fit(np.log(observed.rtt_ms[order]), observed.log_bps[order])
+    return knee.fit(np.log(np.maximum(observed.rtt_ms[order], LEAST_RTT_MS)), observed.log_bps[order])
 
 
 def observed_pairs(rtt: Sample, throughput: Sample | None, directed, names: list[str]) -> Observed:
@@ -255,7 +256,7 @@ def observed_pairs(rtt: Sample, throughput: Sample | None, directed, names: list
     if throughput is not None:
         keys = zip(throughput.frame.region_a, throughput.frame.region_b, strict=True)
         both = dict(zip(keys, throughput.frame.value, strict=True))
-    gaps = [abs(np.log(directed[a, b] / directed[b, a])) / 2
+    gaps = [np.log(directed[a, b] / directed[b, a]) / 2
             if (a, b) in directed and (b, a) in directed else 0.0 for a, b in ends]  # fmt: skip
     return Observed(
         len(names),
