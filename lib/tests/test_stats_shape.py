@@ -98,6 +98,9 @@ def test_near_pairs_and_pairs_without_rtt_are_counted():
     said = str(found.errors["distance"])
     near = int((PAIRS.distance_km < least).sum() / 2)
     assert f"{near} pairs nearer than" in said and "without rtt_ms" in said
+    reasons = found.left_out.reason.value_counts()
+    assert reasons[f"nearer than {least:g} km"] == 2 * near
+    assert len(found.pairs) * 2 + reasons[f"nearer than {least:g} km"] == len(PAIRS)
     without = shape.compare_shapes(PAIRS, rtt_column=None)
     assert list(without.errors) == ["distance", "log distance"] and len(without.ratios) == 1
 

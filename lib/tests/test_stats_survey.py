@@ -183,3 +183,31 @@ def test_the_claimed_correlation_is_drawn_where_it_is(drawn):
 def test_the_share_of_repeated_pairs_ends_at_one(drawn):
     curve = drawn[1].data[0]
     assert curve.y[-1] == 1 and (np.diff(curve.x) >= 0).all()
+
+
+def test_unordered_pairs_and_what_has_no_part_are_counted():
+    pairs = simulate.survey(12, seed=1, clouds=("aws", "gcp"))
+    found = nearest(pairs)
+    assert found.share.n_pairs == 36 and len(found.sources) == 12 and not found.share.warnings
+    lost = pairs.assign(throughput_bps=pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0]))
+    some = nearest(lost)
+    assert "6 pairs between clouds without throughput or distance left out" in str(some.share)
+    gone = (lost.from_region == lost.from_region[0]) & (lost.to_region != lost.to_region.iloc[-1])
+    few = nearest(pairs[~gone])
+    assert "1 source with too few targets in a cloud left out" in str(few.share) and few.share.n_pairs == 36
+    with pytest.raises(ParameterError, match="lack throughput_bps"):
+        nearest(pairs.drop(columns="throughput_bps"))
+    tests = twice(1.0, 0.5)
+    again = repeats(pd.concat([tests, tests.head(1).assign(value=np.nan)]), "value", resamples=50)
+    assert again.factor.n_pairs == 66 and "the 132 ordered pairs" in again.factor.method
+    assert "1 test without value left out" in str(again)
+
+
+def test_scatter_says_what_it_leaves_out():
+    pairs = simulate.survey(12, seed=1)
+    pairs["throughput_bps"] = pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0])
+    least = float(pairs.distance_km.quantile(0.2))
+    said = scatter(pairs, least_distance_km=least, resamples=50).ratio.warnings
+    n_near = int((pairs.distance_km < least).sum() / 2)
+    assert f"{n_near} pairs nearer than {least:g} km left out" in said
+    assert any("11 without throughput_bps" in each for each in said)

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
-from ..wording import percent
+from ..wording import count, percent
 from .estimate import Estimate, check_level, html, table
 from .sample import FEWEST_FOR_INTERVAL
 
 NEARLY = 0.9
+COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
 METHOD = "percentile interval of a bootstrap over source regions"
 ASSUMPTION = (
     "The target regions are taken as given: source regions share them, so the interval says nothing of other "
@@ -69,35 +70,35 @@ def nearest(
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`, with `distance_km` and `throughput_bps`; pairs without either have no part.
+        Table `pairs`, with `distance_km` and `throughput_bps`; pairs without either have no part, and are counted.
     least_targets : int
-        A source with fewer targets in that cloud has no part.
+        A source with fewer targets in that cloud has no part, and is counted.
     """
     check_level(level)
-    rows = pairs[
-        (pairs.from_cloud != pairs.to_cloud) & (pairs.throughput_bps > 0) & pairs.distance_km.notna()
-    ]
-    found = [
-        _source(region, cloud, group)
-        for (region, cloud), group in rows.groupby(["from_region", "to_cloud"])
-        if len(group) >= least_targets
-    ]
-    if not found:
+    missing = [name for name in COLUMNS if name not in pairs.columns]
+    if missing:
+        raise ParameterError(f"the pairs lack {', '.join(missing)}")
+    between = pairs[pairs.from_cloud != pairs.to_cloud]
+    rows = between[(between.throughput_bps > 0) & between.distance_km.notna()]
+    enough = rows.groupby(["from_region", "to_cloud"]).to_region.transform("size") >= least_targets
+    used = rows[enough]
+    if used.empty:
         raise ParameterError(f"no region has throughput to {least_targets} regions of another cloud")
-    sources = pd.DataFrame(found)
+    groups = used.groupby(["from_region", "to_cloud"])
+    sources = pd.DataFrame([_source(region, cloud, group) for (region, cloud), group in groups])
     names, index = np.unique(sources.from_region.to_numpy(dtype=str), return_inverse=True)
     relative, good = sources.relative.to_numpy(), (sources.relative >= NEARLY).to_numpy(dtype=float)
-    ends, warnings = np.full((2, 2), nan), ()
+    ends, warnings = np.full((2, 2), nan), _left_out(len(between) - len(rows), rows[~enough])
     if len(names) < FEWEST_FOR_INTERVAL:
-        warnings = (f"no interval from {len(names)} source regions; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(names)} source regions; it takes {FEWEST_FOR_INTERVAL}",)
     else:
         rng = np.random.default_rng(seed)
         weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), resamples)[:, index]
         drawn = np.column_stack([weights @ good / weights.sum(axis=1), _medians(relative, weights)])
         ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
     common = {
-        "n_pairs": int(sources.n_targets.sum()),
-        "n_regions": len({*names, *rows.to_region[rows.from_region.isin(names)]}),
+        "n_pairs": len({frozenset(ends) for ends in zip(used.from_region, used.to_region, strict=True)}),
+        "n_regions": len({*used.from_region, *used.to_region}),
         "assumption": ASSUMPTION,
         "level": level,
         "warnings": warnings,
@@ -126,6 +127,16 @@ def nearest(
         ),
         sources=sources,
     )
+
+
+def _left_out(n_without: int, few: pd.DataFrame) -> tuple[str, ...]:
+    said = []
+    if n_without:
+        said.append(f"{count(n_without, 'pair')} between clouds without throughput or distance left out")
+    if len(few):
+        n_sources = few.groupby(["from_region", "to_cloud"]).ngroups
+        said.append(f"{count(n_sources, 'source')} with too few targets in a cloud left out")
+    return tuple(said)
 
 
 def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
+from ..wording import count
 from . import dyadic
 from .estimate import Estimate, check_level, html, table
 from .inflation import weighted_median
@@ -78,7 +79,7 @@ def repeats(
     ----------
     tests : DataFrame
         One row per test: `from_region`, `to_region` and the column, which must be positive; rows without it
-        have no part.
+        have no part, and are counted.
 
     Raises
     ------
@@ -90,7 +91,9 @@ def repeats(
     if missing:
         raise ParameterError(f"the tests lack {', '.join(missing)}")
     rows = tests[["from_region", "to_region", column]].set_axis(["from_region", "to_region", "value"], axis=1)
-    rows = rows[rows.value.astype("float64") > 0]
+    known = rows.value.astype("float64") > 0
+    warnings = () if known.all() else (f"{count(int((~known).sum()), 'test')} without {column} left out",)
+    rows = rows[known]
     rows = rows.assign(log=np.log(rows.value.astype("float64")))
     groups = rows.groupby(["from_region", "to_region"], as_index=False).agg(
         n_tests=("log", "size"),
@@ -110,9 +113,8 @@ def repeats(
     sums = _sums(pairs)
     factor, share = float(pairs.factor.median()), float(_between(sums.sum(axis=0)))
     ends = {"factor": (nan, nan), "share": (nan, nan)}
-    warnings = ()
     if len(regions) < FEWEST_FOR_INTERVAL:
-        warnings = (f"no interval from {len(regions)} regions; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(regions)} regions; it takes {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
         tails = [(1 - level) / 2, (1 + level) / 2]
@@ -120,7 +122,7 @@ def repeats(
         ends["factor"] = np.nanquantile(drawn, tails)
         ends["share"] = np.nanquantile(_between(dyadic.weighted_sums(weights, sums, first, second)), tails)
     common = {
-        "n_pairs": len(pairs),
+        "n_pairs": len(set(zip(np.minimum(first, second), np.maximum(first, second), strict=True))),
         "n_regions": len(regions),
         "assumption": ASSUMPTION,
         "level": level,
@@ -134,7 +136,7 @@ def repeats(
             low=ends["factor"][0],
             high=ends["factor"][1],
             unit="",
-            method=f"median over ordered pairs that were repeated; {METHOD}",
+            method=f"median over the {len(pairs):,} ordered pairs that were repeated; {METHOD}",
             **common,
         ),
         share=Estimate(
@@ -144,7 +146,7 @@ def repeats(
             low=ends["share"][0],
             high=ends["share"][1],
             unit="fraction",
-            method=f"one-way analysis of variance over ordered pairs that were repeated; {METHOD}",
+            method=f"one-way analysis of variance over the {len(pairs):,} ordered pairs that were repeated; {METHOD}",
             **common,
         ),
         pairs=pairs.drop(columns=["mean", "variance"]),

@@ -8,13 +8,15 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from ..wording import count
 from . import dyadic
 from .distance import PER_KM
 from .estimate import Estimate, check_level, html, table
-from .line import ASSUMPTION, BOOTSTRAP, REFERENCES
+from .line import ASSUMPTION, BOOTSTRAP
 from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 
 SHORTEST_KM = 500.0
+REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
 @dataclass(frozen=True)
@@ -73,22 +75,28 @@ def scatter(
     """
     check_level(level)
     rtt = unordered(pairs, "rtt_ms")
+    throughput = unordered(pairs, "throughput_bps", combine="geometric mean")
     both = rtt.frame.merge(
-        unordered(pairs, "throughput_bps", combine="geometric mean").frame[["region_a", "region_b", "value"]],
+        throughput.frame[["region_a", "region_b", "value"]],
         on=["region_a", "region_b"],
         suffixes=("", "_throughput"),
     )
-    both = both[both.distance_km >= least_distance_km].reset_index(drop=True)
-    sample = Sample("rtt_ms and throughput_bps", both, rtt.left_out)
+    left_out = pd.concat([rtt.left_out, throughput.left_out], ignore_index=True)
+    left_out = left_out.drop_duplicates(["from_region", "to_region"], ignore_index=True)
+    far = both.distance_km >= least_distance_km
+    sample = Sample("rtt_ms and throughput_bps", both[far].reset_index(drop=True), left_out)
+    both = sample.frame
     require_regions(sample, 3, "the scatter")
     x = both.distance_km.to_numpy() / PER_KM
     rtt_ms, log = both.value.to_numpy(), np.log(both.value_throughput.to_numpy())
     plain = _factors(x, rtt_ms, log, np.ones((1, len(x))))[0]
     ends, notes = np.full((2, 3), nan), sample.warnings()
+    if not far.all():
+        notes += (f"{count(int((~far).sum()), 'pair')} nearer than {least_distance_km:g} km left out",)
     if sample.n_regions >= FEWEST_FOR_INTERVAL:
         weights = dyadic.region_weights(sample.n_regions, resamples, seed)
         drawn = _factors(x, rtt_ms, log, weights[:, sample.first] * weights[:, sample.second])
-        ends = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        ends = np.column_stack([_ends(column, level) for column in drawn.T])
 
     def estimate(k: int, quantity: str, claim: str) -> Estimate:
         change = np.exp if k < 2 else (lambda value: value)
@@ -119,6 +127,11 @@ def scatter(
             "On log scales throughput scatters {} times as much as RTT",
         ),
     )
+
+
+def _ends(drawn: np.ndarray, level: float) -> np.ndarray:
+    known = drawn[np.isfinite(drawn)]
+    return np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else np.full(2, nan)
 
 
 def _factors(x, rtt_ms, log, weights) -> np.ndarray:

@@ -18,6 +18,7 @@ from .line import ASSUMPTION
 from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 
 PARAMETERS = 3
+ENDS = ["region_a", "region_b"]
 METHOD = (
     "least squares over unordered pairs; each region's pairs predicted from the pairs without it, so each pair twice; "
     "interval of root mean square errors from the jackknife over regions less that over pairs, the same pairs for "
@@ -152,8 +153,9 @@ def compare_shapes(
     if len(frame) < 4:
         raise ParameterError(f"a comparison of lines needs at least 4 pairs; there are {len(frame)}")
     notes = list(sample.warnings())
-    if near:
-        notes.append(f"{count(near, 'pair')} nearer than {least_distance_km:g} km left out")
+    if len(near):
+        n_near = near[ENDS].drop_duplicates().shape[0]
+        notes.append(f"{count(n_near, 'pair')} nearer than {least_distance_km:g} km left out")
     y = np.log10(frame.throughput_bps.to_numpy())
     predictors = {
         "distance": frame.distance_km.to_numpy() / 1000,
@@ -202,24 +204,26 @@ def compare_shapes(
         for better, worse in combinations(sorted(squares, key=lambda name: squares[name].mean()), 2)
     }
     told = all(each.low > 1 for name, each in ratios.items() if name.endswith(f" over {best}"))
-    return Shapes(best, told, errors, ratios, lines, frame, sample.left_out)
+    left_out = pd.concat([sample.left_out, near.drop(columns=ENDS)], ignore_index=True)
+    return Shapes(best, told, errors, ratios, lines, frame, left_out)
 
 
-def _sample(pairs, column: str, rtt_column: str | None, least_distance_km: float) -> tuple[Sample, int]:
-    """Unordered pairs with throughput, and RTT if asked for; and how many are too near."""
+def _sample(
+    pairs, column: str, rtt_column: str | None, least_distance_km: float
+) -> tuple[Sample, pd.DataFrame]:
+    """Unordered pairs with throughput, and RTT if asked for; and the rows of those that are too near."""
     throughput = unordered(pairs, column, combine="geometric mean")
     frame, left_out = throughput.frame.rename(columns={"value": "throughput_bps"}), throughput.left_out
     if rtt_column is not None and rtt_column in pairs.columns and pairs[rtt_column].notna().any():
         rtt = unordered(pairs, rtt_column)
-        ends = ["region_a", "region_b"]
-        frame = frame.merge(rtt.frame[[*ends, "value"]].rename(columns={"value": "rtt_ms"}), on=ends)
+        frame = frame.merge(rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"}), on=ENDS)
         both = pd.concat([left_out, rtt.left_out], ignore_index=True)
         left_out = both.drop_duplicates(["from_region", "to_region"], ignore_index=True)
     far = frame.distance_km >= least_distance_km
-    near = frame[~far].rename(columns={"region_a": "from_region", "region_b": "to_region"})
-    near = near.assign(reason=f"nearer than {least_distance_km:g} km")
-    kept = Sample(column, frame[far].reset_index(drop=True), left_out)
-    return kept, len(near)
+    both = pairs[["from_region", "to_region"]].to_numpy(dtype=object)
+    rows = pairs.assign(**dict(zip(ENDS, np.sort(both, axis=1).T, strict=True)))
+    near = rows.merge(frame.loc[~far, ENDS], on=ENDS).assign(reason=f"nearer than {least_distance_km:g} km")
+    return Sample(column, frame[far].reset_index(drop=True), left_out), near
 
 
 def _score(x, y, first, second, n_regions: int, regions: list[str]) -> tuple[dict, np.ndarray]:

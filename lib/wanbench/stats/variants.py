@@ -32,9 +32,9 @@ class Variants:
     """
     The correlation with distance under each reading.
 
-    `rows` has per reading: reading, n_rows, n_pairs, n_regions, r_rows (over the rows as they stand, repeats and both
-    directions counted as independent, which is how a chart of the rows has it), r_pairs (over unordered pairs), low,
-    high, comes_out (either rounds to the claimed value).
+    `rows` has per reading: reading, n_rows (with a distance and a positive value), n_pairs, n_regions, r_rows (over
+    the rows as they stand, repeats and both directions counted as independent, which is how a chart of the rows has
+    it), r_pairs (over unordered pairs), low, high, comes_out (either rounds to the claimed value).
     """
 
     quantity: str
@@ -120,7 +120,7 @@ def variants(readings: Mapping[str, pd.DataFrame], claimed: float, *, column: st
     fit = fit_rtt if column == "rtt_ms" else fit_throughput
     found = []
     for reading, rows in readings.items():
-        used = rows.dropna(subset=[column, "distance_km"])
+        used = rows[(rows[column] > 0) & rows.distance_km.notna()]
         y = used[column].astype("float64")
         y = np.log10(y) if column == "throughput_bps" else y
         pearson: Estimate = fit(used, resamples=1).pearson
