@@ -153,3 +153,11 @@ def test_formulas_take_columns():
     for rates in (mathis_bps(loss, rtt_ms), pftk_bps(loss, rtt_ms), cubic_bps(loss, rtt_ms)):
         assert rates.shape == (2, 3) and np.isfinite(rates).all()
     assert transfer_time_s(1e6, rtt_ms, loss=loss).shape == (2, 3)
+
+
+def test_without_loss_only_the_window_limits():
+    assert pftk_bps(0, 80) == np.inf
+    assert_allclose(
+        pftk_bps([0, 0.01], 80, window_bytes=65_536),
+        [8 * 65_536 / 0.08, pftk_bps(0.01, 80, window_bytes=65_536)],
+    )

@@ -217,9 +217,18 @@ def test_numbers_per_receiving_cloud_explain_directions_that_differ():
     one = compare_models(pairs, ordered=True, resamples=20)
     each = compare_models(pairs, ordered=True, by="to_cloud", resamples=20)
     assert one.scores.error_factor[0] > 1.3
+    assert one.estimates[0].n_pairs == 105 and "210 ordered pairs of 15 regions" in one.sentence
     assert each.scores.error_factor[0] == pytest.approx(1.025, abs=0.01)
     fitted = each.scores.set_index("model").fitted["window-limited"]
     assert "aws: W = 80" in fitted and "gcp: W = 3.0" in fitted
     assert "per receiving cloud" in str(each)
     with pytest.raises(ParameterError, match="by='to_cloud', ordered=False"):
         compare_models(pairs, by="to_cloud")
+
+
+def test_a_pair_counted_in_both_directions_says_no_more_than_once():
+    pairs = survey(n=12)
+    both = pairs.assign(throughput_bps=1e9 / pairs.rtt_ms**0.7 * (1 + pairs.distance_km % 7 / 10))
+    once, twice = (compare_models(both, ordered=each, resamples=20).scores for each in (False, True))
+    columns = ["error_factor", "low", "high"]
+    np.testing.assert_allclose(once[columns], twice[columns], rtol=1e-4)

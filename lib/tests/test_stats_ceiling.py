@@ -171,3 +171,8 @@ def test_the_figure_marks_what_is_at_the_ceiling():
     }
     assert len(found.table()) == 7 and "ceiling" in found._repr_html_()
     assert pd.isna(found.rows.limit_bps).sum() == 0
+
+
+def test_three_regions_have_an_open_naive_interval_rather_than_an_error():
+    found = ceiling.fit_with_ceiling(simulate.survey(3, seed=3))
+    assert np.isnan(found.slope.low) and found.spread.naive_high == np.inf

@@ -68,7 +68,7 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
         name="throughput-models",
         title="Models of throughput on regions they have not seen",
         subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
-        f"{percent(comparison.level)} interval by region. {count(len(comparison.pairs), 'pair')} of "
+        f"{percent(comparison.level)} interval by region. {comparison.counted} of "
         f"{count(comparison.n_regions, 'region')}.",
         alt=f"Points with intervals for {count(len(scores), 'model')}. {comparison.sentence}",
         caption=f"{comparison.sentence} Whether models differ is told by the differences pair by pair, not by "
@@ -93,7 +93,7 @@ def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note:
         if not part.empty:
             _circles(figure, part, known, name, dash)
     world._regions(figure, known.loc[named].reset_index(), world.RING_STEP // 2)
-    few = f"{count(len(frame), 'pair')} of {len(comparison.pairs):,}"
+    few = f"{len(frame):,} of {comparison.counted}"
     return theme.finish(
         figure,
         name="throughput-unexplained",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isnan
+from math import inf, isnan
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .permutation import p_estimate
 from .regression import Coefficients
 
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
+LARGEST_LOG10 = 308.0
 EQUAL = (
     "Distance acts alike in the groups compared, and the regions of a cloud differ from each other by chance only. "
     + ASSUMPTION
@@ -31,7 +32,9 @@ class Scale:
     ratio: bool
 
     def estimate(self, value: float) -> float:
-        return 10**value if self.ratio else value
+        if not self.ratio:
+            return value
+        return inf if value > LARGEST_LOG10 else 10**value
 
     @property
     def unit(self) -> str:

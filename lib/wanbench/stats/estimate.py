@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from html import escape
-from math import isnan, nan
+from math import inf, isnan, nan
 
 import pandas as pd
 
@@ -178,10 +178,16 @@ class Estimate:
         `note` is put in front of the method.
         """
 
+        def changed(value: float) -> float:
+            try:
+                return change(value)
+            except OverflowError:  # an end so far out that its power has no float
+                return inf
+
         def ends(low, high):
             if isnan(low) or isnan(high):
                 return nan, nan
-            both = change(low), change(high)
+            both = changed(low), changed(high)
             return (nan, nan) if any(map(isnan, both)) else (min(both), max(both))
 
         low, high = ends(self.low, self.high)

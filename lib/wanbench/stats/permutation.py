@@ -155,7 +155,8 @@ def mantel(
             notes,
         )
     tests = (stats.pearsonr, stats.spearmanr)
-    naive = (test(x[cells], value, alternative=alternative).pvalue for test in tests)
+    varies = np.ptp(value) > 0
+    naive = (test(x[cells], value, alternative=alternative).pvalue if varies else np.nan for test in tests)
     return Mantel(
         **found,
         pearson_naive_p=float(next(naive)),

@@ -67,6 +67,17 @@ class ModelComparison:
     notes: tuple[str, ...] = ()
 
     @property
+    def n_pairs(self) -> int:
+        """Unordered pairs in use."""
+        return len({frozenset(ends) for ends in zip(self.pairs.region_a, self.pairs.region_b, strict=True)})
+
+    @property
+    def counted(self) -> str:
+        """The rows of `pairs` in words, such as "66 pairs" or, with two directions, "132 ordered pairs"."""
+        word = "ordered pair" if (self.pairs.region_a > self.pairs.region_b).any() else "pair"
+        return count(len(self.pairs), word)
+
+    @property
     def best(self) -> str:
         """The model with the least error on left-out regions."""
         return self.scores.model.iloc[0]
@@ -82,7 +93,7 @@ class ModelComparison:
                 low=row.low,
                 high=row.high,
                 unit="",
-                n_pairs=len(self.pairs),
+                n_pairs=self.n_pairs,
                 n_regions=self.n_regions,
                 method=METHOD,
                 assumption=ASSUMPTION,
@@ -104,7 +115,7 @@ class ModelComparison:
         said = (
             f"On left-out regions {best.model} predicts throughput best, to a factor of {best.error_factor:.2f} "
             f"({percent(self.level)} interval by region {ends or 'none'}; in sample {best.in_sample_factor:.2f}; "
-            f"{count(len(self.pairs), 'pair')} of {count(self.n_regions, 'region')})"
+            f"{self.counted} of {count(self.n_regions, 'region')})"
         )
         rest = self.scores.iloc[1:]
         tied, worse = rest[rest.verdict != "worse"], rest[rest.verdict == "worse"]
@@ -121,9 +132,7 @@ class ModelComparison:
 
     def __str__(self) -> str:
         n = len(self.unexplained)
-        none = (
-            f"{count(n, 'pair')} of {len(self.pairs):,} {'is' if n == 1 else 'are'} explained by none of them"
-        )
+        none = f"{n:,} of {self.counted} {'is' if n == 1 else 'are'} explained by none of them"
         return " ".join(
             [self.sentence, f"{none} ({self.rule}).", *(f"Caution: {each}." for each in self.notes)]
         )
@@ -138,7 +147,7 @@ class ModelComparison:
             low=best.low,
             high=best.high,
             unit="times",
-            n=len(self.pairs),
+            n=self.n_pairs,
             n_regions=self.n_regions,
             method=METHOD,
             assumption=ASSUMPTION,

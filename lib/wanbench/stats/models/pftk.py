@@ -52,7 +52,8 @@ def pftk_bps(loss, rtt_ms, mss_bytes=MSS_BYTES, window_bytes=np.inf, rto_ms=None
         rounds = np.where(is_free, b / 2 * free + 1, b / 8 * window + (1 - p) / (p * window) + 2)
     timed_out = timeout_share(p, window)
     pause_s = timed_out * backoff(p) * rto_s / (1 - p)
-    return BITS * mss * (packets + timed_out / (1 - p)) / (rtt_s * rounds + pause_s)
+    sent = BITS * mss * (packets + timed_out / (1 - p)) / (rtt_s * rounds + pause_s)
+    return np.where(np.asarray(loss) <= 0, BITS * mss * most / rtt_s, sent)
 
 
 def unlimited_window(loss, packets_per_ack=1):

@@ -56,14 +56,28 @@ def scores(found: list[Predicted], sample: Sample, level: float, resamples: int,
     return pd.DataFrame(rows).iloc[order].reset_index(drop=True)
 
 
+def unordered_numbers(sample: Sample) -> np.ndarray:
+    """Number of the unordered pair, per row: the same for two directions of one."""
+    low, high = np.minimum(sample.first, sample.second), np.maximum(sample.first, sample.second)
+    return np.unique(low * sample.n_regions + high, return_inverse=True)[1]
+
+
 def _half(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
-    """Half the width of the interval of the mean over pairs, per row of values (rows, pairs)."""
+    """
+    Half the width of the interval of the mean over pairs, per row of values (rows, pairs).
+
+    Two directions of one pair, where both are rows, are left out together.
+    """
     per_pair = values.T
     total, n = per_pair.sum(axis=0), len(per_pair)
+    both = unordered_numbers(sample)
+    size = np.bincount(both)[:, None]
+    per_both = np.zeros((len(size), per_pair.shape[1]))
+    np.add.at(per_both, both, per_pair)
     ones = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
     sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
     without_region = (total - sums) / (n - ones)[:, None]
-    variance = dyadic.variance(without_region, (total - per_pair) / (n - 1))
+    variance = dyadic.variance(without_region, (total - per_both) / (n - size))
     return stats.t.ppf((1 + level) / 2, sample.n_regions - 1) * np.sqrt(variance)
 
 
