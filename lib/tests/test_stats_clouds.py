@@ -202,3 +202,12 @@ def test_figures_and_tables_say_what_was_found():
     speeds = clouds.compare_clouds(pairs, column="throughput_bps", permutations=9)
     assert speeds.figure().layout.xaxis.type == "log" and speeds.scatter().layout.yaxis.type == "log"
     assert isinstance(speeds.contrast_table(), pd.DataFrame)
+
+
+def test_many_contrasts_have_labels_of_one_line():
+    found = clouds.compare_clouds(simulate.survey(12, seed=1), permutations=20)
+    labels = found.figure().layout.yaxis.ticktext
+    assert len(labels) > 8 and not any("<br>" in each for each in labels)
+    assert "within AWS less AWS – Google Cloud" in labels
+    few = clouds.compare_clouds(simulate.survey(12, seed=1, clouds=("aws", "gcp")), permutations=20)
+    assert all("<br>" in each for each in few.figure().layout.yaxis.ticktext)

@@ -11,6 +11,8 @@ from . import theme
 from .distance import POINTS, add_points
 
 DASHES = {"one slope": "solid", "own slopes": "dot"}
+MOST_IN_TWO_LINES, ROW_PX = 8, {False: 48, True: 26}
+"""Rows whose labels have two lines, also in a file of 450 pixels; more have one line each."""
 COLOURS = {WITHIN: theme.WITHIN, BETWEEN: theme.OUTSIDE}
 
 
@@ -58,12 +60,13 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
     rows = found.all_contrasts
     figure = go.Figure()
     join = "over" if scale.ratio else "less"
-    labels = []
+    labels, dense = [], len(rows) > MOST_IN_TWO_LINES
     for at, each in enumerate(rows):
         low, middle, high = each.estimate.low, each.estimate.estimate, each.estimate.high
         naive = [each.estimate.naive_low, each.estimate.naive_high]
         how = ", own slopes" if each is found.difference_at_mean else ""
-        labels.append(f"{theme.plain(each.one)}<br>{join} {theme.plain(each.other)}{how}")
+        names = [theme.plain(_short(name) if dense else name) for name in (each.one, each.other)]
+        labels.append(f"{names[0]}{' ' if dense else '<br>'}{join} {names[1]}{how}")
         style = {"color": theme.LIGHT, "width": 6}
         figure.add_scatter(
             x=naive,
@@ -108,7 +111,11 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
             end for each in rows for end in (each.estimate.low, each.estimate.high, each.estimate.estimate)
         ]
         figure.update_xaxes(title=title, **theme.log_axis(shown, ""))
-    figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 48 * len(rows)))
+    if dense:
+        figure.update_yaxes(tickfont={"size": 10})
+        figure.update_layout(legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0})
+    row_px = ROW_PX[dense]
+    figure.update_layout(height=max(theme.HEIGHT_PX, 170 + row_px * len(rows)))
     what = "Throughput" if scale.ratio else "Round-trip time"
     return theme.finish(
         figure,
@@ -120,4 +127,16 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
         caption=" ".join(str(each.said) for each in rows),
         table=found.contrast_table(),
         note=note,
+        headroom_px=24 if dense else 0,
     )
+
+
+def _short(group: str) -> str:
+    """
+    A group of pairs in fewer words.
+
+    >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
+    ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')
+    """
+    one, both, other = group.removeprefix("between ").partition(" and ")
+    return f"{one} – {other}" if both else group

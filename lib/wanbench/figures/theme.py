@@ -164,8 +164,8 @@ def numbers(table: pd.DataFrame) -> str:
 
 def log_axis(values, unit: str, most_ticks: int = 10) -> dict:
     """
-    Settings of a logarithmic axis that shows `values`, with ticks at 1, 2 and 5, or at powers of ten if those
-    are more than `most_ticks`.
+    Settings of a logarithmic axis that shows `values`, with ticks at 1, 2 and 5, at powers of ten if those are more
+    than `most_ticks`, or closer together where the greatest value is less than 5 times the least.
 
     >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]
     ['50 Mbit/s', '100 Mbit/s', '200 Mbit/s', '500 Mbit/s', '1 Gbit/s', '2 Gbit/s']
@@ -175,7 +175,8 @@ def log_axis(values, unit: str, most_ticks: int = 10) -> dict:
     if not len(values):
         return {"type": "log"}
     low, high = floor(log10(values.min())), ceil(log10(values.max()))
-    for steps in ((1, 2, 5), (1,)):
+    close = ((1, 1.5, 2, 3, 4, 5, 7),) if values.max() < 5 * values.min() else ()
+    for steps in (*close, (1, 2, 5), (1,)):
         ticks = [step * 10.0**power for power in range(low - 1, high + 2) for step in steps]
         first = max(tick for tick in ticks if tick <= values.min() * (1 + 1e-9))
         last = min(tick for tick in ticks if tick >= values.max() * (1 - 1e-9))
