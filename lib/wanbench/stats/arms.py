@@ -100,7 +100,8 @@ def by_series(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Gener
     centre = _numbers(*((arm.mean, arm.median) for arm in arms))
     short = [arm.name for arm in arms if len(arm.values) < series.FEWEST]
     if short:
-        note = f"no interval: {' and '.join(short)} fewer than {series.FEWEST} values"
+        has = "has" if len(short) == 1 else "have"
+        note = f"no interval: {' and '.join(short)} {has} fewer than {series.FEWEST} values"
         return Found(_without(centre), n, basis, SERIES, SERIES, warnings=(note,))
     samples = [series.resampled(arm.dependence, resamples, rng) for arm in arms]
     drawn = _numbers(*((each.means, each.medians) for each in samples))

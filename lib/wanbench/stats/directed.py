@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .sample import unordered
+from .sample import unordered, unordered_numbers
 
 DIRECTION = ["from_region", "to_region"]
 
@@ -54,8 +54,7 @@ class Directed:
     @property
     def both(self) -> np.ndarray:
         """Number of the unordered pair, per row."""
-        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        return np.unique(low * self.n_regions + high, return_inverse=True)[1]
+        return unordered_numbers(self.first, self.second, self.n_regions)
 
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know of this sample: rows left out, few regions."""

@@ -146,6 +146,23 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
     return reason
 
 
+def left_out_of_any(*samples: Sample) -> pd.DataFrame:
+    """The rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
+    rows = pd.concat([each.left_out for each in samples], ignore_index=True)
+    return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
+
+
+def unordered_numbers(first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
+    """
+    Number of the unordered pair of each row, from 0: the same for the two directions of one.
+
+    >>> unordered_numbers(np.array([0, 2, 1]), np.array([1, 1, 2]), 3).tolist()
+    [0, 1, 1]
+    """
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return np.unique(low * n_regions + high, return_inverse=True)[1]
+
+
 def require_regions(sample: Sample, least: int, purpose: str) -> None:
     """ParameterError unless the sample has so many regions."""
     if sample.n_regions < least:

@@ -13,7 +13,7 @@ from . import dyadic
 from .distance import PER_KM
 from .estimate import Estimate, check_level, html, table
 from .line import ASSUMPTION, BOOTSTRAP
-from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
+from .sample import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 
 SHORTEST_KM = 500.0
 REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
@@ -81,10 +81,10 @@ def scatter(
         on=["region_a", "region_b"],
         suffixes=("", "_throughput"),
     )
-    left_out = pd.concat([rtt.left_out, throughput.left_out], ignore_index=True)
-    left_out = left_out.drop_duplicates(["from_region", "to_region"], ignore_index=True)
     far = both.distance_km >= least_distance_km
-    sample = Sample("rtt_ms and throughput_bps", both[far].reset_index(drop=True), left_out)
+    sample = Sample(
+        "rtt_ms and throughput_bps", both[far].reset_index(drop=True), left_out_of_any(rtt, throughput)
+    )
     both = sample.frame
     require_regions(sample, 3, "the scatter")
     x = both.distance_km.to_numpy() / PER_KM

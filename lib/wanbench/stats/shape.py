@@ -15,7 +15,7 @@ from ..wording import count, number, percent
 from . import dyadic
 from .estimate import Estimate, check_level, html, table
 from .line import ASSUMPTION
-from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
+from .sample import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 
 PARAMETERS = 3
 ENDS = ["region_a", "region_b"]
@@ -217,8 +217,7 @@ def _sample(
     if rtt_column is not None and rtt_column in pairs.columns and pairs[rtt_column].notna().any():
         rtt = unordered(pairs, rtt_column)
         frame = frame.merge(rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"}), on=ENDS)
-        both = pd.concat([left_out, rtt.left_out], ignore_index=True)
-        left_out = both.drop_duplicates(["from_region", "to_region"], ignore_index=True)
+        left_out = left_out_of_any(throughput, rtt)
     far = frame.distance_km >= least_distance_km
     both = pairs[["from_region", "to_region"]].to_numpy(dtype=object)
     rows = pairs.assign(**dict(zip(ENDS, np.sort(both, axis=1).T, strict=True)))

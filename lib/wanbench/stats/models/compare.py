@@ -14,7 +14,7 @@ from ...findings import Finding
 from ...wording import count, percent, span
 from ..estimate import Estimate, check_level
 from ..line import ASSUMPTION, REFERENCES
-from ..sample import Sample, require_regions, unordered
+from ..sample import Sample, left_out_of_any, require_regions, unordered
 from .finite import INITIAL_SEGMENTS
 from .forms import YARDSTICK, Paths, forms
 from .left_out import predict
@@ -291,8 +291,7 @@ def _sample(pairs: pd.DataFrame, rtt_column: str, throughput_column: str, ordere
     """Pairs that have both values; with `ordered`, each direction is a row with region_a the sender."""
     rtt = unordered(pairs, rtt_column)
     throughput = unordered(pairs, throughput_column, combine="geometric mean")
-    left_out = pd.concat([rtt.left_out, throughput.left_out], ignore_index=True)
-    left_out = left_out.drop_duplicates(["from_region", "to_region"], ignore_index=True)
+    left_out = left_out_of_any(rtt, throughput)
     parts = [throughput.frame]
     if ordered:
         ascends = pairs.from_region < pairs.to_region

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from .. import dyadic
-from ..sample import Sample
+from ..sample import Sample, unordered_numbers
 from .left_out import Predicted
 
 SAME_CURVE = 1e-3
@@ -56,12 +56,6 @@ def scores(found: list[Predicted], sample: Sample, level: float, resamples: int,
     return pd.DataFrame(rows).iloc[order].reset_index(drop=True)
 
 
-def unordered_numbers(sample: Sample) -> np.ndarray:
-    """Number of the unordered pair, per row: the same for two directions of one."""
-    low, high = np.minimum(sample.first, sample.second), np.maximum(sample.first, sample.second)
-    return np.unique(low * sample.n_regions + high, return_inverse=True)[1]
-
-
 def _half(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
     """
     Half the width of the interval of the mean over pairs, per row of values (rows, pairs).
@@ -70,7 +64,7 @@ def _half(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
     """
     per_pair = values.T
     total, n = per_pair.sum(axis=0), len(per_pair)
-    both = unordered_numbers(sample)
+    both = unordered_numbers(sample.first, sample.second, sample.n_regions)
     size = np.bincount(both)[:, None]
     per_both = np.zeros((len(size), per_pair.shape[1]))
     np.add.at(per_both, both, per_pair)
