@@ -33,6 +33,34 @@ def test_recordings_of_the_lab_raise_nothing(folder):
     assert flags.empty, flags.found.iloc[0]
 
 
+@pytest.mark.parametrize(("seed", "n_regions"), [(0, 8), (4, 8), (1, 16), (4, 16)])
+def test_two_regions_whose_labels_are_exchanged_are_named(seed, n_regions):
+    made = simulate.clean(seed, form="grid", n_regions=n_regions, invented=True)
+    at = made["regions"].set_index("name")[["latitude_deg", "longitude_deg"]]
+    first = at.index[seed]
+    away = places.great_circle_km(*at.loc[first], at.latitude_deg, at.longitude_deg)
+    second = away.sort_values().index[len(at) * 2 // 3]
+    other = {first: second, second: first}
+    frame = made["pings"].copy()
+    for end in ("from_region", "to_region"):
+        frame[end] = frame[end].map(lambda name: other.get(name, name))
+    flags = gate.check(made | {"pings": frame})
+    blamed = flags[flags.scope == "region"]
+    assert set(blamed.region) == {first, second} and set(blamed.rule) == {"coordinates"}
+    assert blamed.cause.str.fullmatch("the labels, or the coordinates, of .* are exchanged").all()
+
+
+def test_settings_without_two_machines_say_nothing_of_the_receiver(recwarn):
+    row = transfer(throughput_bps=6e9, run_id="r", test_id="t", attempt=1)
+    test = {"run_id": "r", "test_id": "t", "attempt": 1, "from_region": "aws:eu-west-1", "outcome": "done"}
+    test |= {"to_region": "aws:us-east-1", "setting": "t3.nano"}
+    told = {"tests": tables.from_rows("tests", [test])}
+    for way, n in (("forward", 1), ("reverse", 0)):
+        told["transfers"] = tables.from_rows("transfers", [row | {"direction": way}])
+        assert len(gate.check(told)) == n
+    assert not recwarn.list
+
+
 def test_flags_are_a_valid_table_and_nothing_is_dropped():
     planted = faults.plant("coordinates exchanged", 1, n_regions=12)
     before = {name: frame.copy() for name, frame in planted.tables.items()}

@@ -138,12 +138,10 @@ def _told(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
     if tests is None or "setting" not in tests or "test_id" not in column.frame or tests.setting.isna().all():
         return nothing
     known = known_instances().set_index("instance").egress_bps.to_dict()
-    ends = tests.setting.str.split(" to ", n=1, expand=True).reindex(columns=[0, 1])
+    ends = tests.setting.fillna("").str.partition(" to ")
     rates = {}
-    for k, way in ((0, "forward"), (1, "reverse")):
-        said = (
-            ends[k].fillna("").map(lambda text: next((known[w] for w in text.split() if w in known), np.nan))
-        )
+    for k, way in ((0, "forward"), (2, "reverse")):
+        said = ends[k].map(lambda text: next((known[w] for w in text.split() if w in known), np.nan))
         rates |= dict(
             zip(zip(tests.run_id, tests.test_id, [way] * len(tests), strict=True), said, strict=True)
         )

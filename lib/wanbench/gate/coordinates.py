@@ -19,7 +19,8 @@ RULE = Rule(
     "coordinates",
     "The place of a region is one that its round trips allow.",
     "the fewest regions that explain the pairs faster than light (greedy set cover) are blamed, if there is a place "
-    "where their RTTs are possible and fit the distances at least 1.5 times better; or, where no pair is too fast, if "
+    "where their RTTs are possible and fit the distances at least 1.5 times better, two regions that fit each other's "
+    "place so are exchanged; or, where no pair is too fast, if "
     "exchanged coordinates or a sign fit 3 times better, and the stated place 2.5 times worse than that of others, "
     "whose RTTs follow the distances (misfit of at most 0.4 in the median)",
     "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
@@ -29,7 +30,7 @@ FEWEST_LANDMARKS, FEWEST_FOR_FIT = 3, 6
 GAIN, AS_GOOD, SOFT_GAIN, SOFT_WORSE, SOFT_AS_GOOD = 1.5, 2.0, 3.0, 2.5, 1.3
 SOFT_MOST = 0.4
 TRIED = 5
-SAME_PLACE_KM = 30.0
+SAME_PLACE_KM, FAR_KM = 30.0, 500.0
 PIECES = 400
 
 
@@ -72,7 +73,7 @@ class _Region:
         if abs(longitude) <= 90:
             places = {"latitude and longitude are exchanged": (longitude, latitude)} | places
         away = great_circle_km(latitude, longitude, *np.array(list(places.values())).T)
-        return {name: place for (name, place), km in zip(places.items(), away, strict=True) if km > 500}
+        return {name: place for (name, place), km in zip(places.items(), away, strict=True) if km > FAR_KM}
 
 
 def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
@@ -155,6 +156,13 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
             break
         region, n, area, score = best
         blamed[region.name] = _told(region, n, area, places, IMPOSSIBLE, score)
+    suspected = [*blamed, *counts.head(TRIED).index]
+    for first, second in _exchanged(suspected, pairs, places, set(blamed)):
+        cause = f"the labels, or the coordinates, of {first.name} and {second.name} are exchanged"
+        for region in (first, second):
+            area, of_region = locate(region.name, region.landmarks), blamed.get(region.name)
+            told = of_region or _told(region, 0, area, places, IMPOSSIBLE, np.inf)
+            blamed[region.name] = (*told[:2], cause, *told[3:])
     scores = {name: _region(name, pairs, places, blamed) for name in names if name not in blamed}
     scores = {name: each for name, each in scores.items() if len(each.landmarks) >= FEWEST_FOR_FIT}
     if len(scores) >= FEWEST_FOR_FIT:
@@ -190,6 +198,51 @@ def _best(counts: pd.Series, left, pairs, places, blamed):
         if gain >= GAIN and (found is None or n * gain > found[0]):
             found = (n * gain, region, int(n), area, best)
     return found[1:] if found else None
+
+
+def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]]:
+    """Pairs of regions, one of them suspected, each of which fits the other's place and not its own."""
+    found, taken = [], set()
+    for name in dict.fromkeys(suspected):
+        fits = []
+        for other in _better_places(name, pairs, places, blamed, taken) if name not in taken else ():
+            without = blamed | taken | {name, other}
+            first, second = _region(name, pairs, places, without), _region(other, pairs, places, without)
+            if min(len(first.landmarks), len(second.landmarks)) < FEWEST_LANDMARKS:
+                continue
+            if _suits(first, places.loc[other]) and _suits(second, places.loc[name]):
+                score = _at(first, places.loc[other]) + _at(second, places.loc[name])
+                fits.append((score, first, second))
+        if fits:
+            _, first, second = min(fits, key=lambda each: each[0])
+            found.append((first, second))
+            taken |= {first.name, second.name}
+    return found
+
+
+def _better_places(name, pairs, places, blamed, taken) -> list[str]:
+    """The regions whose places fit a region best."""
+    region = _region(name, pairs, places, blamed | taken)
+    if region.landmarks.empty:
+        return []
+    scores = region.score(places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
+    best = [k for k in np.argsort(scores) if places.index[k] not in {name, *taken}]
+    return [places.index[k] for k in best[: 2 * TRIED]]
+
+
+def _at(region: _Region, place) -> float:
+    return float(region.score(place.latitude_deg, place.longitude_deg)[0])
+
+
+def _suits(region: _Region, place) -> bool:
+    """Whether another place, far from the stated one, is allowed by the RTTs of a region, and fits them better."""
+    away = great_circle_km(region.latitude, region.longitude, place.latitude_deg, place.longitude_deg)
+    if away < FAR_KM or GAIN * _at(region, place) > region.stated_score:
+        return False
+    area = locate(region.name, region.landmarks)
+    return not area.empty and bool(
+        area.allows(place.latitude_deg, place.longitude_deg, slack_km=region.precision_km)[0]
+    )
 
 
 def _soft(region: _Region, stated: float, typical: float, places) -> tuple | None:
