@@ -75,3 +75,10 @@ def test_an_unknown_source_names_those_there_are():
 
 def test_every_published_file_can_be_read():
     assert len(claims.audit("002-throughput-across-clouds").claims) >= 16
+
+
+def test_what_could_not_be_recomputed_is_no_verdict_and_claims_keep_their_digits(audit):
+    audit.compare("r", estimate(math.nan, math.nan, math.nan))
+    assert audit.table().set_index("claim").verdict["r"] == "the data do not tell"
+    shown = audit._repr_html_()
+    assert "<td>0.92</td>" in shown and "<td>2,070 pairs</td>" in shown

@@ -46,6 +46,16 @@ class Claim:
         return float(self.value) if self.value else nan
 
     @property
+    def written(self) -> str:
+        """
+        The claimed number with as many digits as are printed.
+
+        >>> [Claim("n", "", "", value, "", "").written for value in ("0.92", "2070", "-0.70")]
+        ['0.92', '2,070', '-0.70']
+        """
+        return number(self.number, max(-Decimal(self.value).as_tuple().exponent, 0))
+
+    @property
     def half_step(self) -> float:
         """
         Half of the last digit that is printed: how far off a number may be that rounds to it.
@@ -71,7 +81,7 @@ class Audit:
         Try a claimed number.
 
         It comes out where the recomputed value rounds to it as printed; it is inside the interval where only the
-        interval of the recomputed value holds it.
+        interval of the recomputed value holds it. Where no value could be recomputed, the data do not tell.
 
         Parameters
         ----------
@@ -90,7 +100,7 @@ class Audit:
         known = recomputed if isinstance(recomputed, Estimate) else within
         value = recomputed.estimate if isinstance(recomputed, Estimate) else float(recomputed)
         low, high = (known.low, known.high) if known else (nan, nan)
-        verdict = DOES_NOT
+        verdict = DOES_NOT if isfinite(value) else UNDECIDED
         if abs(value - claimed.number) <= claimed.half_step * (1 + 1e-9):
             verdict = COMES_OUT
         elif low <= claimed.number <= high:
@@ -174,7 +184,7 @@ class Audit:
 
     def _html_row(self, row) -> str:
         claim = self.claims[row.claim]
-        claimed = f"{number(claim.number)} {row.unit}" if claim.value else ""
+        claimed = f"{claim.written} {row.unit}".strip() if claim.value else ""
         recomputed = f"{self._written(claim, row.recomputed)} {row.unit}" if isfinite(row.recomputed) else ""
         cells = (row.says, claimed, recomputed, row.verdict, row.working)
         return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
