@@ -122,8 +122,7 @@ def _weak(arms) -> tuple[str, ...]:
             said.append(
                 f"{arm.name}: its {count(len(arm.values), 'value')} are so autocorrelated that they are worth "
                 f"{number(worth, 1)} independent ones; below {FEWEST_EFFECTIVE:g} the interval rests "
-                "on the autoregression being right, where 95 % covered 93 of 100 simulated series. Measure longer or "
-                "repeat the run"
+                "on the autoregression being right. Measure longer or repeat the run"
             )
     return tuple(said)
 
