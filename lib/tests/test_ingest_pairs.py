@@ -138,3 +138,38 @@ def test_what_is_needed():
         ingest.summarise_pairs({"pings": found["pings"]})
     with pytest.raises(ParameterError, match="needs table echoes"):
         ingest.summarise_pairs({name: found[name] for name in ("tests", "transfers")})
+
+
+def test_a_row_per_test_keeps_pair_and_time_of_tests_with_a_transfer_only():
+    found = imported(
+        (A, B, None, {"mean_rtt_ms": 80.0}, 1e8),
+        (B, C, None, None, 2e8),
+        (C, A, None, {"mean_rtt_ms": 90.0}, None),
+    )
+    at = pd.Timestamp("2022-02-01T00:00Z")
+    found["transfers"]["started_at_utc"] = pd.Series([at] * 2, dtype=found["transfers"].started_at_utc.dtype)
+    tests = ingest.per_test(found).set_index("test_id")
+    assert tests.loc[["t0", "t1", "t2"], ["from_region", "to_region"]].values.tolist() == [
+        [A, B],
+        [B, C],
+        [C, A],
+    ]
+    assert tests.throughput_bps["t1"] == 2e8 and np.isnan(tests.rtt_ms["t1"]) and tests.rtt_ms["t2"] == 90.0
+    assert tests.started_at_utc["t1"] == at and pd.isna(tests.started_at_utc["t2"])
+    assert tests.distance_km["t1"] == pytest.approx(regions.distance_km(B, C))
+    assert tests.from_cloud.to_dict() == {"t0": "aws", "t1": "gcp", "t2": "azure"}
+
+
+def test_a_row_per_test_takes_coordinates_and_names_what_is_missing():
+    found = imported((A, B, None, {"mean_rtt_ms": 80.0}, 1e8))
+    place = {"name": A, "cloud": "aws", "code": "x", "latitude_deg": 0.0, "longitude_deg": 0.0, "source": ""}
+    moved = ingest.per_test(found, regions=tables.from_rows("regions", [place]))
+    assert moved.distance_catalogue_km[0] == pytest.approx(regions.distance_km(A, B))
+    assert abs(moved.distance_km[0] - moved.distance_catalogue_km[0]) > 1000
+    with pytest.raises(ParameterError, match="transfers is missing"):
+        ingest.per_test({name: found[name] for name in ("tests", "pings")})
+    with pytest.raises(ParameterError, match="rtt='max'"):
+        ingest.per_test(found, rtt="max")
+    twice = found | {"pings": pd.concat([found["pings"]] * 2, ignore_index=True)}
+    with pytest.raises(ParameterError, match="table pings has more than one row of a test"):
+        ingest.per_test(twice)

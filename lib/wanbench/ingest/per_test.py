@@ -17,7 +17,7 @@ def per_test(
     tables: Mapping[str, pd.DataFrame], *, rtt: str = "mean", regions: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """
-    Join the pings and transfers of imported tables by test.
+    Join the pings and transfers of imported tables by test; one that has only one of them has nulls for the other.
 
     Parameters
     ----------
@@ -46,8 +46,12 @@ def per_test(
         if table.duplicated(KEY).any():
             raise ParameterError(f"table {name} has more than one row of a test")
     joined = pings[[*KEY, *PAIR, "started_at_utc", STATISTICS[rtt]]].merge(
-        transfers[[*KEY, "throughput_bps", "bytes"]], on=KEY, how="outer"
+        transfers[[*KEY, *PAIR, "started_at_utc", "throughput_bps", "bytes"]],
+        on=[*KEY, *PAIR],
+        how="outer",
+        suffixes=("", "_transfer"),
     )
+    joined["started_at_utc"] = joined.started_at_utc.fillna(joined.pop("started_at_utc_transfer"))
     joined = joined.rename(columns={STATISTICS[rtt]: "rtt_ms"})
     for end in ("from", "to"):
         joined[f"{end}_cloud"] = joined[f"{end}_region"].str.partition(":")[0]
