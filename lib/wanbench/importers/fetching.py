@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from ..errors import RawDataError, WanbenchError
-from ..places import downloads_folder, shared_folder
+from ..places import downloads_folder, root, shared_folder
 from .provenance import file_sha256
 from .published import Published, entry
 
@@ -82,13 +82,20 @@ def _retrieve(wanted: Published, folder: Path) -> Path:
     except (requests.RequestException, OSError) as error:
         reason = type(error).__name__ if isinstance(error, requests.ConnectionError) else error
         raise NotFetchedError(
-            f"{wanted.name} was not fetched ({reason}). Fetch {wanted.address} by hand and put it into {folder} "
+            f"{wanted.name} was not fetched ({reason}). Fetch {wanted.address} by hand and put it into {_told(folder)} "
             f"as {wanted.file} ({wanted.bytes:,} bytes, SHA-256 {wanted.sha256})."
         ) from error
     except ValueError as error:  # pooch's: the hash does not match, and nothing was kept
         hashes = [word for word in re.findall(r"[0-9a-f]{64}", str(error)) if word != wanted.sha256]
         raise _other(wanted.address, wanted, hashes[-1] if hashes else str(error)) from error
     return Path(path)
+
+
+def _told(folder: Path) -> str:
+    """A folder for a reader of a page: from the checkout on, if it lies in it."""
+    top = root()
+    place = folder.resolve()
+    return place.relative_to(top).as_posix() if place.is_relative_to(top) else str(folder)
 
 
 def _folder(folder) -> Path:
