@@ -173,3 +173,24 @@ def test_a_row_per_test_takes_coordinates_and_names_what_is_missing():
     twice = found | {"pings": pd.concat([found["pings"]] * 2, ignore_index=True)}
     with pytest.raises(ParameterError, match="table pings has more than one row of a test"):
         ingest.per_test(twice)
+
+
+def test_tables_of_one_setting_keep_what_those_tests_gave_and_their_flags():
+    tests = pd.DataFrame(
+        {
+            "run_id": "r",
+            "test_id": ["1", "2"],
+            "setting": ["PREMIUM a to PREMIUM b", "STANDARD a to PREMIUM b"],
+        }
+    )
+    pings = pd.DataFrame({"run_id": "r", "test_id": ["1", "2"], "mean_rtt_ms": [1.0, 2.0]})
+    flags = pd.DataFrame({"scope": ["row", "row", "column"], "row": ["1", "2", None]})
+    sources = pd.DataFrame({"path": ["grid.csv"]})
+    chosen = ingest.of_setting(
+        {"tests": tests, "pings": pings, "flags": flags, "sources": sources}, "PREMIUM*"
+    )
+    assert chosen["pings"].mean_rtt_ms.tolist() == [1.0]
+    assert chosen["flags"].scope.tolist() == ["row", "column"]
+    assert chosen["sources"] is sources
+    with pytest.raises(ParameterError, match="no test has the setting 'GOLD'"):
+        ingest.of_setting({"tests": tests, "pings": pings}, "GOLD")

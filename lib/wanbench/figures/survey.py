@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ..stats.estimate import Estimate
+from ..stats.matched import Matched
 from ..stats.nearest import NEARLY, Nearest
 from ..stats.readings import Readings
 from ..stats.repeats import Repeats
@@ -116,6 +117,39 @@ def nearest_targets(found: Nearest, *, note: str = "") -> go.Figure:
         alt=f"Throughput to the nearest target over the best one, against distance. {found}",
         caption=found.share.without_cautions,
         table=found.sources,
+        note=note,
+    )
+
+
+def matched_cities(found: Matched, *, note: str = "") -> go.Figure:
+    """Per pair of cities: the mean of both pairs between the clouds against the mean within them."""
+    unit, ratio = ("bit/s", True) if "throughput" in found.difference.quantity else ("ms", False)
+    figure = go.Figure()
+    texts = [f"{theme.plain(row.city_a)} – {theme.plain(row.city_b)}" for row in found.pairs.itertuples()]
+    figure.add_scatter(
+        x=found.pairs.within,
+        y=found.pairs.between,
+        mode="markers",
+        marker=DOT,
+        text=texts,
+        hovertemplate="%{text}<extra></extra>",
+        name="pair of cities",
+    )
+    both = found.pairs[["within", "between"]]
+    ends = [float(both.min().min()), float(both.max().max())]
+    figure.add_scatter(x=ends, y=ends, mode="lines", line=BOUND, name="no difference", hoverinfo="skip")
+    what = "throughput" if ratio else "round-trip time"
+    axis = theme.log_axis(ends, unit) if ratio else {}
+    figure.update_xaxes(title=f"{what} within the clouds ({unit})", **axis)
+    figure.update_yaxes(title=f"{what} between the clouds ({unit})", **axis)
+    return theme.finish(
+        figure,
+        name=f"matched-cities-{what.replace(' ', '-')}",
+        title=f"The same cities, within and between clouds: {what}",
+        subtitle="One point per pair of cities in which both clouds are. Dashed: no difference.",
+        alt=f"Scatter of {what} between clouds against within one over the same pairs of cities. {found}",
+        caption=found.difference.without_cautions,
+        table=found.pairs,
         note=note,
     )
 

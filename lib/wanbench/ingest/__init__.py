@@ -13,12 +13,13 @@ from .account import account, shortfalls
 from .pairs import summarise_pairs
 from .per_test import per_test
 from .run import read_files, read_run
-from .setting import MixedSettings, settings
+from .setting import MixedSettings, of_setting, settings
 from .tabulate import tabulate
 
 __all__ = [
     "MixedSettings",
     "account",
+    "of_setting",
     "per_test",
     "read_files",
     "read_run",

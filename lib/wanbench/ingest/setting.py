@@ -55,6 +55,21 @@ def mixed(tables: Mapping[str, pd.DataFrame]) -> str | None:
     )
 
 
+def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
+    """
+    Imported tables with only the tests whose setting matches a pattern, as `summarise_pairs` takes them.
+
+    Table flags keeps what concerns those tests, and what is wider than a row.
+    """
+    by_test = {name: frame for name, frame in tables.items() if set(TEST) <= set(frame.columns)}
+    chosen = taken(by_test, setting)
+    kept = dict(tables) | chosen
+    if "flags" in tables:
+        flags = tables["flags"]
+        kept["flags"] = flags[(flags.scope != "row") | flags.row.isin(chosen["tests"].test_id)]
+    return kept
+
+
 def taken(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
     """The tables with only the tests whose setting matches a pattern, and only what those tests gave."""
     patterns = [setting] if isinstance(setting, str) else list(setting)

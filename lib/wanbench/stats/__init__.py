@@ -18,12 +18,14 @@ from .clouds import compare_clouds
 from .compare import compare_arms, compare_series
 from .covariates import fit_covariates
 from .distance import fit_rtt, fit_throughput
+from .elsewhere import check_elsewhere
 from .envelope import lower_envelope
 from .factorial import fit_factorial
 from .factorial_design import design as factorial_design
 from .inflation import path_inflation, physics_check
 from .loss import estimate_loss
-from .models import compare_models
+from .matched import matched
+from .models import compare_models, fit_model
 from .nearest import nearest
 from .permutation import mantel
 from .predict import fit_predictor, what_if
@@ -38,6 +40,7 @@ from .variants import survey_readings, variants
 
 __all__ = [
     "charts",
+    "check_elsewhere",
     "column_readings",
     "compare_arms",
     "compare_clouds",
@@ -48,6 +51,7 @@ __all__ = [
     "factorial_design",
     "fit_covariates",
     "fit_factorial",
+    "fit_model",
     "fit_predictor",
     "fit_rtt",
     "fit_throughput",
@@ -55,6 +59,7 @@ __all__ = [
     "fit_with_ceiling",
     "lower_envelope",
     "mantel",
+    "matched",
     "nearest",
     "path_inflation",
     "physics_check",

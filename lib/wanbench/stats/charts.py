@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 
 import pandas as pd
 
@@ -10,27 +11,30 @@ from ..errors import ParameterError
 from ..wording import percent
 from .distance import RttFit, ThroughputFit, fit_rtt, fit_throughput
 from .estimate import Estimate
-from .tcp import WindowFit, fit_window
+from .models import ModelFit, fit_model
 
 ALL = "all"
-WINDOW_RESAMPLES = 500
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: its pairs (table `pairs`), the two lines through them, and the window model."""
+    """
+    One chart: its pairs (table `pairs`), the two lines through them, and TCP's window.
+
+    `model` is None where there are too few regions, and for all pairs together, which have several windows.
+    """
 
     name: str
     pairs: pd.DataFrame
     rtt: RttFit
     throughput: ThroughputFit
-    window: WindowFit
+    model: ModelFit | None
 
-    def figure(self):
+    def figure(self, *, note: str = ""):
         """Both panels: RTT, and throughput on a log axis, against distance."""
         from ..figures.charts import distance_chart
 
-        return distance_chart(self)
+        return distance_chart(self, note=note)
 
     def __str__(self) -> str:
         return f"{self.rtt.pearson} {self.throughput.pearson}"
@@ -62,14 +66,10 @@ class Charts:
                 "RTT slope": _cell(slope),
                 "log throughput against distance, r": _cell(chart.throughput.pearson),
                 "half-distance": _cell(chart.throughput.half_distance),
-                "TCP window W": _cell(chart.window.window),
-                "capacity C": _cell(chart.window.capacity),
+                **_numbers(chart.model),
             }
-        return (
-            pd.DataFrame(columns)
-            .rename_axis(f"value ({percent(self.level)} interval by region)")
-            .reset_index()
-        )
+        head = f"value ({percent(self.level)} interval by region)"
+        return pd.DataFrame(columns).rename_axis(head).reset_index()
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {chart}" for name, chart in self.charts.items())
@@ -78,15 +78,17 @@ class Charts:
         return self.table().to_html(index=False, border=0)
 
 
-def _cell(part: Estimate) -> str:
-    return f"{part.written} ({part.written_interval})" if part.written_interval else part.written
-
-
 def charts(
-    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0, clouds: tuple = ()
+    pairs: pd.DataFrame,
+    *,
+    level: float = 0.95,
+    resamples: int = 4_000,
+    seed: int = 0,
+    clouds: tuple[str, ...] = (),
+    transfer_s: float | None = None,
 ) -> Charts:
     """
-    Fit both lines and the window model to all pairs, and to the pairs of each ordered pair of clouds.
+    Fit both lines to all pairs, and to the pairs of each ordered pair of clouds; to the latter TCP's window as well.
 
     Parameters
     ----------
@@ -94,6 +96,8 @@ def charts(
         Table `pairs`.
     clouds : sequence of str
         Only these ordered pairs of clouds ("aws->gcp"); by default all there are.
+    transfer_s : float, optional
+        How long each transfer lasted: then slow start is part of the model (finite transfer), else only the window.
     """
     groups = {ALL: pairs}
     joined = pairs.from_cloud + "->" + pairs.to_cloud
@@ -107,10 +111,29 @@ def charts(
                 part,
                 fit_rtt(part, level=level, resamples=resamples, seed=seed),
                 fit_throughput(part, level=level, resamples=resamples, seed=seed),
-                fit_window(part, level=level, resamples=min(resamples, WINDOW_RESAMPLES), seed=seed),
+                None if name == ALL else _model(part, transfer_s, level),
             )
         except ParameterError as error:
             if name == ALL:
                 raise
             left_out[name] = str(error)
     return Charts(found, left_out, level)
+
+
+def _model(pairs: pd.DataFrame, transfer_s: float | None, level: float) -> ModelFit | None:
+    model = "window-limited" if transfer_s is None else "finite transfer"
+    try:
+        return fit_model(pairs, model, transfer_s=transfer_s, ordered=True, level=level)
+    except ParameterError:
+        return None
+
+
+def _numbers(model: ModelFit | None) -> dict[str, str]:
+    names = {"W": "TCP window W", "C": "capacity C"}
+    return {label: _cell(model.numbers[symbol]) if model else "" for symbol, label in names.items()}
+
+
+def _cell(part: Estimate) -> str:
+    if isnan(part.estimate):
+        return "not identified"
+    return f"{part.written} ({part.written_interval})" if part.written_interval else part.written

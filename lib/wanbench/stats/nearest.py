@@ -106,8 +106,8 @@ def nearest(
     return Nearest(
         share=Estimate(
             quantity="sources whose nearest target is about the best",
-            claim=f"For {{}} of sources the nearest region of the other cloud has at least {percent(NEARLY)} of the "
-            "best throughput there",
+            claim=f"For {{}} of sources the nearest tested region of the other cloud has at least {percent(NEARLY)} of "
+            "the best throughput there",
             estimate=float(good.mean()),
             low=ends[0, 0],
             high=ends[0, 1],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from math import nan
+from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,8 @@ CONTINENTS = {
     "Asia": (-11.0, 55.0, 60.0, 150.0),
 }
 """Boxes of latitude (from, to) and longitude (from, to), in degrees."""
+DOUBTED_OUT = "the regions of doubted coordinates left out"
+DOUBTED_OUT_CATALOGUE = "these regions left out and the catalogue's coordinates"
 FEWEST_ROWS = 100
 CHART_KM, CHART_MS = 17_000.0, 300.0
 
@@ -124,7 +126,8 @@ def variants(readings: Mapping[str, pd.DataFrame], claimed: float, *, column: st
         y = used[column].astype("float64")
         y = np.log10(y) if column == "throughput_bps" else y
         pearson: Estimate = fit(used, resamples=1).pearson
-        plain = float(np.corrcoef(used.distance_km, y)[0, 1]) if len(used) > 2 else nan
+        varies = len(used) > 2 and np.ptp(y) > 0 and np.ptp(used.distance_km) > 0
+        plain = float(np.corrcoef(used.distance_km, y)[0, 1]) if varies else nan
         enough = pearson.n_regions >= FEWEST_FOR_INTERVAL
         found.append(
             {
@@ -141,6 +144,8 @@ def variants(readings: Mapping[str, pd.DataFrame], claimed: float, *, column: st
                 ),
             }
         )
+    if not any(isfinite(row["r_rows"]) for row in found):
+        raise ParameterError(f"no reading has a correlation: {column} or distance_km does not vary")
     return Variants(column, claimed, pd.DataFrame(found))
 
 
@@ -168,7 +173,8 @@ def survey_readings(
     found = {
         "all rows and its own coordinates": tests,
         "all rows and the catalogue's coordinates": by_catalogue,
-        "the regions of doubted coordinates left out": tests[~doubt],
+        DOUBTED_OUT: tests[~doubt],
+        DOUBTED_OUT_CATALOGUE: by_catalogue[~doubt],
         f"only what lies inside the charts' axes ({CHART_KM:,.0f} km, {CHART_MS:.0f} ms)": tests[
             (tests.distance_km <= CHART_KM) & (tests.rtt_ms <= CHART_MS)
         ],
@@ -177,12 +183,13 @@ def survey_readings(
     }
     clouds = tests.from_region.str.partition(":")[0] + "->" + tests.to_region.str.partition(":")[0]
     found |= {f"only {name}": tests[clouds == name] for name in sorted(clouds.unique())}
-    runs = tests.run_id.value_counts()
-    found |= {
-        f"only its run {name} ({n:,} rows)": tests[tests.run_id == name]
-        for name, n in runs.items()
-        if n >= FEWEST_ROWS
-    }
+    for name in tests.run_id.value_counts().index:
+        part = tests[tests.run_id == name]
+        reach = f"{part.distance_km.min():,.0f} to {part.distance_km.max():,.0f} km"
+        found[f"only its run {name} ({reach})"] = part
+    if "started_at_utc" in tests:
+        days = tests.started_at_utc.dt.strftime("%d %B %Y")
+        found |= {f"only {day}": tests[days == day] for day in sorted(days.dropna().unique())}
     return {name: rows for name, rows in found.items() if len(rows) >= FEWEST_ROWS}
 
 

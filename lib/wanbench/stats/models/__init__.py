@@ -9,17 +9,20 @@ from .compare import ModelComparison, compare_models
 from .cubic import cubic_bps, cubic_window
 from .finite import bytes_sent, transfer_time_s
 from .mathis import mathis_bps, mathis_loss
+from .one import ModelFit, fit_model
 from .pftk import pftk_bps
 from .window import advertised_window_bytes, buffer_bytes, parallel_bps, streams_needed, window_limited_bps
 
 __all__ = [
     "ModelComparison",
+    "ModelFit",
     "advertised_window_bytes",
     "buffer_bytes",
     "bytes_sent",
     "compare_models",
     "cubic_bps",
     "cubic_window",
+    "fit_model",
     "mathis_bps",
     "mathis_loss",
     "parallel_bps",
