@@ -126,6 +126,13 @@ def test_a_rate_above_two_windows_per_round_trip():
     assert flags.row[0] == "a.csv, row 2"
 
 
+def test_bytes_in_no_time_are_impossible():
+    rows = [transfer(throughput_bps=1e8, bytes=125_000_000, duration_s=taken) for taken in (10.0, 0.0)]
+    rows += [transfer(throughput_bps=0.0, bytes=0, duration_s=0.0)]
+    flags = gate.check({"transfers": tables.from_rows("transfers", rows)})
+    assert list(flags.row) == ["a.csv, row 2"] and flags.rule[0] == "bytes" and "took 0 s" in flags.found[0]
+
+
 def test_instances_by_argument_and_by_the_setting_of_the_test():
     row = transfer(throughput_bps=6e9, run_id="r", test_id="t", attempt=1)
     transfers = {"transfers": tables.from_rows("transfers", [row])}

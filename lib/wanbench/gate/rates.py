@@ -59,7 +59,7 @@ def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
     if column.table == "transfers" and column.name == "throughput_bps":
         new = _bytes(column, known)
         cause = cause or next((each["cause"] for each in new if each["scope"] == "column"), "")
-        flags += new + _window(column, rtts, cause)
+        flags += new + _in_no_time(column) + _window(column, rtts, cause)
     flags += ceilings.check(ceilings.LINK, column, ceilings.link_rates(column, links), cause)
     most = ceilings.instance_rates(column, instances, tests)
     return flags + ceilings.check(ceilings.INSTANCE, column, most, cause)
@@ -103,6 +103,20 @@ def _bytes(column: Column, known: pd.Series) -> list[dict]:
                 f"{number(float(column.frame.duration_s.iloc[k]))} s make {quantity(known.iloc[k], 'bit/s')}"
             )
             flags.append(column.row(BYTES, k, found, cause, known.iloc[k]))
+    return flags
+
+
+def _in_no_time(column: Column) -> list[dict]:
+    """Flags of the rows that carried bytes in a duration of 0 s."""
+    if not {"bytes", "duration_s"} <= set(column.frame.columns):
+        return []
+    size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
+    flags = []
+    for k in np.flatnonzero((duration == 0) & (size > 0) & (column.rate > 0)):
+        found = f"{quantity(column.rate.iloc[k], 'bit/s')} where {quantity(size.iloc[k], 'bytes')} took 0 s"
+        flags.append(
+            column.row(BYTES, k, found, "a duration that was not measured, or was cut to whole units", np.nan)
+        )
     return flags
 
 
