@@ -124,7 +124,9 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
         subtitle="Points: estimates; dark bars: intervals by region; grey bars: intervals that take pairs as "
         "independent. Dashed: no difference.",
         alt=f"Differences between groups of cloud pairs at equal distance. {found}",
-        caption=" ".join(str(each.said) for each in rows),
+        caption=" ".join(
+            each.said.without_cautions for each in (found.difference, *found.crossing, *found.directions)
+        ),
         table=found.contrast_table(),
         note=note,
         headroom_px=24 if dense else 0,

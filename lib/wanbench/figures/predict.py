@@ -160,7 +160,7 @@ def calibration(found: Calibration, *, note: str = "") -> go.Figure:
         style = {"color": theme.LIGHT, "dash": "dash", "width": 2}
         figure.add_vline(x=found.level, line=style, row=1, col=column)
     worst = (
-        f" Least covered: {regional.region.iloc[0]} ({percent(regional.coverage.iloc[0])})."
+        f" Least covered: {regional.region.iloc[0]} ({quantity(float(regional.coverage.iloc[0]), 'fraction')})."
         if len(regional)
         else ""
     )
