@@ -124,9 +124,8 @@ def compare_shapes(
     Fit log10(throughput) on distance, on log10 distance and on log10 RTT to the same pairs, and score each.
 
     Two scores: Akaike's criterion n ln(RSS / n) + 2 k, which takes pairs as independent, and the error of predicting
-    all pairs of a region from the pairs of the others, which decides. In simulated surveys of 8 to 46 regions, with
-    errors by pair, by region, or both, and two equally good lines, the interval of the ratio of their errors covers in
-    90 to 96 of 100 at the level 95 %, where pairs taken as independent give 45 to 87.
+    all pairs of a region from the pairs of the others, which decides. The interval of the ratio of
+    two errors takes the lines as fitted, which makes it a little too narrow with few regions.
 
     Parameters
     ----------
