@@ -2,10 +2,10 @@
 One autocorrelated series: how many independent values it is worth, and stationary-bootstrap resamples of it.
 
 The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks, so that strong
-autocorrelation leaves its intervals too narrow: 71.6 of 100 cover for 100 values that follow each other at 0.9, at
-the level 95 % (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression (`autoregression`), the residuals are resampled in blocks
-of automatic length (Politis & White 2004; Patton, Politis & White 2009), and each resample is filtered back
-("post-blackened", Davison & Hinkley 1997, section 8.2).
+autocorrelation leaves its intervals too narrow: 71.6 of 100 cover for 100 values that follow each other at 0.9, at the
+level 95 % (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression
+(`autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis &
+White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
 """
 
 from __future__ import annotations
