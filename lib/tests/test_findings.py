@@ -141,3 +141,9 @@ def test_a_page_takes_no_finding_for_none_and_keeps_the_others(tmp_path):
     assert str(page) == "No finding on a-page yet." and not list(tmp_path.iterdir())
     page.add(None, finding(), None)
     assert [path.stem for path in tmp_path.iterdir()] == [finding().name]
+
+
+def test_a_sentence_says_what_it_is_about_where_that_is_given(tmp_path):
+    page = Page("a-page", tmp_path)
+    page.add(finding(), about="Lab")
+    assert str(page) == f"Lab: {finding().sentence}"

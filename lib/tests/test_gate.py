@@ -362,3 +362,15 @@ def test_every_rule_is_declared_once():
     names = [rule.name for rule in checking.RULES]
     assert len(set(names)) == len(names)
     assert all(rule.meaning and rule.bound and rule.reference for rule in checking.RULES)
+
+
+def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_gate():
+    tables = simulate.clean(3, form="pings", n_regions=8)
+    known = wanbench.regions.catalogue().set_index("name", drop=False)
+    name, other = tables["pings"][["from_region", "to_region"]].iloc[0]
+    exchanged = known.loc[[name]].assign(latitude_deg=139.7, longitude_deg=35.7)
+    wild = known.loc[[other]].assign(latitude_deg=5e5)
+    found = gate.check(dict(tables, regions=pd.concat([exchanged, wild])))
+    causes = found.set_index("region").cause
+    assert causes[name] == "latitude and longitude are exchanged"
+    assert "not degrees" in causes[other] and set(found.rule) == {"earth"}

@@ -197,6 +197,8 @@ def _html_row(row, links: bool) -> str:
     if isfinite(low) != isfinite(high):
         low, high = (low, float("inf")) if isfinite(low) else (float("-inf"), high)
     value, ends = interval(estimate, low, high, row.unit)
+    if not ends and isfinite(estimate) and estimate == round(estimate):
+        value = f"{number(estimate, 0)} {row.unit}".strip()
     page = escape(row.page)
     if links and NAME.fullmatch(row.page):
         page = f'<a href="{page}.html">{page}</a>'
@@ -227,14 +229,17 @@ class Page:
         self.folder = Path(folder) if folder is not None else data_folder() / "findings" / name
         self.findings: list[Finding] = []
 
-    def add(self, *findings: Finding | None) -> None:
+    def add(self, *findings: Finding | None, about: str = "") -> None:
         """
         Save findings; the first takes the place of all that an earlier run of the page left.
 
-        None is no finding: a section whose data are not here can hand it over. ParameterError if the page has one
-        of that name already.
+        `about` says in front of each sentence what it speaks of, where a page has several subjects. None is no
+        finding: a section whose data are not here can hand it over. ParameterError if the page has one of that name
+        already.
         """
         findings = [finding for finding in findings if finding is not None]
+        if about:
+            findings = [replace(finding, sentence=f"{about}: {finding.sentence}") for finding in findings]
         if findings and not self.findings:
             for path in self.folder.glob("*.json"):
                 path.unlink()

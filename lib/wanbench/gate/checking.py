@@ -16,6 +16,7 @@ from . import (
     early,
     light,
     observed,
+    off_earth,
     rates,
     repeats,
     scale,
@@ -27,8 +28,8 @@ from .geolocation import Area
 from .places import known_places
 
 RULES = (
-    light.RULE, scale.RULE, coordinates.RULE, asymmetry.RULE, triangle.RULE, summaries.RULE, repeats.COPIES,
-    repeats.MIRROR, rates.BYTES, rates.WINDOW, units.BLOCK, ceilings.LINK, ceilings.INSTANCE,
+    off_earth.RULE, light.RULE, scale.RULE, coordinates.RULE, asymmetry.RULE, triangle.RULE, summaries.RULE,
+    repeats.COPIES, repeats.MIRROR, rates.BYTES, rates.WINDOW, units.BLOCK, ceilings.LINK, ceilings.INSTANCE,
 )  # fmt: skip
 """Every rule of the gate."""
 
@@ -69,7 +70,7 @@ def check(
     rtts = light.against_light(observed.round_trips(tables), places)
     none = light.nought(_over_ground(rtts, links))[0]
     rtts = light.nought(rtts)[1]
-    rows = (
+    rows = off_earth.check(tables.get("regions"), regions) + (
         none + summaries.check(tables) + repeats.check(tables) + rates.check(tables, rtts, links, instances)
     )
     return declared.from_rows("flags", _of_round_trips(_over_ground(rtts, links), places) + rows)

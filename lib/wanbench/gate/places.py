@@ -9,6 +9,7 @@ import pandas as pd
 from geopy.distance import geodesic
 
 from .. import regions as catalogue_of_regions
+from .off_earth import on_earth
 
 EARTH_RADIUS_KM = 6371.0088
 UNSAID_KM, COARSEST_KM = 50.0, 600.0
@@ -24,7 +25,8 @@ def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
     the catalogue's coarsest: coordinates that are worth less would hide every fault.
     """
     columns = ["name", "latitude_deg", "longitude_deg", "precision_km"]
-    parts = [catalogue_of_regions.catalogue(), *(each for each in overrides if each is not None)]
+    stated = [each[on_earth(each)] for each in overrides if each is not None]
+    parts = [catalogue_of_regions.catalogue(), *stated]
     places = pd.concat([part[columns] for part in parts], ignore_index=True)
     precise = places.dropna(subset="precision_km").drop_duplicates("name").set_index("name").precision_km
     places = places.drop_duplicates("name", keep="last").set_index("name")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -52,8 +53,12 @@ class Report:
         return f"<p>{first}</p>" + (f'<ul class="flags">{listed}</ul>' if listed else "")
 
 
-def report(flags: pd.DataFrame) -> Report:
-    """A readable summary of table `flags`."""
+def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
+    """A readable summary of table `flags`, or of that table among others."""
+    if isinstance(flags, Mapping):
+        if "flags" not in flags:
+            raise ParameterError(f"no table flags; given were {', '.join(map(str, flags)) or 'none'}")
+        flags = flags["flags"]
     if flags.empty:
         return Report(flags, ("The plausibility gate doubts nothing.",))
     rows, wide = flags[flags.scope == "row"], flags[flags.scope.isin(WIDE)]

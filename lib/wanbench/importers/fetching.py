@@ -84,7 +84,7 @@ def _retrieve(wanted: Published, folder: Path) -> Path:
         raise NotFetchedError(
             f"{wanted.name} was not fetched ({reason}). Fetch {wanted.address} by hand and put it into {_told(folder)} "
             f"as {wanted.file} ({wanted.bytes:,} bytes, SHA-256 {wanted.sha256})."
-        ) from error
+        ) from None
     except ValueError as error:  # pooch's: the hash does not match, and nothing was kept
         hashes = [word for word in re.findall(r"[0-9a-f]{64}", str(error)) if word != wanted.sha256]
         raise _other(wanted.address, wanted, hashes[-1] if hashes else str(error)) from error

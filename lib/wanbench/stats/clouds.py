@@ -102,7 +102,7 @@ class CloudComparison:
         names = ["At equal distance", "Estimate", "Interval", "Pairs as independent", "MRQAP p"]
         rows = [
             [
-                f"{each.one} against {each.other}",
+                f"{each.one} against {each.other}{', a slope for each' if each is self.difference_at_mean else ''}",
                 each.estimate.written,
                 each.estimate.written_interval or "none",
                 each.estimate.written_naive_interval or "none",

@@ -42,8 +42,8 @@ def caution(quantity: str, n_regions: int) -> tuple[str, ...]:
     if BAND[0] <= low and (high <= BAND[1] or n_regions >= FEW):
         return ()
     return (
-        f"in simulated surveys of {size} regions the 95 % interval of {quantity} covers in {low:.1f} to {high:.1f} of "
-        "100, by the kind of effects",
+        f"the 95 % interval of {quantity} is not exact: in simulated surveys of {size} regions it covers in "
+        f"{low:.1f} to {high:.1f} of 100",
     )
 
 

@@ -91,6 +91,10 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     combine : str
         "median" or "geometric mean".
     """
+    if not isinstance(pairs, pd.DataFrame):
+        raise ParameterError(
+            f"pairs is a {type(pairs).__name__}; it must be table pairs, which ingest.summarise_pairs(tables) makes"
+        )
     if combine not in COMBINE:
         raise ParameterError(f"combine={combine!r}: allowed are {', '.join(COMBINE)}")
     missing = [
