@@ -174,5 +174,7 @@ def test_recovery_of_a_run_is_one_table():
         {"transfers": rows.drop(columns="window_bytes"), "links": requests.assign(rate_bps=np.nan)}, pairs
     )
     assert list(bare.quantity) == ["loss-from-throughput"]
+    lossy = recovery.of_run({"transfers": rows, "links": requests.assign(loss=0.004)}, pairs)
+    assert set(lossy.quantity) == {"loss-from-throughput"} and len(lossy) == len(rows)
     other = recovery.of_run({"transfers": rows, "links": requests}, pairs, window_bytes=65_536)
     assert other.set_index("quantity").verdict["window"] == "outside"

@@ -34,7 +34,8 @@ def of_run(
     What was set on the links of a run, what its throughput and RTTs say of it, and whether that is within the limit.
 
     There are rows for the window and the capacity of `fit_window`, for the rate of each link that limited a pair (more
-    than its window did), and for the loss of each link that has one. `calibration.readable` makes a table for a page.
+    than its window did), and for the loss of each link that has one. Where links lose packets, loss is what limits, so
+    their pairs say nothing of the former three. `calibration.readable` makes a table for a page.
 
     Parameters
     ----------
@@ -48,8 +49,20 @@ def of_run(
         asked for (iperf3 -w), if that is the same for all.
     """
     transfers, links = run["transfers"], run["links"]
-    fit = fit_window(pairs, level=level)
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
+    lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
+    whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]
+    rows = _limits(transfers, links, pairs[whole], window_bytes, run_id, level) if any(whole) else []
+    if lossy:
+        found = loss(transfers, links, level=level)
+        rows.append(found[[pair in lossy for pair in zip(found.from_region, found.to_region, strict=True)]])
+    filled = [part for part in rows if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else table_of([])
+
+
+def _limits(transfers, links, pairs, window_bytes, run_id, level) -> list[pd.DataFrame]:
+    """Window, capacity and rate, from pairs that nothing but these limits."""
+    fit = fit_window(pairs, level=level)
     asked = transfers.window_bytes.dropna().unique() if "window_bytes" in transfers else []
     if window_bytes is None and len(asked) == 1:
         window_bytes = float(advertised_window_bytes(2 * asked[0]))
@@ -62,12 +75,7 @@ def of_run(
     full = [frozenset(pair) in ends for pair in transfers[["from_region", "to_region"]].to_numpy()]
     if len(rates):
         rows.append(link.rate(transfers[full], links))
-    lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
-    if lossy:
-        found = loss(transfers, links, level=level)
-        rows.append(found[[pair in lossy for pair in zip(found.from_region, found.to_region, strict=True)]])
-    filled = [part for part in rows if len(part)]
-    return pd.concat(filled, ignore_index=True) if filled else table_of([])
+    return rows
 
 
 def loss(
