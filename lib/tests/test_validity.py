@@ -156,10 +156,12 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
 def test_overview_outside_and_shown(toy):
     table = study.run(toy, datasets=200)
     rows = verdicts.overview({"toy": table}).set_index("method")
-    assert rows.loc["half as wide", "highest"] < 0.8 and rows.loc["half as wide", "within_band"] == 0
-    assert rows.loc["sometimes none", "most_without_interval"] == 0.25
+    low, high = map(float, rows.loc["half as wide", "coverage (%)"].split(" to "))
+    assert low <= high < 80 and rows.loc["half as wide", "settings within 93 to 97 %"] == "0 of 2"
+    assert rows.loc["sometimes none", "without an interval (%), at most"] == 25.0
     out = verdicts.outside(table, "half as wide")
-    assert list(out.setting) and out.coverage.is_monotonic_increasing and len(out) == 2
+    shares = out["coverage (%)"].str.partition(" ")[0].astype(float)
+    assert list(out.setting) and shares.is_monotonic_increasing and len(out) == 2
     wide = verdicts.shown(table, "mean")
     assert list(wide.index) == ["n 4", "n 9"]
     assert list(wide.columns) == ["exact", "half as wide", "sometimes none", "open"]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..errors import ParameterError
 from ..findings import Finding
-from ..wording import count, number
+from ..wording import count, number, span
 from . import study
 
 BAND = (0.93, 0.97)
@@ -28,8 +28,8 @@ def tables(out_of=None) -> dict[str, pd.DataFrame]:
 
 def overview(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    One row per subject, quantity and method: over how many settings and data sets, the lowest and the highest
-    coverage, how many settings lie within the band, and the largest share without an interval.
+    One row per subject, quantity and method: the lowest and the highest coverage, how many settings lie within the
+    band, over how many data sets, and the largest share without an interval.
     """
     rows = []
     for subject, table in found.items():
@@ -40,12 +40,12 @@ def overview(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
                     "subject": subject,
                     "quantity": quantity,
                     "method": method,
-                    "settings": len(cases),
-                    "data_sets": int(cases.data_sets.min()),
-                    "lowest": cases.coverage.min(),
-                    "highest": cases.coverage.max(),
-                    "within_band": int(within.sum()),
-                    "most_without_interval": (cases.without_interval / cases.data_sets).max(),
+                    "coverage (%)": span(100 * cases.coverage.min(), 100 * cases.coverage.max(), 1),
+                    "settings within 93 to 97 %": f"{int(within.sum())} of {len(cases)}",
+                    "data sets per setting": int(cases.data_sets.min()),
+                    "without an interval (%), at most": round(
+                        100 * float((cases.without_interval / cases.data_sets).max()), 1
+                    ),
                 }
             )
     return pd.DataFrame(rows)
@@ -76,7 +76,8 @@ def outside(table: pd.DataFrame, method: str = study.MAIN) -> pd.DataFrame:
     """The cases of a method whose coverage lies outside the band, the lowest first."""
     cases = table[(table.method == method) & ~table.coverage.between(*BAND)].sort_values("coverage")
     said = cases.assign(setting=cases.setting.map(study.describe))
-    return said[["quantity", "setting", "coverage", "coverage_low", "coverage_high"]].reset_index(drop=True)
+    said["coverage (%)"] = [_cell(row) for row in said.itertuples()]
+    return said[["quantity", "setting", "coverage (%)"]].reset_index(drop=True)
 
 
 def finding(
