@@ -169,7 +169,9 @@ def test_recovery_of_a_run_is_one_table():
     assert set(found.quantity) == {"window", "capacity", "rate", "loss-from-throughput"}
     assert (found[found.quantity != "loss-from-throughput"].verdict == "within").all()
     assert len(found[found.quantity == "loss-from-throughput"]) == 1
-    assert found[found.quantity == "rate"].n.sum() >= 6
+    rates = found[found.quantity == "rate"].merge(pairs[[*ends, "rtt_ms"]], on=ends)
+    knee_ms = 8 * 84_000 / (10e6 * 1448 / 1500) * 1000
+    assert len(rates) >= 4 and (1.24 * rates.rtt_ms < knee_ms).all()
     bare = recovery.of_run(
         {"transfers": rows.drop(columns="window_bytes"), "links": requests.assign(rate_bps=np.nan)}, pairs
     )

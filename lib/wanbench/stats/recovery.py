@@ -8,7 +8,7 @@ rate) and its `summary`, `findings` and `readable` take them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import nan
+from math import isfinite, nan
 
 import pandas as pd
 
@@ -21,6 +21,8 @@ from .models.window import advertised_window_bytes
 from .tcp import fit_window
 
 EVERY = "every region"
+CLEAR_OF_KNEE = 1.25
+"""How much shorter than at the knee an RTT must be, for the link alone to limit: near it both do."""
 
 
 def of_run(
@@ -69,6 +71,8 @@ def _limits(transfers, links, pairs, window_bytes, run_id, level) -> list[pd.Dat
     rows = [] if window_bytes is None else [window(fit.window, window_bytes, run_id=run_id)]
     rates = links.rate_bps.dropna().unique()
     limited = fit.pairs[fit.pairs.limit == "capacity"]
+    if isfinite(fit.knee_rtt.estimate):
+        limited = limited[limited.rtt_ms * CLEAR_OF_KNEE <= fit.knee_rtt.estimate]
     ends = {frozenset(pair) for pair in limited[["region_a", "region_b"]].to_numpy()}
     if len(rates) == 1 and ends:
         rows.append(capacity(fit.capacity, float(rates[0]), run_id=run_id))
