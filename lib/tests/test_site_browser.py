@@ -139,7 +139,7 @@ def _widths(page):
     for size in (WIDE, NARROW):
         page.set_viewport_size(size)
         try:
-            page.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=2000)
+            page.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=15_000)
         except playwright.TimeoutError:
             width = page.evaluate("document.documentElement.scrollWidth")
             faults.append(f"is {width} px wide on a screen of {size['width']} px")
