@@ -6,7 +6,7 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.stats import dyadic, simulate
-from wanbench.stats.inflation import order_interval, path_inflation, physics_check, weighted_median
+from wanbench.stats.inflation import order_interval, path_inflation, physics_check
 
 
 def inflated(n_regions, seed, factors=(1.5, 1.5), spread=0.0):
@@ -53,14 +53,14 @@ def test_weighted_median_equals_the_median_of_the_drawn_pairs():
     first, second = np.triu_indices(6, 1)
     values = rng.normal(size=len(first))
     weights = dyadic.region_weights(6, 40, seed=1)
-    for row, found in zip(weights, weighted_median(values, weights, first, second), strict=True):
+    for row, found in zip(weights, dyadic.weighted_median(values, weights, first, second), strict=True):
         drawn = np.repeat(values, (row[first] * row[second]).astype(int))
         assert found == pytest.approx(np.median(drawn) if len(drawn) else math.nan, nan_ok=True)
 
 
 def test_a_resample_without_pairs_has_no_median():
     weights = np.array([[3.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
-    found = weighted_median(np.array([1.0, 2.0, 9.0]), weights, *np.triu_indices(3, 1))
+    found = dyadic.weighted_median(np.array([1.0, 2.0, 9.0]), weights, *np.triu_indices(3, 1))
     assert math.isnan(found[0]) and found[1] == 2.0
 
 

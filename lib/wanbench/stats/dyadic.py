@@ -11,9 +11,9 @@ Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 r
 - `variance`: its leave-one-out form, in the manner of the CV3 estimator that MacKinnon, Nielsen & Webb (2023)
   recommend for clusters. Leaving out each region counts the part of the variance that is a pair's own twice,
   so the leave-one-pair-out variance is taken off once. It holds for any smooth statistic.
-- `region_weights`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies, D'Haultfœuille &
-  Guyonvarch 2021), for statistics that are not smooth. It is conservative where pairs differ for reasons of
-  their own.
+- `region_weights`, `weighted_median`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies,
+  D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative where pairs differ for
+  reasons of their own.
 
 `first` and `second` are the index of each pair's two regions.
 """
@@ -21,6 +21,9 @@ Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 r
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
+
+CHUNK_CELLS = 4_000_000
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
@@ -111,3 +114,43 @@ def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.
         np.add.at(square, (first, second), values[:, column])
         total[:, column] = ((weights @ square) * weights).sum(axis=1)
     return total
+
+
+def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
+    """
+    Median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
+
+    A pair weighs the product of its regions' weights; between two middle values their mean is taken.
+    """
+    step = max(1, CHUNK_CELLS // len(values))
+    chunks = (weights[start : start + step] for start in range(0, len(weights), step))
+    return np.concatenate([medians(values, part[:, first] * part[:, second]) for part in chunks])
+
+
+def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Median of `values` (n,) under each row of weights (rows, n); the mean of two middle ones, NaN without any."""
+    order = np.argsort(values, kind="stable")
+    values, below = values[order], np.cumsum(weights[:, order], axis=1)
+    half = below[:, -1:] / 2
+    lower, upper = (below < half).sum(axis=1), (below <= half).sum(axis=1)
+    some = half[:, 0] > 0
+    found = np.full(len(weights), np.nan)
+    found[some] = (values[lower[some]] + values[upper[some]]) / 2
+    return found
+
+
+def ratio(
+    over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float
+) -> tuple[float, float]:
+    """
+    Sum of `over` (pairs,) over that of `under`, a mean where that is 1, and half the width of its interval.
+
+    From `variance`, with a t quantile of (regions - 1) degrees of freedom.
+    """
+    both = np.column_stack([over, under])
+    total = both.sum(axis=0)
+    left = (total - region_sums(both, first, second, n_regions), total - both)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        without_region, without_pair = (each[:, 0] / each[:, 1] for each in left)
+    half = stats.t.ppf((1 + level) / 2, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
+    return float(total[0] / total[1]), float(half)

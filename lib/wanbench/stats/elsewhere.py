@@ -7,14 +7,16 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..errors import ParameterError
 from ..wording import percent
 from . import dyadic
 from .estimate import Estimate, html, table
 from .predict import fit_predictor
+from .predict_calibration import share_interval
 from .sample import FEWEST_FOR_INTERVAL, unordered
+
+RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float =
     """
     predictor = fit_predictor(pairs, level=level)
     known = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}
-    measured = unordered(others, "rtt_ms").frame
+    sample = unordered(others, "rtt_ms")
+    measured = sample.frame
     asked = measured[
         [
             tuple(ends) not in known and set(ends) <= set(predictor.regions)
@@ -101,18 +104,26 @@ def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float =
     log = np.log(found.measured_ms / found.predicted_ms)
     regions = sorted({*found.region_a, *found.region_b})
     index = [np.searchsorted(regions, found[name]) for name in ("region_a", "region_b")]
-    common = {"n_pairs": len(found), "n_regions": len(regions), "level": 0.95}
-    share, low, high = _mean(found.covered.to_numpy(dtype=float), *index, len(regions))
-    middle = float(log.median())
-    ends = _median_ends(log.to_numpy(), *index, len(regions))
+    common = {
+        "n_pairs": len(found),
+        "n_regions": len(regions),
+        "level": 0.95,
+        "warnings": sample.warnings()[: len(sample.left_out) > 0],
+    }
+    covered = found.covered.to_numpy(dtype=float)
+    share, low, high = share_interval(covered, np.ones_like(covered), *index, len(regions))
+    ends = (nan, nan)
+    if len(regions) >= FEWEST_FOR_INTERVAL:
+        weights = dyadic.region_weights(len(regions), RESAMPLES, 0)
+        ends = np.nanquantile(dyadic.weighted_median(log.to_numpy(), weights, *index), [0.025, 0.975])
     return Elsewhere(
         coverage=Estimate(
             quantity=f"coverage of {percent(level)} intervals elsewhere",
             claim=f"The {percent(level)} intervals of pairs that were not measured hold {{}} of what others "
             "measured of them",
             estimate=share,
-            low=max(low, 0.0),
-            high=min(high, 1.0),
+            low=low,
+            high=high,
             unit="fraction",
             method="share of pairs; interval from the dyadic jackknife over regions",
             assumption="Both measure the same thing: other tools, hosts and dates differ",
@@ -121,7 +132,7 @@ def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float =
         ratio=Estimate(
             quantity="measured elsewhere over predicted",
             claim="What others measured is {} times the prediction in the median",
-            estimate=float(np.exp(middle)),
+            estimate=float(np.exp(log.median())),
             low=float(np.exp(ends[0])),
             high=float(np.exp(ends[1])),
             unit="",
@@ -131,26 +142,3 @@ def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float =
         ),
         pairs=found,
     )
-
-
-def _mean(values, first, second, n_regions) -> tuple[float, float, float]:
-    mean = float(values.mean())
-    if n_regions < FEWEST_FOR_INTERVAL:
-        return mean, nan, nan
-    sums = dyadic.region_sums(np.column_stack([values, np.ones(len(values))]), first, second, n_regions)
-    left = np.array([values.sum(), len(values)]) - sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        without = left[:, 0] / left[:, 1]
-    alone = (values.sum() - values) / (len(values) - 1)
-    half = float(stats.t.ppf(0.975, n_regions - 1) * np.sqrt(dyadic.variance(without, alone)))
-    return mean, mean - half, mean + half
-
-
-def _median_ends(values, first, second, n_regions) -> tuple[float, float]:
-    from .inflation import weighted_median
-
-    if n_regions < FEWEST_FOR_INTERVAL:
-        return nan, nan
-    drawn = weighted_median(values, dyadic.region_weights(n_regions, 2_000, 0), first, second)
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return float(low), float(high)

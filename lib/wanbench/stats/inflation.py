@@ -15,7 +15,6 @@ from ..findings import Finding
 from ..wording import count, quantity
 from . import dyadic
 from .estimate import Estimate, check_level, html
-from .line import CHUNK_CELLS
 from .sample import FEWEST_FOR_INTERVAL, Sample, unordered
 
 FEWEST_PER_CLOUD = 3
@@ -119,7 +118,7 @@ def _median(frame, name, notes, level, resamples, seed) -> Estimate:
         notes = (*notes, f"no interval for {name}: it takes {takes}")
     else:
         weights = dyadic.region_weights(part.n_regions, resamples, seed, clouds)
-        drawn = weighted_median(values, weights, part.first, part.second)
+        drawn = dyadic.weighted_median(values, weights, part.first, part.second)
         low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     naive_low, naive_high = order_interval(values, level)
     where = "of all pairs" if name == ALL else f"of {name} pairs"
@@ -139,26 +138,6 @@ def _median(frame, name, notes, level, resamples, seed) -> Estimate:
         naive_high=naive_high,
         warnings=notes,
     )
-
-
-def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> np.ndarray:
-    """
-    Median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
-
-    A pair weighs the product of its regions' weights; between two middle values their mean is taken.
-    """
-    order = np.argsort(values, kind="stable")
-    values, first, second = values[order], first[order], second[order]
-    found = np.full(len(weights), nan)
-    step = max(1, CHUNK_CELLS // len(values))
-    for start in range(0, len(weights), step):
-        part = weights[start : start + step]
-        below = np.cumsum(part[:, first] * part[:, second], axis=1)
-        half = below[:, -1:] / 2
-        lower, upper = (below < half).sum(axis=1), (below <= half).sum(axis=1)
-        some = np.flatnonzero(half[:, 0] > 0)
-        found[start + some] = (values[lower[some]] + values[upper[some]]) / 2
-    return found
 
 
 def order_interval(values: np.ndarray, level: float, share: float = 0.5) -> tuple[float, float]:

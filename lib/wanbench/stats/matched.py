@@ -90,9 +90,9 @@ def matched(
     """
     check_level(level)
     ratio = column == "throughput_bps"
-    frame = unordered(pairs, column, combine="geometric mean" if ratio else "median").frame
+    sample = unordered(pairs, column, combine="geometric mean" if ratio else "median")
     cities = _cities(pairs, clouds, within_km)
-    value = {(row.region_a, row.region_b): row.value for row in frame.itertuples()}
+    value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
     for i in range(len(cities)):
         for j in range(i + 1, len(cities)):
@@ -113,18 +113,11 @@ def matched(
     first, second = np.searchsorted(used, first), np.searchsorted(used, second)
     estimate, half = float(differences.mean()), nan
     naive = stats.t.ppf((1 + level) / 2, max(len(rows) - 1, 1)) * differences.std(ddof=1) / np.sqrt(len(rows))
-    warnings = ()
+    warnings = sample.warnings()[: len(sample.left_out) > 0]
     if len(used) < FEWEST_FOR_INTERVAL:
-        warnings = (f"no interval from {len(used)} cities; it takes {FEWEST_FOR_INTERVAL}",)
+        warnings += (f"no interval from {len(used)} cities; it takes {FEWEST_FOR_INTERVAL}",)
     else:
-        sums = dyadic.region_sums(
-            np.column_stack([differences, np.ones(len(rows))]), first, second, len(used)
-        )
-        left = np.array([differences.sum(), len(rows)]) - sums
-        alone = (differences.sum() - differences) / (len(rows) - 1)
-        half = stats.t.ppf((1 + level) / 2, len(used) - 1) * np.sqrt(
-            dyadic.variance(left[:, 0] / left[:, 1], alone)
-        )
+        half = dyadic.ratio(differences, np.ones(len(rows)), first, second, len(used), level)[1]
     change = np.exp if ratio else float
     names = [f"{cities[k][0]} / {cities[k][1]}" for k in range(len(cities))]
     back = np.exp if ratio else (lambda each: each)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import ParameterError
 from ..wording import count, percent
+from . import dyadic
 from .estimate import Estimate, check_level, html, table
 from .sample import FEWEST_FOR_INTERVAL
 
@@ -94,7 +95,7 @@ def nearest(
     else:
         rng = np.random.default_rng(seed)
         weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), resamples)[:, index]
-        drawn = np.column_stack([weights @ good / weights.sum(axis=1), _medians(relative, weights)])
+        drawn = np.column_stack([weights @ good / weights.sum(axis=1), dyadic.medians(relative, weights)])
         ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
     common = {
         "n_pairs": len({frozenset(ends) for ends in zip(used.from_region, used.to_region, strict=True)}),
@@ -151,11 +152,3 @@ def _source(region: str, cloud: str, group: pd.DataFrame) -> dict:
         "best_km": best.distance_km,
         "relative": near.throughput_bps / best.throughput_bps,
     }
-
-
-def _medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[:, order], axis=1)
-    half = below[:, -1:] / 2
-    lower, upper = (below < half).sum(axis=1), (below <= half).sum(axis=1)
-    return (values[order][lower] + values[order][np.minimum(upper, len(values) - 1)]) / 2

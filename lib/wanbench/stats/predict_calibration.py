@@ -7,7 +7,6 @@ from math import nan
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..errors import ParameterError
 from ..regions import light_rtt_ms
@@ -219,19 +218,7 @@ def _coverage(
     groups = part.assign(a=ends[:, 0], b=ends[:, 1])
     pairs = groups.groupby(["a", "b"]).covered.agg(["sum", "size"]).reset_index()
     hits, tries = pairs["sum"].to_numpy(dtype=float), pairs["size"].to_numpy(dtype=float)
-    share, low, high = hits.sum() / tries.sum(), nan, nan
-    if len(regions) >= FEWEST_FOR_INTERVAL:
-        sums = dyadic.region_sums(
-            np.column_stack([hits, tries]), pairs.a.to_numpy(), pairs.b.to_numpy(), len(regions)
-        )
-        left = np.array([hits.sum(), tries.sum()]) - sums
-        with np.errstate(invalid="ignore", divide="ignore"):
-            without = left[:, 0] / left[:, 1]
-            alone = (hits.sum() - hits) / (tries.sum() - tries)
-        half = stats.t.ppf(0.975, len(regions) - 1) * np.sqrt(dyadic.variance(without, alone))
-        low, high = max(share - half, 0.0), min(share + half, 1.0)
-        if share in (0.0, 1.0):
-            low, high = clopper_pearson(int(share) * len(regions), len(regions), 0.95)
+    share, low, high = share_interval(hits, tries, pairs.a.to_numpy(), pairs.b.to_numpy(), len(regions))
     return Estimate(
         quantity=f"coverage of {WHAT[name]}, {situation}",
         claim=f"{percent(level)} intervals of {WHAT[name]}, with {LEFT_OUT[situation]} left out, hold {{}} of what was "
@@ -247,3 +234,13 @@ def _coverage(
         level=0.95,
         warnings=notes,
     )
+
+
+def share_interval(hits, tries, first, second, n_regions: int) -> tuple[float, float, float]:
+    """A share of tries, and the ends of its 95 % interval by region; at 0 and 1 those of Clopper and Pearson."""
+    if n_regions < FEWEST_FOR_INTERVAL:
+        return float(hits.sum() / tries.sum()), nan, nan
+    share, half = dyadic.ratio(hits, tries, first, second, n_regions, 0.95)
+    if share in (0.0, 1.0):
+        return share, *clopper_pearson(int(share) * n_regions, n_regions, 0.95)
+    return share, max(share - half, 0.0), min(share + half, 1.0)

@@ -12,7 +12,6 @@ from ..errors import ParameterError
 from ..wording import count
 from . import dyadic
 from .estimate import Estimate, check_level, html, table
-from .inflation import weighted_median
 from .sample import FEWEST_FOR_INTERVAL
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
@@ -118,7 +117,7 @@ def repeats(
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
         tails = [(1 - level) / 2, (1 + level) / 2]
-        drawn = weighted_median(pairs.factor.to_numpy(), weights, first, second)
+        drawn = dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second)
         ends["factor"] = np.nanquantile(drawn, tails)
         ends["share"] = np.nanquantile(_between(dyadic.weighted_sums(weights, sums, first, second)), tails)
     common = {
