@@ -1,52 +1,26 @@
-"""
-Measuring on a scripted lab: order, failures, retries, interruption, resumption.
-"""
+"""Measuring on a scripted lab: order, failures, retries, what is kept."""
 
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from scripted_lab import PING_TEXT, Reply, ScriptedLab, well
+from measuring import (
+    REGIONS,
+    failing,
+    go,
+    newest,
+    outcomes,
+    plan_of,
+    stopping_after,
+)
+from scripted_lab import ScriptedLab, well
 
 from wanbench.errors import LabError, ParameterError, RawDataError
-from wanbench.experiments import Iperf3, Ping
-from wanbench.measure import measure
-from wanbench.plan import make_plan
-from wanbench.runs import Run, RunHeldError, overlaps
-
-REGIONS = ["aws:r-1", "aws:r-2", "gcp:r-3", "gcp:r-4"]
-EXPERIMENTS = (Ping(count=1), Iperf3(duration_s=1))
-RTTS = {(a, b): 10.0 for a in REGIONS for b in REGIONS}
-
-
-def plan_of(experiments=EXPERIMENTS, **arguments):
-    return make_plan(regions=REGIONS, experiments=experiments, rtt_ms=RTTS, **arguments)
-
-
-def go(folder, lab, plan=None, **arguments) -> Run:
-    return measure(
-        plan or plan_of(), lab, data_folder=folder, campaign="test", **{"progress": False, **arguments}
-    )
-
-
-def outcomes(run: Run) -> dict[str, list[str]]:
-    table = run.tests()
-    return {test_id: list(group["outcome"]) for test_id, group in table.groupby("test_id")}
-
-
-def newest(folder) -> Run:
-    (path,) = (Path(folder) / "raw/test").glob("*/journal.jsonl")
-    return Run.open(path.parent)
-
-
-def threads_of_tests():
-    return [thread for thread in threading.enumerate() if thread.name[:4].isdigit()]
+from wanbench.runs import overlaps
 
 
 def test_all_pairs_are_measured_in_rounds(tmp_path):
@@ -97,23 +71,6 @@ def test_batch_1_is_one_after_another(tmp_path):
 
     run = go(tmp_path, ScriptedLab(REGIONS, script), plan_of(batch=1))
     assert max(most) == 1 and run.tests()["round"].max() == 12
-
-
-def failing(region, tool, times):
-    """The tool fails on the region's host so many times."""
-    left = [times]
-    lock = threading.Lock()
-
-    def script(host, command):
-        with lock:
-            if host.region == region and command[0] == tool and left[0] > 0 and "-s" not in command[:2]:
-                left[0] -= 1
-                if tool == "ping":
-                    return Reply(b"", b"ping: Network is unreachable\n", 2)
-                return Reply(json.dumps({"error": "unable to connect"}).encode(), returncode=1)
-        return well(host, command)
-
-    return script
 
 
 def test_failures_are_journalled_and_tried_again_in_extra_rounds(tmp_path):
@@ -191,128 +148,6 @@ def test_a_bug_is_not_taken_for_a_failed_test(tmp_path):
     assert go(tmp_path, ScriptedLab(REGIONS)).finished
 
 
-def test_a_finished_run_is_returned_without_opening_the_lab(tmp_path):
-    first = go(tmp_path, ScriptedLab(REGIONS))
-    lab = ScriptedLab(REGIONS)
-    again = go(tmp_path, lab)
-    assert again.folder == first.folder and lab.opened == 0
-    fresh = go(tmp_path, lab, fresh=True)
-    assert fresh.folder != first.folder and lab.opened == 1
-
-
-def test_other_parameters_and_other_labs_are_other_runs(tmp_path):
-    chosen = ScriptedLab(REGIONS)
-    chosen.emulator = "relay"
-    folders = {
-        go(tmp_path, chosen).folder,
-        go(tmp_path, ScriptedLab(REGIONS)).folder,
-        go(tmp_path, ScriptedLab(REGIONS), parameters={"a": 1}).folder,
-        go(tmp_path, ScriptedLab(REGIONS, sysctls={"net.ipv4.tcp_rmem": "4096 8192 16384"})).folder,
-        go(tmp_path, ScriptedLab(REGIONS), plan_of(seed=1)).folder,
-        go(tmp_path, ScriptedLab(REGIONS), plan_of(experiments=[Ping(count=2)])).folder,
-    }
-    assert len(folders) == 6
-
-
-def stopping_after(n, stop):
-    """Everything works until the nth ping, where `stop` is called."""
-    count, lock = [0], threading.Lock()
-
-    def script(host, command):
-        with lock:
-            if command[0] == "ping":
-                count[0] += 1
-            if count[0] == n:
-                count[0] += 1
-                stop()
-                return Reply(PING_TEXT, lasts_s=None)
-        return well(host, command)
-
-    return script
-
-
-@pytest.mark.parametrize(
-    "number, exception", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
-)
-def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
-    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    lab = ScriptedLab(REGIONS, stopping_after(7, lambda: os.kill(os.getpid(), number)))
-    with pytest.raises(exception):
-        go(tmp_path, lab)
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
-    assert lab.closed == 1 and not threads_of_tests()
-    run = newest(tmp_path)
-    assert run.events()[-1]["event"] == "interrupted" and run.events()[-1]["reason"] == number.name
-    before = run.tests()
-    done = before.loc[before["outcome"] == "done", "test_id"]
-    assert 6 <= len(done) <= 7 and set(before["outcome"]) == {"done", "interrupted"}
-    second = ScriptedLab(REGIONS)
-    run = go(tmp_path, second)
-    assert run.finished and run.folder == newest(tmp_path).folder
-    found = outcomes(run)
-    assert len(found) == 12 and all(o.count("done") == 1 for o in found.values())
-    again = run.tests().loc[run.tests()["outcome"] == "done"].set_index("test_id")["attempt"]
-    assert set(again[list(done)]) == {1} and (again == 2).sum() == (before["outcome"] == "interrupted").sum()
-    pings = sum(process.command[0] == "ping" for process in second.processes)
-    assert pings == 12 - len(done), "what was done is not measured again"
-    assert len(overlaps(run)) == 0
-    run.verify()
-
-
-def test_failures_are_counted_on_after_an_interruption(tmp_path):
-    def stop():
-        os.kill(os.getpid(), signal.SIGINT)
-
-    bad, good = failing("aws:r-1", "iperf3", 10**9), stopping_after(12, stop)
-
-    def script(host, command):
-        reply = good(host, command)
-        return reply if reply.lasts_s is None else bad(host, command)
-
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path, ScriptedLab(REGIONS, script), retries=1)
-    run = go(tmp_path, ScriptedLab(REGIONS, bad), retries=1)
-    for test_id, tests in run.tests().groupby("test_id"):
-        kinds = list(tests["outcome"])
-        expected = 2 if tests["from_region"].iloc[0] == "aws:r-1" else 0
-        assert kinds.count("failed") == expected, test_id
-        assert list(tests["attempt"]) == list(range(1, len(kinds) + 1))
-
-
-def test_an_exception_while_the_lab_opens_leaves_nothing(tmp_path):
-    class Broken(ScriptedLab):
-        def __enter__(self):
-            raise LabError("no namespaces here")
-
-    with pytest.raises(LabError, match="no namespaces here"):
-        go(tmp_path, Broken(REGIONS))
-    assert list((tmp_path / "raw/test").iterdir()) == []
-
-
-def test_a_signal_while_the_lab_opens_is_heard_at_once(tmp_path):
-    class Slow(ScriptedLab):
-        def __enter__(self):
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(5)
-            raise AssertionError("not interrupted")
-
-    with pytest.raises(SystemExit):
-        go(tmp_path, Slow(REGIONS))
-    assert list((tmp_path / "raw/test").iterdir()) == []
-
-
-def test_a_second_signal_does_not_break_the_closing_of_the_lab(tmp_path):
-    class Closing(ScriptedLab):
-        def __exit__(self, *exception):
-            os.kill(os.getpid(), signal.SIGINT)
-            super().__exit__(*exception)
-
-    lab = Closing(REGIONS, stopping_after(3, lambda: os.kill(os.getpid(), signal.SIGINT)))
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path, lab)
-    assert lab.closed == 1 and newest(tmp_path).events()[-1]["event"] == "interrupted"
-
-
 def test_a_region_that_the_lab_lacks_is_said_before_anything_is_measured(tmp_path):
     lab = ScriptedLab(REGIONS[:3])
     with pytest.raises(ParameterError, match="no host in gcp:r-4; it has aws:r-1, aws:r-2, gcp:r-3"):
@@ -324,20 +159,6 @@ def test_a_region_that_the_lab_lacks_is_said_before_anything_is_measured(tmp_pat
 def test_retries_are_checked(tmp_path, retries):
     with pytest.raises(ParameterError, match="retries"):
         go(tmp_path, ScriptedLab(REGIONS), retries=retries)
-
-
-def test_two_do_not_measure_into_one_run(tmp_path):
-    tried = []
-
-    def script(host, command):
-        if not tried:
-            tried.append(1)
-            with pytest.raises(RunHeldError):
-                go(tmp_path, ScriptedLab(REGIONS))
-            tried.append(2)
-        return well(host, command)
-
-    assert go(tmp_path, ScriptedLab(REGIONS, script)).finished and tried == [1, 2]
 
 
 def test_an_empty_plan_is_a_finished_run(tmp_path):
@@ -391,60 +212,3 @@ def test_progress_tells_what_is_done_failed_and_left(tmp_path, capfd):
     assert len(said.splitlines()) == 1 and run.finished
     go(tmp_path, ScriptedLab(REGIONS), retries=0, progress=True)
     assert capfd.readouterr().err == ""
-
-
-def test_measuring_outside_the_main_thread(tmp_path):
-    found = []
-    thread = threading.Thread(target=lambda: found.append(go(tmp_path, ScriptedLab(REGIONS))))
-    thread.start()
-    thread.join(60)
-    assert found[0].finished
-
-
-CHILD = """
-import signal, sys, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.path.insert(0, {tests!r})
-from scripted_lab import PING_TEXT, Reply, ScriptedLab, well
-from test_measure import REGIONS, go
-pings, lock = [], threading.Lock()
-def script(host, command):
-    with lock:
-        pings.extend([host] * (command[0] == "ping"))
-        if len(pings) < 8:
-            return well(host, command)
-        print("now", flush=True)
-        return Reply(PING_TEXT, lasts_s=None)
-go({folder!r}, ScriptedLab(REGIONS, script))
-"""
-
-
-def test_a_child_that_is_killed_loses_nothing(tmp_path):
-    numbers = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
-    children = {}
-    try:
-        for number in numbers:
-            code = CHILD.format(tests=str(Path(__file__).parent), folder=str(tmp_path / number.name))
-            children[number] = subprocess.Popen(
-                [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
-        for number, child in children.items():
-            assert child.stdout.readline() == b"now\n"
-            child.send_signal(number)
-        ends = {number: child.wait(60) for number, child in children.items()}
-    finally:
-        for child in children.values():
-            child.kill()
-            child.stdout.close()
-    assert ends == {signal.SIGKILL: -9, signal.SIGINT: -2, signal.SIGTERM: 143}
-    for number in numbers:
-        folder = tmp_path / number.name
-        before = newest(folder)
-        done = {a.test_id for a in before.attempts() if a.outcome == "done"}
-        assert not before.finished and 6 <= len(done) <= 7
-        lab = ScriptedLab(REGIONS)
-        run = go(folder, lab)
-        assert run.finished and run.folder == before.folder
-        assert all(o.count("done") == 1 for o in outcomes(run).values()) and len(outcomes(run)) == 12
-        assert sum(process.command[0] == "ping" for process in lab.processes) == 12 - len(done)
-        run.verify()
