@@ -1,17 +1,11 @@
 """Latency matrices in Markdown, shaped as IBM's and Microsoft's pages are. All numbers are made up."""
 
-import re
-from contextlib import contextmanager
-from unittest.mock import patch
-
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.importers import matrix, read_markdown
+from wanbench.importers import read_markdown
 from wanbench.ingest import summarise_pairs
 
 TABBED = """---
@@ -49,6 +43,8 @@ Some words | with a bar, and no table.
 | West US | 1 |
 ```
 """
+
+
 MONTHLY = """## 1 Feb 2030
 {: #a}
 
@@ -223,67 +219,3 @@ def test_what_holds_no_matrix_is_refused(text, message):
 def test_nobody_says_the_statistic():
     with pytest.raises(ParameterError, match="its corner is 'Source'"):
         read_markdown(TABBED, cloud="azure")
-
-
-@contextmanager
-def rows_only():
-    """Rows as they are before they become tables, which takes most of the time."""
-    with (
-        patch("wanbench.importers.matrix.finished", lambda found: found),
-        patch.object(matrix.tables, "from_rows", lambda name, rows: list(rows)),
-    ):
-        yield
-
-
-ODDITIES = [
-    "|", "\n", "\n\n", "---", "```\n", "# ", "\\|", "**", "_", "<br>", "&nbsp;", "[a](b)", "{: caption=\"", "\r\n",
-    "\x00",    "\u202e", "East US", "Dallas", "12 ms", "1,5", "~~", "<script>alert(1)</script>", "\ufeff", "|-|-|\n",
-]  # fmt: skip
-
-
-@settings(
-    max_examples=400,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
-    st.sampled_from([TABBED, MONTHLY]),
-    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60), st.sampled_from(ODDITIES)), max_size=5),
-    st.sampled_from(["azure", "ibm", None]),
-)
-def test_damaged_documents_end_in_tables_or_in_an_error(text, damage, cloud):
-    """What is read stands in the line that its test names."""
-    for at, length, odd in damage:
-        text = text[:at] + odd + text[at + length :]
-    try:
-        with rows_only():
-            pings = read_markdown(text, cloud=cloud, statistic="mean")["pings"]
-    except RawDataError as error:
-        assert error.expected and (
-            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 1
-        )
-        return
-    assert pings and len({ping["test_id"] for ping in pings}) == len(pings)
-    assert all(ping["from_region"] != ping["to_region"] for ping in pings)
-    lines = re.sub("\r\n?", "\n", text).split("\n")
-    for ping in pings:
-        digits = f"{ping['mean_rtt_ms']:g}".replace("0.0", "").replace(".", "").strip("0")
-        assert digits in re.sub(r"\D", "", lines[int(ping["test_id"].split(":")[1]) - 1]), ping
-
-
-@settings(
-    max_examples=200,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(st.lists(st.sampled_from([*ODDITIES, "|", "|", "-", " ", "\n", "1"]), max_size=60).map("".join))
-def test_any_text_ends_in_an_error_or_in_pairs(text):
-    try:
-        found = read_markdown(text + "\n", statistic="mean")
-    except RawDataError:
-        return
-    assert len(found["pings"])

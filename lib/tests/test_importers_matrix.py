@@ -1,28 +1,26 @@
-"""Latency matrices in CSV: layouts, cells, what is left out and said, and damaged files. All numbers are made up."""
+"""Latency matrices in CSV: layouts, cells, what is left out and said. All numbers are made up."""
 
 import re
-from contextlib import contextmanager
-from unittest.mock import patch
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.importers import matrix, read_matrix
-from wanbench.importers.times import decimal_mark, milliseconds
+from wanbench.importers import read_matrix
 from wanbench.ingest import summarise_pairs
-from wanbench.regions import catalogue
 
 VIRGINIA, IRELAND, TOKYO = "aws:us-east-1", "aws:eu-west-1", "aws:ap-northeast-1"
+
+
 PLAIN = (
     "from/to,us-east-1,eu-west-1,ap-northeast-1\n"
     "us-east-1,0.6,67.1,145\n"
     "eu-west-1,67.3,0.5,201.25\n"
     "ap-northeast-1,146,202,0.4\n"
 )
+
+
 TIMES = {
     (VIRGINIA, IRELAND): 67.1,
     (VIRGINIA, TOKYO): 145.0,
@@ -349,131 +347,3 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_parameters_are_checked(read, settings, message):
     with pytest.raises(ParameterError, match=message):
         read(PLAIN, **({"statistic": "mean"} | settings))
-
-
-@pytest.mark.parametrize(
-    "text, decimal, expected",
-    [
-        ("67", ".", 67.0),
-        (" 67.25 ms ", ".", 67.25),
-        ("67.25ms", ".", 67.25),
-        ("0.067 s", ".", 67.0),
-        ("850 µs", ".", 0.85),
-        ("850 MS", ".", 850.0),
-        (".5", ".", 0.5),
-        ("1,204.5", ".", 1204.5),
-        ("1 204.5", ".", 1204.5),
-        ("1\u202f204,5", ",", 1204.5),
-        ("1.204,5", ",", 1204.5),
-        ("1'204", ".", 1204.0),
-        ("67,3", ",", 67.3),
-        ("67,3", None, 67.3),
-        ("0", ".", 0.0),
-        ("—", ".", None),
-        ("N/A", ".", None),
-        ("", ".", None),
-    ],
-)
-def test_milliseconds(text, decimal, expected):
-    value = milliseconds(text, "ms", decimal)
-    assert value is None if expected is None else value == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "text", ["67,3", "12,04.5", "1 2", "1.2.3", "+5", "-5", "5-6", "5 ms ms", "5 m", "1,20", "ms"]
-)
-def test_what_is_no_time_with_a_decimal_point(text):
-    with pytest.raises(ValueError, match="a time"):
-        milliseconds(text, "ms", ".")
-
-
-@pytest.mark.parametrize(
-    "texts, likely, expected",
-    [
-        (["67.3", "12"], False, "."),
-        (["12", "fast", ""], False, "."),
-        (["67.123", "12.456"], False, "."),
-        (["67,123", "12,456"], False, None),
-        (["67,123", "12,456"], True, ","),
-        (["67,123", "12,4"], False, ","),
-        (["67,123", "12.4"], True, "."),
-        (["67,3", "12.4"], False, None),
-        (["1,204,117"], False, "."),
-        (["1.204.117"], False, ","),
-        (["0,123"], False, ","),
-        (["0.123"], True, "."),
-    ],
-)
-def test_decimal_mark(texts, likely, expected):
-    assert decimal_mark(texts, likely) == expected
-
-
-@contextmanager
-def rows_only():
-    """Rows as they are before they become tables, which takes most of the time."""
-    with (
-        patch("wanbench.importers.matrix.finished", lambda found: found),
-        patch.object(matrix.tables, "from_rows", lambda name, rows: list(rows)),
-    ):
-        yield
-
-
-NAMES = set(catalogue()["name"])
-FUZZ = settings(
-    max_examples=250,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-ODDITIES = [
-    ",", ";", "\t", '"', "\n", "\n\n", "|", "-", "１", "\u202e", "é", "\x00", "\ufeff", "1e308", "nan", "9" * 50, "0,5",
-    "1,204", " ms", "us-east-1", "Tokyo", "AWS", "(", "# ", "Average (ms)", "=HYPERLINK(1)", "-1", "\r",
-]  # fmt: skip
-
-
-@FUZZ
-@given(
-    st.lists(
-        st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 30), st.sampled_from(ODDITIES)), max_size=4
-    ),
-    st.sampled_from([None, "aws", "ibm"]),
-)
-def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
-    """Whatever is read comes from the line that its test names, and leads from one region to another."""
-    text = PLAIN
-    for at, length, odd in damage:
-        text = text[:at] + odd + text[at + length :]
-    path = tmp_path / "latency.csv"
-    path.write_bytes(text.encode())
-    try:
-        with rows_only():
-            found = read_matrix(path, cloud=cloud, statistic="mean")
-    except RawDataError as error:
-        assert error.expected and (
-            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 2
-        )
-        return
-    if len(text) % 20 == 0:
-        for name, values in found.items():
-            tables.from_rows(name, values)
-    lines = text.replace("\r", "\n").count("\n") + 1
-    assert found["pings"] and len({ping["test_id"] for ping in found["pings"]}) == len(found["tests"])
-    for ping in found["pings"]:
-        ends = ping["from_region"], ping["to_region"]
-        assert ends[0] != ends[1] and set(ends) <= NAMES
-        assert cloud is None or all(end.startswith(f"{cloud}:") for end in ends)
-        assert 2 <= int(ping["test_id"].split(":")[1]) <= lines and 0 <= ping["mean_rtt_ms"] < 1e7
-
-
-@FUZZ
-@given(
-    st.one_of(
-        st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))
-    )
-)
-def test_any_bytes_end_in_an_error(tmp_path, data):
-    path = tmp_path / "latency.csv"
-    path.write_bytes(data)
-    with pytest.raises(RawDataError):
-        read_matrix(path, statistic="mean")

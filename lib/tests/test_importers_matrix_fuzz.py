@@ -1,0 +1,133 @@
+"""Damaged latency matrices, in CSV and in Markdown, end in tables or in an error."""
+
+import re
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_importers_markdown import MONTHLY, TABBED
+from test_importers_matrix import PLAIN
+
+from wanbench import tables
+from wanbench.errors import RawDataError
+from wanbench.importers import matrix, read_markdown, read_matrix
+from wanbench.regions import catalogue
+
+
+@contextmanager
+def rows_only():
+    """Rows as they are before they become tables, which takes most of the time."""
+    with (
+        patch("wanbench.importers.matrix.finished", lambda found: found),
+        patch.object(matrix.tables, "from_rows", lambda name, rows: list(rows)),
+    ):
+        yield
+
+
+NAMES = set(catalogue()["name"])
+
+
+FUZZ = settings(
+    max_examples=250,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+ODDITIES = [
+    ",", ";", "\t", '"', "\n", "\n\n", "|", "-", "１", "\u202e", "é", "\x00", "\ufeff", "1e308", "nan", "9" * 50, "0,5",
+    "1,204", " ms", "us-east-1", "Tokyo", "AWS", "(", "# ", "Average (ms)", "=HYPERLINK(1)", "-1", "\r",
+]  # fmt: skip
+
+
+MARKS = [
+    "|", "\n", "\n\n", "---", "```\n", "# ", "\\|", "**", "_", "<br>", "&nbsp;", "[a](b)", "{: caption=\"", "\r\n",
+    "\x00",    "\u202e", "East US", "Dallas", "12 ms", "1,5", "~~", "<script>alert(1)</script>", "\ufeff", "|-|-|\n",
+]  # fmt: skip
+
+
+@FUZZ
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 30), st.sampled_from(ODDITIES)), max_size=4
+    ),
+    st.sampled_from([None, "aws", "ibm"]),
+)
+def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
+    """Whatever is read comes from the line that its test names, and leads from one region to another."""
+    text = PLAIN
+    for at, length, odd in damage:
+        text = text[:at] + odd + text[at + length :]
+    path = tmp_path / "latency.csv"
+    path.write_bytes(text.encode())
+    try:
+        with rows_only():
+            found = read_matrix(path, cloud=cloud, statistic="mean")
+    except RawDataError as error:
+        assert error.expected and (
+            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 2
+        )
+        return
+    if len(text) % 20 == 0:
+        for name, values in found.items():
+            tables.from_rows(name, values)
+    lines = text.replace("\r", "\n").count("\n") + 1
+    assert found["pings"] and len({ping["test_id"] for ping in found["pings"]}) == len(found["tests"])
+    for ping in found["pings"]:
+        ends = ping["from_region"], ping["to_region"]
+        assert ends[0] != ends[1] and set(ends) <= NAMES
+        assert cloud is None or all(end.startswith(f"{cloud}:") for end in ends)
+        assert 2 <= int(ping["test_id"].split(":")[1]) <= lines and 0 <= ping["mean_rtt_ms"] < 1e7
+
+
+@FUZZ
+@given(
+    st.one_of(
+        st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))
+    )
+)
+def test_any_bytes_end_in_an_error(tmp_path, data):
+    path = tmp_path / "latency.csv"
+    path.write_bytes(data)
+    with pytest.raises(RawDataError):
+        read_matrix(path, statistic="mean")
+
+
+@FUZZ
+@given(
+    st.sampled_from([TABBED, MONTHLY]),
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60), st.sampled_from(MARKS)), max_size=5),
+    st.sampled_from(["azure", "ibm", None]),
+)
+def test_damaged_documents_end_in_tables_or_in_an_error(text, damage, cloud):
+    """What is read stands in the line that its test names."""
+    for at, length, odd in damage:
+        text = text[:at] + odd + text[at + length :]
+    try:
+        with rows_only():
+            pings = read_markdown(text, cloud=cloud, statistic="mean")["pings"]
+    except RawDataError as error:
+        assert error.expected and (
+            error.line_number is None or 1 <= error.line_number <= text.count("\n") + 1
+        )
+        return
+    assert pings and len({ping["test_id"] for ping in pings}) == len(pings)
+    assert all(ping["from_region"] != ping["to_region"] for ping in pings)
+    lines = re.sub("\r\n?", "\n", text).split("\n")
+    for ping in pings:
+        digits = f"{ping['mean_rtt_ms']:g}".replace("0.0", "").replace(".", "").strip("0")
+        assert digits in re.sub(r"\D", "", lines[int(ping["test_id"].split(":")[1]) - 1]), ping
+
+
+@FUZZ
+@given(st.lists(st.sampled_from([*MARKS, "|", "|", "-", " ", "\n", "1"]), max_size=60).map("".join))
+def test_any_text_ends_in_an_error_or_in_pairs(text):
+    try:
+        found = read_markdown(text + "\n", statistic="mean")
+    except RawDataError:
+        return
+    assert len(found["pings"])
