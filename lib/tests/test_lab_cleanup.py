@@ -9,13 +9,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from contextlib import suppress
 from itertools import permutations
 from pathlib import Path
 
 import pytest
+from patience import comes_about
 
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
@@ -72,10 +72,7 @@ class Opened:
         return found
 
     def is_gone(self):
-        deadline = time.monotonic() + 10
-        while self.left() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return not self.left() and not list(self.folder.iterdir())
+        return comes_about(lambda: not self.left()) and not list(self.folder.iterdir())
 
 
 def names():
@@ -128,9 +125,7 @@ def test_nothing_is_left_when_a_fork_of_the_parent_lives_on(before, tmp_path):
     then = "child = os.fork()\n    if not child: time.sleep(15); os._exit(0)\n    os.kill(os.getpid(), 9)"
     opened = Opened(then, tmp_path)
     assert opened.process.wait(20) == -signal.SIGKILL
-    deadline = time.monotonic() + 10
-    while len(opened.left()) > 1 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    assert comes_about(lambda: len(opened.left()) == 1)
     [fork] = opened.left()
     os.kill(int(fork), signal.SIGKILL)
     opened.process.communicate()

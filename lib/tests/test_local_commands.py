@@ -1,11 +1,11 @@
 """Commands on hosts of the local lab: output, statuses, time-outs, background, files; and what a lab refuses."""
 
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from patience import comes_about
 
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.labs.local import LocalLab
@@ -23,13 +23,8 @@ def host():
 
 
 def is_gone(word):
-    """Whether no process of this machine has this word in its command line, at the latest in five seconds."""
-    deadline = time.monotonic() + 5
-    while any(word.encode() in words for words in command_lines()):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
+    """Whether no process of this machine has this word in its command line any more."""
+    return comes_about(lambda: not any(word.encode() in words for words in command_lines()))
 
 
 def command_lines():
