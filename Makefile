@@ -11,9 +11,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
-setup: ## install what is missing: system programs, .venv from the locked requirements.txt
+setup: ## install what is missing: system programs, .venv from requirements.txt, Kafka by Maven
 	@scripts/system-packages.sh
 	@scripts/python-environment.sh
+	@scripts/kafka-jars.sh
 
 .PHONY: report
 report: setup ## measure on this machine (a few minutes), analyse, and publish site/index.html

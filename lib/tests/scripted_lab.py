@@ -67,6 +67,10 @@ class ScriptedHost(Host):
     def __init__(self, lab, region, number):
         self.lab, self.region, self.name, self.address = lab, region, region, f"10.0.0.{number}"
 
+    @property
+    def scratch(self):
+        raise NotImplementedError
+
     def run(self, command, *, timeout_s, ok=(0,)):
         done = self.start(command).wait(timeout_s)
         if ok is not None and done.returncode not in ok:

@@ -32,6 +32,7 @@ from wanbench.links import LinkSettings
 with LocalLab(["a", "b"], {{("a", "b"): LinkSettings(5), ("b", "a"): LinkSettings(5)}}) as lab:
     lab.host("b").start(["iperf3", "-s", "--forceflush"]).wait_for_output("listening", 10)
     lab.host("a").start(["sh", "-c", "trap '' TERM; echo up; sleep 600; sleep 600"]).wait_for_output("up", 10)
+    lab.host("a").start(["sh", "-c", "while date > " + lab.host("a").scratch + "/date; do :; done"])
     lab.host("a").start(["ping", "-i", "0.1", lab.host("b").address])
     threading.Thread(target=lambda: lab.host("a").run(["sleep", "600"], timeout_s=600), daemon=True).start()
     time.sleep(0.2)
@@ -58,7 +59,7 @@ class Opened:
         assert self.process.stdout.readline() == b"open\n", self.process.stderr.read().decode()
         # Python, unshare, the keeper; nsenter and its command for the server and the shell. (ping, having rights
         # of its own, hides its environment from ordinary users.)
-        assert len(self.left()) >= 1 + 2 + 2 * 2
+        assert len(self.left()) >= 1 + 2 + 3 * 2
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
 
@@ -72,7 +73,7 @@ class Opened:
         return found
 
     def is_gone(self):
-        return comes_about(lambda: not self.left()) and not list(self.folder.iterdir())
+        return comes_about(lambda: not self.left() and not list(self.folder.iterdir()))
 
 
 def names():

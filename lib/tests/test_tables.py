@@ -156,7 +156,7 @@ def test_columns_missing_extra_or_twice_are_named():
         tables.validate("echoes", frame.drop(columns=["rtt_ms", "lost"]).assign(rtt=1))
     with pytest.raises(ParameterError, match="repeats a column"):
         tables.validate("echoes", pd.concat([frame, frame.rtt_ms], axis=1))
-    with pytest.raises(ParameterError, match="no table 'echos'; there are regions, links"):
+    with pytest.raises(ParameterError, match="no table 'echos'; there are trials, producers"):
         tables.validate("echos", frame)
 
 

@@ -46,13 +46,23 @@ class Host(ABC):
     """
     One machine of a lab. Commands are lists of words, never shell strings.
 
-    `links` can cut and heal what joins it to other regions (`cut(a, b)`, `heal(a, b)`); None where the network is real.
+    `links` can cut, heal and change what joins it to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
+    None where the network is real. `cluster` is the Kafka cluster that the lab holds; None where there is none.
     """
 
     name: str
     region: str
     address: str
     links = None
+    cluster = None
+
+    @property
+    @abstractmethod
+    def scratch(self) -> str:
+        """
+        A folder on the host, of mode 0700, for files that the lab's commands need. It goes with the lab, whatever
+        happened.
+        """
 
     @abstractmethod
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:

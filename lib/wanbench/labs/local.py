@@ -55,6 +55,10 @@ class LocalHost(Host):
         self.address = address(lab.regions.index(region) + 1, number)
         self._lab = self.links = lab
 
+    @property
+    def scratch(self) -> str:
+        return self._lab.scratch_of(self)
+
     def run(self, command: Sequence[str], *, timeout_s: float, ok: Sequence[int] | None = (0,)) -> Completed:
         process = self.start(command)
         try:
@@ -141,7 +145,7 @@ class LocalLab(Lab):
         self.cut_pairs: set[tuple[str, str]] = set()
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
         self._link_lock, self._process_lock, self._processes = threading.Lock(), threading.Lock(), []
-        self._keeper, self._opened = None, {}
+        self._keeper, self._opened, self._scratch = None, {}, None
 
     @classmethod
     def unavailable(cls, emulator: str = "auto") -> str | None:
@@ -189,6 +193,9 @@ class LocalLab(Lab):
         finally:
             self._processes, self.cut_pairs = [], set()
             keeper.close()
+            if self._scratch:  # a keeper that was killed could not remove it
+                shutil.rmtree(self._scratch, ignore_errors=True)
+                self._scratch = None
 
     def start_in(self, region: str, command: Sequence[str]) -> EnteredProcess:
         """Start a command in a region's namespace; what `Host.start` does."""
@@ -196,6 +203,13 @@ class LocalLab(Lab):
         with self._process_lock:
             self._processes = [other for other in self._processes if other.is_running()] + [process]
         return process
+
+    def scratch_of(self, host: LocalHost) -> str:
+        """The host's folder on this machine; what `Host.scratch` gives."""
+        self._scratch = self._ask("scratch")
+        folder = Path(self._scratch, host.name.replace("/", "-").replace(":", "."))
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return str(folder)
 
     def entering(self, region: str) -> list[str]:
         """

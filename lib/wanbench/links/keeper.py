@@ -4,7 +4,7 @@ The process that holds a local lab: `python -m wanbench.links.keeper <socket> <t
 It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has
 a name, and serves the links. When the lab that started it goes, in whatever way, it sees the end of the
 socket and exits; the kernel then kills every process of the PID namespace and forgets the network namespaces.
-So there is nothing to clean up. Started by `launch`.
+So there is nothing to clean up but the folder of `scratch`, which it removes. Started by `launch`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import ctypes
 import gc
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from wanbench.errors import LabError
@@ -36,11 +39,25 @@ class Keeper:
     """What a lab can ask of its keeper; the words of a request are the parameters of the method."""
 
     def __init__(self):
-        self.emulator = None
+        self.emulator = self.folder = None
         self._namespaces = []
 
     def hello(self):
         """Say that the keeper is up."""
+
+    def scratch(self):
+        """A new folder that is removed when the keeper ends."""
+        if self.folder is None:
+            self.folder = tempfile.mkdtemp(prefix="wanbench-lab-")
+        return self.folder
+
+    def forget(self):
+        """End every other process of its own PID namespace, and remove the folder."""
+        if os.getpid() == 1:
+            with suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def open(self, *, emulator, regions, hosts_per_region, sysctls, pairs, seed):
         """
@@ -146,7 +163,7 @@ def main() -> None:
     # A private view of the processes where the kernel allows it; without one everything else still works.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
     keeper = Keeper()
-    verbs = ("hello", "open", "set", "cut", "counters", "lateness")
+    verbs = ("hello", "scratch", "open", "set", "cut", "counters", "lateness")
     server = Server(
         lab,
         {
@@ -162,6 +179,8 @@ def main() -> None:
         keeper.emulator.serve(watched)
     except EOFError:
         return
+    finally:
+        keeper.forget()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,246 @@
+"""Tables of Kafka: trials, what the perf tools said, the probe's records, other benchmarks' results."""
+
+from __future__ import annotations
+
+from .context import CONTEXT, RUN
+from .declare import column, declare
+
+_QUANTILES = (
+    ("p50", "median"),
+    ("p95", "95th percentile"),
+    ("p99", "99th percentile"),
+    ("p999", "99.9th percentile"),
+)
+
+
+def _latency(what: str, *names: str):
+    """Nullable columns of a latency: its mean, greatest value and quantiles, as a tool printed them."""
+    known = {"mean": "mean", "max": "greatest", **dict(_QUANTILES)}
+    return [column(f"{name}_latency_ms", "number?", "ms", f"{known[name]} {what}") for name in names]
+
+
+declare(
+    "trials",
+    "one setting of link, topic and clients that was planned to be measured once",
+    RUN,
+    column("test_id", "text", "", "the test: ordinal in the plan, from, to"),
+    column(
+        "block", "count?", "", "the block of the design: trials of one block were measured close together"
+    ),
+    column("setting", "text?", "", "the setting's name, such as the arm of a comparison"),
+    column("from_region", "text", "", "region of the producers"),
+    column("to_region", "text", "", "region of the brokers that answer them"),
+    column("delay_ms", "number?", "ms", "one-way delay of the link, requested; null: left as it was"),
+    column("jitter_ms", "number?", "ms", "spread of the one-way delay, requested"),
+    column("loss", "number?", "fraction", "packets lost at random, requested", most=1),
+    column("rate_bps", "number?", "bit/s", "rate of the link, requested; null: none"),
+    column("background_bps", "number?", "bit/s", "iperf3 traffic beside the load, requested; null: none"),
+    column("topics", "count?", "", "topics of the load"),
+    column("partitions", "count?", "", "partitions of each topic"),
+    column("replication", "count?", "", "replicas of each partition"),
+    column("producers", "count?", "", "producer processes"),
+    column("consumer_groups", "count?", "", "consumer groups, each reading everything"),
+    column("consumers", "count?", "", "consumer processes of each group"),
+    column("acks", "text?", "", "acknowledgements that a producer waits for: 0, 1 or all"),
+    column("batch_bytes", "count?", "bytes", "batch.size of the producers"),
+    column("linger_ms", "number?", "ms", "linger.ms of the producers"),
+    column("compression", "text?", "", "compression.type of the producers"),
+    column("record_bytes", "count?", "bytes", "payload of one record"),
+    column("target_records_per_s", "number?", "records/s", "rate asked of each producer; null: flat out"),
+    column("duration_s", "number?", "s", "time of the load that counts, after the warm-up; null: by count"),
+)
+declare(
+    "producers",
+    "one producer process over its whole time, as kafka-producer-perf-test summed it up",
+    *CONTEXT,
+    column("producer", "count", "", "the producer's number in its test, from 0"),
+    column("records", "count?", "records", "sent; the warm-up apart where the tool tells it apart"),
+    column("records_per_s", "number?", "records/s", "rate, as printed"),
+    column(
+        "throughput_bps",
+        "number?",
+        "bit/s",
+        "payload rate: the printed MB/sec, which are MiB/s, times 8 * 2^20",
+    ),
+    *_latency("time from send to acknowledgement", "mean", "max", "p50", "p95", "p99", "p999"),
+    column("warmup", "flag", "", "the line sums up the warm-up only"),
+    column("n_errors", "count", "", "lines of errors and warnings that the tool printed"),
+    column("error", "text?", "", "the first of them, or why there is no summary"),
+)
+declare(
+    "producer_windows",
+    "one reporting interval of one producer process",
+    *CONTEXT,
+    column("producer", "count", "", "the producer's number in its test, from 0"),
+    column("window", "count", "", "the interval's number, from 0"),
+    column("printed_at_s", "number?", "Unix s", "when the line came; null if nobody wrote it down"),
+    column("length_s", "number?", "s", "records over their rate, as printed"),
+    column("records", "count", "records", "sent in the interval"),
+    column("records_per_s", "number", "records/s", "rate, as printed"),
+    column("throughput_bps", "number", "bit/s", "payload rate, as printed (MiB/s)"),
+    *_latency("time from send to acknowledgement", "mean", "max"),
+    column("warmup", "flag?", "", "before the warm-up was over; null: not known"),
+)
+declare(
+    "consumers",
+    "one consumer process over its whole time, as kafka-consumer-perf-test summed it up",
+    *CONTEXT,
+    column("consumer", "count", "", "the consumer's number in its test, from 0"),
+    column("started_at", "text?", "", "start, as printed, in the zone of the host's clock"),
+    column("ended_at", "text?", "", "end, as printed"),
+    column("duration_s", "number?", "s", "from start to end"),
+    column("bytes", "number?", "bytes", "consumed: the printed MB, which are MiB, times 2^20"),
+    column("records", "count?", "records", "consumed"),
+    column("throughput_bps", "number?", "bit/s", "payload rate over the whole time, as printed (MiB/s)"),
+    column("records_per_s", "number?", "records/s", "rate over the whole time, as printed"),
+    column(
+        "rebalance_ms", "number?", "ms", "time in rebalances; null where the tool printed nonsense (an epoch)"
+    ),
+    column("fetch_ms", "number?", "ms", "the time without rebalances; null where the tool printed nonsense"),
+    column("fetch_throughput_bps", "number?", "bit/s", "payload rate over fetch_ms, as printed (MiB/s)"),
+    column("n_errors", "count", "", "lines of errors and warnings that the tool printed"),
+    column("error", "text?", "", "the first of them, or why there is no summary"),
+)
+declare(
+    "consumer_windows",
+    "one reporting interval of one consumer process (--show-detailed-stats)",
+    *CONTEXT,
+    column("consumer", "count", "", "the consumer's number in its test, from 0"),
+    column("window", "count", "", "the interval's number, from 0"),
+    column("at", "text?", "", "its time, as printed"),
+    column("printed_at_s", "number?", "Unix s", "when the line came; null if nobody wrote it down"),
+    column("bytes", "number?", "bytes", "consumed so far (MiB, times 2^20)"),
+    column("records", "count?", "records", "consumed so far"),
+    column("throughput_bps", "number?", "bit/s", "payload rate in the interval, as printed (MiB/s)"),
+    column("records_per_s", "number?", "records/s", "rate in the interval, as printed"),
+    column(
+        "rebalance_ms", "number?", "ms", "time in rebalances; null where the tool printed nonsense (an epoch)"
+    ),
+)
+declare(
+    "round_trips",
+    "one run of Kafka's EndToEndLatency: records sent and read back one by one",
+    *CONTEXT,
+    column("records", "count?", "records", "sent and read back; null if the output does not say"),
+    column("mean_latency_ms", "number?", "ms", "mean time from send to receipt, as printed"),
+    *_latency("time from send to receipt, as printed", "p50", "p99", "p999"),
+    column("error", "text?", "", "what went wrong, in the tool's words"),
+)
+declare(
+    "batches",
+    "what one second added to the log of one partition, counted in the log itself on one broker",
+    *CONTEXT,
+    column("broker", "count", "", "the broker's node.id"),
+    column("topic", "text", "", "the topic"),
+    column("partition", "count", "", "the partition"),
+    column("at_s", "count", "Unix s", "the second, by the timestamps that the topic keeps"),
+    column("batches", "count", "batches", "record batches appended"),
+    column("records", "count", "records", "records in them"),
+    column("bytes", "count", "bytes", "their size in the log, headers and compression included"),
+)
+declare(
+    "probes",
+    "one probe: what was sent on schedule, and what became of it",
+    *CONTEXT,
+    column("interval_s", "number", "s", "between intended send times"),
+    column("record_bytes", "count", "bytes", "payload of a record"),
+    column("n_intended", "count", "records", "send times of the schedule"),
+    column("n_sent", "count", "records", "handed to the producer"),
+    column("n_acknowledged", "count", "records", "acknowledged by the cluster"),
+    column("n_received", "count", "records", "received at least once, by the first group"),
+    column("n_missing", "count", "records", "acknowledged and never received"),
+    column("n_duplicates", "count", "records", "received once more"),
+    column("n_damaged", "count", "records", "received with a wrong checksum"),
+    column("n_negative", "count", "records", "whose latency is below zero by the clocks"),
+    column("n_clock_limited", "count", "records", "whose latency is less than the uncertainty of the clocks"),
+    column(
+        "clock_offset_ms", "number?", "ms", "consumer's clock less producer's; null: not known", least=None
+    ),
+    column("clock_error_ms", "number?", "ms", "most that the offset may be off; null: not known"),
+    column("clock_method", "text", "", "how the offset was found"),
+)
+declare(
+    "probe_records",
+    "one record of a probe, and each further receipt of it",
+    *CONTEXT,
+    column("sequence", "count", "", "ordinal in the schedule, from 0"),
+    column("group", "count?", "", "the consumer group that received it, from 0; null if none did"),
+    column("partition", "count?", "", "partition it was read from"),
+    column("offset", "count?", "", "its offset there"),
+    column("intended_at_s", "number", "Unix s", "when the schedule wanted it sent; the producer's clock"),
+    column("sent_at_s", "number?", "Unix s", "when it was handed to the producer; null: never"),
+    column(
+        "acknowledged_at_s",
+        "number?",
+        "Unix s",
+        "when the producer heard of the acknowledgement; null: never",
+    ),
+    column(
+        "received_at_s", "number?", "Unix s", "when the consumer had it; the consumer's clock; null: never"
+    ),
+    column("latency_ms", "number?", "ms", "receipt less intended time, less the clock offset", least=None),
+    column(
+        "clock_limited", "flag", "", "the latency is below zero or less than the uncertainty of the clocks"
+    ),
+    column("duplicate", "flag", "", "received before by this group"),
+    column("damaged", "flag", "", "the checksum is wrong"),
+    column("error", "text?", "", "why it was not sent or acknowledged"),
+)
+declare(
+    "histograms",
+    "latencies of one window of a probe as an HdrHistogram",
+    *CONTEXT,
+    column("group", "count", "", "the consumer group, from 0"),
+    column("window", "count", "", "the window's number, from 0, by intended send time"),
+    column("start_s", "number", "Unix s", "start of the window"),
+    column("length_s", "number", "s", "its length"),
+    column("n", "count", "records", "latencies in the histogram"),
+    column("n_negative", "count", "records", "below zero by the clocks: counted as 0 in the histogram"),
+    column("unit", "text", "", "unit of the recorded values", allowed=("us",)),
+    column("histogram", "text", "", "HdrHistogram, V2 encoding, compressed, base64"),
+)
+declare(
+    "benchmark_runs",
+    "one result of the OpenMessaging Benchmark",
+    *CONTEXT,
+    column("workload", "text?", "", "the workload's name"),
+    column("driver", "text?", "", "the driver's name"),
+    column("record_bytes", "count?", "bytes", "messageSize; null in older results"),
+    column("topics", "count?", "", "topics"),
+    column("partitions", "count?", "", "partitions of each topic"),
+    column("producers_per_topic", "count?", "", "producers of each topic"),
+    column("consumers_per_topic", "count?", "", "consumers of each topic"),
+    column("n_windows", "count", "", "windows of the result"),
+    column("mean_publish_records_per_s", "number?", "records/s", "mean of the windows' publish rates"),
+    column("mean_consume_records_per_s", "number?", "records/s", "mean of the windows' consume rates"),
+    column("clock_limited", "flag", "", "end-to-end latencies are whole milliseconds, or below zero"),
+)
+declare(
+    "benchmark_windows",
+    "one window (ten seconds) of one OpenMessaging Benchmark result; its quantiles stay apart and are never averaged",
+    *CONTEXT,
+    column("window", "count", "", "the window's number, from 0"),
+    column("publish_records_per_s", "number?", "records/s", "publish rate"),
+    column("consume_records_per_s", "number?", "records/s", "consume rate"),
+    column(
+        "backlog_records",
+        "number?",
+        "records",
+        "published and not consumed; jitter makes it negative",
+        least=None,
+    ),
+    *_latency("time from send to acknowledgement", "mean", "max"),
+    column("mean_end_to_end_ms", "number?", "ms", "mean end-to-end latency", least=None),
+    column("max_end_to_end_ms", "number?", "ms", "greatest end-to-end latency", least=None),
+)
+declare(
+    "quantiles",
+    "a quantile of a latency as a tool states it, over the whole of its run or one window",
+    *CONTEXT,
+    column(
+        "what", "text", "", "the latency", allowed=("publish", "publish delay", "end to end", "round trip")
+    ),
+    column("window", "count?", "", "the window; null: the whole run"),
+    column("quantile", "number", "fraction", "0.99 for the 99th percentile", most=1),
+    column("latency_ms", "number", "ms", "the latency that this fraction does not exceed", least=None),
+)

@@ -1,0 +1,37 @@
+"""Tables of what hosts, brokers and links said of themselves while something was measured."""
+
+from __future__ import annotations
+
+from .context import CONTEXT
+from .declare import column, declare
+
+declare(
+    "metrics",
+    "one value of one metric at one time",
+    *CONTEXT,
+    column("source", "text", "", "who says it: sysstat, prometheus, producer, consumer (later: cloudwatch)"),
+    column("host", "text?", "", "the host, or the client process, that it is about"),
+    column("at_utc", "time?", "UTC", "its time, or the end of its interval; null: over the whole test"),
+    column("interval_s", "number?", "s", "the time that it covers; null: at an instant, or not known"),
+    column("subject", "text", "", "what it is about: cpu all, net wan0, disk sda, or the metric's labels"),
+    column("metric", "text", "", "its name, as its source calls it"),
+    column("value", "number", "see unit", "its value", least=None),
+    column("unit", "text", "", "unit of the value; empty where it has none or the source does not say"),
+    column("cumulative", "flag", "", "a counter since the process started, not a rate or a level"),
+)
+declare(
+    "link_samples",
+    "what one direction of an emulated link had carried by one time of a test, since the lab opened",
+    *CONTEXT,
+    column("at_s", "number", "Unix s", "when it was asked"),
+    column("link_from", "text", "", "region whose packets take this link"),
+    column("link_to", "text", "", "region they arrive in"),
+    column("rate_bps", "number?", "bit/s", "its rate limit then; null: none"),
+    column("packets_sent", "count", "packets", "that entered the link"),
+    column("bytes_sent", "count?", "bytes", "that entered the link"),
+    column("packets_delivered", "count", "packets", "that left it"),
+    column("bytes_delivered", "count", "bytes", "that left it"),
+    column("packets_lost", "count", "packets", "dropped by the link's random loss"),
+    column("packets_queue_dropped", "count", "packets", "dropped because the queue was full"),
+    column("bytes_backlog", "count?", "bytes", "that waited for the rate; null: not known"),
+)
