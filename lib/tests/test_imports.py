@@ -16,7 +16,7 @@ ANALYSING = {
     "audits", "claims", "columns", "figures", "findings", "gate", "importers", "ingest", "publish", "stats", "tables",
     "validity",
 }  # fmt: skip
-BRIDGE = {"runs", "errors"}
+BRIDGE = {"designs", "runs", "errors"}
 BOTH = {"calibrate", "cli", "doctor"}
 
 

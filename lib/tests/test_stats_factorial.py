@@ -1,13 +1,12 @@
 """Factorial experiments with known elasticities."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
+from wanbench.designs import factorial as design
 from wanbench.errors import ParameterError
 from wanbench.stats.factorial import fit_factorial
-from wanbench.stats.factorial_design import design
 
 FACTORS = {"delay_ms": [5, 20, 80], "loss": [1e-4, 1e-3], "rate_bps": [1e7, 1e8]}
 TRUE = {"delay_ms": -0.6, "loss": -0.3, "rate_bps": 0.4}
@@ -128,31 +127,6 @@ def test_wrong_questions_are_refused():
         fitted(frame.head(8), interactions="all")
     with pytest.raises(ParameterError, match="several levels"):
         fitted(measured(7), run="replicate")
-
-
-def test_designs():
-    plan = design(FACTORS, replicates=3, seed=2)
-    assert len(plan) == 36 and (plan.groupby(list(FACTORS)).size() == 3).all()
-    assert plan.order.tolist() == list(range(1, 37))
-    assert (plan.groupby("replicate").size() == 12).all()
-    pd.testing.assert_frame_equal(plan, design(FACTORS, replicates=3, seed=2))
-    orders = [plan[plan.replicate == k][list(FACTORS)].to_numpy().tolist() for k in (1, 2)]
-    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
-
-
-def test_a_half_fraction_is_orthogonal():
-    two = {name: [1.0, 2.0] for name in "abcd"}
-    plan = design(two, replicates=1, fraction={"d": ["a", "b", "c"]})
-    signs = 2 * plan[list("abcd")].to_numpy() - 3
-    assert len(plan) == 8
-    np.testing.assert_array_equal(signs.T @ signs, 8 * np.eye(4))
-    np.testing.assert_array_equal(signs[:, 3], signs[:, :3].prod(axis=1))
-    with pytest.raises(ParameterError, match="two levels"):
-        design(FACTORS, fraction={"delay_ms": ["loss"]})
-    with pytest.raises(ParameterError, match="two or more different numbers"):
-        design({"delay_ms": [1, 1]})
-    with pytest.raises(ParameterError, match="replicates=0"):
-        design(two, replicates=0)
 
 
 def test_the_figure_carries_both_parts():

@@ -12,6 +12,7 @@ estimated). On two arms and on factors: `compare`, `factorial`. On a survey of o
 `dyadic` and `leaveout` say how.
 """
 
+from ..designs import factorial as factorial_design
 from .ceiling import fit_with_ceiling
 from .charts import charts
 from .clouds import compare_clouds
@@ -21,7 +22,6 @@ from .distance import fit_rtt, fit_throughput
 from .elsewhere import check_elsewhere
 from .envelope import lower_envelope
 from .factorial import fit_factorial
-from .factorial_design import design as factorial_design
 from .inflation import path_inflation, physics_check
 from .loss import estimate_loss
 from .matched import matched
