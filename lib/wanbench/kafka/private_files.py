@@ -1,0 +1,31 @@
+"""Files on a host that only their owner may read. Imports `errors` and `labs.base` only."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from ..labs.base import Host
+
+_TIMEOUT_S = 30.0
+
+
+def put_private(host: Host, name: str, content: str | bytes) -> str:
+    """
+    Write a file of mode 0600 into the host's scratch folder and return its path there.
+
+    The file has its mode before it has its content, and the content is never a word of a command. What stood under
+    that name is replaced.
+    """
+    path = f"{host.scratch}/{name}"
+    host.run(["rm", "-f", "--", path], timeout_s=_TIMEOUT_S)
+    host.run(["install", "-m", "600", "/dev/null", path], timeout_s=_TIMEOUT_S)
+    number, local = tempfile.mkstemp(prefix="wanbench-")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        host.put(Path(local), path)
+    finally:
+        os.unlink(local)
+    return path
