@@ -79,7 +79,7 @@ def measure(
     """
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise ParameterError(f"retries is {retries!r}; it must be a whole number of at least 0.")
-    pairs = Counter((test.from_region, test.to_region) for test in plan.tests)
+    pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
     if twice := [f"{a}->{b}" for (a, b), count in pairs.items() if count > 1]:
         raise ParameterError(f"The plan tests {', '.join(twice)} more than once.")
     claimed = claim(
@@ -111,7 +111,11 @@ def _settings(lab):
         "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in links.items()),
         "sysctls": dict(getattr(lab, "sysctls", {})),
     }
-    return settings if emulator == "auto" else settings | {"emulator": emulator}
+    if emulator != "auto":
+        settings["emulator"] = emulator
+    if cluster := getattr(lab, "cluster_settings", None):
+        settings["cluster"] = cluster
+    return settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +148,7 @@ class _Session:
         self.given_up = len(plan.tests) - len(self.done) - len(self.waiting())
         self.planned_s = self.spent_s = 0.0
         self.left_s = self._left_s()
-        self.counted = False
+        self.kept = False
 
     def waiting(self) -> list[Test]:
         """Tests that are neither done nor given up."""
@@ -166,7 +170,7 @@ class _Session:
                     self.stopping.set()
                     if self.writer.started:
                         with suppress(LabError, OSError):
-                            self._keep_counters(lab, opened_at_utc)
+                            self._keep_of_lab(lab, opened_at_utc)
                         self.writer.record({"event": "interrupted", "reason": _reason(error)})
                     raise
         finally:
@@ -191,7 +195,7 @@ class _Session:
             for group in rounds(sorted(tests), seed=self.plan.seed, batch=self.plan.batch):
                 self.last_round += 1
                 self._round(self.last_round, [tests[pair] for pair in group], lab)
-        self._keep_counters(lab, opened_at_utc)
+        self._keep_of_lab(lab, opened_at_utc)
 
     def _round(self, number, tests, lab):
         for test in tests:
@@ -235,7 +239,7 @@ class _Session:
     def _test(self, test, attempt, lab):
         files, experiment = [], None
         try:
-            for experiment in self.plan.experiments:
+            for experiment in self.plan.experiments_of(test):
                 if self.stopping.is_set():
                     return
                 files += experiment.run(
@@ -279,21 +283,23 @@ class _Session:
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
-    def _keep_counters(self, lab, opened_at_utc):
-        counters = getattr(lab, "counters", None)
-        if not callable(counters) or self.counted:
+    def _keep_of_lab(self, lab, opened_at_utc):
+        """What the lab itself knows at its end: counters of its links, logs of its servers."""
+        if self.kept:
             return
         before = self.writer.before
-        session = 1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0
-        file = self.writer.keep(
-            "links",
-            f"counters.{session + 1}.json" if session else "counters.json",
-            json.dumps(counters(), indent=1).encode() + b"\n",
-            started_at_utc=opened_at_utc,
-            ended_at_utc=now_utc(),
-        )
-        self.writer.record({"event": "lab-closed", "files": [file.as_dict()]})
-        self.counted = True
+        session = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+        files = []
+        if callable(counters := getattr(lab, "counters", None)):
+            name = f"counters.{session}.json" if session > 1 else "counters.json"
+            content = json.dumps(counters(), indent=1).encode() + b"\n"
+            ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+            files.append(self.writer.keep("links", name, content, **ends))
+        if callable(keep := getattr(lab, "keep", None)):
+            files += keep(self.writer.folder, f"session-{session}")
+        if files:
+            self.writer.record({"event": "lab-closed", "files": [file.as_dict() for file in files]})
+        self.kept = True
 
 
 class _Signals:

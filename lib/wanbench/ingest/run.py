@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,18 @@ import pyarrow as pa
 
 from .. import tables
 from ..errors import ParameterError, RawDataError
-from . import cut, iperf3, ping
+from . import cut, iperf3, ping, readers
+from .trials import trials
 
-EXPERIMENTS = ("ping", "iperf3")
+EXPERIMENTS = ("ping", "iperf3", *readers.LOOSE)
 CONTEXT = tuple(column.name for column in tables.CONTEXT)
 NO_DATA = (".stderr.txt", ".server.txt")
 
 
 def read_run(folder) -> dict[str, pd.DataFrame]:
     """
-    All tables of a run, finished or not: tests, links, echoes, transfers, intervals, cuts, link_counters, unread.
+    All tables of a run, finished or not: tests, links, echoes, transfers, intervals, cuts, link_counters, unread; and
+    of Kafka's experiments, and what was measured beside them, those that the run has.
 
     Every file is checked against its SHA-256. Files that are damaged or cannot be read are rows of unread, and
     the others are still read. Files of attempts that were interrupted are not read: nobody knows whether they
@@ -52,7 +55,7 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
         links = tables.from_rows("links", links)
     except (ParameterError, AttributeError) as error:
         raise RawDataError(run.folder / "journal.jsonl", None, error, "tests and links of a run") from error
-    return {"tests": tests, "links": links, **files.tables()}
+    return {"tests": tests, "links": links, **trials(run), **files.tables()}
 
 
 def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
@@ -62,13 +65,14 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     paths : iterable of path-like
-    experiment : "ping" or "iperf3"
-        What printed them.
+    experiment : str
+        What printed them: "ping", "iperf3", or one of `ingest.readers.LOOSE`, such as "kafka_load".
 
     Returns
     -------
     dict
-        echoes, or transfers and intervals; and unread, with the files that could not be read.
+        echoes, or transfers and intervals, or what its reader gives; and unread, with the files that could not be
+        read.
     """
     if experiment not in EXPERIMENTS:
         raise ParameterError(f"experiment is {experiment!r}; allowed: {', '.join(EXPERIMENTS)}")
@@ -77,7 +81,7 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     files = _Files(None)
     for path in paths:
         files.read(experiment, Path(path), dict.fromkeys(CONTEXT) | {"source_file": str(path)})
-    wanted = ("echoes",) if experiment == "ping" else ("transfers", "intervals")
+    wanted = {"ping": ("echoes",), "iperf3": ("transfers", "intervals")}.get(experiment, files.others)
     return {name: frame for name, frame in files.tables().items() if name in (*wanted, "unread")}
 
 
@@ -92,6 +96,7 @@ class _Files:
         self.cuts: list[dict] = []
         self.counters: list[list[dict]] = []
         self.unread: list[dict] = []
+        self.others: dict[str, list[tuple[pd.DataFrame, dict]]] = {}
 
     def read(self, experiment: str, path: Path, about: dict, sha256: str | None = None) -> None:
         """Read one file; one that nobody here can read (stderr, another experiment's) is passed over."""
@@ -111,18 +116,25 @@ class _Files:
             self.unread.append(where | {"found": _plain(error.found), "expected": _plain(error.expected)})
 
     def _reader(self, experiment, name, *, loose):
-        if loose:
+        if loose and experiment in ("ping", "iperf3"):
             return {"ping": self._ping, "iperf3": self._iperf3}[experiment]
-        if name.endswith(NO_DATA):
+        if not loose and name.endswith(NO_DATA):
             return None
-        readers = {
+        own = {
             ("ping", ".txt"): self._ping,
             ("iperf3", ".json"): self._iperf3,
             ("cut", ".txt"): self._ping,
             ("cut", ".json"): self._cut,
             ("links", ".json"): self._counters,
         }
-        return readers.get((experiment, Path(name).suffix))
+        if not loose and (found := own.get((experiment, Path(name).suffix))):
+            return found
+        found = readers.loose(experiment) if loose else readers.reader(experiment, name)
+        return found and partial(self._other, found)
+
+    def _other(self, read, path, about):
+        for name, frame in read(path).items():
+            self.others.setdefault(name, []).append((frame, about))
 
     def _ping(self, path, about):
         self.echoes.append((ping.read_arrow(path), about))
@@ -147,7 +159,14 @@ class _Files:
             "cuts": tables.from_rows("cuts", self.cuts),
             "link_counters": _summed(self.counters),
             "unread": tables.from_rows("unread", self.unread),
+            **{name: _together(name, frames) for name, frames in self.others.items()},
         }
+
+
+def _together(name, frames):
+    """One table of what several files gave, each with its context."""
+    whole = [frame.assign(**{column: about[column] for column in CONTEXT}) for frame, about in frames]
+    return tables.validate(name, pd.concat(whole, ignore_index=True))
 
 
 def _check(path, sha256):

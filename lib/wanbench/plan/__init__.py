@@ -7,5 +7,17 @@ from .cost import prices
 from .plan import Plan, Test, make_plan
 from .schedule import lower_bound, rounds
 from .selection import pair, select_pairs
+from .trials import Trial, make_trials
 
-__all__ = ["Plan", "Test", "lower_bound", "make_plan", "pair", "prices", "rounds", "select_pairs"]
+__all__ = [
+    "Plan",
+    "Test",
+    "Trial",
+    "lower_bound",
+    "make_plan",
+    "make_trials",
+    "pair",
+    "prices",
+    "rounds",
+    "select_pairs",
+]

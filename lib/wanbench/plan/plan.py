@@ -27,7 +27,8 @@ class Test:
     One ordered pair, to be measured once by every experiment of the plan.
 
     `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is
-    the round-trip time that is expected.
+    the round-trip time that is expected. A trial (see `make_trials`) also has a `setting`, the `block` of the
+    design that it belongs to, and `experiments` of its own.
     """
 
     __test__ = False
@@ -36,6 +37,17 @@ class Test:
     from_region: str
     to_region: str
     rtt_ms: float
+    setting: str | None = None
+    block: int | None = None
+    experiments: tuple = ()
+
+    def as_dict(self) -> dict:
+        """The same in JSON types; what only trials have is left out of others."""
+        words = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
+        if self.experiments:
+            words |= {"setting": self.setting, "block": self.block}
+            words["experiments"] = [_described(experiment) for experiment in self.experiments]
+        return words
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class Plan:
     rounds : tuple of tuples of Test
         The tests of one round run at the same time; no region is in two of them.
     experiments : tuple
-        What each test does, in this order.
+        What each test does, in this order, unless it has experiments of its own.
     seed : int
     lower_bound : int
         No schedule of these pairs (and this batch) has fewer rounds.
@@ -82,7 +94,11 @@ class Plan:
 
     def test_s(self, test: Test) -> float:
         """Expected time of a test in seconds: its experiments one after another."""
-        return sum(experiment.expected_s(test.rtt_ms, self.rate_bps) for experiment in self.experiments)
+        return sum(each.expected_s(test.rtt_ms, self.rate_bps) for each in self.experiments_of(test))
+
+    def experiments_of(self, test: Test) -> tuple:
+        """What a test does, in this order."""
+        return test.experiments or self.experiments
 
     def slots_s(self) -> list[float]:
         """Expected time of each round in seconds: that of its longest test."""
@@ -129,15 +145,15 @@ class Plan:
             "instance_types": dict(self.instance_types),
             "expected_s": self.expected_s(),
             "expected_bytes": self.expected_bytes(),
-            "experiments": [{"name": e.name, **dataclasses.asdict(e)} for e in self.experiments],
-            "tests": [dataclasses.asdict(test) for test in self.tests],
+            "experiments": [_described(experiment) for experiment in self.experiments],
+            "tests": [test.as_dict() for test in self.tests],
         }
 
     def _sent_bytes(self):
         sent: dict[tuple[str, str], float] = {}
         for test in self.tests:
             ends = (test.from_region, test.to_region)
-            for experiment in self.experiments:
+            for experiment in self.experiments_of(test):
                 n = experiment.expected_bytes(test.rtt_ms, self.rate_bps)
                 if n is None:
                     return None
@@ -150,9 +166,9 @@ class Plan:
         widest = max(map(len, self.rounds), default=0)
         volume = self.expected_bytes()
         facts = [
-            ("tests", f"{n} ordered pairs of {len(self.regions)} regions" if n else "nothing left to test"),
+            ("tests", self._what(n) if n else "nothing left to test"),
             ("rounds", f"{len(self.rounds)}, of at most {widest} at once (lower bound {self.lower_bound})"),
-            ("experiments", "; ".join(map(str, self.experiments))),
+            ("experiments", "; ".join(map(str, self._each_kind()))),
             ("expected time", f"{_duration(self.expected_s())} of measuring"),
             ("data volume", "not known: give rate_bps" if volume is None else f"up to {volume / 1e9:.3g} GB"),
             ("seed", str(self.seed)),
@@ -167,6 +183,22 @@ class Plan:
             facts.insert(5, ("cost", text))
         return facts
 
+    def _what(self, n):
+        settings = {test.setting for test in self.tests if test.experiments}
+        if settings:
+            return f"{n} trials of {len(settings)} settings"
+        return f"{n} ordered pairs of {len(self.regions)} regions"
+
+    def _each_kind(self):
+        """The experiments, of each setting those of its first trial; no more than four settings."""
+        first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
+        each = [e for setting in sorted(first, key=str)[:4] for e in first[setting]]
+        return (
+            *self.experiments,
+            *each,
+            *([f"and {len(first) - 4} more settings"] if len(first) > 4 else []),
+        )
+
     def __str__(self) -> str:
         return "Plan\n" + "\n".join(f"  {name:<14} {text}" for name, text in self._facts())
 
@@ -178,7 +210,7 @@ class Plan:
         )
         shown = []
         for number, tests in enumerate(self.rounds[:12], start=1):
-            pairs = ", ".join(f"{t.from_region} → {t.to_region}" for t in tests)
+            pairs = ", ".join(t.setting or f"{t.from_region} → {t.to_region}" for t in tests)
             shown.append(f"<li value='{number}'>{html.escape(pairs)}</li>")
         more = f"<p>and {len(self.rounds) - 12} more</p>" if len(self.rounds) > 12 else ""
         return (
@@ -330,6 +362,10 @@ def _numbered(grouped, rtts):
             tests.append(Test(name, number, from_region, to_region, rtts[from_region, to_region]))
         out.append(tuple(tests))
     return tuple(out)
+
+
+def _described(experiment) -> dict:
+    return {"name": experiment.name, **dataclasses.asdict(experiment)}
 
 
 def _duration(seconds: float) -> str:

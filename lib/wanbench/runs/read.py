@@ -135,9 +135,9 @@ class Run:
         """
         Table `tests`: one row per attempt, failed and interrupted ones included.
 
-        Columns run_id, test_id, attempt, round, setting (null: only imports have one), from_region, to_region,
-        outcome ("done", "failed", "interrupted"), failed_experiment, reason, started_at_utc, ended_at_utc (null
-        where interrupted).
+        Columns run_id, test_id, attempt, round, setting (null: only trials and imports have one), from_region,
+        to_region, outcome ("done", "failed", "interrupted"), failed_experiment, reason, started_at_utc, ended_at_utc
+        (null where interrupted).
         """
         rows = [
             {"run_id": self.run_id, **{n: getattr(a, n) for n in TEST_COLUMNS[1:]}} for a in self._attempts
@@ -147,7 +147,13 @@ class Run:
             table[column] = table[column].astype("int64")
         for column in ("started_at_utc", "ended_at_utc"):
             table[column] = pd.to_datetime(table[column], utc=True, format="ISO8601")
-        table.insert(4, "setting", None)
+        tests = self.plan.get("tests")
+        settings = {
+            test["id"]: test.get("setting")
+            for test in (tests if isinstance(tests, list) else ())
+            if isinstance(test, dict) and isinstance(test.get("id"), str)
+        }
+        table.insert(4, "setting", [settings.get(test_id) for test_id in table.test_id])
         return table
 
     def links(self) -> list[dict]:

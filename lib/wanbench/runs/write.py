@@ -68,7 +68,9 @@ def claim(
         "lab": lab_settings,
     }
     identity["plan"]["tests"] = [
-        [test[key] for key in ("id", "round", "from_region", "to_region")] for test in plan["tests"]
+        [test[key] for key in ("id", "round", "from_region", "to_region")]
+        + [test[key] for key in ("setting", "block", "experiments") if key in test]
+        for test in plan["tests"]
     ]
     try:
         text = json.dumps(identity, sort_keys=True, allow_nan=False)

@@ -1,0 +1,47 @@
+"""The settings of a run's trials, out of its plan: table `trials`. Imports `runs`, `tables` and `errors`."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from .. import tables
+from ..errors import ParameterError, RawDataError
+from ..runs import Run
+
+TRIAL = "kafka_trial"
+LINK = ("delay_ms", "jitter_ms", "loss", "rate_bps")
+LOAD = (
+    "topics", "partitions", "replication", "producers", "consumer_groups", "consumers", "acks", "batch_bytes",
+    "linger_ms", "compression", "record_bytes", "target_records_per_s", "duration_s",
+)  # fmt: skip
+
+
+def trials(run: Run) -> dict[str, pd.DataFrame]:
+    """
+    Table trials of a run under its name; nothing if the run's plan has no trials of Kafka.
+
+    Raises
+    ------
+    RawDataError
+        If the plan in the journal is malformed.
+    """
+    planned = run.plan.get("tests")
+    try:
+        rows = [
+            _row(run.run_id, test, experiment)
+            for test in (planned if isinstance(planned, list) else ())
+            for experiment in test.get("experiments", ())
+            if experiment.get("name") == TRIAL
+        ]
+        return {"trials": tables.from_rows("trials", rows)} if rows else {}
+    except (AttributeError, KeyError, TypeError, ParameterError) as error:
+        raise RawDataError(run.folder / "journal.jsonl", 1, error, "a plan of trials") from error
+
+
+def _row(run_id, test, experiment):
+    link, load = experiment.get("link") or {}, experiment["load"]
+    background = experiment.get("background") or {}
+    row = {name: test[name] for name in ("block", "setting", "from_region", "to_region")}
+    row |= {"run_id": run_id, "test_id": test["id"], "background_bps": background.get("rate_bps")}
+    row |= {name: link.get(name) for name in LINK} | {name: load.get(name) for name in LOAD}
+    return row | {"acks": None if load.get("acks") is None else str(load["acks"])}

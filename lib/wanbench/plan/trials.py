@@ -1,0 +1,68 @@
+"""Plans whose tests differ in their setting rather than in their pair. Imports `errors` and this package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import ParameterError
+from .plan import Plan, Test
+
+
+@dataclass(frozen=True)
+class Trial:
+    """
+    One setting of one pair, to be measured once.
+
+    Parameters
+    ----------
+    setting : str
+        Its name; trials of one name are replicates.
+    experiments : tuple
+        What it does. The first one's `rtt_ms`, if it has one, is the round-trip time that is expected.
+    block : int, optional
+        Trials of one block are measured close together.
+    """
+
+    setting: str
+    experiments: tuple
+    block: int | None = None
+
+
+def make_trials(
+    trials: Sequence[Trial], *, from_region: str, to_region: str, rate_bps: float | None = None, seed: int = 0
+) -> Plan:
+    """
+    A plan that measures trials one after another, in the order that is given.
+
+    Parameters
+    ----------
+    from_region, to_region : str
+        The pair: regions of the clients and of the servers.
+    rate_bps : float, optional
+        Throughput to expect.
+    seed : int
+        Kept with the plan, and that of the lab's loss and jitter.
+    """
+    trials = list(trials)
+    if not trials:
+        raise ParameterError("A plan needs at least one trial.")
+    for trial in trials:
+        if not isinstance(trial, Trial) or not trial.experiments or not trial.setting:
+            raise ParameterError(f"{trial!r} is no trial with a setting and at least one experiment.")
+    rounds = []
+    for ordinal, trial in enumerate(trials, start=1):
+        name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")
+        rtt_ms = getattr(trial.experiments[0], "rtt_ms", None) or 0.0
+        test = Test(
+            name,
+            ordinal,
+            from_region,
+            to_region,
+            rtt_ms,
+            trial.setting,
+            trial.block,
+            tuple(trial.experiments),
+        )
+        rounds.append((test,))
+    return Plan(tuple(rounds), experiments=(), seed=seed, lower_bound=len(rounds), batch=1, rate_bps=rate_bps)
