@@ -9,6 +9,7 @@ from .errors import WanbenchError
 
 CHOSEN = "WANBENCH_DATA"
 CHOSEN_DOWNLOADS = "WANBENCH_DOWNLOADS"
+CHOSEN_KAFKA = "WANBENCH_KAFKA"
 MARK = "papermill-params"  # the folder by which the root of a checkout is known
 
 
@@ -53,6 +54,14 @@ def downloads_folder() -> Path:
     """
     chosen = os.environ.get(CHOSEN_DOWNLOADS)
     return root() / chosen if chosen else data_folder() / "external"
+
+
+def kafka_jars() -> Path:
+    """
+    Where Kafka's jars are: `.kafka/jars` of the checkout, where `make setup` puts them, or the folder that the
+    environment variable WANBENCH_KAFKA names (a relative one from the root of the checkout). It need not exist.
+    """
+    return root() / (os.environ.get(CHOSEN_KAFKA) or Path(".kafka", "jars"))
 
 
 def shared_folder() -> Path:

@@ -1,0 +1,298 @@
+"""A Kafka cluster on the hosts of a lab: started, used, its nodes stopped and killed and started again, and gone."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ..errors import CommandError, ParameterError
+from ..labs.base import Host, Lab
+from ..runs import RawFile
+from .access import ClientFiles
+from .available import java_fault, unavailable
+from .errors import ClusterError
+from .java import PROFILES, Jars, checked_flags, checked_heap, java_words
+from .node import Node
+from .placement import METRICS_PORT, Broker, seats
+from .secret import without_secrets
+from .security import Security
+from .security import security as chosen_security
+from .settings import checked_settings, defaults, node_settings
+
+_PATIENCE_S = 10.0
+"""Waiting longer than this is reported on stderr, each time again."""
+
+
+class Cluster:
+    """
+    A cluster of Apache Kafka (KRaft) on an open lab; a context manager that yields itself once it truly serves.
+
+    Then every broker is known to the others, and a record has been produced to each of them with acks=all and consumed
+    again by a client on a host. In the end, whatever happened, its processes have ended and its files are deleted.
+
+    Parameters
+    ----------
+    lab : Lab
+    brokers : sequence of str
+        Region of each broker, 1 to 9; broker number i has the node.id i + 1 and the rack of its region's name. The
+        k-th broker of a region runs on `lab.host(region, k)`.
+    controllers : "combined", or a sequence of str
+        "combined": up to three brokers are controllers as well. Or the regions of 1, 3 or 5 nodes that are nothing
+        else; their node.ids follow those of the brokers.
+    settings : mapping
+        Any broker settings, over `wanbench.kafka.settings.defaults`.
+    security : str or Security
+        "plain", "tls" or "mtls".
+    profile : str
+        One of `wanbench.kafka.java.PROFILES`: "load" to measure, "functional" to start sooner.
+    heap_mb : int
+        Of each node.
+    jvm : sequence of str
+        More JVM flags of each node; they go over the profile's.
+    metrics : bool
+        Serve each broker's metrics over HTTP.
+    start_timeout_s : float
+        How long it may take until the cluster serves.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is not as described or the lab has too few hosts.
+    ClusterError
+        On entering, if the cluster does not come up; with the last words of the node whose fault it is.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        brokers: Sequence[str],
+        *,
+        controllers: str | Sequence[str] = "combined",
+        settings: Mapping[str, object] | None = None,
+        security: str | Security = "plain",
+        profile: str = "load",
+        heap_mb: int = 384,
+        jvm: Sequence[str] = (),
+        metrics: bool = True,
+        start_timeout_s: float = 180.0,
+    ):
+        if profile not in PROFILES:
+            raise ParameterError(f"profile is {profile!r}; allowed is {', '.join(PROFILES)}.")
+        self.lab, self.profile, self.metrics = lab, profile, bool(metrics)
+        self.seats = seats(lab, brokers, controllers)
+        self.settings = checked_settings(settings or {})
+        self.security = chosen_security(security)
+        self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
+        self.start_timeout_s = start_timeout_s
+        self.brokers = tuple(
+            Broker(seat.node_id, seat.host, metrics_port=METRICS_PORT if self.metrics else None)
+            for seat in self.seats
+            if seat.is_broker
+        )
+        self.bootstrap = ",".join(f"{broker.host.address}:{broker.port}" for broker in self.brokers)
+        self.started_in_s: float | None = None
+        self._jars, self._clients, self._nodes = None, None, {}
+
+    def __enter__(self) -> Cluster:
+        if self._nodes:
+            raise ClusterError("the cluster is started already.")
+        began = time.monotonic()
+        if any(host.cluster is not None for host in self._lab_hosts()):
+            raise ClusterError("the lab holds a cluster already.")
+        if reason := unavailable():
+            raise ClusterError(reason)
+        try:
+            self._make_nodes()
+            self._side_by_side(lambda node: node.format(self._cluster_id))
+            for node in self._nodes.values():
+                node.start()
+            self.await_serving(self.start_timeout_s)
+        except BaseException:
+            self.__exit__()
+            raise
+        self.started_in_s = time.monotonic() - began
+        for host in self._lab_hosts():
+            host.cluster = self
+        return self
+
+    def __exit__(self, *exception) -> None:
+        for host in self._lab_hosts():
+            host.cluster = None
+        try:
+            self._side_by_side(Node.kill)
+        finally:
+            self._side_by_side(Node.remove)
+            self._nodes = {}
+
+    def await_serving(self, timeout_s: float) -> None:
+        """Return once every broker serves; ClusterError, with what was the matter last, if that takes too long."""
+        host, began = self.brokers[0].host, time.monotonic()
+        brokers = sum(self._nodes[broker.node_id].is_up for broker in self.brokers)
+        words = [
+            sys.executable,
+            "-P",
+            "-m",
+            "wanbench.kafka.serving",
+            self._clients.python(host),
+            str(brokers),
+        ]
+        process, told_s = host.start(words), _PATIENCE_S
+        try:
+            while True:
+                self.check()
+                try:
+                    done = process.wait(0.25)
+                    break
+                except CommandError as error:
+                    state = _last_line(error.completed.stdout)
+                waited_s = time.monotonic() - began
+                if waited_s > timeout_s:
+                    raise ClusterError(f"the cluster does not serve after {timeout_s:g} s: {state}")
+                if waited_s > told_s:
+                    print(f"Kafka: {state} after {waited_s:.0f} s", file=sys.stderr, flush=True)
+                    told_s += _PATIENCE_S
+        finally:
+            process.stop()
+        if done.returncode:
+            raise ClusterError(f"the cluster cannot be asked whether it serves: {_last_line(done.stderr)}")
+
+    def java(
+        self, host: Host, main_class: str, *words: str, heap_mb: int = 256, jvm: Sequence[str] = ()
+    ) -> list[str]:
+        """
+        The words of a command that runs a Java tool of Kafka's on a host.
+
+        >>> cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", "--help")  # doctest: +SKIP
+        ['java', '-Xmx256m', '-cp', '/checkout/.kafka/jars/*', 'org.apache.kafka.tools.ProducerPerformance', '--help']
+        """
+        flags = checked_flags(jvm)
+        return java_words(
+            self._open_jars().on(host), main_class, words, heap_mb=checked_heap(heap_mb), flags=flags
+        )
+
+    def client_file(self, host: Host) -> str | None:
+        """
+        Path, on that host, of a properties file with what a Java client needs (--command-config); None: nothing.
+        """
+        return self._open_clients().java(host)
+
+    def log_folder(self, node_id: int) -> str:
+        """A node's data folder on its host: a folder for each partition."""
+        return self._node(node_id).data_folder
+
+    def stop(self, node_id: int) -> None:
+        """Have a node hand over what it leads and end."""
+        node = self._node(node_id)
+        if not node.is_up:
+            raise ClusterError(f"{node.seat.name} does not run.")
+        node.stop()
+
+    def kill(self, node_id: int) -> None:
+        """End a node at once, as a power cut would."""
+        node = self._node(node_id)
+        if not node.is_up:
+            raise ClusterError(f"{node.seat.name} does not run.")
+        node.kill()
+
+    def start(self, node_id: int, *, wait: bool = True) -> None:
+        """Start a node again with the data it had; with `wait`, return once all that run serve."""
+        node = self._node(node_id)
+        if node.is_up:
+            raise ClusterError(f"{node.seat.name} runs already.")
+        node.start()
+        if wait:
+            self.await_serving(self.start_timeout_s)
+
+    def check(self) -> None:
+        """ClusterError, with its last words and its log, if a node has ended that nobody stopped."""
+        for node in self._nodes.values():
+            if node.has_died():
+                raise node.death()
+
+    def describe(self) -> dict:
+        """What the manifest keeps: JSON types, no secrets."""
+        return {
+            "kafka": self._jars.version() if self._jars else None,
+            "nodes": [
+                {
+                    "node_id": seat.node_id,
+                    "host": seat.host.name,
+                    "rack": seat.host.region,
+                    "roles": seat.roles,
+                }
+                for seat in self.seats
+            ],
+            "bootstrap": self.bootstrap,
+            "defaults": defaults(len(self.brokers)),
+            "settings": without_secrets(self.settings),
+            "security": self.security.describe(),
+            "profile": self.profile,
+            "jvm": [*PROFILES[self.profile], *self.jvm],
+            "heap_mb": self.heap_mb,
+            "metrics": self.metrics,
+            "started_in_s": self.started_in_s,
+        }
+
+    def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
+        """Fetch each node's log, output and effective configuration into <run folder>/kafka_cluster/."""
+        raise NotImplementedError
+
+    def __repr__(self):
+        state = "started" if self._nodes else "not started"
+        return f"<Kafka cluster, {state}: {len(self.brokers)} brokers at {self.bootstrap}>"
+
+    def _make_nodes(self):
+        self._jars = Jars()
+        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._clients = ClientFiles(self.bootstrap, self.security.access())
+        for seat in self.seats:
+            fault = java_fault(*_java_version(seat.host), seat.host.name)
+            if fault:
+                raise ClusterError(fault)
+            node = Node(
+                seat, jars=self._jars, heap_mb=self.heap_mb, flags=self._flags(), metrics=self.metrics
+            )
+            node.settings = node_settings(seat, self.seats, node.data_folder, self.security, self.settings)
+            self._nodes[seat.node_id] = node
+
+    def _flags(self):
+        return [*PROFILES[self.profile], *self.jvm]
+
+    def _side_by_side(self, do: Callable[[Node], None]):
+        if self._nodes:
+            with ThreadPoolExecutor(len(self._nodes)) as threads:
+                for result in [threads.submit(do, node) for node in self._nodes.values()]:
+                    result.result()
+
+    def _lab_hosts(self):
+        return [host for hosts in self.lab.hosts.values() for host in hosts]
+
+    def _node(self, node_id):
+        if node_id not in self._nodes:
+            known = ", ".join(map(str, self._nodes)) or "none: it is not started"
+            raise ClusterError(f"the cluster has no node {node_id!r}; there are {known}.")
+        return self._nodes[node_id]
+
+    def _open_jars(self):
+        if self._jars is None:
+            raise ClusterError("the cluster is not started; use it in a with statement.")
+        return self._jars
+
+    def _open_clients(self):
+        self._open_jars()
+        return self._clients
+
+
+def _java_version(host):
+    done = host.run(["java", "-version"], timeout_s=60, ok=None)
+    return done.returncode, done.stderr.decode(errors="replace")
+
+
+def _last_line(printed: bytes) -> str:
+    lines = printed.decode(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:300] if lines else "nothing is known"

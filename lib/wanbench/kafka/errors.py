@@ -1,0 +1,25 @@
+"""What can go wrong with a cluster. Imports `errors` only."""
+
+from __future__ import annotations
+
+from ..errors import LabError
+
+
+class ClusterError(LabError):
+    """
+    A Kafka cluster cannot be started, or does not do what it was asked.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong, with the broker's own last words.
+    log : bytes
+        The whole log of the broker that it is about; empty where there is none.
+    """
+
+    def __init__(self, reason: str, log: bytes = b""):
+        super().__init__(reason)
+        self.log = log
+
+    def __reduce__(self):
+        return ClusterError, (str(self), self.log)

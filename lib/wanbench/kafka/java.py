@@ -1,0 +1,109 @@
+"""The words of Java commands on a host, and where Kafka's jars are there."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import ParameterError
+from ..labs.base import Host
+from ..places import kafka_jars
+from .errors import ClusterError
+
+PROFILES = {
+    "load": ("-XX:+UseG1GC",),
+    "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+}
+"""
+JVM flags of nodes: "load" compiles and collects as Java does by default; "functional" starts sooner and takes less
+memory, and is slower under load.
+"""
+
+ARCHIVE = "broker.jsa"
+"""Classes of a broker as Java maps them into memory, beside the folder of jars; made by `wanbench.kafka.archive`."""
+
+_lock = threading.Lock()
+
+
+class Jars:
+    """
+    Kafka's jars on the hosts of a lab: this machine's where the host sees them, else copied there.
+
+    One of these serves one cluster.
+    """
+
+    def __init__(self):
+        self._here, self._folders = kafka_jars(), {}
+
+    def on(self, host: Host) -> str:
+        """The folder of jars on that host."""
+        with _lock:
+            if host.name not in self._folders:
+                self._folders[host.name] = self._found(host)
+            return self._folders[host.name]
+
+    def archive(self, host: Host) -> list[str]:
+        """The flag that has Java use the archive of classes, where there is one."""
+        archive = self._here.parent / ARCHIVE
+        if self.on(host) == str(self._here) and archive.is_file():
+            return [f"-XX:SharedArchiveFile={archive}"]
+        return []
+
+    def agent(self) -> str:
+        """The file name of the agent that serves metrics."""
+        found = sorted(self._here.glob("jmx_prometheus_javaagent-*.jar"))
+        if not found:
+            raise ClusterError(
+                f"the JMX exporter is not among the jars in {self._here}; `make setup` fetches it."
+            )
+        return found[0].name
+
+    def version(self) -> str:
+        """Kafka's version, by the name of its jar."""
+        return sorted(self._here.glob("kafka_2.13-*.jar"))[0].stem.removeprefix("kafka_2.13-")
+
+    def _found(self, host):
+        witness = sorted(self._here.glob("kafka_2.13-*.jar"))
+        if not witness:
+            raise ClusterError(f"Kafka's jars are not in {self._here}; `make setup` fetches them by Maven.")
+        if host.run(["test", "-f", str(witness[0])], timeout_s=30, ok=None).returncode == 0:
+            return str(self._here)
+        folder = f"{host.scratch}/jars"
+        host.run(["mkdir", "-p", folder], timeout_s=30)
+        for jar in sorted(self._here.glob("*.jar")):
+            host.put(jar, f"{folder}/{jar.name}")
+        return folder
+
+
+def java_words(
+    jars: str, main_class: str, words: Sequence[str], *, heap_mb: int, flags: Sequence[str]
+) -> list[str]:
+    """
+    A Java command.
+
+    >>> java_words("/jars", "kafka.Kafka", ["server.properties"], heap_mb=256, flags=["-XX:+UseG1GC"])
+    ['java', '-Xmx256m', '-XX:+UseG1GC', '-cp', '/jars/*', 'kafka.Kafka', 'server.properties']
+    """
+    return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *words]
+
+
+def checked_heap(heap_mb: object) -> int:
+    """The heap in MiB, if it is one."""
+    if isinstance(heap_mb, bool) or not isinstance(heap_mb, int) or not 64 <= heap_mb <= 2**20:
+        raise ParameterError(f"heap_mb is {heap_mb!r}; allowed is a whole number of MiB, 64 at least.")
+    return heap_mb
+
+
+def checked_flags(flags: object) -> tuple[str, ...]:
+    """The JVM flags, if they are a list of them."""
+    if isinstance(flags, str) or not all(
+        isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
+    ):
+        raise ParameterError(f"jvm is {flags!r}; it must be a list of flags such as '-XX:+UseZGC'.")
+    return tuple(flags)
+
+
+def package_file(name: str) -> Path:
+    """A file that lies beside this module."""
+    return Path(__file__).with_name(name)
