@@ -11,7 +11,7 @@ import pytest
 import wanbench
 
 PACKAGE = Path(wanbench.__file__).parent
-MEASURING = {"labs", "links", "experiments", "plan", "measure", "progress", "campaign"}
+MEASURING = {"labs", "links", "experiments", "plan", "measure", "progress", "campaign", "kafka", "studies"}
 ANALYSING = {
     "audits", "claims", "columns", "figures", "findings", "gate", "importers", "ingest", "publish", "stats", "tables",
     "validity",

@@ -10,9 +10,9 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _MODULES = (
-    "audits", "calibrate", "campaign", "claims", "colophon", "experiments", "figures", "findings", "gate", "importers",
-    "ingest", "labs", "links", "measure", "places", "plan", "publish", "regions", "runs", "stats", "tables",
-    "validity",
+    "audits", "calibrate", "campaign", "claims", "colophon", "designs", "experiments", "figures", "findings", "gate",
+    "importers", "ingest", "kafka", "labs", "links", "measure", "places", "plan", "publish", "regions", "runs", "stats",
+    "studies", "tables", "validity",
 )  # fmt: skip
 
 

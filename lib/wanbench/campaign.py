@@ -6,9 +6,11 @@ of it. Measuring bank.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from .errors import ParameterError
+from .kafka.lab import KafkaLab
 from .labs.local import LocalLab
 from .links import LinkSettings
 from .measure import measure
@@ -28,6 +30,8 @@ def carry_out(
     parameters: dict | None = None,
     emulator: str = "auto",
     sysctls: Mapping[str, str] | None = None,
+    brokers: Sequence[str] = (),
+    cluster: Mapping | None = None,
     **options,
 ) -> Run:
     """
@@ -45,6 +49,10 @@ def carry_out(
         What the caller was asked to do, kept in the manifest.
     emulator, sysctls
         See `LocalLab`.
+    brokers : sequence of str
+        Regions of the brokers of a Kafka cluster on the lab; none by default.
+    cluster : mapping, optional
+        Further parameters of `wanbench.kafka.Cluster`.
     **options
         `retries`, `progress`, `fresh` of `wanbench.measure.measure`.
 
@@ -59,9 +67,17 @@ def carry_out(
         return recording(plan, campaign, links)
     if lab != "local":
         raise ParameterError(f"lab is {lab!r}; it must be one of {', '.join(LABS)}.")
+    here = LocalLab(
+        plan.regions,
+        _within(links, plan),
+        hosts_per_region=max(Counter(brokers).values(), default=1),
+        emulator=emulator,
+        sysctls=sysctls,
+        seed=plan.seed,
+    )
     return measure(
         plan,
-        LocalLab(plan.regions, _within(links, plan), emulator=emulator, sysctls=sysctls, seed=plan.seed),
+        KafkaLab(here, brokers, **(cluster or {})) if brokers else here,
         data_folder=data_folder(),
         campaign=campaign,
         parameters=parameters,

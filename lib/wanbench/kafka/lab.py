@@ -1,0 +1,75 @@
+"""A lab that holds a Kafka cluster: opened and closed together. Imports `labs.base` and this package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..labs.base import Lab
+from ..runs import RawFile
+from .cluster import Cluster
+
+
+class KafkaLab(Lab):
+    """
+    A lab with a cluster on it.
+
+    Parameters
+    ----------
+    lab : Lab
+        Not yet entered.
+    brokers : sequence of str
+        Regions of the brokers, in order.
+    **options
+        The other parameters of `wanbench.kafka.Cluster`.
+    """
+
+    def __init__(self, lab: Lab, brokers: Sequence[str], **options):
+        self.lab, self.kind = lab, lab.kind
+        self.cluster_settings = {"brokers": list(brokers), **options}
+        self.cluster = Cluster(lab, brokers=brokers, **options)
+
+    def __enter__(self) -> KafkaLab:
+        self.lab.__enter__()
+        try:
+            self.cluster.__enter__()
+        except BaseException:
+            self.lab.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *exception) -> None:
+        try:
+            self.cluster.__exit__(*exception)
+        finally:
+            self.lab.__exit__(*exception)
+
+    @property
+    def hosts(self):
+        return self.lab.hosts
+
+    @property
+    def links(self):
+        return getattr(self.lab, "links", {})
+
+    @property
+    def sysctls(self):
+        return getattr(self.lab, "sysctls", {})
+
+    @property
+    def emulator(self):
+        return getattr(self.lab, "emulator", "auto")
+
+    def counters(self) -> list[dict]:
+        """What every link carried; see `LocalLab.counters`. Empty where the network is real."""
+        counters = getattr(self.lab, "counters", None)
+        return counters() if counters else []
+
+    def keep(self, folder: Path, stem: str) -> list[RawFile]:
+        """Logs and effective configuration of the brokers, as raw files of a run."""
+        return self.cluster.keep(folder, stem)
+
+    def describe(self) -> dict:
+        """What the manifest keeps. ClusterError, with the broker's last words, if a broker has died."""
+        self.cluster.check()
+        return {**self.lab.describe(), "cluster": self.cluster.describe()}
