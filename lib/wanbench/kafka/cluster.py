@@ -248,7 +248,8 @@ class Cluster:
 
     def _make_nodes(self):
         self._jars = Jars()
-        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # The first letter is fixed: an identifier that begins with "-" would be taken for an option.
+        self._cluster_id = "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         self._clients = ClientFiles(self.bootstrap, self.security.access())
         for seat in self.seats:
             fault = java_fault(*_java_version(seat.host), seat.host.name)
