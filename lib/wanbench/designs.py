@@ -130,7 +130,7 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
     if 2 * blocks * len(settings) > MOST_RUNS:
         raise ParameterError(f"these blocks make more than {MOST_RUNS:,} runs")
     rng = np.random.default_rng(seed)
-    rows = []
+    rows, first = [], settings
     for block in range(1, blocks + 1):
         first = [settings[k] for k in rng.permutation(len(settings))] if block % 2 else first[::-1]
         rows += [(block, name) for name in (*first, *first[::-1])]

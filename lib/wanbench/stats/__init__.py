@@ -8,7 +8,8 @@ check), `predict` (a pair that was not measured). On TCP: `tcp` (the window-limi
 compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
 estimated). On two arms and on factors: `compare`, `factorial`. On a survey of others: `readings`, `variants`,
 `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
-`calibration`. `simulate` makes surveys with a known answer. Pairs that share a region are never taken as independent:
+`calibration`. On trials of Kafka: `trial_rates` (one row per trial), `two_links` (private against internet),
+`producer_shares`. `simulate` makes surveys with a known answer. Pairs that share a region are never taken as independent:
 `dyadic` and `leaveout` say how.
 """
 
@@ -30,12 +31,15 @@ from .nearest import nearest
 from .permutation import mantel
 from .predict import fit_predictor, what_if
 from .predict_calibration import calibration as prediction_calibration
+from .producer_shares import producer_shares
 from .readings import column_readings
 from .repeats import repeats
 from .scatter import scatter
 from .sensitivity import with_and_without
 from .shape import compare_shapes
 from .tcp import fit_window
+from .trial_rates import trial_rates
+from .two_links import compare_links
 from .variants import survey_readings, variants
 
 __all__ = [
@@ -44,6 +48,7 @@ __all__ = [
     "column_readings",
     "compare_arms",
     "compare_clouds",
+    "compare_links",
     "compare_models",
     "compare_series",
     "compare_shapes",
@@ -64,9 +69,11 @@ __all__ = [
     "path_inflation",
     "physics_check",
     "prediction_calibration",
+    "producer_shares",
     "repeats",
     "scatter",
     "survey_readings",
+    "trial_rates",
     "variants",
     "what_if",
     "with_and_without",

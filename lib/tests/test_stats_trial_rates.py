@@ -1,0 +1,168 @@
+"""What trials reached, out of tables with a known answer."""
+
+import numpy as np
+import pytest
+from trial_tables import START_S, together, trial
+
+from wanbench.errors import ParameterError
+from wanbench.stats import trial_beside, trial_window
+from wanbench.stats.trial_rates import BY_LINES, BY_LOG, trial_rates
+
+
+def rates_of(*trials, **settings):
+    return trial_rates(together(trials), **settings)
+
+
+def test_rates_are_those_of_the_counted_seconds():
+    found = rates_of(trial(1, "internet", 100), trial(2, "private", 225))
+    rates = found.rates.set_index("setting")
+    np.testing.assert_allclose(rates.batches_per_s, [100, 225])
+    np.testing.assert_allclose(rates.records_per_s, [1500, 3375])
+    np.testing.assert_allclose(rates.throughput_bps, [12e6, 27e6])
+    assert (rates.counted_by == BY_LOG).all() and (rates.batch_log_bytes == 15_500).all()
+    assert rates.order.tolist() == [1, 2] and rates.delay_ms.notna().all()
+    assert found.left_out.empty and not found.warnings()
+    assert "100 batches/s in 1 trial of internet" in str(found)
+
+
+def test_the_window_is_when_all_producers_ran_and_none_warmed_up():
+    """Producer 2 of 3 starts a second late: its warm-up ends at 4 s, and the first one ends at 15 s."""
+    row = rates_of(trial(1, "internet", 100)).rates.iloc[0]
+    began = START_S + 100
+    assert (row.start_s, row.end_s, row.n_seconds) == (began + 4, began + 15, 11)
+    assert row.window_rule == trial_window.BY_PRODUCERS
+    assert row.share_counted == pytest.approx(11 / 16.5)
+
+
+def test_an_empty_second_counts_as_one():
+    rows = trial(1, "internet", 100)
+    stall = START_S + 108
+    rows["batches"] = [row for row in rows["batches"] if row["at_s"] != stall]
+    found = trial_rates(together([rows]))
+    assert found.rates.batches_per_s[0] == pytest.approx(1000 / 11)
+    assert found.seconds.batches[found.seconds.at_s == stall].tolist() == [0]
+
+
+def test_replicas_are_not_counted_twice():
+    rows = trial(1, "internet", 100)
+    rows["batches"] += [row | {"broker": 2} for row in rows["batches"] if row["at_s"] < START_S + 110]
+    assert trial_rates(together([rows])).rates.batches_per_s[0] == pytest.approx(100)
+
+
+def test_without_lines_the_log_says_when():
+    found = rates_of(trial(1, "internet", 100, lines=False), warmup_s=4)
+    row = found.rates.iloc[0]
+    assert row.window_rule == trial_window.BY_LOG and row.start_s == START_S + 104
+    assert row.batches_per_s == pytest.approx(100) and "nobody said when" in str(found)
+
+
+def test_without_a_log_the_lines_count_and_say_so():
+    found = rates_of(trial(1, "internet", 96, log=False))
+    row = found.rates.iloc[0]
+    assert row.counted_by == BY_LINES
+    assert row.records_per_s == pytest.approx(1440)
+    assert row.batches_per_s == pytest.approx(90)  # 16 records of 1,009 bytes fit into 16,384
+    assert "the batches are not measured" in str(found) and np.isnan(row.batch_log_bytes)
+
+
+def test_without_flags_the_warmup_is_cut_by_time():
+    rows = trial(1, "internet", 100)
+    for line in rows["producer_windows"]:
+        line["warmup"] = None
+    assert trial_rates(together([rows]), warmup_s=5).rates.start_s[0] == START_S + 106
+
+
+def test_what_gave_no_rate_is_counted():
+    short = trial(4, "private", 225, seconds=2)
+    silent = trial(5, "private", 225, lines=False, log=False)
+    two_of_three = trial(6, "private", 225)
+    two_of_three["producer_windows"] = [row for row in two_of_three["producer_windows"] if row["producer"]]
+    planned = {"trials": trial(7, "private", 225)["trials"]}
+    found = rates_of(
+        trial(1, "internet", 100),
+        trial(2, "private", 225, outcome="failed"),
+        trial(3, "private", 225, outcome="interrupted"),
+        short, silent, two_of_three, planned,
+    )  # fmt: skip
+    assert found.rates.test_id.str[:4].tolist() == ["0001"]
+    why = found.left_out.set_index(found.left_out.test_id.str[:4]).reason
+    assert why["0002"] == "that failed" and why["0003"] == "that were interrupted"
+    assert "whole seconds" in why["0004"] and "neither" in why["0005"]
+    assert "only 2 of 3 producers" in why["0006"] and why["0007"] == "that never began"
+    assert "6 trials left out" in str(found)
+
+
+def test_the_last_done_attempt_counts():
+    failed, again = trial(1, "internet", 50, outcome="failed"), trial(1, "internet", 100, attempt=2)
+    again["trials"] = []
+    found = rates_of(failed, again)
+    assert found.rates.attempt.tolist() == [2] and found.left_out.empty
+    twice = trial(1, "internet", 80, attempt=2)
+    twice["trials"] = []
+    found = rates_of(trial(1, "internet", 100), twice)
+    assert found.rates.batches_per_s.tolist() == [80]
+    assert found.left_out.reason.tolist() == ["that were measured again later"]
+
+
+def test_latency_is_of_all_records_or_of_none():
+    rows = trial(1, "internet", 100, producers=2)
+    rows["producers"][0]["records"], rows["producers"][1]["records"] = 100, 300
+    row = trial_rates(together([rows])).rates.iloc[0]
+    assert row.mean_latency_ms == pytest.approx(70.75) and row.max_latency_ms == 91
+    rows["producers"][1]["mean_latency_ms"] = None
+    row = trial_rates(together([rows])).rates.iloc[0]
+    assert np.isnan(row.mean_latency_ms) and np.isnan(row.max_latency_ms)
+
+
+def test_shares_of_producers():
+    rows = trial(1, "internet", 100)
+    for row, rate in zip(rows["producers"], (500, 300, 200), strict=True):
+        row["records_per_s"] = rate
+    found = trial_rates(together([rows]))
+    assert found.shares.share.tolist() == [0.5, 0.3, 0.2]
+
+
+def test_what_went_on_beside():
+    row = rates_of(trial(1, "internet", 100, rtt_ms=132.9)).rates.iloc[0]
+    assert (row.n_echoes, row.n_lost_echoes) == (40, 0)
+    assert (row.min_rtt_ms, row.max_rtt_ms) == (131.9, 133.9)
+    assert row.mean_rtt_ms == pytest.approx(132.9) and row.mdev_rtt_ms == pytest.approx(1.0)
+    assert row.measured_background_bps == 80e6 and row.background_packets_per_s == 1000
+    assert (row.rx_packets_per_s, row.tx_packets_per_s) == (10_000, 2_000)
+    assert (row.rx_utilisation, row.tx_utilisation) == pytest.approx((0.8, 0.16))
+
+
+def test_mdev_is_that_of_ping():
+    values = np.array([62.1, 62.2, 62.9, 68.1])
+    rows = trial(1, "private", 100)
+    rows["echoes"] = [rows["echoes"][k] | {"rtt_ms": value} for k, value in enumerate(values)]
+    rows["echoes"] += [
+        rows["echoes"][0] | {"sequence": 9, "rtt_ms": None, "lost": True},
+        rows["echoes"][0] | {"rtt_ms": 500.0, "duplicate": True},
+    ]
+    found = trial_beside.round_trips(together([rows])["echoes"]).iloc[0]
+    assert found.mdev_rtt_ms == pytest.approx(np.sqrt((values**2).mean() - values.mean() ** 2))
+    assert (found.n_echoes, found.n_lost_echoes) == (5, 1)
+
+
+def test_settings_can_be_chosen():
+    found = rates_of(trial(1, "internet 100", 100), trial(2, "private 100", 225), trial(3, "other", 5))
+    chosen = found.of("internet*", "private*")
+    assert chosen.rates.setting.tolist() == ["internet 100", "private 100"]
+    assert set(chosen.seconds.setting) == set(chosen.shares.setting) == {"internet 100", "private 100"}
+    with pytest.raises(ParameterError, match="internet 100, private 100, other"):
+        found.of("vpn")
+
+
+def test_tables_may_be_missing():
+    rows = together([trial(1, "internet", 100)])
+    few = {name: rows[name] for name in ("tests", "trials", "producer_windows", "batches")}
+    row = trial_rates(few).rates.iloc[0]
+    assert row.batches_per_s == pytest.approx(100) and np.isnan(row.mean_rtt_ms)
+    with pytest.raises(ParameterError, match="lack trials"):
+        trial_rates({"tests": rows["tests"]})
+
+
+def test_nothing_measured_is_said():
+    found = rates_of(trial(1, "internet", 100, outcome="failed"))
+    assert found.rates.empty and "No trial was measured" in str(found) and found._repr_html_()

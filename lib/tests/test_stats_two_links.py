@@ -1,0 +1,136 @@
+"""Two links by turns: ratios with a known answer."""
+
+import numpy as np
+import pytest
+from trial_tables import together, trial
+
+from wanbench.designs import interleaved
+from wanbench.errors import ParameterError
+from wanbench.stats.producer_shares import producer_shares
+from wanbench.stats.trial_rates import TrialRates, trial_rates
+from wanbench.stats.two_links import compare_links
+
+LINKS = {"internet": 100, "private": 225}
+
+
+def trials(seed=0, blocks=3, *, drift=0.0, noise=0.02, by_seconds=None, links=LINKS, **settings):
+    """A trial's rate is its link's, times what drifts by per trial, times a draw."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for row in interleaved(list(links), blocks, seed=seed).itertuples():
+        level = links[row.setting] * np.exp(drift * row.order + rng.normal(0, noise))
+        rows.append(
+            trial(row.order, row.setting, round(100 * level), block=row.block, rng=by_seconds, **settings)
+        )
+    return rows
+
+
+def measured(*args, **settings) -> TrialRates:
+    return trial_rates(together(trials(*args, **settings)))
+
+
+def test_the_ratio_is_recovered_in_pairs():
+    found = compare_links(measured(1))
+    assert found.ratio.low < 2.25 < found.ratio.high and found.ratio.n == 6
+    assert found.paired is not None and len(found.pairs) == 6
+    np.testing.assert_allclose(found.ratio.estimate, found.pairs.b.mean() / found.pairs.a.mean())
+    assert found.beside["records_per_s"].estimate == pytest.approx(found.ratio.estimate, rel=1e-6)
+    assert "2.2" in found.wording() and "% more" in found.wording() and "by 1" not in found.wording()
+
+
+def test_partners_were_measured_next_to_each_other():
+    pairs = compare_links(measured(2, blocks=4)).pairs
+    assert len(pairs) == 8 and (np.abs(pairs.order_a - pairs.order_b) == 1).all()
+    assert ((pairs.order_b - pairs.order_a).groupby(pairs.block).sum() == 0).all()
+
+
+def test_a_steady_drift_is_taken_off():
+    found = compare_links(measured(3, drift=0.1, noise=0.0005))
+    assert found.drift.estimate == pytest.approx(np.exp(0.1), rel=2e-3)
+    assert found.drift_free.estimate == pytest.approx(2.25, rel=2e-3)
+    assert found.drift_free.low < 2.25 < found.drift_free.high
+    width = [each.high - each.low for each in (found.drift_free, found.ratio, found.by_trial.means)]
+    assert width[0] < width[1] / 5 and width[1] < width[2]
+
+
+def test_the_drift_free_ratio_is_least_squares_over_pairs():
+    found = compare_links(measured(4, blocks=4, drift=0.02))
+    apart = found.pairs.order_b - found.pairs.order_a
+    slope, middle = np.polyfit(apart, np.log(found.pairs.ratio), 1)
+    assert found.drift_free.estimate == pytest.approx(np.exp(middle))
+    assert found.drift.estimate == pytest.approx(np.exp(slope))
+
+
+def test_without_turns_drift_cannot_be_told_apart():
+    rows = [
+        trial(2 * k + j + 1, name, rate + k, block=k + 1)
+        for k in range(4)
+        for j, (name, rate) in enumerate(LINKS.items())
+    ]
+    found = compare_links(trial_rates(together(rows)))
+    assert found.drift_free is None and found.drift is None and found.ratio.n == 4
+
+
+def test_a_trial_without_partner_is_told():
+    rows = trials(5)
+    rows[1]["tests"][0]["outcome"] = "failed"
+    found = compare_links(trial_rates(together(rows)))
+    assert len(found.pairs) == 5 and len(found.trials) == 11
+    assert "1 trial without a partner" in str(found) and "1 that failed" in str(found)
+
+
+def test_one_trial_each_has_only_its_seconds():
+    rows = [trial(1, "internet", 100, rng=np.random.default_rng(1), seconds=30)]
+    rows.append(trial(2, "private", 225, rng=np.random.default_rng(2), seconds=30))
+    found = compare_links(trial_rates(together(rows)))
+    assert found.paired is None and found.by_trial.unit_of_replication == "series"
+    assert "single run" in str(found)
+    assert found.ratio.estimate == pytest.approx(2.25, rel=0.05)
+
+
+def test_inside_the_trials():
+    found = compare_links(measured(6, noise=0.2, by_seconds=np.random.default_rng(0)))
+    within = found.within().set_index("link")
+    assert (within.sd_between_trials > 3 * within.sd_if_independent).all()
+    assert (within.autocorrelation.abs() < 0.4).all()
+    naive = found.by_trial.means.naive
+    assert naive.high - naive.low < (found.by_trial.means.high - found.by_trial.means.low) / 3
+
+
+def test_settings_may_be_patterns():
+    found = measured(7, links={"internet 100": 100, "private 100": 225})
+    compared = compare_links(found, ("internet*", "private*"))
+    assert compared.names == ("internet", "private") and compared.ratio.n == 6
+    for settings, message in (
+        (("internet*", "vpn"), "no measured trial"),
+        (("*100", "private*"), "matches both"),
+        (("internet*",), "two links"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            compare_links(found, settings)
+    with pytest.raises(ParameterError, match="value"):
+        compare_links(found, ("internet*", "private*"), value="speed")
+
+
+def test_the_figures_show_every_trial():
+    found = measured(8)
+    compared = compare_links(found)
+    drawn = compared.figure()
+    points = [trace for trace in drawn.data if trace.mode == "markers"]
+    assert [len(trace.x) for trace in points[:2]] == [6, 6]
+    assert points[2].x[0] == pytest.approx(compared.ratio.estimate)
+    assert drawn.layout.meta["caption"] == compared.wording()
+    assert sum(len(trace.x) for trace in found.figure().data if trace.mode == "markers") == 12
+
+
+def test_producers_are_compared():
+    rows = trials(9)
+    for each in rows:
+        whole = sum(row["records_per_s"] for row in each["producers"])
+        for row, share in zip(each["producers"], (0.5, 0.3, 0.2), strict=True):
+            row["records_per_s"] = whole * share
+    found = producer_shares(trial_rates(together(rows)))
+    first = found.producers[found.producers.setting == found.producers.setting.iloc[0]]
+    np.testing.assert_allclose(first.share, [0.5, 0.3, 0.2])
+    assert (found.producers.low < found.producers.records_per_s).all() and "not all alike" in str(found)
+    assert sum(len(trace.x) for trace in found.figure().data) == 36 + 6
