@@ -83,7 +83,9 @@ def test_installs_only_what_is_missing_and_asks_nothing(bare):
     system_packages(bare)
     updated, measuring, figures = (bare / "log").read_text().splitlines()
     assert updated.startswith("noninteractive") and updated.endswith("update")
-    assert measuring.startswith("noninteractive") and measuring.endswith("install iperf3 iproute2 util-linux")
+    assert measuring.startswith("noninteractive") and measuring.endswith(
+        "install iperf3 iproute2 sysstat util-linux"
+    )
     assert figures.endswith("install chromium fonts-dejavu-core libatomic1")
 
 

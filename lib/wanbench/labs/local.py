@@ -266,9 +266,9 @@ class LocalLab(Lab):
         """Undo all cuts of links from and to a region, also those of single pairs."""
         self._cut(self._touching(region), False)
 
-    def counters(self) -> list[dict]:
+    def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict]:
         """
-        What every link carried since the lab was opened.
+        What every link, or those of `pairs`, carried since the lab was opened.
 
         Returns
         -------
@@ -279,7 +279,8 @@ class LocalLab(Lab):
             `worst_late_ms`, how much later than asked the relay delivered (None where it delivered nothing).
             What an emulator does not count is None. Packets are those of the wire; bytes are those of IP.
         """
-        pairs, rows = list(self.links), []
+        pairs, rows = list(self.links if pairs is None else pairs), []
+        self._check_pairs(pairs)
         at_once = _PAIRS_PER_REQUEST if self.emulator == "relay" else len(pairs)
         for first in range(0, len(pairs), max(1, at_once)):
             some = pairs[first : first + at_once]

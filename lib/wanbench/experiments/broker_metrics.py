@@ -1,0 +1,97 @@
+"""What brokers say of themselves through their Prometheus exporters. Read by `wanbench.ingest.broker_metrics`."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ..errors import ParameterError
+from ..kafka import scrape
+from ..labs.base import Host, Process
+from ..runs import RawFile
+from .base import ExperimentError, keep, last_words
+from .beside import LONGEST_S, Beside, check_numbers
+
+_START_S = 30.0
+
+
+@dataclass(frozen=True)
+class BrokerMetrics(Beside):
+    """
+    The exporter of each broker, scraped on the broker's own host by `wanbench.kafka.scrape`; answers are kept as they
+    came, with the time of each scrape and how long it took.
+
+    A broker that does not answer is recorded as such; the others are scraped all the same.
+
+    Parameters
+    ----------
+    interval_s : float
+        Between scrapes of one broker.
+    timeout_s : float
+        How long to wait for an answer.
+    duration_s : float
+        Of `run`; beside another experiment it lasts as long as that.
+    """
+
+    interval_s: float = 5.0
+    timeout_s: float = 4.0
+    duration_s: float = 30.0
+
+    name: ClassVar[str] = "broker_metrics"
+
+    def __post_init__(self):
+        check_numbers(
+            self, ("interval_s", 0.2, 3600), ("timeout_s", 0.1, 600), ("duration_s", 0.1, LONGEST_S)
+        )
+        if self.timeout_s > self.interval_s:
+            raise ParameterError(
+                f"BrokerMetrics timeout_s is {self.timeout_s!r}; it must not be longer than interval_s, "
+                f"{self.interval_s!r}."
+            )
+
+    def __str__(self) -> str:
+        return f"metrics of the brokers every {self.interval_s:g} s"
+
+    def command(self, program: str, broker) -> list[str]:
+        """The words of the command that scrapes a broker."""
+        address = broker.host.address
+        address = f"[{address}]" if ":" in address else address
+        settings = {
+            "url": f"http://{address}:{broker.metrics_port}/metrics",
+            "interval_s": self.interval_s,
+            "timeout_s": self.timeout_s,
+            "about": {"node_id": broker.node_id, "host": broker.host.name},
+        }
+        return ["python3", program, json.dumps(settings)]
+
+    def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
+        if source.cluster is None:
+            raise ExperimentError("the lab holds no Kafka cluster, so there are no brokers to ask.")
+        brokers = [broker for broker in source.cluster.brokers if broker.metrics_port is not None]
+        if not brokers:
+            raise ExperimentError("no broker of the cluster has an exporter; start it with metrics=True.")
+        started = {}
+        for broker in brokers:
+            program = f"{broker.host.scratch}/scrape.py"
+            broker.host.put(Path(scrape.__file__), program)
+            started[broker.node_id] = process = broker.host.start(self.command(program, broker))
+            ending.callback(process.stop)
+        for process in started.values():
+            process.wait_for_output("#scrapes", _START_S)
+        return started
+
+    def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
+        with ThreadPoolExecutor(len(started)) as together:
+            ended = list(together.map(lambda process: process.stop(), started.values()))
+        faults = []
+        for node_id, done in zip(started, ended, strict=True):
+            files += keep(folder, self.name, f"{stem}.{node_id}", "prom.txt", done)
+            if done.returncode != 0:
+                faults.append(
+                    f"the program that asks broker {node_id} ended with status {done.returncode}: {last_words(done)}."
+                )
+        return faults

@@ -1,0 +1,87 @@
+"""Reads what `wanbench.experiments.link_samples` leaves: rows of table link_samples. Imports nothing that measures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from .. import tables
+from ..errors import ParameterError, RawDataError
+from ..tables import CONTEXT
+
+COLUMNS = tuple(column for column in tables.table("link_samples").columns if column not in CONTEXT)
+RENAMED = {"link_from": "from_region", "link_to": "to_region"}
+EXPECTED = 'a JSON object with "answer_ms" and "links", a list of objects'
+GROWING = (
+    "at_s",
+    "packets_sent",
+    "packets_delivered",
+    "bytes_delivered",
+    "packets_lost",
+    "packets_queue_dropped",
+)
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """
+    Samples of links, without context, in the order of the file.
+
+    RawDataError names the line that is none, that goes back in time, or whose counters fall.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from None
+    if lines.pop():
+        raise RawDataError(path, len(lines) + 1, "a line without an end", EXPECTED)
+    rows, line_numbers = [], []
+    for line_number, line in enumerate(lines, 1):
+        found = _sample(path, line_number, line)
+        rows += found
+        line_numbers += [line_number] * len(found)
+    typed = {c.name: _typed(path, c, [row[c.name] for row in rows], line_numbers) for c in COLUMNS}
+    frame = pd.DataFrame(typed)
+    _check_growth(path, frame, line_numbers)
+    return {"link_samples": frame}
+
+
+READS = {".samples.jsonl": read}
+
+
+def _sample(path, line_number, line):
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(path, line_number, error, EXPECTED) from None
+    links = content.get("links") if isinstance(content, dict) else None
+    if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
+        raise RawDataError(path, line_number, line.decode("utf-8", "replace"), EXPECTED)
+    answer = {"answer_ms": content.get("answer_ms")}
+    return [{c.name: link.get(RENAMED.get(c.name, c.name)) for c in COLUMNS} | answer for link in links]
+
+
+def _typed(path, column, values, line_numbers):
+    try:
+        return column.check(pd.Series(values, dtype=object), "link_samples")
+    except ParameterError:
+        for line_number, value in zip(line_numbers, values, strict=True):
+            try:
+                column.check(pd.Series([value], dtype=object), "link_samples")
+            except ParameterError:
+                found = f"{RENAMED.get(column.name, column.name)} = {str(value)[:80]!r}"
+                raise RawDataError(path, line_number, found, column.allows) from None
+        raise
+
+
+def _check_growth(path, frame, line_numbers):
+    before = frame.groupby(["link_from", "link_to"], sort=False)[[*GROWING]].shift()
+    for name in GROWING:
+        falls = (frame[name] < before[name]).fillna(False).to_numpy(dtype=bool)
+        if falls.any():
+            row = frame.iloc[falls.argmax()]
+            found = f"{name} {row[name]} of the link from {row.link_from} to {row.link_to}"
+            expected = f"at least {before[name].iloc[falls.argmax()]}, as it was before"
+            raise RawDataError(path, line_numbers[falls.argmax()], found, expected)
