@@ -54,7 +54,7 @@ declare(
     "one producer process over its whole time, as kafka-producer-perf-test summed it up",
     *CONTEXT,
     column("producer", "count", "", "the producer's number in its test, from 0"),
-    column("records", "count?", "records", "sent; the warm-up apart where the tool tells it apart"),
+    column("records", "count?", "records", "sent; with a warm-up also in a row of its own without it"),
     column("records_per_s", "number?", "records/s", "rate, as printed"),
     column(
         "throughput_bps",
@@ -63,7 +63,7 @@ declare(
         "payload rate: the printed MB/sec, which are MiB/s, times 8 * 2^20",
     ),
     *_latency("time from send to acknowledgement", "mean", "max", "p50", "p95", "p99", "p999"),
-    column("warmup", "flag", "", "the line sums up the warm-up only"),
+    column("warmup", "flag", "", "the warm-up is in the figures; another row has them without it"),
     column("n_errors", "count", "", "lines of errors and warnings that the tool printed"),
     column("error", "text?", "", "the first of them, or why there is no summary"),
 )
@@ -76,8 +76,10 @@ declare(
     column("printed_at_s", "number?", "Unix s", "when the line came; null if nobody wrote it down"),
     column("length_s", "number?", "s", "records over their rate, as printed"),
     column("records", "count", "records", "sent in the interval"),
-    column("records_per_s", "number", "records/s", "rate, as printed"),
-    column("throughput_bps", "number", "bit/s", "payload rate, as printed (MiB/s)"),
+    column("records_per_s", "number?", "records/s", "rate, as printed; null where no time passed"),
+    column(
+        "throughput_bps", "number?", "bit/s", "payload rate, as printed (MiB/s); null where no time passed"
+    ),
     *_latency("time from send to acknowledgement", "mean", "max"),
     column("warmup", "flag?", "", "before the warm-up was over; null: not known"),
 )
@@ -86,6 +88,9 @@ declare(
     "one consumer process over its whole time, as kafka-consumer-perf-test summed it up",
     *CONTEXT,
     column("consumer", "count", "", "the consumer's number in its test, from 0"),
+    column(
+        "group", "count?", "", "its consumer group, from 0 over all topics; null if the name does not say"
+    ),
     column("started_at", "text?", "", "start, as printed, in the zone of the host's clock"),
     column("ended_at", "text?", "", "end, as printed"),
     column("duration_s", "number?", "s", "from start to end"),
@@ -106,6 +111,9 @@ declare(
     "one reporting interval of one consumer process (--show-detailed-stats)",
     *CONTEXT,
     column("consumer", "count", "", "the consumer's number in its test, from 0"),
+    column(
+        "group", "count?", "", "its consumer group, from 0 over all topics; null if the name does not say"
+    ),
     column("window", "count", "", "the interval's number, from 0"),
     column("at", "text?", "", "its time, as printed"),
     column("printed_at_s", "number?", "Unix s", "when the line came; null if nobody wrote it down"),

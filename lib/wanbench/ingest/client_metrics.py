@@ -1,0 +1,60 @@
+"""
+Reads the metrics of a client that Kafka's perf tools print at their end (--print-metrics). Imports `errors` only.
+
+One line is one metric: `producer-metrics:batch-size-avg:{client-id=perf-producer-client} : 16220.100`. Those whose
+value is no number (`app-info`'s version and commit, NaN of what never happened) have no row.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .kafka_numbers import real
+
+DECIMALS = 3
+NO_NUMBERS = ("app-info:version", "app-info:commit-id")
+LINE = re.compile(
+    r"(?P<group>[A-Za-z][\w.-]*):(?P<name>[A-Za-z0-9][\w.-]*):\{(?P<labels>[^{}]*)\}\s*: (?P<value>.+?)\s*$"
+)
+BEGINNING = re.compile(r"[A-Za-z][\w.-]*:[A-Za-z0-9][\w.-]*:\{")
+_VALUE = re.compile(r"-?\d{1,30}(?:[.,]\d+)?(?:E-?\d+)?")
+
+
+def source_of(group: str, labels: str) -> str | None:
+    """Whose metric it is, "producer" or "consumer", where its name tells."""
+    for name in ("producer", "consumer"):
+        if group.startswith(name):
+            return name
+    for name in ("producer", "consumer"):
+        if name in labels:
+            return name
+    return None
+
+
+def row(line: re.Match, source: str, host: str) -> dict | None:
+    """
+    A row of table metrics, without its context; None where the value is no number.
+
+    >>> line = LINE.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
+    >>> found = row(line, "consumer", "consumer 0")
+    >>> found["metric"], found["subject"], found["value"]
+    ('consumer-metrics:io-time', 'client-id=a, node-id=node-1', 16.1)
+    """
+    metric = f"{line['group']}:{line['name']}"
+    if metric in NO_NUMBERS or not _VALUE.fullmatch(line["value"]):
+        return None
+    try:
+        value = float(line["value"]) if "E" in line["value"] else real(line["value"], DECIMALS)
+    except ValueError:
+        return None
+    if value is None or not abs(value) < float("inf"):
+        return None
+    return {
+        "source": source,
+        "host": host,
+        "subject": line["labels"],
+        "metric": metric,
+        "value": value,
+        "unit": "",
+        "cumulative": line["name"].endswith("-total"),
+    }

@@ -1,0 +1,171 @@
+"""
+Reads what Kafka's perf tools printed under load: producers, consumers, their intervals, errors and metrics. Imports
+the readers of the tools, `tables` and `errors`; nothing that measures.
+
+What a line is, is told by itself (`kafka_output`). Nothing is dropped silently: a line that is neither figures nor
+known to mean nothing counts in `n_errors`, the first of them stands in `error`; a file in which none of these tools
+says anything is refused. Percentiles stay as printed, one per process, and are never averaged.
+
+Beside `<stem>.producer-0.txt` there may be `<stem>.producer-0.lines.json` (when each line came),
+`<stem>.producer-0.stderr.txt`, whose errors and warnings count with those of the output, and `<stem>.times.json` (when
+the warm-up of the whole load was over, and whether its tools were stopped then, as is meant where no count ends them).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from ..errors import RawDataError
+from ..tables import CONTEXT, table
+from . import client_metrics
+from .kafka_lines import beside, is_time, lines, read_bytes, times_beside
+from .kafka_output import WANTED, Reading
+
+TABLES = {
+    "producer": ("producers", "producer_windows", "metrics"),
+    "consumer": ("consumers", "consumer_windows", "metrics"),
+    "round trip": ("round_trips", "quantiles"),
+}
+NAMED = re.compile(
+    r"\.(?P<tool>producer|consumer)-(?:(?P<group>\d{1,9})-|[^/]*-)?(?P<number>\d{1,9})\.[a-z]+$"
+)
+
+
+def read(source) -> dict[str, pd.DataFrame]:
+    """
+    Tables, without their context, of one file: those of each tool whose output is in it.
+
+    Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0.
+
+    Parameters
+    ----------
+    source : path-like or bytes
+
+    Raises
+    ------
+    RawDataError
+        If none of the tools says anything in it, it cannot be read, or the times of its lines cannot.
+
+    Examples
+    --------
+    >>> log = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\\n"
+    >>> found = read(log + b"java.net.ConnectException: refused\\n")
+    >>> found["producer_windows"][["records", "mean_latency_ms"]].values.tolist()
+    [[500.0, 2.5]]
+    >>> found["producers"].error[0]
+    'no summary: java.net.ConnectException: refused'
+    """
+    return read_as(source, None)
+
+
+def tools(source) -> tuple[str, ...]:
+    """
+    Whose output is in a file: "producer", "consumer" and "round trip" (EndToEndLatency), in order of appearance.
+
+    It is told by what stands there, not by the file's name; () where none of them says anything.
+
+    >>> tools(b"Avg latency: 4.1 ms\\n"), tools(b"PING ::1\\n")
+    (('round trip',), ())
+    """
+    path, data = read_bytes(source)
+    reading = Reading(path)
+    for line in lines(data):
+        reading.feed(line)
+    try:
+        reading.end()
+    except RawDataError:
+        return ()
+    return tuple(dict.fromkeys(output.tool for output in reading.outputs))
+
+
+def read_as(source, expected: str | None) -> dict[str, pd.DataFrame]:
+    """As `read`, of the tool that is expected; one that only complained is then known all the same."""
+    path, data = read_bytes(source)
+    named = NAMED.search(str(path))
+    reading = Reading(path, expected or (named and named["tool"]))
+    for line in lines(data, times_beside(source)):
+        reading.feed(line)
+    for line in _stderr(source):
+        reading.feed(line)
+    reading.end()
+    if expected is not None and not any(output.tool == expected for output in reading.outputs):
+        raise RawDataError(path, None, f"output of a {reading.outputs[0].tool}", WANTED)
+    about = LoadTimes.beside(source)
+    for output in reading.outputs:
+        output.complaints.stopped = about.stopped
+    rows = _rows(reading, int(named["number"]) if named else 0)
+    group = int(named["group"]) if named and named["group"] else None
+    for row in (*rows.get("consumers", ()), *rows.get("consumer_windows", ())):
+        row["group"] = group
+    for row in rows.get("producer_windows", ()):
+        row["warmup"] = about.warmup(row) if row["warmup"] is None else row["warmup"]
+    wanted = [expected] if expected else dict.fromkeys(output.tool for output in reading.outputs)
+    return {name: _frame(name, rows.get(name, [])) for tool in wanted for name in TABLES[tool]}
+
+
+class LoadTimes(NamedTuple):
+    """What `<stem>.times.json` says of a load: when it began to count (Unix s), and whether its tools were stopped."""
+
+    counts_from_s: float | None = None
+    stopped: bool = False
+
+    @classmethod
+    def beside(cls, source) -> LoadTimes:
+        """Of the load whose tool left `source`; RawDataError if the file is damaged."""
+        if isinstance(source, bytes | bytearray) or not (named := NAMED.search(str(source))):
+            return cls()
+        path = Path(str(source)[: named.start()] + ".times.json")
+        content = beside(path, "the times of a load: an object in JSON", dict)
+        if content is None:
+            return cls()
+        known = [content.get(name) for name in ("counts_from_s", "asked_to_stop_at_s")]
+        if not all(value is None or is_time(value) for value in known):
+            raise RawDataError(path, None, known, "Unix times or null: counts_from_s, asked_to_stop_at_s")
+        return cls(known[0], known[1] is not None)
+
+    def warmup(self, window: dict) -> bool | None:
+        """Whether a window of a producer began before the load counted; None if nobody knows."""
+        if self.counts_from_s is None or window["printed_at_s"] is None:
+            return None
+        return window["printed_at_s"] - (window["length_s"] or 0.0) < self.counts_from_s
+
+
+def _stderr(source):
+    if isinstance(source, bytes | bytearray) or Path(source).suffix != ".txt":
+        return []
+    path = Path(source).with_suffix(".stderr.txt")
+    return lines(read_bytes(path)[1]) if path.is_file() else []
+
+
+def _rows(reading: Reading, first: int) -> dict[str, list[dict]]:
+    found: dict[str, list[dict]] = {}
+    after: dict[str, int] = {}
+    number: dict[int, int] = {}
+    for output in reading.outputs:
+        number[id(output)] = after.get(output.tool, first)
+        rows = output.rows(number[id(output)])
+        for name, more in rows.items():
+            found.setdefault(name, []).extend(more)
+        counted = [row[output.tool] for name in rows for row in rows[name] if output.tool in row]
+        after[output.tool] = max(counted, default=number[id(output)]) + 1
+    for output, line in reading.metrics:
+        row = client_metrics.row(line, output.tool, f"{output.tool} {number[id(output)]}")
+        if row is not None:
+            found.setdefault("metrics", []).append(row)
+    return found
+
+
+def _frame(name: str, rows: list[dict]) -> pd.DataFrame:
+    columns = [column for column in table(name).columns if column not in CONTEXT]
+    data = {
+        column.name: pd.Series([row.get(column.name) for row in rows], dtype=object) for column in columns
+    }
+    return pd.DataFrame({column.name: column.check(data[column.name], name) for column in columns})
+
+
+READS = {"*.producer-*.txt": read, "*.consumer-*.txt": read}
+"""Which raw files of the experiment `kafka_load` this reads, by pattern of their names."""

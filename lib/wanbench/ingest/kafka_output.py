@@ -1,0 +1,138 @@
+"""
+Takes what Kafka's perf tools printed apart: whose figures, whose words. Imports the readers of the tools.
+
+A file may hold several outputs, one after the other, and those of a producer and a consumer at once. Words belong to
+the tool that they name, else to the output that printed figures last, or to the first one where none has yet.
+"""
+
+from __future__ import annotations
+
+from ..errors import RawDataError
+from . import client_metrics, end_to_end, kafka_consumer, kafka_producer, kafka_words
+from .kafka_lines import Line
+
+OUTPUTS = {
+    each.tool: each
+    for each in (kafka_producer.ProducerOutput, kafka_consumer.ConsumerOutput, end_to_end.RoundTrips)
+}
+WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToEndLatency"
+
+
+class Reading:
+    """
+    Reads lines in order.
+
+    `outputs` are those found, in order of appearance, `metrics` what clients said of themselves: the output, and the
+    line.
+    """
+
+    def __init__(self, path, expected: str | None = None):
+        self.path, self.expected = path, expected
+        self.outputs: list = []
+        self.metrics: list[tuple[object, object]] = []
+        self._of_tool: dict[str, object] = {}
+        self._latest = None
+        self._waiting: list[tuple[str, str]] = []
+        self._header: tuple[str, ...] | None = None
+        self._after: str | None = None
+        self._first: Line | None = None
+
+    def feed(self, line: Line) -> None:
+        """Take one line, which may hold figures, words, or both where something got in between."""
+        if self._first is None and line.text.strip():
+            self._first = line
+        at = 0
+        while found := self._find(line, at):
+            start, end, tool, event = found
+            if line.text[at:start].strip():
+                self._words(line.said[at:start], torn=False)
+            self._take(tool, event, line)
+            at, self._after = end, None
+        if at == 0 or line.text[at:].strip():
+            self._words(line.said[at:], torn=not line.whole)
+
+    def end(self) -> None:
+        """To be called after the last line. RawDataError if nothing of these tools was in the file."""
+        if self.outputs:
+            return
+        known = self.expected or next(filter(None, map(kafka_words.tool, self._said())), None)
+        grave = any(kind in (kafka_words.ERROR, kafka_words.WARNING) for _, kind in self._waiting)
+        if known is None or not (grave or any(kafka_words.tool(text) for text in self._said())):
+            if self._first is None:
+                raise RawDataError(self.path, None, "an empty file", WANTED)
+            raise RawDataError(self.path, self._first.number, self._first.said.strip(), WANTED)
+        self._begin(known)
+
+    def _said(self):
+        return [text for text, _ in self._waiting]
+
+    def _find(self, line, at):
+        """The earliest figures of any tool from a place on: start, end, tool, what they are."""
+        text = line.text
+        found = [
+            (tool, each)
+            for tool, each in (
+                ("producer", kafka_producer.find(text, at, line.whole)),
+                ("consumer", kafka_consumer.find(text, at, self._header)),
+                ("round trip", end_to_end.find(text, at, line.whole)),
+                ("metric", self._metric(text, at)),
+            )
+            if each is not None
+        ]
+        if not found:
+            return None
+        tool, (start, end, event) = min(found, key=lambda each: each[1][0])
+        return start, end, tool, event
+
+    def _metric(self, text, at):
+        if ":{" not in text:
+            return None
+        begin = client_metrics.BEGINNING.search(text, at)
+        line = begin and client_metrics.LINE.match(text, begin.start())
+        return line and (line.start(), line.end(), {"kind": "metric", "line": line})
+
+    def _take(self, tool, event, line):
+        if event["kind"] == "metric":
+            named = client_metrics.source_of(event["line"]["group"], event["line"]["labels"])
+            known = named or (self._latest and self._latest.tool) or self.expected or "producer"
+            known = known if known in ("producer", "consumer") else "producer"
+            self.metrics.append((self._of_tool.get(known) or self._begin(known), event["line"]))
+            return
+        output = self._of_tool.get(tool)
+        if output is None or not output.takes(event):
+            output = self._begin(tool)
+        if event["kind"] == "header":
+            self._header = event["names"]
+        output.add(event, line)
+        self._latest = output
+
+    def _begin(self, tool):
+        output = OUTPUTS[tool]()
+        self.outputs.append(output)
+        self._of_tool[tool] = output
+        if tool == "consumer":
+            self._header = None
+        self._latest = output
+        waiting, self._waiting = self._waiting, []
+        for text, kind in waiting:
+            self._note(text, kind)
+        return output
+
+    def _words(self, said, *, torn):
+        kind = kafka_words.kind(said, self._after)
+        self._after = kind
+        if kind in (kafka_words.NOTHING, kafka_words.MORE):
+            return
+        output = self._whose(said)
+        if torn and kind == kafka_words.UNKNOWN and output is not None:
+            output.complaints.torn = kafka_words.shown(said)[-60:]
+        elif output is None:
+            self._waiting.append((said, kind))
+        else:
+            self._note(said, kind)
+
+    def _whose(self, said):
+        return self._of_tool.get(kafka_words.tool(said)) or self._latest
+
+    def _note(self, said, kind):
+        self._whose(said).complaints.add(said, kind == kafka_words.ERROR)

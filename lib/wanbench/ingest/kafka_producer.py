@@ -1,0 +1,161 @@
+"""
+Reads what kafka-producer-perf-test printed, Kafka 1.x to 4.x: tables producers and producer_windows. Imports nothing
+that measures.
+
+- MB are MiB. Percentiles are the tool's, of at most 500,000 of its latencies, in whole milliseconds.
+- Without a summary (the tool was stopped, or died) there is a row with null figures, and `error` says why.
+- With --warmup-records the tool sums up all records, and then those after the warm-up: two rows, the former with
+  `warmup`.
+- NaN and infinity (no records, no time) are null, and so is what the clock, set back, made negative. A summary of no
+  records has no latencies.
+- A line whose percentiles or greatest value are out of order is none of the tool's: it counts as an error.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .kafka_lines import Line
+from .kafka_numbers import REAL, WHOLE, real, whole
+from .kafka_words import Complaints
+
+MIB_BITS = 8 * 2**20
+LARGEST_LATENCY_OFF = 0.051
+_COUNT = rf"(?:^\d{{1,3}}(?: \d{{3}}){{1,5}}|(?<!\d){WHOLE})"
+_LINE = re.compile(
+    rf"(?P<records>{_COUNT})(?P<steady> steady state)? records sent, (?P<rate>{REAL}) records/sec "
+    rf"\((?P<mib>{REAL}) MB/sec\), (?P<mean>{REAL}) ms avg latency, (?P<max>{REAL})(?: ms)? max latency"
+    r"(?:, (?P<p50>\d{1,18}) ms 50th, (?P<p95>\d{1,18}) ms 95th, (?P<p99>\d{1,18}) ms 99th, "
+    r"(?P<p999>\d{1,18}) ms 99\.9th)?(?P<end>\.?)(?!,)"
+)
+_WARMUP = re.compile(r"Warmup first \d+ records\. Steady state results will print[^.]*\.")
+_STEADY = re.compile(r"In steady state\.")
+PERCENTILES = ("p50", "p95", "p99", "p999")
+
+
+def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
+    """The first thing from `at` on that only this tool says: where it begins and ends, and what it is."""
+    found = None
+    if " records sent, " in text:
+        for line in _LINE.finditer(text, at):
+            event = _event(line, whole_line or line.end() < len(text))
+            if event is not None:
+                found = (line.start(), line.end(), event)
+                break
+    for pattern, kind in ((_WARMUP, "warm-up"), (_STEADY, "steady state")):
+        if (line := pattern.search(text, at)) and (found is None or line.start() < found[0]):
+            found = (line.start(), line.end(), {"kind": kind})
+    return found
+
+
+def _event(line: re.Match, ended: bool) -> dict | None:
+    """What a line of figures says; None if it is torn or cannot be."""
+    summary = line["p50"] is not None or line["steady"] is not None or _six_decimals(line["rate"])
+    if line["p50"] is None and not line["end"] and not ended:
+        return None
+    try:
+        row = {
+            "records": whole(line["records"].replace(" ", "\u00a0")),
+            "records_per_s": _amount(line["rate"], 6 if summary else 1),
+            "throughput_bps": _amount(line["mib"], 2, MIB_BITS),
+            "mean_latency_ms": _amount(line["mean"], 2 if summary else 1),
+            "max_latency_ms": _amount(line["max"], 2 if summary else 1),
+        }
+    except ValueError:
+        return None
+    if summary:
+        row |= {f"{name}_latency_ms": line[name] and float(line[name]) for name in PERCENTILES}
+        if row["records"] == 0:
+            row |= {name: None for name in row if name.endswith("_latency_ms")}
+    if row["records"] < 0 or not _in_order(row):
+        return None
+    kind = "steady summary" if line["steady"] else "summary" if summary else "window"
+    return {"kind": kind, "row": row}
+
+
+def _amount(text: str, decimals: int, unit: float = 1.0) -> float | None:
+    value = real(text.replace(" ", "\u00a0"), decimals)
+    return None if value is None or value < 0 else value * unit
+
+
+def _six_decimals(rate: str) -> bool:
+    return re.search(r"[.,]\d{6}$", rate) is not None
+
+
+def _in_order(row: dict) -> bool:
+    known = [row.get(f"{name}_latency_ms") for name in PERCENTILES]
+    known = [value for value in (*known, row["max_latency_ms"]) if value is not None]
+    mean, greatest = row["mean_latency_ms"], row["max_latency_ms"]
+    return known == sorted(known) and (None in (mean, greatest) or mean <= greatest + LARGEST_LATENCY_OFF)
+
+
+class ProducerOutput:
+    """One producer's output, as it comes."""
+
+    tool = "producer"
+
+    def __init__(self):
+        self.complaints = Complaints()
+        self.windows: list[dict] = []
+        self.summary: dict | None = None
+        self.steady: dict | None = None
+        self.warmup = self.in_steady_state = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether its summary has come."""
+        return self.summary is not None or self.steady is not None
+
+    def takes(self, event: dict) -> bool:
+        """Whether what comes can be more of this output, or is the next one's."""
+        if event["kind"] == "steady summary":
+            return self.steady is None
+        return not self.ended
+
+    def add(self, event: dict, line: Line) -> None:
+        """Take what `find` found."""
+        kind = event["kind"]
+        if kind == "warm-up":
+            self.warmup = True
+        elif kind == "steady state":
+            self.in_steady_state = True
+            self.windows = [window | {"warmup": True} for window in self.windows]
+        elif kind == "summary":
+            self.summary = event["row"]
+        elif kind == "steady summary":
+            self.steady = event["row"]
+        else:
+            known = self.warmup or self.in_steady_state
+            warmup = not self.in_steady_state if known else None
+            self.windows.append(event["row"] | {"printed_at_s": line.printed_at_s, "warmup": warmup})
+
+    def rows(self, number: int) -> dict[str, list[dict]]:
+        """Rows of the tables, without context; `number` is the producer's in its test."""
+        windows = [
+            row | {"producer": number, "window": window, "length_s": _length_s(row)}
+            for window, row in enumerate(self.windows)
+        ]
+        rows = []
+        with_warmup = self.steady is not None or self.warmup or self.in_steady_state
+        if with_warmup and self.summary is not None:
+            rows.append(
+                {**self.summary, "warmup": True, "n_errors": self.complaints.n, "error": self._error(None)}
+            )
+        figures = self.steady if with_warmup else self.summary
+        missing = None
+        if figures is None:
+            missing = "no summary of the steady state" if with_warmup and self.summary else "no summary"
+        last = {"warmup": False, "n_errors": self.complaints.n, "error": self._error(missing)}
+        rows.append((figures or {}) | last)
+        return {"producers": [row | {"producer": number} for row in rows], "producer_windows": windows}
+
+    def _error(self, missing: str | None) -> str | None:
+        whole = self.summary or self.steady
+        n = sum(window["records"] for window in self.windows)
+        if missing is None and self.complaints.n == 0 and n > whole["records"]:
+            return f"the windows have {n} records, the summary {whole['records']}: two outputs are mixed"
+        return self.complaints.cell(missing)
+
+
+def _length_s(window: dict) -> float | None:
+    return window["records"] / window["records_per_s"] if window["records_per_s"] else None

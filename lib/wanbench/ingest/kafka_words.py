@@ -1,0 +1,114 @@
+"""
+What a Kafka tool says beside its figures: errors and warnings, their stack traces, and what means nothing. Imports
+nothing.
+
+Every line that is neither figures nor known to mean nothing counts as an error or warning, also one that nobody here
+has seen before.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 300
+
+_STAMP = (
+    r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,:]?\d*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
+    r"(?:\[[^\]]*\]\s*|main\s+)?"
+)
+_LEVEL = re.compile(rf"\s*{_STAMP}\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE)\b", re.IGNORECASE)
+_EXCEPTION = re.compile(
+    r"(?:Exception in thread \"[^\"]*\" )?(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error|Throwable|Interrupt)\b"
+)
+_TRACE = re.compile(r"\s*(?:at [\w.$/<>@-]+\(|\.\.\. \d+ |Caused by: |Suppressed: |\[CIRCULAR REFERENCE)")
+_MEANS_NOTHING = re.compile(
+    r"Reading payloads from: |Number of (?:records|messages) read: |Metric Name +Value\s*$|SLF4J\(?|"
+    r"log4j:WARN|OpenJDK .*VM warning: |Java HotSpot.*VM warning: |Picked up (?:_?JAVA|JDK)_|"
+    r"WARNING: (?:option \[threads\]|A terminally deprecated|.*\bhas been deprecated|.*\bis deprecated)",
+    re.IGNORECASE,
+)
+_CLUES = {
+    "producer": re.compile(
+        r"\[Producer clientId|ProducerPerformance|producer-perf|perf-producer|producer-performance|"
+        r"clients\.producer\."
+    ),
+    "consumer": re.compile(
+        r"\[Consumer clientId|ConsumerPerf|consumer-perf|perf-consumer|consuming the expected number|"
+        r"clients\.consumer\."
+    ),
+    "round trip": re.compile(r"EndToEndLatency|poll\(\) timed out before finding a result|e2e-latency"),
+}
+
+NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", "unknown"
+
+
+def kind(text: str, after: str | None) -> str:
+    """
+    What a line of words is: NOTHING, MORE (of the line before it), WARNING, ERROR or UNKNOWN.
+
+    `after` is the kind of the line before, None where that held figures.
+
+    >>> kind("[2022-11-16 17:00:42,193] WARN [Producer clientId=a] Got error (Sender)", None)
+    'warning'
+    >>> kind("\\tat kafka.tools.Perf.main(Perf.scala:5)", "error"), kind("C:\\\\> kafka-topics", None)
+    ('more', 'unknown')
+    """
+    if not text.strip() or _MEANS_NOTHING.match(text):
+        return NOTHING
+    if _TRACE.match(text) and after is not None:
+        return MORE
+    if level := _LEVEL.match(text):
+        word = level[1].upper()
+        return (
+            NOTHING if word in ("TRACE", "DEBUG", "INFO") else WARNING if word.startswith("WARN") else ERROR
+        )
+    if text[0] in " \t" and after is not None:
+        return MORE
+    return ERROR if _EXCEPTION.match(text) else UNKNOWN
+
+
+def tool(text: str) -> str | None:
+    """The tool that says so, where the words tell: "producer", "consumer" or "round trip"."""
+    return next((name for name, clue in _CLUES.items() if clue.search(text)), None)
+
+
+class Complaints:
+    """
+    The errors and warnings of one output: how many lines, the first, and the last of the gravest.
+
+    `torn` is what a last line without its end says, `stopped` whether the tool was stopped on purpose.
+    """
+
+    def __init__(self):
+        self.n = 0
+        self.first: str | None = None
+        self.last: str | None = None
+        self.torn: str | None = None
+        self.stopped = False
+        self._grave = False
+
+    def add(self, text: str, grave: bool) -> None:
+        """One more line."""
+        self.n += 1
+        self.first = self.first or shown(text)
+        if grave or not self._grave:
+            self.last, self._grave = shown(text), grave
+
+    def cell(self, missing: str | None) -> str | None:
+        """
+        What column `error` says: the first line of them; where figures are missing, which, and the likely reason: that
+        the tool was stopped, where its output breaks off, the last error.
+        """
+        if missing is None:
+            return self.first
+        why = ["the tool was stopped when its time was over"] if self.stopped else []
+        why += [f"the output breaks off in {self.torn!r}"] if self.torn else []
+        why += [self.last] if self.last else []
+        return ": ".join([missing, *why])
+
+
+def shown(text: str) -> str:
+    """The text in one line of at most `LONGEST` characters, without control characters or lone surrogates."""
+    text = "".join(character if character.isprintable() else " " for character in text.strip())
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
