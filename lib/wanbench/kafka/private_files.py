@@ -1,9 +1,10 @@
-"""Files on a host that only their owner may read. Imports `errors` and `labs.base` only."""
+"""Files on a host that only their owner may read."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from pathlib import Path
 
 from ..labs.base import Host
@@ -15,17 +16,18 @@ def put_private(host: Host, name: str, content: str | bytes) -> str:
     """
     Write a file of mode 0600 into the host's scratch folder and return its path there.
 
-    The file has its mode before it has its content, and the content is never a word of a command. What stood under
-    that name is replaced.
+    It has its mode before it has its content, it appears whole, and what it holds is never a word of a command. What
+    stood under that name is replaced.
     """
     path = f"{host.scratch}/{name}"
-    host.run(["rm", "-f", "--", path], timeout_s=_TIMEOUT_S)
-    host.run(["install", "-m", "600", "/dev/null", path], timeout_s=_TIMEOUT_S)
+    unfinished = f"{path}.{uuid.uuid4().hex[:8]}"
+    host.run(["install", "-m", "600", "/dev/null", unfinished], timeout_s=_TIMEOUT_S)
     number, local = tempfile.mkstemp(prefix="wanbench-")
     try:
         with os.fdopen(number, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
-        host.put(Path(local), path)
+        host.put(Path(local), unfinished)
     finally:
         os.unlink(local)
+    host.run(["mv", "-f", "--", unfinished, path], timeout_s=_TIMEOUT_S)
     return path

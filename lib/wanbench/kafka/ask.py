@@ -1,0 +1,81 @@
+"""
+Puts one administrative question to a cluster: `python -m wanbench.kafka.ask <settings file> <verb> [<words in JSON>]`.
+
+The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
+{"error": {"kind": ..., "said": ...}} with Kafka's own name and words for what is wrong; the status is 0 or 3. `watch`
+prints a line per sample instead. Nothing of the settings is ever printed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+from kafka.errors import KafkaError
+
+from . import answers, groups, watching
+from .connecting import connected, words
+
+REFUSED = 3
+CONNECT_S, REQUEST_S = 15.0, 30.0
+
+VERBS = {
+    "cluster": answers.cluster,
+    "topics": answers.topics,
+    "create_topic": answers.create_topic,
+    "delete_topic": answers.delete_topic,
+    "reassign": answers.reassign,
+    "reassignments": answers.reassignments,
+    "elect": answers.elect,
+    "settings": answers.settings,
+    "change": answers.change,
+    "groups": groups.groups,
+    "offsets": groups.offsets,
+}
+
+
+def answered(settings: dict, verb: str, question: dict) -> dict:
+    """What is printed: the answer or the error."""
+    connect_s, request_s = question.pop("connect_s", CONNECT_S), question.pop("request_s", REQUEST_S)
+    takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
+    if unknown := sorted(set(question) - set(takes)):
+        said = f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
+        return {"error": {"kind": "UnknownWord", "said": said}}
+    try:
+        admin = connected(settings, connect_s=connect_s, request_s=request_s)
+        return {"answer": VERBS[verb](admin, **question)}
+    except KafkaError as error:
+        return {"error": {"kind": getattr(error, "kind", type(error).__name__), "said": words(error)}}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return {"error": {"kind": type(error).__name__, "said": " ".join(str(error).split())}}
+
+
+def main(arguments: list[str]) -> int:
+    """Answer the question that these words put."""
+    logging.disable(logging.CRITICAL)
+    settings = json.loads(Path(arguments[0]).read_text())
+    verb, question = arguments[1], json.loads(arguments[2]) if len(arguments) > 2 else {}
+    secret = settings.get("sasl_plain_password")
+    if verb == "watch":
+        watching.watch(settings, say=lambda line: _print(line, secret), **question)
+        return 0
+    printed = answered(settings, verb, question)
+    _print(printed, secret)
+    return REFUSED if "error" in printed else 0
+
+
+def _print(line, secret):
+    text = json.dumps(line)
+    if secret:
+        text = text.replace(json.dumps(secret)[1:-1], "(hidden)")
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(status)

@@ -1,0 +1,1 @@
+"""Requests that kafka-python has no schema of, in Kafka's own notation of its protocol."""
