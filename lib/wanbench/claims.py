@@ -20,6 +20,7 @@ import pandas as pd
 from .errors import ParameterError, RawDataError
 from .findings import Finding
 from .places import root
+from .stats.contrast import Contrast
 from .stats.estimate import Estimate
 from .wording import count, number
 
@@ -75,7 +76,12 @@ class Audit:
     rows: dict[str, dict] = field(default_factory=dict)
 
     def compare(
-        self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
+        self,
+        claim: str,
+        recomputed: Estimate | Contrast | float,
+        working: str = "",
+        *,
+        within: Estimate | Contrast | None = None,
     ) -> None:
         """
         Try a claimed number.
@@ -87,18 +93,19 @@ class Audit:
         ----------
         claim : str
             The claim's short name.
-        recomputed : Estimate or float
+        recomputed : Estimate, Contrast or float
             In the unit of the claim.
         working : str
-            How it was recomputed; the sentence of an Estimate is added.
-        within : Estimate, optional
+            How it was recomputed; the sentence of an Estimate or Contrast is added.
+        within : Estimate or Contrast, optional
             Whose interval to take where `recomputed` is the source's own figure, which has none.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
             raise ParameterError(f"claim {claim} has no number; judge it instead")
-        known = recomputed if isinstance(recomputed, Estimate) else within
-        value = recomputed.estimate if isinstance(recomputed, Estimate) else float(recomputed)
+        is_estimated = isinstance(recomputed, Estimate | Contrast)
+        known = recomputed if is_estimated else within
+        value = recomputed.estimate if is_estimated else float(recomputed)
         low, high = (known.low, known.high) if known else (nan, nan)
         verdict = DOES_NOT if isfinite(value) else UNDECIDED
         if abs(value - claimed.number) <= claimed.half_step * (1 + 1e-9):

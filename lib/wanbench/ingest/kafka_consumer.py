@@ -8,8 +8,8 @@ that measures.
 - Kafka 2.x adds the Unix epoch to the time of rebalances and takes it off the time of fetches (1593109327000 and
   -1593109326000 ms). Both are then null, and so are rates per fetch time; their sum is still the duration.
 - The duration is that sum, else the difference of both times, whichever fits the printed rate.
-- With --show-detailed-stats the tool prints no summary: the row has what was consumed by its last interval, and
-  `error` says so.
+- With --show-detailed-stats the tool prints no summary, and nothing of what came after its last interval: the row has
+  what was consumed by then, or the records by its metrics where these say more (they lag too); `error` says so.
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
@@ -38,11 +38,13 @@ FIELDS = {
     RECORDS_S: float, REBALANCE: int, FETCH: int, FETCH_MB_S: float, FETCH_RECORDS_S: float,
 }  # fmt: skip
 FIGURES = (MB, MB_S, RECORDS, RECORDS_S)
+RECORDS_CONSUMED = "consumer-fetch-manager-metrics:records-consumed-total"
 LAYOUTS = tuple(
     (*first, *FIGURES, *more)
     for more in ((REBALANCE, FETCH, FETCH_MB_S, FETCH_RECORDS_S), (REBALANCE, FETCH), ())
     for first in ((START, END), (TIME, THREAD))
 )
+LONGEST_DATES = 130
 _DECIMALS = 4
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
@@ -58,16 +60,21 @@ def find(text: str, at: int, header: tuple[str, ...] | None) -> tuple[int, int, 
         if MB in names and RECORDS in names and len(set(names)) == len(names):
             return line.start(), line.end(), {"kind": "header", "names": names}
     for names in _layouts(header):
-        if line := _pattern(names, DATE).search(text, at):
-            event = _event(names, line)
+        if line := _pattern(names).search(text, at):
+            event = _event(names, line.groups())
             if event is not None:
                 return line.start(), line.end(), event
     for names in _layouts(header):
-        line = _pattern(names, r"[^,](?:.{0,60}?[^, ])??").fullmatch(text, at)
-        if line and (header or START in names) and _are_dates(names, line):
-            event = _event(names, line)
-            if event is not None:
-                return line.start(), line.end(), event
+        dates = tuple(name for name in names if FIELDS[name] is None)
+        if names[: len(dates)] != dates or not (header or START in names):
+            continue
+        line = _pattern(
+            names[len(dates) :], rf"(?P<dates>.{{1,{LONGEST_DATES}}}), " if dates else ""
+        ).fullmatch(text, at)
+        times = line and (_dates(line["dates"], len(dates)) if dates else ())
+        event = None if times is None else _event(names, (*times, *line.groups()[len(dates) > 0 :]))
+        if event is not None:
+            return line.start(), line.end(), event
     return None
 
 
@@ -81,27 +88,28 @@ def _layouts(header) -> tuple[tuple[str, ...], ...]:
 
 
 @cache
-def _pattern(names: tuple[str, ...], date: str) -> re.Pattern:
-    kinds = {None: date, int: WHOLE, float: real_with(_DECIMALS)}
+def _pattern(names: tuple[str, ...], before: str = "") -> re.Pattern:
+    kinds = {None: DATE, int: WHOLE, float: real_with(_DECIMALS)}
     fields = ", ".join(f"({kinds[FIELDS[name]]})" for name in names)
-    return re.compile(
-        rf"(?<![\d.,-]){fields}(?!, ?[-\d])(?![.,]\d)" if date != DATE else rf"{fields}(?!, ?[-\d])(?![.,]\d)"
-    )
+    return re.compile(rf"(?<![\d.,-]){before}{fields}(?!, ?[-\d])(?![.,]\d)")
 
 
-def _are_dates(names, line) -> bool:
-    """Whether both times are of one form, as any --date-format gives them."""
-    found = dict(zip(names, line.groups(), strict=True))
-    times = [found[name] for name in (START, END, TIME) if name in found]
-    shapes = {_SHAPE.sub(lambda part: "9" if part[0].isdigit() else "a", time) for time in times}
-    return len(shapes) <= 1 and all(any(c.isdigit() for c in time) for time in times)
+def _dates(text: str, n: int) -> tuple[str, ...] | None:
+    """One time, or two of one form, as --date-format gave them; None if it is nothing like that."""
+    ends = [match.start() for match in re.finditer(", ", text)] if n == 2 else [len(text)]
+    for end in ends:
+        times = (text[:end], text[end + 2 :])[:n]
+        shapes = {_SHAPE.sub(lambda part: "9" if part[0].isdigit() else "a", time) for time in times}
+        if len(shapes) == 1 and "9" in shapes.pop():
+            return times
+    return None
 
 
-def _event(names, line) -> dict | None:
+def _event(names, fields) -> dict | None:
     """What a line of figures says; None if one of them cannot be."""
     found: dict = {}
     try:
-        for name, text in zip(names, line.groups(), strict=True):
+        for name, text in zip(names, fields, strict=True):
             kind = FIELDS[name]
             found[name] = text if kind is None else whole(text) if kind is int else real(text, _DECIMALS)
     except ValueError:
@@ -120,6 +128,7 @@ class ConsumerOutput:
         self.complaints = Complaints()
         self.windows: dict[int, list[dict]] = {}
         self.summary: dict | None = None
+        self.consumed: int | None = None
         self.begun = False
 
     @property
@@ -142,6 +151,12 @@ class ConsumerOutput:
             found = event["found"]
             self.windows.setdefault(found.get(THREAD, 0), []).append(_window(found, line))
 
+    def metric(self, row: dict) -> None:
+        """Take a row of table metrics that this consumer printed."""
+        alone = row["subject"].startswith("client-id=") and "," not in row["subject"]
+        if row["metric"] == RECORDS_CONSUMED and alone and row["value"] >= 0:
+            self.consumed = int(row["value"])
+
     def rows(self, number: int) -> dict[str, list[dict]]:
         """
         Rows of the tables, without context; `number` is the consumer's in its test. Threads of old tools, which count
@@ -152,19 +167,22 @@ class ConsumerOutput:
             error = self.complaints.cell(None) or contradiction
             return {"consumers": [row | self._about(number, error)], "consumer_windows": []}
         missing = "no summary"
-        if self.windows:
-            missing = "no summary with --show-detailed-stats: figures of the last interval"
+        if self.windows or self.consumed is not None:
+            missing = "no summary with --show-detailed-stats; at least these were consumed"
         error = self.complaints.cell(missing)
         rows, windows = [], []
         for consumer, thread in enumerate(sorted(self.windows), start=number):
             last = self.windows[thread][-1]
             row = {"ended_at": last["at"], "bytes": last["bytes"], "records": last["records"]}
+            if self.consumed is not None and len(self.windows) == 1 and self.consumed > last["records"]:
+                row |= {"bytes": None, "records": self.consumed, "ended_at": None}
             rows.append(row | self._about(consumer, error))
             windows += [
                 row | {"consumer": consumer, "window": window}
                 for window, row in enumerate(self.windows[thread])
             ]
-        return {"consumers": rows or [self._about(number, error)], "consumer_windows": windows}
+        alone = {"records": self.consumed} | self._about(number, error)
+        return {"consumers": rows or [alone], "consumer_windows": windows}
 
     def _about(self, number, error) -> dict:
         return {"consumer": number, "n_errors": self.complaints.n, "error": error}

@@ -144,18 +144,21 @@ def _stderr(source):
 def _rows(reading: Reading, first: int) -> dict[str, list[dict]]:
     found: dict[str, list[dict]] = {}
     after: dict[str, int] = {}
-    number: dict[int, int] = {}
     for output in reading.outputs:
-        number[id(output)] = after.get(output.tool, first)
-        rows = output.rows(number[id(output)])
+        number = after.get(output.tool, first)
+        metrics = [
+            client_metrics.row(line, output.tool, f"{output.tool} {number}")
+            for whose, line in reading.metrics
+            if whose is output
+        ]
+        for row in filter(None, metrics):
+            found.setdefault("metrics", []).append(row)
+            output.metric(row)
+        rows = output.rows(number)
         for name, more in rows.items():
             found.setdefault(name, []).extend(more)
         counted = [row[output.tool] for name in rows for row in rows[name] if output.tool in row]
-        after[output.tool] = max(counted, default=number[id(output)]) + 1
-    for output, line in reading.metrics:
-        row = client_metrics.row(line, output.tool, f"{output.tool} {number[id(output)]}")
-        if row is not None:
-            found.setdefault("metrics", []).append(row)
+        after[output.tool] = max(counted, default=number) + 1
     return found
 
 

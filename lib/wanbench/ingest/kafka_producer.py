@@ -129,6 +129,9 @@ class ProducerOutput:
             warmup = not self.in_steady_state if known else None
             self.windows.append(event["row"] | {"printed_at_s": line.printed_at_s, "warmup": warmup})
 
+    def metric(self, row: dict) -> None:
+        """Take a row of table metrics that this producer printed; none of them fills a gap here."""
+
     def rows(self, number: int) -> dict[str, list[dict]]:
         """Rows of the tables, without context; `number` is the producer's in its test."""
         windows = [

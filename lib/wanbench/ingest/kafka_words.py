@@ -18,12 +18,14 @@ _STAMP = (
 )
 _LEVEL = re.compile(rf"\s*{_STAMP}\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|SEVERE)\b", re.IGNORECASE)
 _EXCEPTION = re.compile(
-    r"(?:Exception in thread \"[^\"]*\" )?(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error|Throwable|Interrupt)\b"
+    r"(?:Exception in thread \"[^\"]*\" )?(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error|Throwable|Interrupt)\b|"
+    r"[\w.-]+:\s+error:\s"
 )
 _TRACE = re.compile(r"\s*(?:at [\w.$/<>@-]+\(|\.\.\. \d+ |Caused by: |Suppressed: |\[CIRCULAR REFERENCE)")
 _MEANS_NOTHING = re.compile(
-    r"Reading payloads from: |Number of (?:records|messages) read: |Metric Name +Value\s*$|SLF4J\(?|"
-    r"log4j:WARN|OpenJDK .*VM warning: |Java HotSpot.*VM warning: |Picked up (?:_?JAVA|JDK)_|"
+    r"Reading payloads from: |Number of (?:records|messages) read: |Metric Name +Value\s*$|"
+    r"Topic .* does not exist\. Will create topic |SLF4J\(?|log4j:WARN|OpenJDK .*VM warning: |"
+    r"Java HotSpot.*VM warning: |Picked up (?:_?JAVA|JDK)_|"
     r"WARNING: (?:option \[threads\]|A terminally deprecated|.*\bhas been deprecated|.*\bis deprecated)",
     re.IGNORECASE,
 )

@@ -1,8 +1,4 @@
-"""
-What makes each claim of a source hold or not: one function per source. Imports `claims`, `gate`, `stats`, `wording`.
-
-The rule of every verdict stands in the working, with the numbers it was applied to.
-"""
+"""Source 002: latency and throughput between regions of two clouds, tried on its published rows."""
 
 from __future__ import annotations
 
@@ -11,21 +7,21 @@ from math import pi
 
 import pandas as pd
 
-from .claims import Audit, audit
-from .gate import known_instances
-from .stats.charts import Charts
-from .stats.clouds import CloudComparison
-from .stats.distance import LIGHT_KM_PER_MS
-from .stats.estimate import Estimate
-from .stats.inflation import ALL, Inflation
-from .stats.matched import Matched
-from .stats.models.compare import ModelComparison
-from .stats.models.window import window_limited_bps
-from .stats.nearest import Nearest
-from .stats.repeats import Repeats
-from .stats.scatter import Scatter
-from .stats.variants import DOUBTED_OUT, DOUBTED_OUT_CATALOGUE, Variants
-from .wording import count, percent, quantity
+from ..claims import Audit, audit
+from ..gate import known_instances
+from ..stats.charts import Charts
+from ..stats.clouds import CloudComparison
+from ..stats.distance import LIGHT_KM_PER_MS
+from ..stats.estimate import Estimate
+from ..stats.inflation import ALL, Inflation
+from ..stats.matched import Matched
+from ..stats.models.compare import ModelComparison
+from ..stats.models.window import window_limited_bps
+from ..stats.nearest import Nearest
+from ..stats.repeats import Repeats
+from ..stats.scatter import Scatter
+from ..stats.variants import DOUBTED_OUT, DOUBTED_OUT_CATALOGUE, Variants
+from ..wording import count, percent, quantity
 
 EARTH_RADIUS_KM = 6371.0088
 EXAMPLE_WINDOW_BYTES, EXAMPLE_RTT_MS = 65_536, 80.0
