@@ -1,0 +1,89 @@
+"""What a load did: the time that counts, by the producers' own lines, and batches, in the leaders' logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import LabError
+from ..kafka import batches
+from ..kafka.errors import ClusterError
+from ..labs.base import Host
+from .kafka_tools import Tool
+from .program import program_words
+
+WINDOW = "records/sec ("
+"""In every line of figures that the producer tool prints."""
+_STEADY = b"teady state"
+_COUNT_S = 300.0
+
+
+def times_that_count(load, producers: Sequence[Tool], stopped_at_s: float | None) -> dict[str, float | None]:
+    """
+    From when until when all producers sent, the warm-up over, in Unix s; None where that is not known.
+
+    Returns
+    -------
+    dict
+        `all_sending_at_s`, when the last producer printed its first window; `counts_from_s`, so much later as the
+        warm-up lasts, or when the last one printed that it was in its steady state; `counts_until_s`, when the
+        producers were stopped or the first one printed its last figures.
+    """
+    lines = [tool.line_times() for tool in producers]
+    windows = [[at_s for at_s, line in each if WINDOW.encode() in line] for each in lines]
+    found: dict[str, float | None] = dict.fromkeys(("all_sending_at_s", "counts_from_s", "counts_until_s"))
+    if not all(windows):
+        return found
+    found["all_sending_at_s"] = from_s = max(each[0] for each in windows)
+    from_s += load.warmup_s
+    if load.warmup_records:
+        # The first such line announces the warm-up.
+        steady = [[at_s for at_s, line in each if _STEADY in line][1:] for each in lines]
+        if not all(steady):
+            return found
+        from_s = max(each[0] for each in steady)
+    until_s = min(each[-1] for each in windows) if stopped_at_s is None else stopped_at_s
+    if from_s < until_s:
+        found |= {"counts_from_s": from_s, "counts_until_s": until_s}
+    return found
+
+
+def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
+    """
+    Record batches of topics, second by second, each partition in the log of its leader.
+
+    Returns
+    -------
+    dict
+        `timestamps`, the kind that the topics keep; `rows` of [broker, topic, partition, second, batches, records,
+        bytes]; `cut_bytes` of batches that were not whole; `without_leader`, partitions that could not be counted. Or
+        only `left_out`: why the logs cannot be reached.
+    str or None
+        What went wrong at one of the brokers.
+    """
+    try:
+        leaders = {
+            (topic["name"], each["partition"]): each["leader"]
+            for topic in cluster.ask(asker, "topics", names=list(topics))
+            for each in topic["partitions"]
+        }
+        folders = {node_id: cluster.log_folder(node_id) for node_id in set(leaders.values()) - {None}}
+    except ClusterError as error:
+        return {"left_out": str(error)}, None
+    rows, cut_bytes, fault = [], 0, None
+    for broker in cluster.brokers:
+        if broker.node_id not in folders:
+            continue
+        program = program_words(broker.host, Path(batches.__file__))
+        try:
+            done = broker.host.run([*program, folders[broker.node_id], *topics], timeout_s=_COUNT_S)
+            counted = json.loads(done.stdout)
+        except (LabError, ValueError) as error:
+            fault = f"batches in the log of broker {broker.node_id} cannot be counted: {error}"
+            continue
+        led = (row for row in counted["rows"] if leaders.get((row[0], row[1])) == broker.node_id)
+        rows += [[broker.node_id, *row] for row in led]
+        cut_bytes += counted["cut_bytes"]
+    alone = sorted(f"{topic}-{number}" for (topic, number), leader in leaders.items() if leader is None)
+    return {"timestamps": timestamps, "rows": rows, "cut_bytes": cut_bytes, "without_leader": alone}, fault

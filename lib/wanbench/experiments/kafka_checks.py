@@ -1,0 +1,190 @@
+"""What the parameters of a load may be."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import ParameterError
+from .kafka_payload import LEAST_BYTES
+
+ACKS = ("0", "1", "all")
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+TIMESTAMPS = ("LogAppendTime", "CreateTime")
+PAYLOADS = ("letters", "json")
+REQUEST_BYTES = 1 << 20
+"""max.request.size of a producer and, but for a few bytes, message.max.bytes of a broker, unless they are set."""
+RECORD_MARGIN_BYTES = 1024
+_HEAP_MARGIN_MB = 64
+_NAME = re.compile(r"[a-z][a-z0-9.-]*")
+_SECRET = re.compile(r"password|jaas|secret|\.key$|keystore\.key|token", re.IGNORECASE)
+_NUMBERS = (
+    ("topics", 1, 1000, True),
+    ("partitions", 1, 10_000, True),
+    ("replication", 1, 9, True),
+    ("producers", 1, 100, True),
+    ("consumer_groups", 0, 100, True),
+    ("consumers", 0, 100, True),
+    ("batch_bytes", 0, 2**30, True),
+    ("linger_ms", 0, 60_000, False),
+    ("buffer_bytes", 1 << 16, 2**36, True),
+    ("max_in_flight", 1, 1000, True),
+    ("record_bytes", 1, 2**28, True),
+    ("target_records_per_s", 0.01, 1e7, False),
+    ("records", 1, 10**12, True),
+    ("duration_s", 1, 86_400, False),
+    ("warmup_s", 0, 3600, False),
+    ("warmup_records", 0, 10**12, True),
+    ("payload_seed", 0, 2**63, True),
+    ("reporting_interval_s", 0.1, 600, False),
+    ("consumer_timeout_s", 0.5, 86_400, False),
+    ("heap_mb", 64, 2**20, True),
+    ("most_bytes", 1, 2**50, False),
+    ("start_timeout_s", 1, 3600, False),
+    ("timeout_s", 1, 1e6, False),
+)
+_OPTIONAL = ("target_records_per_s", "records", "duration_s", "timeout_s")
+_OURS = {
+    "producer_settings": {
+        "bootstrap.servers": None,
+        "client.id": None,
+        "key.serializer": None,
+        "value.serializer": None,
+        "transactional.id": None,
+        "acks": "acks",
+        "batch.size": "batch_bytes",
+        "linger.ms": "linger_ms",
+        "compression.type": "compression",
+        "enable.idempotence": "idempotence",
+        "buffer.memory": "buffer_bytes",
+        "max.in.flight.requests.per.connection": "max_in_flight",
+    },
+    "consumer_settings": {
+        "bootstrap.servers": None,
+        "client.id": None,
+        "group.id": None,
+        "key.deserializer": None,
+        "value.deserializer": None,
+        "auto.offset.reset": None,
+    },
+    "topic_settings": {"message.timestamp.type": "timestamps"},
+}
+
+
+def check_load(load) -> None:
+    """ParameterError, with what is allowed, unless a load's parameters are as `KafkaLoad` says."""
+    for name, least, most, whole in _NUMBERS:
+        value = getattr(load, name)
+        if value is None and name in _OPTIONAL:
+            continue
+        kinds = int if whole else int | float
+        if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
+            kind = "whole number" if whole else "number"
+            raise ParameterError(
+                f"KafkaLoad {name} is {value!r}; it must be a {kind} from {least} to {most:.15g}."
+            )
+    for name, allowed in (
+        ("acks", ACKS),
+        ("compression", COMPRESSIONS),
+        ("timestamps", TIMESTAMPS),
+        ("payload", PAYLOADS),
+        ("idempotence", (None, True, False)),
+        ("consumer_windows", (True, False)),
+        ("print_metrics", (True, False)),
+    ):
+        value = getattr(load, name)
+        if not any(value is each or (isinstance(value, str) and value == each) for each in allowed):
+            raise ParameterError(f"KafkaLoad {name} is {value!r}; allowed is {', '.join(map(str, allowed))}.")
+    if isinstance(load.jvm, str) or not all(isinstance(f, str) and f.startswith("-") for f in load.jvm):
+        raise ParameterError(f"KafkaLoad jvm is {load.jvm!r}; it must be a list of flags such as '-Xss1m'.")
+    for name in _OURS:
+        _check_settings(load, name)
+    _check_amount(load)
+    _check_together(load)
+
+
+def _check_settings(load, name):
+    for key, value in getattr(load, name):
+        if not _NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
+            raise ParameterError(
+                f"KafkaLoad {name} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of "
+                "text without '='."
+            )
+        if _SECRET.search(key):
+            raise ParameterError(
+                f"KafkaLoad {name} has {key!r}, a secret; the cluster has the clients' security, not the load."
+            )
+        if key in _OURS[name]:
+            instead = _OURS[name][key]
+            why = f"give {instead}" if instead else "the load sets it itself"
+            raise ParameterError(f"KafkaLoad {name} has {key!r}; {why}.")
+
+
+def _check_amount(load):
+    if (load.duration_s is None) == (load.records is None):
+        raise ParameterError(
+            f"KafkaLoad needs exactly one of duration_s ({load.duration_s!r}) and records ({load.records!r})."
+        )
+    if load.warmup_records and load.records is None:
+        raise ParameterError(
+            "KafkaLoad warmup_records is for loads by records; with duration_s give warmup_s."
+        )
+    if load.warmup_s and load.duration_s is None:
+        raise ParameterError(
+            "KafkaLoad warmup_s is for loads by duration_s; with records give warmup_records."
+        )
+    if load.producers < load.topics:
+        raise ParameterError(
+            f"KafkaLoad has {load.producers} producers for {load.topics} topics; each topic needs one."
+        )
+    if load.producers + load.n_consumers > 200:
+        raise ParameterError(
+            f"KafkaLoad has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers "
+            "of each); allowed are 200 processes."
+        )
+    if load.consumer_groups and not 1 <= load.consumers <= load.partitions:
+        raise ParameterError(
+            f"KafkaLoad has {load.consumers} consumers in each group for {load.partitions} partitions of a topic; each "
+            "consumer needs one, and each group a consumer (or give consumer_groups 0)."
+        )
+    if load.records_to_send < 1:
+        raise ParameterError(
+            f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer."
+        )
+    whole = load.records_to_send * load.producers * load.record_bytes
+    if whole > load.most_bytes:
+        raise ParameterError(
+            f"KafkaLoad would send {whole:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send less or raise it."
+        )
+
+
+def _check_together(load):
+    producer, topic = dict(load.producer_settings), dict(load.topic_settings)
+    if load.idempotence and (load.acks != "all" or load.max_in_flight > 5):
+        raise ParameterError(
+            f"KafkaLoad idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
+            f"{load.max_in_flight}."
+        )
+    if load.buffer_bytes < load.batch_bytes:
+        raise ParameterError(
+            f"KafkaLoad buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
+        )
+    if load.heap_mb < load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:
+        raise ParameterError(
+            f"KafkaLoad heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need "
+            f"{load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:.0f} at least."
+        )
+    for what, size, margin in (
+        ("batch_bytes", load.batch_bytes, 0),
+        ("record_bytes", load.record_bytes, RECORD_MARGIN_BYTES),
+    ):
+        if size + margin > REQUEST_BYTES and not (
+            "max.request.size" in producer and "max.message.bytes" in topic
+        ):
+            raise ParameterError(
+                f"KafkaLoad {what} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
+                "max.request.size and topic_settings max.message.bytes."
+            )
+    if load.payload == "json" and load.record_bytes < LEAST_BYTES:
+        raise ParameterError(
+            f"KafkaLoad record_bytes is {load.record_bytes}; JSON records have at least {LEAST_BYTES}."
+        )

@@ -1,0 +1,281 @@
+"""Kafka under load by its own perf tools. Read by `wanbench.ingest.kafka_load` and `wanbench.ingest.kafka_batches`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import ClassVar
+
+from ..labs.base import Host
+from ..runs import RawFile
+from .base import ExperimentError
+from .kafka_checks import check_load
+from .kafka_session import Session
+
+START_S = 3.0
+"""What the start of one tool takes of a processor."""
+AROUND_S = 4.0
+"""Making and deleting topics, counting batches."""
+
+
+@dataclass(frozen=True)
+class KafkaLoad:
+    """
+    Producers and consumers of Kafka's own perf tools, started together.
+
+    Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers` each:
+    with one producer per topic and three groups of one consumer this is the fan-out 1:3.
+
+    What ends a load, and how its warm-up is kept apart:
+
+    - `records` per producer, after `warmup_records` that the tool sums up apart (``--warmup-records``). Flat out, its
+      sum of the rest begins while the warm-up still waits in the producer's buffer, and is too low by that.
+    - `duration_s` at `target_records_per_s`: so many records as the rate makes of the time, so as above.
+    - `duration_s` flat out: the tool knows no time. It is given more records than it can send, and stopped
+      `warmup_s` + `duration_s` after the last producer has printed its first window. What it would have printed at its
+      end is then missing: the summary line and the metrics of the producers. Windows and the log's batches stay.
+
+    The tools take a second or more to start, each its own. ``<stem>.times.json`` says when all of them were sending,
+    and from when until when is what counts; analysis takes windows and batches of that time.
+
+    Parameters
+    ----------
+    topics, partitions, replication : int
+        Topics, partitions of each, replicas of each partition.
+    topic_settings : mapping of str
+        Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from them while they are there,
+        unless `retention.ms` or `retention.bytes` stand here.
+    timestamps : str
+        What timestamps the topics keep: "LogAppendTime", when the broker had the batch, or "CreateTime", which is the
+        producer's and earlier by the time that a record waited in its buffer (flat out: many seconds).
+    producers : int
+        Producer processes; no fewer than topics.
+    consumer_groups, consumers : int
+        Groups that read each topic, each everything, and consumer processes in each group.
+    acks : str
+        "0", "1" or "all".
+    batch_bytes, linger_ms, compression, buffer_bytes, max_in_flight
+        batch.size, linger.ms, compression.type ("none", "gzip", "snappy", "lz4", "zstd"), buffer.memory and
+        max.in.flight.requests.per.connection of the producers.
+    idempotence : bool or None
+        None leaves it to Kafka, which has it where acks is "all".
+    record_bytes : int
+        Of the payload of one record.
+    target_records_per_s : float or None
+        Of each producer; None: flat out.
+    records : int or None
+        Of each producer, the warm-up apart; exactly one of this and `duration_s`.
+    duration_s : float or None
+        The time that counts.
+    warmup_s, warmup_records
+        Before that; the one with `duration_s`, the other with `records`.
+    payload : str
+        "letters": the tool's own random letters, which hardly compress. "json": records of a made application, see
+        `wanbench.experiments.kafka_payload`.
+    payload_seed : int
+        Of the JSON records.
+    reporting_interval_s : float
+        Of the windows that the tools print.
+    consumer_windows : bool
+        Have the consumers print windows. The tool then prints no summary; its metrics say how much it read.
+    print_metrics : bool
+        Have the tools print their metrics at their end.
+    consumer_timeout_s : float
+        A consumer ends after so long without a record. One that is alone in its group ends with the last record where
+        the number of records is known beforehand. Longer than any gap in the load, such as a link that is cut.
+    heap_mb, jvm
+        Java's heap and flags of each tool.
+    producer_settings, consumer_settings : mapping of str
+        Further settings of the clients. Secrets belong to the cluster.
+    most_bytes : float
+        Payload that the producers may send in all.
+    start_timeout_s : float
+        For the topics to have leaders, and for all producers to print their first window.
+    timeout_s : float or None
+        For all producers to end. None: a minute more than `duration_s` and `warmup_s` twice over, or for `records`
+        than sending them at 1 Mbit/s.
+
+    Examples
+    --------
+    >>> load = KafkaLoad(producers=3, record_bytes=1000, target_records_per_s=100, duration_s=10, warmup_s=2)
+    >>> load.records_to_send, load.records_to_warm, load.expected_bytes(80.0)
+    (1200, 200, 3600000.0)
+    """
+
+    topics: int = 1
+    partitions: int = 3
+    replication: int = 1
+    topic_settings: Mapping[str, object] = ()
+    timestamps: str = "LogAppendTime"
+    producers: int = 1
+    consumer_groups: int = 1
+    consumers: int = 1
+    acks: str = "all"
+    batch_bytes: int = 16_384
+    linger_ms: float = 5
+    compression: str = "none"
+    idempotence: bool | None = None
+    buffer_bytes: int = 32 << 20
+    max_in_flight: int = 5
+    record_bytes: int = 1000
+    target_records_per_s: float | None = None
+    records: int | None = None
+    duration_s: float | None = 10.0
+    warmup_s: float = 0.0
+    warmup_records: int = 0
+    payload: str = "letters"
+    payload_seed: int = 0
+    reporting_interval_s: float = 1.0
+    consumer_windows: bool = True
+    print_metrics: bool = True
+    consumer_timeout_s: float = 10.0
+    heap_mb: int = 256
+    jvm: tuple[str, ...] = ()
+    producer_settings: Mapping[str, object] = ()
+    consumer_settings: Mapping[str, object] = ()
+    most_bytes: float = 20e9
+    start_timeout_s: float = 60.0
+    timeout_s: float | None = None
+
+    name: ClassVar[str] = "kafka_load"
+
+    def __post_init__(self):
+        object.__setattr__(self, "acks", str(self.acks))
+        for name in ("topic_settings", "producer_settings", "consumer_settings"):
+            object.__setattr__(self, name, _pairs(getattr(self, name)))
+        if not isinstance(self.jvm, str):
+            object.__setattr__(self, "jvm", tuple(self.jvm))
+        check_load(self)
+
+    def __str__(self) -> str:
+        amount = f"{self.duration_s:g} s" if self.duration_s is not None else f"{self.records:,} records each"
+        rate = (
+            "flat out"
+            if self.target_records_per_s is None
+            else f"{self.target_records_per_s:g} records/s each"
+        )
+        more = [f"{self.consumer_groups} x {self.consumers} consumers"] if self.n_consumers else []
+        more += [self.compression] if self.compression != "none" else []
+        return ", ".join(
+            [
+                f"kafka load: {self.producers} producers for {amount}",
+                rate,
+                f"{self.record_bytes} bytes a record, batches of {self.batch_bytes}",
+                f"acks {self.acks}",
+                f"{self.topics} x {self.partitions} partitions x {self.replication}",
+                *more,
+            ]
+        )
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the tools are stopped at a time, rather than end by themselves."""
+        return self.duration_s is not None and self.target_records_per_s is None
+
+    @property
+    def n_consumers(self) -> int:
+        """Consumer processes in all."""
+        return self.topics * self.consumer_groups * self.consumers
+
+    @property
+    def records_to_warm(self) -> int:
+        """Records of each producer that its tool keeps apart."""
+        if self.records is not None:
+            return self.warmup_records
+        return 0 if self.is_stopped else ceil(self.warmup_s * self.target_records_per_s)
+
+    @property
+    def records_to_send(self) -> int:
+        """Records that each producer is asked for, the warm-up included."""
+        if self.records is not None:
+            return self.records + self.warmup_records
+        if self.is_stopped:
+            return int(self.most_bytes / self.producers / self.record_bytes)
+        return ceil(self.duration_s * self.target_records_per_s) + self.records_to_warm
+
+    def records_of_topic(self, topic: int) -> int:
+        """Records that a topic gets if all are sent."""
+        return self.records_to_send * len(range(topic, self.producers, self.topics))
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Load the cluster of the lab from `source` (producers) and `target` (consumers).
+
+        Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
+        <stem>.consumer-<group>-<n>.txt (both counted over all topics) with what it printed, .stderr.txt beside it if
+        there was any, and .lines.json: when it was started and when each line came; <stem>.times.json; and
+        <stem>.batches.json, what was counted in the log of the leaders. The topics are made, and deleted at the end.
+
+        Raises
+        ------
+        ExperimentError
+            If there is no cluster, a topic cannot be made, or a tool dies, sends nothing or takes too long; with the
+            tool's own last words, and a broker's if one has died. What was printed is kept.
+        """
+        return self.run_on([source], [target], folder, stem)
+
+    def run_on(
+        self, producers: Sequence[Host], consumers: Sequence[Host], folder: Path, stem: str
+    ) -> list[RawFile]:
+        """As `run`, with producers and consumers on several hosts, which take them by turns."""
+        hosts = [*consumers, *producers]
+        if not producers or (self.n_consumers and not consumers):
+            raise ExperimentError(
+                "a load needs at least one host for its producers and one for its consumers"
+            )
+        cluster = next((host.cluster for host in hosts if host.cluster is not None), None)
+        if cluster is None:
+            names = ", ".join(dict.fromkeys(host.name for host in hosts))
+            raise ExperimentError(f"no Kafka cluster is known to {names}: open a Cluster on the lab first")
+        return Session(self, cluster, producers, consumers, folder, stem).run()
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Expected duration. A load by count without a target rate is taken to run at `rate_bps`, or at one batch per
+        partition and round trip and request in flight.
+        """
+        if self.duration_s is not None:
+            sending_s = self.duration_s + self.warmup_s
+        elif self.target_records_per_s is not None:
+            sending_s = self.records_to_send / self.target_records_per_s
+        else:
+            in_flight = self.topics * self.partitions * self.batch_bytes * self.max_in_flight
+            rates = [in_flight / (rtt_ms / 1000)] if rtt_ms > 0 else []
+            rates += [rate_bps / 8] if rate_bps else []
+            sending_s = self._sent_bytes() / min(rates) if rates else 0.0
+        starting_s = START_S * (self.producers + self.n_consumers) ** 0.5
+        idle = self.n_consumers and (self.is_stopped or self.consumers > 1)
+        return sending_s + starting_s + AROUND_S + (self.consumer_timeout_s if idle else 0.0)
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """
+        Payload that the producers send, before compression; None where it depends on a rate that is not given. What
+        replicas and consumers fetch is `replication` - 1 and `consumer_groups` times as much.
+        """
+        if not self.is_stopped:
+            return float(self._sent_bytes())
+        if rate_bps is None:
+            return None
+        return min(rate_bps / 8 * (self.duration_s + self.warmup_s), float(self.most_bytes))
+
+    def _sent_bytes(self):
+        return self.records_to_send * self.producers * self.record_bytes
+
+    def time_limit_s(self) -> float:
+        """For the producers to end."""
+        if self.timeout_s is not None:
+            return self.timeout_s
+        if self.duration_s is not None:
+            return 60.0 + 2 * (self.duration_s + self.warmup_s)
+        return 60.0 + self._sent_bytes() * 8 / 1e6
+
+
+def _pairs(settings):
+    """Settings as sorted pairs of text: a load can be compared, hashed and written down."""
+    items = settings.items() if isinstance(settings, Mapping) else settings
+    spell = {True: "true", False: "false"}
+    return tuple(
+        sorted((str(name), spell[value] if isinstance(value, bool) else str(value)) for name, value in items)
+    )

@@ -1,0 +1,292 @@
+"""One run of a load: topics made, tools started together and followed, batches counted, all of it kept and gone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import CommandError, LabError
+from ..kafka.errors import ClusterError
+from ..labs.base import Host
+from ..runs import RawFile, write_raw
+from ..runs.journal import now_utc
+from .base import ExperimentError
+from .kafka_account import WINDOW, count_batches, times_that_count
+from .kafka_payload import json_records
+from .kafka_tools import Tool, java_words, stop_all
+from .kafka_words import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
+
+CHECK_S = 2.0
+"""How often the cluster is asked whether a broker has died."""
+TOO_FEW = b"Exiting before consuming"
+"""In what the consumer tool prints when it ends for want of records."""
+_NO_RECORDS = b"0 records sent, "
+_DRAIN_S = 60.0
+_LONG_S = 1e6
+EXPERIMENT = "kafka_load"
+
+
+class Session:
+    """
+    One run of `load` (a KafkaLoad) on `cluster`; producers and consumers take the hosts by turns.
+
+    `run` does all of it; see `KafkaLoad.run`.
+    """
+
+    def __init__(
+        self, load, cluster, producers: Sequence[Host], consumers: Sequence[Host], folder: Path, stem: str
+    ):
+        self.load, self.cluster, self.folder, self.stem = load, cluster, folder, stem
+        self.asker = [*producers, *consumers][0]
+        self.topics = [topic_name(stem, number) for number in range(load.topics)]
+        self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
+        self.consumer_hosts = [consumers[n % len(consumers)] for n in range(load.n_consumers)]
+        self.made: list[str] = []
+        self.producers: list[Tool] = []
+        self.consumers: list[Tool] = []
+        self.missing: list[str] = []
+        self.payload: dict | None = None
+        self.started_at_utc = now_utc()
+        self.started_at_s, self.stop_at_s = time.time(), None
+
+    def run(self) -> list[RawFile]:
+        """Returns the raw files; ExperimentError, with those there are, if anything failed."""
+        files: list[RawFile] = []
+        reason = counted = None
+        try:
+            try:
+                self._make_topics()
+                self._start()
+                with ThreadPoolExecutor(len(self.producers) + len(self.consumers)) as pool:
+                    self._follow(pool)
+            except LabError as error:
+                reason = str(error)
+            finally:
+                stop_all([*self.producers, *self.consumers])
+            if self.made and self.producers:
+                counted, fault = count_batches(self.cluster, self.asker, self.made, self.load.timestamps)
+                reason = reason or fault
+        finally:
+            undeleted = self._delete_topics()
+            files += self._keep(counted)
+        if reason := reason or undeleted:
+            raise ExperimentError(reason, files)
+        return files
+
+    def _make_topics(self):
+        load = self.load
+        settings = {"message.timestamp.type": load.timestamps, "retention.ms": "-1", "retention.bytes": "-1"}
+        for topic in self.topics:
+            self.cluster.create_topic(
+                topic,
+                partitions=load.partitions,
+                replication=load.replication,
+                settings={**settings, **dict(load.topic_settings)},
+            )
+            self.made.append(topic)
+
+    def _start(self):
+        load, cluster = self.load, self.cluster
+        payloads = self._put_payloads() if load.payload != "letters" else {}
+        tools = [
+            (
+                host,
+                PRODUCER,
+                producer_words(
+                    load,
+                    bootstrap=cluster.bootstrap,
+                    topic=self._topic(number),
+                    number=number,
+                    payload=payloads.get(host.name),
+                    client_file=cluster.client_file(host),
+                ),
+                f"producer-{number}",
+            )
+            for number, host in enumerate(self.producer_hosts)
+        ]
+        for number, host in enumerate(self.consumer_hosts):
+            group, topic = self._group(number)
+            words = consumer_words(
+                load,
+                bootstrap=cluster.bootstrap,
+                topic=topic,
+                group=f"{topic}-group-{group}",
+                number=number,
+                client_file=cluster.client_file(host),
+            )
+            tools.append((host, CONSUMER, words, f"consumer-{group}-{number}"))
+        for host, main_class, words, what in tools:
+            command = cluster.java(host, main_class, *words, heap_mb=load.heap_mb, jvm=load.jvm)
+            started = self.producers if main_class == PRODUCER else self.consumers
+            started.append(Tool(host, command, self.stem, what))
+
+    def _topic(self, producer):
+        return self.topics[producer % self.load.topics]
+
+    def _group(self, consumer):
+        """The number of a consumer's group, over all topics, and its topic."""
+        group = consumer // self.load.consumers
+        return group, self.topics[group // self.load.consumer_groups]
+
+    def _put_payloads(self):
+        content = json_records(self.load.record_bytes, self.load.payload_seed)
+        self.payload = {"sha256": hashlib.sha256(content).hexdigest(), "records": content.count(b"\n")}
+        paths = {}
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            for host in self.producer_hosts:
+                if host.name not in paths:
+                    paths[host.name] = f"{host.scratch}/{self.stem}.records.json"
+                    host.put(Path(file.name), paths[host.name])
+        return paths
+
+    def _follow(self, pool):
+        """Until the producers have ended or their time is over, then until the consumers have."""
+        try:
+            ends = {pool.submit(tool.wait, _LONG_S): tool for tool in (*self.producers, *self.consumers)}
+            if self.load.is_stopped:
+                self._await_windows(ends)
+                self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, is_time=True)
+                self.stop_at_s = time.time()
+                self.missing.append(
+                    "summary lines and metrics of the producers: they were stopped at the time"
+                )
+                stop_all(self.producers)
+            else:
+                self._watch(ends, time.monotonic() + self.load.time_limit_s(), is_time=False)
+            self._drain(ends)
+        finally:
+            stop_all([*self.producers, *self.consumers])
+
+    def _await_windows(self, ends):
+        """Until every producer has printed a window."""
+        limit_s = self.load.start_timeout_s
+        with ThreadPoolExecutor(len(self.producers)) as others:
+            windows = {
+                others.submit(tool.process.wait_for_output, WINDOW, limit_s): tool for tool in self.producers
+            }
+            try:
+                self._watch(ends, time.monotonic() + limit_s + CHECK_S, is_time=False, until=windows)
+            except BaseException:
+                stop_all(self.producers)
+                raise
+
+    def _watch(
+        self,
+        ends: dict[Future, Tool],
+        deadline: float,
+        *,
+        is_time: bool,
+        until: dict[Future, Tool] | None = None,
+    ):
+        """
+        Return once all of `until` (the producers' ends) are done, or at the deadline if that `is_time`.
+
+        CommandError for whatever should not be: a tool that ends too early or a broker that dies.
+        """
+        waiting = set(until or [end for end, tool in ends.items() if tool in self.producers])
+        watched = set(ends) | waiting
+        while waiting:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                if is_time:
+                    return
+                raise self._cause("the producers did not end in time; they were stopped")
+            done, watched = wait(watched, timeout=min(left_s, CHECK_S), return_when=FIRST_COMPLETED)
+            waiting -= done
+            for end in done:
+                self._examine(end, ends.get(end), waiting, early=is_time or until is not None)
+            self.cluster.check()
+
+    def _examine(self, end, tool, waiting, *, early):
+        """CommandError if a tool failed, or ended while the load needed it."""
+        if tool is None or end.exception() is not None:
+            try:
+                end.result()  # what it waited for
+            except CommandError as error:
+                raise self._cause(str(error)) from error
+            return
+        done = end.result()
+        if done.returncode:
+            raise self._cause(f"{tool.name} ended with status {done.returncode}: {java_words(done)}")
+        if tool in self.producers:
+            if any(line.startswith(_NO_RECORDS) for line in done.stdout.splitlines()):
+                raise self._cause(f"{tool.name} sent no record: {java_words(done)}")
+            if early:
+                raise self._cause(
+                    f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the time was over; "
+                    "raise most_bytes"
+                )
+        elif waiting and TOO_FEW in done.stdout:
+            raise self._cause(
+                f"{tool.name} ended before the producers did, after {self.load.consumer_timeout_s:g} s without a "
+                "record; raise consumer_timeout_s"
+            )
+
+    def _cause(self, reason):
+        """The reason, behind that a broker has died if one has."""
+        with suppress(CommandError):
+            try:
+                self.cluster.check()
+            except ClusterError as error:
+                return ClusterError(f"{error} Then: {reason}", error.log)
+        return CommandError(reason)
+
+    def _drain(self, ends):
+        """Until the consumers have read what there is."""
+        left = {end for end, tool in ends.items() if tool in self.consumers}
+        _, late = wait(left, timeout=self.load.consumer_timeout_s + _DRAIN_S)
+        for end in left - late:
+            done = end.result()
+            if done.returncode:
+                raise self._cause(f"{ends[end].name} ended with status {done.returncode}: {java_words(done)}")
+        self.missing += [f"the end of {ends[end].name}: it still read, and was stopped" for end in late]
+
+    def _delete_topics(self) -> str | None:
+        """Why a topic is still there, if one is."""
+        why = None
+        for topic in self.made:
+            try:
+                self.cluster.delete_topic(topic)
+            except LabError as error:
+                why = f"topic {topic} could not be deleted: {error}"
+        return why
+
+    def _keep(self, counted) -> list[RawFile]:
+        files = [
+            file for tool in (*self.producers, *self.consumers) for file in tool.keep(self.folder, EXPERIMENT)
+        ]
+        documents = {"batches": counted} if counted else {}
+        if self.producers:
+            times = {"started_at_s": self.started_at_s, "asked_to_stop_at_s": self.stop_at_s}
+            times |= times_that_count(self.load, self.producers, self.stop_at_s)
+            if times["counts_from_s"] is None:
+                self.missing.append("a time in which all producers sent after their warm-up")
+            documents["times"] = {**times, "ended_at_s": time.time(), **self._about()}
+        for name, content in documents.items():
+            text = json.dumps(content, separators=(",", ":")).encode() + b"\n"
+            about = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
+            files.append(write_raw(self.folder, EXPERIMENT, f"{self.stem}.{name}.json", text, **about))
+        return files
+
+    def _about(self):
+        """What <stem>.times.json holds beside times."""
+        return {
+            "producers": [
+                {"host": host.name, "topic": self._topic(number)}
+                for number, host in enumerate(self.producer_hosts)
+            ],
+            "consumers": [
+                {"host": host.name, "topic": self._group(number)[1], "group": self._group(number)[0]}
+                for number, host in enumerate(self.consumer_hosts)
+            ],
+            "payload": self.payload,
+            "missing": self.missing,
+        }

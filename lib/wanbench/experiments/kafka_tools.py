@@ -1,0 +1,126 @@
+"""Kafka's command line tools as processes on hosts, with the time at which each line of their output came."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import LabError
+from ..kafka import arrivals
+from ..labs.base import Completed, Host
+from ..runs import RawFile, write_raw
+from .base import keep
+from .program import program_words
+
+_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
+
+
+class Tool:
+    """
+    A tool that runs on a host.
+
+    Parameters
+    ----------
+    host : Host
+    command : sequence of str
+        The tool's own words; the program that notes when its lines come (`wanbench.kafka.arrivals`) is put before.
+    stem, what : str
+        Its raw files are <stem>.<what>.txt and so on; `what` is such as "producer-0".
+    """
+
+    def __init__(self, host: Host, command: Sequence[str], stem: str, what: str):
+        self.host, self.stem, self.what = host, stem, what
+        self._times = f"{host.scratch}/{stem}.{what}.lines"
+        program = program_words(host, Path(arrivals.__file__))
+        self.process = host.start([*program, self._times, *command])
+        self.done: Completed | None = None
+        self._arrivals: list[float] | None = None
+
+    @property
+    def name(self) -> str:
+        """What and where it is, in words."""
+        return f"{self.what} on {self.host.name}"
+
+    def wait(self, timeout_s: float) -> Completed:
+        """Wait for its end; CommandError after `timeout_s`."""
+        self.done = self.process.wait(timeout_s)
+        return self.done
+
+    def stop(self) -> Completed:
+        """End it, unless it has ended."""
+        if self.done is None:
+            self.done = self.process.stop()
+        return self.done
+
+    def arrivals(self) -> list[float]:
+        """Unix times: of its start, then of every line. Empty if the host cannot tell."""
+        if self._arrivals is None:
+            self._arrivals = []
+            with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):
+                copy = Path(folder, "lines")
+                self.host.get(self._times, copy)
+                self._arrivals = [float(line) for line in copy.read_text().splitlines()]
+        return self._arrivals
+
+    def line_times(self) -> list[tuple[float, bytes]]:
+        """Every line of its output with the time at which it came."""
+        return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
+
+    def keep(self, folder: Path, experiment: str) -> list[RawFile]:
+        """
+        Its output, whole, as <stem>.<what>.txt, what it wrote to stderr, and <stem>.<what>.lines.json: an object with
+        `started_at_s` and, for every line of the output, its time in `lines`.
+        """
+        done = self.stop()
+        files = keep(folder, experiment, f"{self.stem}.{self.what}", "txt", done)
+        times = self.arrivals()
+        if times:
+            n = len(lines(done.stdout))
+            content = {"started_at_s": times[0], "lines": times[1 : n + 1]}
+            files.append(
+                write_raw(
+                    folder,
+                    experiment,
+                    f"{self.stem}.{self.what}.lines.json",
+                    json.dumps(content).encode() + b"\n",
+                    started_at_utc=done.started_at_utc,
+                    ended_at_utc=done.ended_at_utc,
+                )
+            )
+        return files
+
+
+def lines(printed: bytes) -> list[bytes]:
+    r"""
+    The lines of an output, each with its time in lines.json; the last may lack its end.
+
+    >>> lines(b"one\r\ntwo\nthr")
+    [b'one\r', b'two', b'thr']
+    """
+    found = printed.split(b"\n")
+    return found if found[-1] else found[:-1]
+
+
+def stop_all(tools: Iterable[Tool]) -> None:
+    """Stop them at the same time."""
+    tools = list(tools)
+    if tools:
+        with ThreadPoolExecutor(len(tools)) as pool:
+            list(pool.map(Tool.stop, tools))
+
+
+def java_words(done: Completed) -> str:
+    """
+    The last line that a Java tool printed which is no frame of a stack trace, on stderr or else stdout, shortened.
+    """
+    for stream in (done.stderr, done.stdout):
+        said = stream[-20_000:].decode("utf-8", "replace").splitlines()
+        words = [line.strip() for line in said if line.strip() and not _FRAME.match(line)]
+        if words:
+            return words[-1][:300]
+    return "it printed nothing"
