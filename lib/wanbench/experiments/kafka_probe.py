@@ -1,0 +1,187 @@
+"""End-to-end latency by a low-rate, open-loop probe. Read by `wanbench.ingest.kafka_probe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ..errors import ParameterError, WanbenchError
+from ..kafka.probe_record import HEAD
+from ..labs.base import Host
+from ..runs import RawFile
+from .base import ExperimentError
+from .probe_at_work import ProbeAtWork
+
+ACKS = ("0", "1", "all")
+_START_S = 4.0
+_OVERHEAD_BYTES = 150
+
+
+@dataclass(frozen=True)
+class KafkaProbe:
+    """
+    Sends small records on a fixed schedule, and times each from when it should have been sent to its receipt.
+
+    A health check, as one would run it beside a service: a producer on the source host, and for each group a consumer
+    on the target host, on a topic of their own. The schedule is fixed before the first record: a record that is sent
+    late, because something before it took long, is late in the result too (coordinated omission: Tene 2013). None
+    is skipped.
+
+    What the probe adds of its own to the time on the path is stated by ``python benchmarks/kafka_probe.py``.
+
+    Parameters
+    ----------
+    interval_s : float
+        Between intended send times.
+    duration_s : float
+        Of the schedule; beside something else it ends with that, if that is sooner.
+    record_bytes : int
+        Of a record's value.
+    acks : "0", "1" or "all"
+    linger_ms : float
+        How long the producer waits for more records to make a batch of.
+    producers : int
+        In the one process, by turns. A broker takes the next request from a connection only when it has answered the
+        one before, for acks "all" after replication: choose it so that `interval_s` times this is longer than that,
+        or records wait for each other.
+    groups : int
+        Consumer groups, a process each; every one receives every record.
+    partitions, replication : int
+        Of the topic; the records go round the partitions.
+    placement : tuple of tuple of int, optional
+        The node ids of each partition's replicas, the preferred leader first; else Kafka places them.
+    drain_s : float
+        How long to wait for answers and records after the last was sent.
+    hold_share, hold_ms : float
+        A check of the probe: the producer holds so many of the records back for so long after their intended time,
+        without delaying the others.
+    clock_shift_ms : float
+        A check of the probe: the programs on the target read a clock that is so much ahead. The offset between the
+        clocks is then measured even on one machine.
+
+    Examples
+    --------
+    >>> probe = KafkaProbe(interval_s=0.01, duration_s=30)
+    >>> probe.records, probe.name
+    (3000, 'kafka_probe')
+    """
+
+    interval_s: float = 0.05
+    duration_s: float = 60.0
+    record_bytes: int = 1_024
+    acks: str = "all"
+    linger_ms: float = 0.0
+    producers: int = 1
+    groups: int = 1
+    partitions: int = 1
+    replication: int = 1
+    placement: tuple[tuple[int, ...], ...] | None = None
+    drain_s: float = 10.0
+    hold_share: float = 0.0
+    hold_ms: float = 0.0
+    clock_shift_ms: float = 0.0
+
+    name: ClassVar[str] = "kafka_probe"
+
+    def __post_init__(self):
+        for name, least, most, whole in (
+            ("interval_s", 0.001, 3600, False),
+            ("duration_s", 0.1, 86_400, False),
+            ("record_bytes", HEAD.size, 900_000, True),
+            ("linger_ms", 0, 60_000, False),
+            ("producers", 1, 64, True),
+            ("groups", 1, 32, True),
+            ("partitions", 1, 1_000, True),
+            ("replication", 1, 9, True),
+            ("drain_s", 0, 600, False),
+            ("hold_share", 0, 1, False),
+            ("hold_ms", 0, 60_000, False),
+            ("clock_shift_ms", -1e9, 1e9, False),
+        ):
+            value = getattr(self, name)
+            kinds = int if whole else int | float
+            if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
+                kind = "whole number" if whole else "number"
+                raise ParameterError(
+                    f"KafkaProbe {name} is {value!r}; it must be a {kind} from {least} to {most}."
+                )
+        if self.placement is not None and (
+            len(self.placement) != self.partitions
+            or {len(each) for each in self.placement} != {self.replication}
+            or not all(isinstance(node, int) for each in self.placement for node in each)
+        ):
+            raise ParameterError(
+                f"KafkaProbe placement is {self.placement!r}; it must name {self.replication} node ids for each of "
+                f"{self.partitions} partitions."
+            )
+        if self.acks not in ACKS:
+            raise ParameterError(f"KafkaProbe acks is {self.acks!r}; allowed is {', '.join(ACKS)}, as text.")
+
+    def __str__(self) -> str:
+        held = f", {100 * self.hold_share:g} % held by {self.hold_ms:g} ms" if self.hold_share else ""
+        return (
+            f"probe: {self.records} records of {self.record_bytes} bytes every {1000 * self.interval_s:g} ms, "
+            f"acks {self.acks}, {self.groups} group{'s' * (self.groups > 1)}{held}"
+        )
+
+    @property
+    def records(self) -> int:
+        """Send times of the schedule."""
+        return max(1, round(self.duration_s / self.interval_s))
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Probe for `duration_s`. Leaves kafka_probe/<stem>.probe.json with settings, leaders and the offset of the
+        clocks, which names the rest: <stem>.producer.jsonl, <stem>.consumer-<group>.jsonl, what the exchange of time
+        stamps printed, and stderr if there is any.
+
+        Raises
+        ------
+        ExperimentError
+            If there is no cluster, the topic cannot be made, or a program fails; what was measured is kept.
+        """
+        with self._at_work(source, target, folder, stem) as work:
+            work.wait()
+        return work.files
+
+    @contextmanager
+    def beside(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+        """
+        Probe while the block runs, for `duration_s` at the most; the list that it yields holds the raw files as soon
+        as the block is left.
+
+        Raises
+        ------
+        ExperimentError
+            As in `run`; never in place of an exception of the block.
+        """
+        with self._at_work(source, target, folder, stem) as work:
+            yield work.files
+
+    @contextmanager
+    def _at_work(self, source, target, folder, stem) -> Iterator[ProbeAtWork]:
+        work = ProbeAtWork(self, source, target, folder, stem)
+        try:
+            work.start()
+            yield work
+        except BaseException as error:
+            work.abandon()
+            if isinstance(error, WanbenchError) and not work.started:
+                raise ExperimentError(f"the probe cannot start: {error}", work.files) from error
+            raise
+        if reasons := work.finish():
+            raise ExperimentError("; ".join(reasons), work.files)
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Expected duration where every record arrives: the schedule, and the start of the programs as measured by
+        ``python benchmarks/kafka_probe.py``.
+        """
+        return self.records * self.interval_s + _START_S + 20 * rtt_ms / 1000
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Bytes that the source sends, with Kafka's and the network's headers roughly."""
+        return float(self.records * (self.record_bytes + _OVERHEAD_BYTES))

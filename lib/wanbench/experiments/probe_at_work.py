@@ -1,0 +1,211 @@
+"""One probe at work: its topic, its programs on both hosts, the clocks, and what all of them leave."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from ..errors import CommandError, WanbenchError
+from ..kafka import probe_consumer, probe_producer, probe_record
+from ..labs.base import Completed, Host, Process
+from ..runs import RawFile, write_raw
+from ..runs.journal import now_utc
+from . import clock
+from .base import ExperimentError, keep, last_words
+from .program import program_words
+
+READY_S = 90.0
+_MARGIN_S = 30.0
+_LEAST_DRAIN_S = 2.0
+_TIMEOUT_S = 30.0
+
+
+class ProbeAtWork:
+    """
+    A probe between two hosts: `start`, then `wait` or something else, then `finish`; or `abandon`.
+
+    `files` are the raw files so far. `settings` is the KafkaProbe.
+    """
+
+    def __init__(self, settings, source: Host, target: Host, folder: Path, stem: str):
+        self.settings, self.source, self.target, self.folder, self.stem = (
+            settings,
+            source,
+            target,
+            folder,
+            stem,
+        )
+        self.files: list[RawFile] = []
+        self.started = False
+        self._experiment = settings.name
+        self._topic = f"probe-{re.sub('[^A-Za-z0-9._-]', '-', stem)[:150]}-{uuid.uuid4().hex[:8]}"
+        self._stop_file = None
+        self._about_topic = None
+        self._producer: Process | None = None
+        self._consumers: list[Process] = []
+        self._clocks: list[clock.Offset] = []
+        self._started_at_utc = now_utc()
+
+    def start(self) -> None:
+        """Make the topic, compare the clocks, start the consumers and, once all are ready, the producer."""
+        cluster, settings = self.source.cluster, self.settings
+        if cluster is None:
+            raise ExperimentError(f"{self.source.name} has no Kafka cluster to probe")
+        self._about_topic = cluster.ask(
+            self.source,
+            "create_topic",
+            name=self._topic,
+            partitions=settings.partitions,
+            replication=settings.replication,
+            placement=None if settings.placement is None else [list(each) for each in settings.placement],
+        )
+        self._read_clocks("before")
+        record, ready = Path(probe_record.__file__), '"ready"'
+        words = program_words(self.target, Path(probe_consumer.__file__), record)
+        common = ["--topic", self._topic, "--partitions", str(settings.partitions)]
+        for group in range(settings.groups):
+            client = [
+                "--client",
+                cluster.python_client_file(self.target),
+                "--group",
+                f"{self._topic}-{group}",
+            ]
+            shift = ["--clock-shift-ms", repr(float(settings.clock_shift_ms))]
+            self._consumers.append(self.target.start([*words, *client, *common, *shift]))
+        for consumer in self._consumers:
+            consumer.wait_for_output(ready, READY_S)
+        words = program_words(self.source, Path(probe_producer.__file__), record)
+        self._stop_file = f"{self.source.scratch}/{self._topic}.stop"
+        client = ["--client", cluster.python_client_file(self.source), "--stop-file", self._stop_file]
+        self._producer = self.source.start([*words, *client, *common, *self._producer_words()])
+        self._producer.wait_for_output('"start_ns"', READY_S)
+        self.started = True
+
+    def wait(self) -> None:
+        """Wait for the end of the schedule, or of the producer."""
+        settings = self.settings
+        lasts_s = settings.records * settings.interval_s + settings.hold_ms / 1000
+        self._producer.wait(lasts_s + settings.drain_s + _MARGIN_S)
+
+    def finish(self) -> list[str]:
+        """Have the producer end, wait for its last records, keep everything; returns what went wrong, in sentences."""
+        producer = self._ended(self._producer, self._ask_to_stop, self.settings.drain_s + _MARGIN_S)
+        patience_s = (
+            max(self.settings.drain_s, _LEAST_DRAIN_S) if producer.returncode == 0 else _LEAST_DRAIN_S
+        )
+        consumers = [self._ended(consumer, None, patience_s) for consumer in self._consumers]
+        reasons = []
+        try:
+            self._read_clocks("after")
+        except WanbenchError as error:
+            reasons.append(str(error))
+        self._keep(producer, consumers)
+        for what, host, done in (
+            ("producer", self.source, producer),
+            *(("consumer", self.target, done) for done in consumers),
+        ):
+            if done.returncode != 0:
+                said = f"the probe's {what} on {host.name} ended with status {done.returncode}: {last_words(done)}"
+                reasons.append(said)
+        return reasons
+
+    def abandon(self) -> None:
+        """Stop everything at once and keep what was measured."""
+        stopped = [process.stop() for process in (self._producer, *self._consumers) if process is not None]
+        if self._producer is None:
+            self._keep(None, stopped)
+        else:
+            self._keep(stopped[0], stopped[1:])
+
+    def _producer_words(self) -> list[str]:
+        settings = self.settings
+        return [
+            "--producers", str(settings.producers),
+            "--records", str(settings.records),
+            "--interval-ns", str(round(settings.interval_s * 1e9)),
+            "--record-bytes", str(settings.record_bytes),
+            "--acks", settings.acks,
+            "--linger-ms", repr(settings.linger_ms),
+            "--drain-s", repr(float(settings.drain_s)),
+            "--hold-share", repr(float(settings.hold_share)),
+            "--hold-ms", repr(float(settings.hold_ms)),
+        ]  # fmt: skip
+
+    def _ask_to_stop(self) -> None:
+        self.source.run(["touch", self._stop_file], timeout_s=_TIMEOUT_S)
+
+    @staticmethod
+    def _ended(process: Process, ask, timeout_s: float) -> Completed:
+        with suppress(CommandError):
+            if ask is not None:
+                ask()
+            return process.wait(timeout_s)
+        return process.stop()
+
+    def _read_clocks(self, when: str) -> None:
+        if not self.settings.clock_shift_ms and clock.one_clock(self.source, self.target):
+            self._clocks.append(clock.Offset(0.0, 0.0, clock.ONE_CLOCK))
+            return
+        shift = {"shift_ms": self.settings.clock_shift_ms}
+        stem = f"{self.stem}.{when}"
+        try:
+            offset, files = clock.exchange(
+                self.source, self.target, self.folder, self._experiment, stem, **shift
+            )
+        except ExperimentError as error:
+            self.files += error.files
+            self._clocks.append(clock.Offset(None, None, f"{clock.UNKNOWN}: {error}"))
+            raise
+        self.files += files
+        self._clocks.append(offset)
+
+    def _keep(self, producer: Completed | None, consumers: list[Completed]) -> None:
+        """Delete the topic; write what the programs printed, and the file that the reader starts from."""
+        deleted = False
+        if self._about_topic is not None and self.source.cluster is not None:
+            with suppress(WanbenchError):
+                self.source.cluster.delete_topic(self._topic)
+                deleted = True
+        if producer is None and not consumers:
+            return
+        names: dict[str, list] = {"producer": [], "consumers": []}
+        done = [("producer", "producer.jsonl", producer)] if producer is not None else []
+        done += [("consumers", f"consumer-{n}.jsonl", each) for n, each in enumerate(consumers)]
+        for what, extension, each in done:
+            kept = keep(self.folder, self._experiment, self.stem, extension, each)
+            self.files += kept
+            content = {"name": Path(kept[0].path).name, "sha256": hashlib.sha256(each.stdout).hexdigest()}
+            names[what].append(content)
+        about = {
+            "format": 1,
+            "settings": asdict(self.settings),
+            "source": {"name": self.source.name, "region": self.source.region},
+            "target": {"name": self.target.name, "region": self.target.region},
+            "topic": self._about_topic,
+            "topic_deleted": deleted,
+            "clock": self._offset().as_dict(),
+            "clock_readings": [offset.as_dict() for offset in self._clocks],
+            "files": {"producer": (names["producer"] or [None])[0], "consumers": names["consumers"]},
+        }
+        self.files.append(
+            write_raw(
+                self.folder,
+                self._experiment,
+                f"{self.stem}.probe.json",
+                json.dumps(about, indent=1).encode() + b"\n",
+                started_at_utc=self._started_at_utc,
+                ended_at_utc=now_utc(),
+            )
+        )
+
+    def _offset(self) -> clock.Offset:
+        if not self._clocks:
+            return clock.Offset(None, None, clock.UNKNOWN)
+        if len(self._clocks) == 1 or self._clocks[-1].method == clock.ONE_CLOCK:
+            return self._clocks[-1]
+        return clock.joined(*self._clocks)

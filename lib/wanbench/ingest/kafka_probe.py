@@ -1,0 +1,112 @@
+"""
+Reads what a probe left: <stem>.probe.json, and beside it what its two programs printed. Imports nothing that measures.
+
+Latency is receipt less intended send time, less the offset between the clocks. What becomes of a record:
+
+- Every send time that came due is a row, whatever became of the record; received by several groups or several times,
+  it is a row for each receipt. The order of a group's receipts is that of its program's lines.
+- A damaged record does not say which it is; the acknowledgement of its partition and offset does. If there is none
+  either, it is counted and has no row.
+- A latency below zero or smaller than the clocks are certain stays, and is marked and counted.
+- Without an offset between the clocks there is no latency: it is null.
+- A program that was killed ends within a line: what came before it is read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ParameterError, RawDataError
+from ..tables import CONTEXT, from_rows, table
+from .probe_files import Programs, open_probe
+from .probe_histograms import histograms
+
+MOST_RECORDS = 20_000_000
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """
+    Tables probes, probe_records and histograms of one probe, without their context.
+
+    RawDataError names the file, and the line if it is one, that does not fit.
+    """
+    path = Path(path)
+    about = open_probe(path)
+    programs = Programs.open(path, about)
+    records = _records(programs, about)
+    found = {"probes": _probe(records, programs, about), "probe_records": records}
+    found["histograms"] = histograms(records)
+    return {name: _core(path, name, frame) for name, frame in found.items()}
+
+
+def _records(programs: Programs, about) -> pd.DataFrame:
+    """A row per receipt, and one per record that nobody received."""
+    sent = programs.sent()
+    receipts = programs.receipts()
+    known = receipts.sequence.notna()
+    receipts = receipts[known].astype({"sequence": "int64"})
+    receipts["duplicate"] = receipts.duplicated(["group", "sequence"])
+    rows = sent.merge(receipts, how="left", on="sequence", sort=False, suffixes=("", "_read"))
+    rows = rows.sort_values(["sequence", "group"], kind="stable").reset_index(drop=True)
+    error_ms = about.error_ms
+    elapsed = rows.received_ns - rows.intended_ns
+    latency = elapsed.astype("float64") / 1e6 - (np.nan if about.offset_ms is None else about.offset_ms)
+    limited = (latency < 0) | (latency.abs() < error_ms if error_ms is not None else False)
+    return pd.DataFrame(
+        {
+            "sequence": rows.sequence,
+            "group": rows.group,
+            "partition": rows.partition,
+            "offset": rows.offset,
+            "intended_at_s": rows.intended_ns / 1e9,
+            "sent_at_s": rows.sent_ns / 1e9,
+            "acknowledged_at_s": rows.acknowledged_ns / 1e9,
+            "received_at_s": rows.received_ns / 1e9,
+            "latency_ms": latency,
+            "clock_limited": limited.fillna(False).astype(bool),
+            "duplicate": rows.duplicate.fillna(False).astype(bool),
+            "damaged": rows.damaged.fillna(False).astype(bool),
+            "error": rows.error,
+        }
+    )
+
+
+def _probe(records: pd.DataFrame, programs: Programs, about) -> pd.DataFrame:
+    once = records.drop_duplicates("sequence")
+    first_group = records[records.group == 0]
+    acknowledged = once[once.acknowledged_at_s.notna()]
+    row = {
+        "interval_s": programs.interval_ns / 1e9,
+        "record_bytes": about.record_bytes,
+        "n_intended": len(once),
+        "n_sent": int(once.sent_at_s.notna().sum()),
+        "n_acknowledged": len(acknowledged),
+        "n_received": first_group.sequence.nunique(),
+        "n_missing": int((~acknowledged.sequence.isin(first_group.sequence)).sum()),
+        "n_duplicates": int(records.duplicate.sum()),
+        "n_damaged": programs.n_damaged,
+        "n_negative": int((records.latency_ms < 0).sum()),
+        "n_clock_limited": int(records.clock_limited.sum()),
+        "clock_offset_ms": about.offset_ms,
+        "clock_error_ms": about.error_ms,
+        "clock_method": about.method,
+    }
+    return pd.DataFrame([row])
+
+
+def _core(path, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """The table's columns without its context, each valid."""
+    columns = [column for column in table(name).columns if column not in CONTEXT]
+    if frame.empty:
+        empty = from_rows(name, [])
+        return empty[[column.name for column in columns]]
+    try:
+        return pd.DataFrame({column.name: column.check(frame[column.name], name) for column in columns})
+    except ParameterError as error:
+        raise RawDataError(path, None, error, f"what fits table {name}") from error
+
+
+READS = {".probe.json": read}

@@ -1,0 +1,48 @@
+"""HdrHistograms of a probe's latencies, one per window of its schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from hdrh.histogram import HdrHistogram
+
+WINDOW_S = 10.0
+LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
+"""What a histogram can hold: from a microsecond to an hour, to three significant digits."""
+
+
+def histograms(records: pd.DataFrame) -> pd.DataFrame:
+    """
+    A histogram per group and window of `WINDOW_S` by intended send time; the windows of a group add up to the whole.
+
+    First receipts count, in whole microseconds; what is below zero by the clocks counts as 0, and an hour is the most.
+    """
+    first = records[records.latency_ms.notna() & ~records.duplicate]
+    if first.empty:
+        return pd.DataFrame()
+    start_s = records.intended_at_s.min()
+    window = ((first.intended_at_s - start_s) / WINDOW_S + 1e-9).astype(int)
+    rows = []
+    for (group, number), part in first.groupby([first.group.astype(int), window], sort=True):
+        rows.append(
+            {
+                "group": group,
+                "window": number,
+                "start_s": start_s + number * WINDOW_S,
+                "length_s": WINDOW_S,
+                "n": len(part),
+                "n_negative": int((part.latency_ms < 0).sum()),
+                "unit": "us",
+                "histogram": encoded(part.latency_ms.to_numpy() * 1_000),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def encoded(values_us: np.ndarray) -> str:
+    """An HdrHistogram of values in microseconds: V2 encoding, compressed, base64."""
+    histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+    whole, counts = np.unique(np.clip(np.rint(values_us), 0, HIGHEST_US).astype(np.int64), return_counts=True)
+    for value, count in zip(whole.tolist(), counts.tolist(), strict=True):
+        histogram.record_value(value, count)
+    return histogram.encode().decode()

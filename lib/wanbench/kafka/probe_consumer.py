@@ -1,0 +1,125 @@
+"""
+Receives the records of a probe as a consumer group of its own. A program for a host, which needs kafka-python and the
+file probe_record.py beside it; `wanbench.experiments.kafka_probe` starts it.
+
+It prints JSON, one value per line: an object once it is ready to receive, one when it ends, and between them every
+record, as soon as `poll` hands it over, with times in Unix ns of this host's clock:
+
+    ["received", sequence, intended send time, at, partition, offset, whether the checksum is right]
+
+Sequence and intended time are null where the checksum is wrong. It ends when the producer has said to every partition
+that this was all, or when it is asked to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import signal
+import sys
+import time
+
+try:
+    from .probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened
+except ImportError:  # on a host, where it is a program and no part of a package
+    from probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened
+
+POLL_MS = 100
+FLUSH_NS = 1_000_000_000
+CLOSE_MS = 1_000
+
+
+class Receipts:
+    """What was received, printed about once a second."""
+
+    def __init__(self, partitions: int, shift_ns: int):
+        self.partitions, self.shift_ns = partitions, shift_ns
+        self.at_end: set[int] = set()
+        self.stopped = False
+        self._lines: list[str] = []
+        self._flushed_ns = time.time_ns()
+
+    @property
+    def complete(self) -> bool:
+        return len(self.at_end) >= self.partitions
+
+    def stop(self, *_) -> None:
+        self.stopped = True
+
+    def take(self, batches: dict) -> None:
+        at_ns = time.time_ns() + self.shift_ns
+        for batch in batches.values():
+            for each in batch:
+                kind, sequence, intended_ns, right = opened(each.value)
+                if kind == END:
+                    self.at_end.add(each.partition)
+                if kind in (END, WARM_UP):
+                    continue
+                said = ("received", sequence, intended_ns, at_ns, each.partition, each.offset, right)
+                self._lines.append(line(said))
+        if time.time_ns() - self._flushed_ns > FLUSH_NS:
+            self.flush()
+
+    def say(self, value: dict) -> None:
+        """Print a line at once."""
+        self._lines.append(line(value))
+        self.flush()
+
+    def flush(self) -> None:
+        sys.stdout.write("".join(self._lines))
+        sys.stdout.flush()
+        self._lines, self._flushed_ns = [], time.time_ns()
+
+
+def read_words(arguments=None):
+    """The settings, from the command line."""
+    parser = argparse.ArgumentParser(description="Receives the records of a probe.")
+    parser.add_argument("--client", required=True, help="JSON file of kafka-python's keywords")
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--group", required=True)
+    parser.add_argument(
+        "--clock-shift-ms", type=float, default=0.0, help="a check: read a clock so much ahead"
+    )
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    import kafka
+
+    words = read_words()
+    receipts = Receipts(words.partitions, round(words.clock_shift_ms * 1e6))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, receipts.stop)
+    consumer = kafka.KafkaConsumer(
+        words.topic,
+        group_id=words.group,
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=1_000,
+        check_crcs=False,
+        metrics_enabled=False,
+        **client_settings(words.client),
+    )
+    while len(consumer.assignment()) < words.partitions and not receipts.stopped:
+        receipts.take(consumer.poll(POLL_MS))
+    for partition in consumer.assignment():
+        consumer.position(partition)
+    sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
+    about = {
+        "program": "probe consumer",
+        "format": 1,
+        "kafka_python": kafka.__version__,
+        "group": words.group,
+    }
+    receipts.say(about | {"ready": clocks_ns(receipts.shift_ns)})
+    while not receipts.stopped and not receipts.complete:
+        receipts.take(consumer.poll(POLL_MS))
+    receipts.say({"ended": clocks_ns(receipts.shift_ns), "complete": receipts.complete})
+    consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""
+What the two programs of a probe share: the record, the clocks, how they connect. Needs nothing of wanbench.
+
+A record is its head (kind, sequence, intended send time in Unix ns, CRC-32 of all the rest, big-endian) and padding.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+import zlib
+
+HEAD = struct.Struct(">4sQQI")
+PROBE, WARM_UP, END = b"wbP1", b"wbW1", b"wbE1"
+
+
+def record(kind: bytes, sequence: int, intended_ns: int, padding: bytes) -> bytes:
+    """
+    A record, as long as its head and the padding.
+
+    >>> made = record(PROBE, 7, 1_000, b"..")
+    >>> len(made) == HEAD.size + 2, opened(made)
+    (True, (b'wbP1', 7, 1000, True))
+    """
+    return HEAD.pack(kind, sequence, intended_ns, _sum(kind, sequence, intended_ns, padding)) + padding
+
+
+def opened(value: bytes | None) -> tuple[bytes | None, int | None, int | None, bool]:
+    """
+    Kind, sequence and intended send time of a record, and whether its checksum is right; else nothing is known.
+
+    >>> opened(b"?"), opened(record(PROBE, 7, 1_000, b"..") + b"!")
+    ((None, None, None, False), (None, None, None, False))
+    """
+    if value is not None and len(value) >= HEAD.size:
+        kind, sequence, intended_ns, checksum = HEAD.unpack_from(value)
+        right = checksum == _sum(kind, sequence, intended_ns, value[HEAD.size :])
+        if right and kind in (PROBE, WARM_UP, END):
+            return kind, sequence, intended_ns, True
+    return None, None, None, False
+
+
+def _sum(kind, sequence, intended_ns, padding):
+    return zlib.crc32(padding, zlib.crc32(HEAD.pack(kind, sequence, intended_ns, 0)))
+
+
+def clocks_ns(shift_ns: int = 0) -> dict:
+    """Both clocks at once: the difference between them changes where the time of day is set."""
+    return {"realtime_ns": time.time_ns() + shift_ns, "monotonic_ns": time.monotonic_ns()}
+
+
+def client_settings(path: str) -> dict:
+    """Keywords of kafka-python, bootstrap_servers and security among them, from a JSON file."""
+    with open(path, "rb") as file:
+        return json.load(file)
+
+
+def line(value) -> str:
+    """A value as one line of JSON."""
+    return json.dumps(value, separators=(",", ":")) + "\n"
