@@ -91,7 +91,8 @@ def _layouts(header) -> tuple[tuple[str, ...], ...]:
 def _pattern(names: tuple[str, ...], before: str = "") -> re.Pattern:
     kinds = {None: DATE, int: WHOLE, float: real_with(_DECIMALS)}
     fields = ", ".join(f"({kinds[FIELDS[name]]})" for name in names)
-    return re.compile(rf"(?<![\d.,-]){before}{fields}(?!, ?[-\d])(?![.,]\d)")
+    alone = r"(?<![\d.,-])" if not before and FIELDS[names[0]] is not None else ""
+    return re.compile(rf"{alone}{before}{fields}(?!, ?[-\d])(?![.,]\d)")
 
 
 def _dates(text: str, n: int) -> tuple[str, ...] | None:
