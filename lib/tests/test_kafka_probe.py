@@ -17,11 +17,12 @@ from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.experiments import ExperimentError
 from wanbench.experiments.kafka_probe import KafkaProbe
-from wanbench.ingest import kafka_probe, probe_histograms
+from wanbench.ingest import kafka_probe, probe_files, probe_histograms
 from wanbench.kafka import probe_consumer, probe_producer, probe_record
 
+READ: set[str] = set()
 FUZZ = settings(
-    max_examples=300,
+    max_examples=250,
     derandomize=True,
     database=None,
     deadline=None,
@@ -218,9 +219,7 @@ def test_what_goes_wrong_is_counted_and_stays(tmp_path):
     records = found["probe_records"].set_index(["sequence", "group"]).sort_index()
     assert records.loc[(0, 0), "latency_ms"].tolist() == [20, 90]
     assert records.loc[(0, 0), "duplicate"].tolist() == [False, True]
-    assert records.loc[(2, 0), "damaged"].tolist() == [True] and records.loc[
-        (2, 0), "latency_ms"
-    ].tolist() == [20]
+    assert records.loc[(2, 0), "damaged"] and records.loc[(2, 0), "latency_ms"] == 20
     never = found["probe_records"].query("sequence == 4")
     assert never.group.isna().all() and never.latency_ms.isna().all() and never.error.tolist() == ["E: no"]
     assert found["probe_records"].query("sequence == 5").group.tolist() == [1]
@@ -338,6 +337,19 @@ VALUES = st.recursive(
 )
 
 
+def ends_well(path):
+    """The files are refused, or read; what is read and differs from the last that was read is made into tables."""
+    try:
+        programs = probe_files.Programs.open(path, probe_files.open_probe(path))
+    except RawDataError:
+        return
+    said = repr((programs.happened, programs.received, programs.due))
+    if said not in READ:
+        READ.add(said)
+        for name, core in kafka_probe.read(path).items():
+            whole(name, core)
+
+
 @FUZZ
 @given(st.data())
 def test_any_file_ends_in_tables_or_in_a_refusal(tmp_path_factory, data):
@@ -353,13 +365,7 @@ def test_any_file_ends_in_tables_or_in_a_refusal(tmp_path_factory, data):
     else:
         rows[row] = data.draw(VALUES)
     contents[at] = samples.lines(rows)
-    path = samples.write(folder, *contents)
-    try:
-        found = kafka_probe.read(path)
-    except RawDataError:
-        return
-    for name, core in found.items():
-        whole(name, core)
+    ends_well(samples.write(folder, *contents))
 
 
 @FUZZ
@@ -375,9 +381,4 @@ def test_any_settings_end_in_tables_or_in_a_refusal(tmp_path_factory, data):
     )
     place[data.draw(st.sampled_from(sorted(place)))] = data.draw(VALUES)
     path.write_text(json.dumps(about))
-    try:
-        found = kafka_probe.read(path)
-    except RawDataError:
-        return
-    for name, core in found.items():
-        whole(name, core)
+    ends_well(path)

@@ -83,17 +83,11 @@ class Programs:
         first = Members(file, 1, lines[0][1]) if lines and isinstance(lines[0][1], dict) else None
         if first is None or first.text("program") != "probe producer":
             raise RawDataError(file, 1, str(lines[0][1])[:80] if lines else "", "the schedule of a producer")
-        records, start_ns, interval_ns = (first.count(n) for n in ("records", "start_ns", "interval_ns"))
-        if (
-            not records
-            or not interval_ns
-            or start_ns is None
-            or records > MOST_RECORDS
-            or start_ns > LATEST_NS
-        ):
-            first.refuse(f"records {records}, interval {interval_ns} ns", "a schedule")
-        if interval_ns * records > LATEST_NS:
-            first.refuse(f"interval {interval_ns} ns", "a schedule that ends before the year 2100")
+        records, interval_ns = first.count("records"), first.count("interval_ns")
+        start_ns = first.values.get("start_ns")
+        _check(file, 1, start_ns, _is_time(start_ns), "start_ns, a time in ns")
+        if not records or not interval_ns or records > MOST_RECORDS or interval_ns * records > LATEST_NS:
+            first.refuse(f"{records} records, one in {interval_ns} ns", "a schedule")
         self = cls(start_ns, interval_ns, 0, {"sent": {}, "acknowledged": {}, "failed": {}}, [])
         self._read_producer(file, lines[1:], records)
         for group, (name, sha256) in enumerate(about.consumers):
