@@ -105,21 +105,26 @@ def test_the_last_done_attempt_counts():
 
 
 def test_latency_is_of_all_records_or_of_none():
-    rows = trial(1, "internet", 100, producers=2)
-    rows["producers"][0]["records"], rows["producers"][1]["records"] = 100, 300
+    rows = trial(1, "internet", 100, producers=2, shares=[0.25, 0.75])
     row = trial_rates(together([rows])).rates.iloc[0]
-    assert row.mean_latency_ms == pytest.approx(70.75) and row.max_latency_ms == 91
+    assert row.mean_latency_ms == pytest.approx(70.75, abs=0.1) and row.max_latency_ms == 91
+    for line in rows["producer_windows"]:
+        line["mean_latency_ms"] = None
+    rows["producers"][0]["records"], rows["producers"][1]["records"] = 300, 100
+    row = trial_rates(together([rows])).rates.iloc[0]
+    assert row.mean_latency_ms == pytest.approx(70.25) and row.latency_by == "their sums"
     rows["producers"][1]["mean_latency_ms"] = None
     row = trial_rates(together([rows])).rates.iloc[0]
     assert np.isnan(row.mean_latency_ms) and np.isnan(row.max_latency_ms)
 
 
 def test_shares_of_producers():
-    rows = trial(1, "internet", 100)
+    rows = trial(1, "internet", 100, shares=[0.5, 0.3, 0.2])
+    assert trial_rates(together([rows])).shares.share.tolist() == pytest.approx([0.5, 0.3, 0.2])
+    rows = trial(1, "internet", 100, lines=False)
     for row, rate in zip(rows["producers"], (500, 300, 200), strict=True):
         row["records_per_s"] = rate
-    found = trial_rates(together([rows]))
-    assert found.shares.share.tolist() == [0.5, 0.3, 0.2]
+    assert trial_rates(together([rows])).shares.share.tolist() == pytest.approx([0.5, 0.3, 0.2])
 
 
 def test_what_went_on_beside():

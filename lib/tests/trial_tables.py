@@ -32,6 +32,7 @@ def trial(
     rate_bps=1e8,
     log=True,
     lines=True,
+    shares=None,
     run_id="run",
     **levels,
 ):
@@ -69,8 +70,13 @@ def trial(
         rows["producer_windows"] = [
             about
             | {"producer": k, "window": s, "printed_at_s": began + k / 2 + s + 1.0, "length_s": 1.0}
-            | {"records": int(5 * batches_per_s), "records_per_s": 5.0 * batches_per_s}
-            | {"throughput_bps": 4e4 * batches_per_s, "warmup": s < warmup_s}
+            | {"records": round(15 * batches_per_s * (shares[k] if shares else 1 / producers))}
+            | {
+                "records_per_s": 5.0 * batches_per_s,
+                "throughput_bps": 4e4 * batches_per_s,
+                "warmup": s < warmup_s,
+            }
+            | {"mean_latency_ms": 70.0 + k, "max_latency_ms": 90.0 + k}
             for k in range(producers)
             for s in range(warmup_s + seconds)
         ]

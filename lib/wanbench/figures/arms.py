@@ -225,7 +225,7 @@ def producer_shares(found, *, note: str = "") -> go.Figure:
         tickvals=[float(each) + 1 for each in producers],
         ticktext=[f"Producer {int(each) + 1}" for each in producers],
     )
-    figure.update_yaxes(title="records/s, as the tool sums its run up", rangemode="tozero")
+    figure.update_yaxes(title="records/s", rangemode="tozero")
     return theme.finish(
         figure,
         name="producer-shares",

@@ -21,10 +21,16 @@ def elasticities(found: Factorial, *, note: str = "") -> go.Figure:
     """What doubling each factor multiplies throughput by; beside it the thesis at each combination of levels."""
     places = found.places.sort_values("gain", ignore_index=True)
     panels = 2 if len(places) else 1
-    titles = ["doubling a factor", "halved delay over doubled rate, by combination"][:panels]
+    titles = [
+        "doubling a factor, or its high level over its low one",
+        "halved delay over doubled rate, by combination",
+    ][:panels]
     figure = make_subplots(rows=1, cols=panels, horizontal_spacing=0.12, subplot_titles=titles)
-    names = list(found.doublings)
-    values = [found.doublings[name] for name in names]
+    factors, values = found.factors, [*found.doublings.values(), *found.effects.values()]
+    names = [
+        *(f"2 × {name}" for name in found.doublings),
+        *(each.quantity for each in found.effects.values()),
+    ]
     estimates = np.array([each.estimate for each in values])
     figure.add_scatter(
         x=estimates,
@@ -46,7 +52,7 @@ def elasticities(found: Factorial, *, note: str = "") -> go.Figure:
     )
     figure.add_vline(x=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2}, row=1, col=1)
     if panels == 2:
-        _thesis(figure, places, names)
+        _thesis(figure, places, factors)
     level = percent(values[0].level)
     together = (
         f" Right: one point per combination of levels; bars: {level} for all together." if panels == 2 else ""
@@ -70,7 +76,10 @@ def _thesis(figure: go.Figure, places, names) -> None:
         part = places[places.verdict == verdict]
         if part.empty:
             continue
-        text = ["<br>".join(f"{theme.plain(n)} {row[n]:g}" for n in names) for _, row in part.iterrows()]
+        text = [
+            "<br>".join(f"{theme.plain(n)} {theme.plain(row[n])}" for n in names)
+            for _, row in part.iterrows()
+        ]
         figure.add_scatter(
             x=part.gain,
             y=part.index,

@@ -9,8 +9,8 @@ compared on left-out regions), `loss` (the loss that explains a throughput), `re
 estimated). On two arms and on factors: `compare`, `factorial`. On a survey of others: `readings`, `variants`,
 `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
 `calibration`. On trials of Kafka: `trial_rates` (one row per trial), `two_links` (private against internet),
-`producer_shares`. `simulate` makes surveys with a known answer. Pairs that share a region are never taken as independent:
-`dyadic` and `leaveout` say how.
+`producer_shares`. `simulate` makes surveys with a known answer. Pairs that share a region are never taken as
+independent: `dyadic` and `leaveout` say how.
 """
 
 from ..designs import factorial as factorial_design

@@ -1,17 +1,17 @@
 """
 What matters more: delay, jitter, loss and rate varied apart, and log(throughput) fitted on their logarithms.
 
-A coefficient is an elasticity: the per cent that throughput changes by per per cent of the factor. With interactions
-it differs from place to place in the space of the factors, so the thesis "latency matters more than bandwidth" is a
-statement about a region of that space: where halving the delay gains more than doubling the rate.
+A coefficient is an elasticity: the per cent that throughput changes by per per cent of the factor. A factor without a
+logarithm (acks; jitter or loss with a level of 0) is a contrast: what its high level multiplies throughput by. With
+interactions both differ from place to place in the space of the factors, so the thesis "latency matters more than
+bandwidth" is a statement about a region of that space: where halving the delay gains more than doubling the rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from math import inf, isfinite, nan, sqrt
+from math import exp, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -19,107 +19,27 @@ import statsmodels.api as sm
 from scipy import stats
 
 from ..errors import ParameterError
-from ..wording import count, number, percent
-from .contrast import Contrast, html, table
+from ..wording import count, number
+from .aliases import alias_table
+from .contrast import Contrast
 from .estimate import Interval, check_level
-from .factorial_runs import chosen_pairs, per_run, usable_rows
+from .factorial_places import DOUBLING, Places
+from .factorial_result import Factorial
+from .factorial_runs import per_run, usable_rows
+from .factorial_terms import Factor, chosen_terms, coded, columns, estimable, factors_of, with_blocks
 
-DOUBLING = 2.0
 METHOD = (
-    "least squares of log throughput on centred log factors, one value per run; interval from the "
-    "heteroscedasticity-consistent variance HC3 (MacKinnon & White 1985), t with {} degrees of freedom"
+    "least squares of log throughput on centred log factors and contrasts, one value per run; interval from the "
+    "heteroscedasticity-consistent variance {} (MacKinnon & White 1985), t with {} degrees of freedom"
 )
-SIMULTANEOUS = "HC3 variance, simultaneous over the whole space of the factors (Scheffé 1953)"
 ASSUMPTION = (
     "Runs are independent and in random order, the link delivered what was asked for, and between the levels the "
     "logarithms run straight"
 )
 NAIVE = "all values taken as runs"
 LACK = 0.01
-
-
-@dataclass(frozen=True)
-class Factorial:
-    """
-    The fitted experiment.
-
-    Attributes
-    ----------
-    elasticities : dict
-        Factor to Contrast: the elasticity of throughput at the middle of the design.
-    interactions : dict
-        (factor, factor) to Contrast: what the elasticity of one changes by per e-fold of the other.
-    doublings : dict
-        Factor to Contrast: what doubling it multiplies throughput by, at the middle.
-    thesis : Contrast
-        At the middle: what halving `delay` multiplies the response by over what doubling `rate` does (above 1: delay
-        matters more).
-    places : DataFrame
-        Per combination of levels: the factors, elasticity of delay and of rate, `gain` (what halving the delay
-        multiplies throughput by, over what doubling the rate does) with `low`, `high`, and `verdict`: "holds", "fails"
-        or "undecided".
-    lack_of_fit_p : float
-        p-value of the test that the model fits but for pure error (F, replicates); NaN without replicates.
-    runs : DataFrame
-        One row per run: the factors, `response` (mean of the run), `fitted`, `residual` (of the natural logarithm).
-    """
-
-    elasticities: dict[str, Contrast]
-    interactions: dict[tuple[str, str], Contrast]
-    doublings: dict[str, Contrast]
-    thesis: Contrast | None
-    places: pd.DataFrame
-    response: str
-    delay: str
-    rate: str
-    lack_of_fit_p: float
-    r_squared: float
-    runs: pd.DataFrame
-    left_out: pd.DataFrame
-
-    @property
-    def contrasts(self) -> tuple[Contrast, ...]:
-        whole = (*self.doublings.values(), *self.elasticities.values(), *self.interactions.values())
-        return whole if self.thesis is None else (self.thesis, *whole)
-
-    def table(self) -> pd.DataFrame:
-        """One row per number."""
-        return table(self.contrasts)
-
-    def where_it_fails(self) -> pd.DataFrame:
-        """The places where doubling the rate gains more than halving the delay, interval and all."""
-        return self.places[self.places.verdict == "fails"].reset_index(drop=True)
-
-    def figure(self, *, note: str = ""):
-        """Elasticities with their intervals, and where the thesis holds."""
-        from ..figures.factorial import elasticities
-
-        return elasticities(self, note=note)
-
-    def verdict(self) -> str:
-        """Where the thesis holds and where not, in a sentence."""
-        if self.thesis is None:
-            return ""
-        counts = self.places.verdict.value_counts()
-        parts = [
-            f"{word} in {int(counts[word])}" for word in ("holds", "fails", "undecided") if word in counts
-        ]
-        said = ", ".join(parts).replace("undecided in", "is undecided in")
-        total = count(len(self.places), "combination")
-        return (
-            f"That {self.delay} matters more than {self.rate} (halving one against doubling the other) {said} of "
-            f"{total} of levels ({percent(self.thesis.level)} for all together)."
-        )
-
-    def __str__(self) -> str:
-        said = [each.sentence for each in self.doublings.values()]
-        notes = [f"Caution: {each}." for each in self.contrasts[0].warnings]
-        return " ".join([*said, self.verdict(), *notes]).strip()
-
-    def _repr_html_(self) -> str:
-        return (
-            html(self.contrasts, f"log {self.response} on log factors") + f"<p>{escape(self.verdict())}</p>"
-        )
+FEW_RUNS = 3
+"""With fewer runs per coefficient HC3 is far too wide; HC2 is used, which is right on average if runs scatter alike."""
 
 
 def fit_factorial(
@@ -127,7 +47,8 @@ def fit_factorial(
     response: str,
     factors: Sequence[str],
     *,
-    interactions: Sequence[tuple[str, str]] | str = "all",
+    interactions: Sequence[tuple[str, ...]] | str | int = "all",
+    contrasts: Sequence[str] | Mapping[str, tuple] = (),
     run: str | None = None,
     block: str | None = None,
     offsets: Mapping[str, float] | None = None,
@@ -141,12 +62,16 @@ def fit_factorial(
     Parameters
     ----------
     observations : DataFrame
-        Rows with the response (such as throughput_bps) and the factors. Rows without, or whose response is not
-        positive, are left out and counted.
+        Rows with the response (such as throughput_bps or batches_per_s) and the factors. Rows without, or whose
+        response is not positive, are left out and counted.
     factors : sequence of str
-        Columns; positive, because their logarithm is taken.
-    interactions : sequence of pairs of str, or "all"
-        Which products of two log factors to fit.
+        Columns: positive numbers, because their logarithm is taken, or one of two levels (see `contrasts`).
+    interactions : "all", "estimable", int, or sequence of tuples of str
+        Which products of factors to fit: all pairs; those pairs that the runs of a fraction can tell apart (the first
+        of each set that they cannot, and a caution says so); all up to an order; or those named.
+    contrasts : sequence of str, or mapping
+        Factors of which two levels are compared, high over low, instead of their logarithm taken: `["loss"]`, or with
+        the levels, low first: `{"loss": (0.0, 0.001), "acks": ("1", "all")}`. Columns of text always are.
     run : str
         Column that says which run a row belongs to: a run's mean is one value. Without it each row is a run.
     block : str
@@ -160,83 +85,92 @@ def fit_factorial(
     Raises
     ------
     ParameterError
-        For missing columns, a factor that does not vary or is not positive, and fewer runs than coefficients + 2.
+        For missing columns, a factor that does not vary or is not positive, fewer runs than coefficients + 2, and
+        effects that the runs cannot tell apart.
     """
     level = check_level(level)
-    factors, offsets = list(factors), dict(offsets or {})
-    pairs = chosen_pairs(factors, interactions)
-    rows, left_out = usable_rows(observations, response, factors, run, block, offsets)
-    runs = per_run(rows, response, factors, run, block)
-    logs = np.log(runs[factors] + pd.Series({name: offsets.get(name, 0.0) for name in factors}))
-    middle = (logs.min() + logs.max()) / 2
-    centred = (logs - middle).to_numpy()
-    design = _design(centred, factors, pairs, runs["_block"] if block else None)
-    if len(runs) < design.shape[1] + 2:
-        raise ParameterError(
-            f"{count(len(runs), 'run')} for {design.shape[1]} coefficients; it takes 2 more than those"
-        )
-    if np.linalg.matrix_rank(design) < design.shape[1]:
-        raise ParameterError(
-            "the runs cannot tell these effects apart; drop an interaction or add combinations"
-        )
+    names, offsets = list(factors), dict(offsets or {})
+    terms = chosen_terms(names, interactions)
+    rows, left_out, two = usable_rows(observations, response, names, contrasts, run, block, offsets)
+    runs = per_run(rows, response, names, run, block)
+    known = factors_of(runs, names, two, offsets)
+    codes = coded(known, runs)
+    blocks = runs["_block"] if block else None
+    dropped = []
+    if interactions == "estimable":
+        terms, dropped = estimable(codes, terms, blocks)
+    aliases = alias_table(runs, names)
+    design = with_blocks(columns(codes, terms), blocks)
+    _check_design(design, runs, terms, aliases)
     log_response = np.log(runs["_response"].to_numpy())
     fit = sm.OLS(log_response, design).fit()
-    robust = fit.get_robustcov_results("HC3", use_t=True)
-    cover, freedom = np.asarray(robust.cov_params()), int(fit.df_resid)
-    p_value = _lack_of_fit(runs, factors, log_response, fit, block)
-    basis = f"{count(len(runs), 'run')} at {count(runs.groupby(factors).ngroups, 'combination')}"
-    notes = _notes(left_out, p_value, freedom)
-    single = (
-        _over_rows(rows, response, factors, pairs, middle, offsets, block) if len(rows) > len(runs) else None
+    kind = "HC3" if len(runs) >= FEW_RUNS * design.shape[1] else "HC2"
+    cover = np.asarray(fit.get_robustcov_results(kind, use_t=True).cov_params())
+    freedom = int(fit.df_resid)
+    p_value = _lack_of_fit(runs, names, log_response, fit, blocks)
+    single = _over_rows(rows, response, known, terms, block) if len(rows) > len(runs) else None
+    make = _Maker(
+        params=fit.params,
+        cover=cover,
+        freedom=freedom,
+        level=level,
+        basis=f"{count(len(runs), 'run')} at {count(runs.groupby(names).ngroups, 'combination')}",
+        n=len(runs),
+        notes=_notes(left_out, p_value, freedom, dropped, aliases),
+        single=single,
+        method=METHOD.format(kind, freedom),
     )
-    make = _Maker(fit.params, cover, freedom, level, basis, len(runs), notes, single)
-    k = len(factors)
-    elasticities, doublings = {}, {}
-    for j, name in enumerate(factors):
-        claim = f"At the middle of the design the elasticity of {response} to {name} is {{}}"
-        elasticities[name] = make(_unit(design.shape[1], 1 + j), f"elasticity to {name}", claim)
-        claim = f"Doubling {name} multiplies {response} by {{}}"
-        doublings[name] = make(
-            _unit(design.shape[1], 1 + j), f"doubling {name}", claim, lambda x: DOUBLING**x
-        )
-    crossed = {}
-    for j, (one, other) in enumerate(pairs):
-        claim = f"The elasticity of {response} to {one} changes by {{}} per e-fold of {other}"
-        crossed[one, other] = make(
-            _unit(design.shape[1], 1 + k + j), f"interaction of {one} and {other}", claim
-        )
-    thesis, places = None, pd.DataFrame(columns=[*factors, "gain", "low", "high", "verdict"])
-    if delay in factors and rate in factors:
-        contrast = -_unit(design.shape[1], 1 + factors.index(delay)) - _unit(
-            design.shape[1], 1 + factors.index(rate)
-        )
+    elasticities, doublings, effects = _main_effects(make, known, response)
+    crossed = {
+        term: _interaction(make, 1 + len(known) + j, term, known, response) for j, term in enumerate(terms)
+    }
+    thesis, places, space = None, _no_places(names), _no_places(names)
+    logs = [factor.name for factor in known if not factor.is_contrast]
+    if delay in logs and rate in logs:
+        combination = -make.unit(1 + names.index(delay)) - make.unit(1 + names.index(rate))
         claim = f"Halving {delay} multiplies {response} by {{}} what doubling {rate} does"
-        thesis = make(contrast, "halved delay over doubled rate", claim, lambda x: DOUBLING**x, "times")
-        places = _places(runs, logs - middle, factors, pairs, delay, rate, fit.params, cover, freedom, level)
+        thesis = make(combination, "halved delay over doubled rate", claim, _doubled, "times")
+        where = Places(known, terms, delay, rate, fit.params, cover, freedom, level)
+        measured = runs[names].drop_duplicates().sort_values(names)
+        grid = where.grid(runs)
+        where.settle(pd.concat([measured, grid], ignore_index=True))
+        places, space = where.gains(measured), where.gains(grid)
     shown = runs.assign(fitted=np.exp(fit.fittedvalues), residual=fit.resid)
-    shown = shown.rename(columns={"_response": "response", "_block": "block"})
     return Factorial(
         elasticities,
         crossed,
         doublings,
+        effects,
         thesis,
         places,
+        space,
+        aliases,
         response,
         delay,
         rate,
         lack_of_fit_p=p_value,
         r_squared=float(fit.rsquared),
-        runs=shown,
+        runs=shown.rename(columns={"_response": "response", "_block": "block"}),
         left_out=left_out,
     )
 
 
+@dataclass(frozen=True)
 class _Maker:
     """Makes a Contrast out of a linear combination of coefficients."""
 
-    def __init__(self, params, cover, freedom, level, basis, n, notes, single):
-        self.params, self.cover, self.freedom, self.level = params, cover, freedom, level
-        self.basis, self.n, self.notes, self.single = basis, n, notes, single
+    params: np.ndarray
+    cover: np.ndarray
+    freedom: int
+    level: float
+    basis: str
+    n: int
+    notes: tuple[str, ...]
+    single: tuple | None
+    method: str
+
+    def unit(self, at: int) -> np.ndarray:
+        return (np.arange(len(self.params)) == at).astype(float)
 
     def __call__(self, combination, quantity, claim, change=float, unit="") -> Contrast:
         value, half = self._half(self.params, self.cover, self.freedom, combination)
@@ -253,7 +187,7 @@ class _Maker:
             unit=unit,
             n=self.n,
             basis=self.basis,
-            method=METHOD.format(self.freedom),
+            method=self.method,
             assumption=ASSUMPTION,
             level=self.level,
             naive=naive,
@@ -262,41 +196,78 @@ class _Maker:
 
     def _half(self, params, cover, freedom, combination) -> tuple[float, float]:
         variance = float(combination @ cover @ combination)
-        return float(combination @ params), stats.t.ppf((1 + self.level) / 2, freedom) * sqrt(
-            max(variance, 0.0)
+        reach = stats.t.ppf((1 + self.level) / 2, freedom)
+        return float(combination @ params), reach * sqrt(max(variance, 0.0))
+
+
+def _doubled(value: float) -> float:
+    return DOUBLING**value
+
+
+def _main_effects(make: _Maker, factors: Sequence[Factor], response: str) -> tuple[dict, dict, dict]:
+    elasticities, doublings, effects = {}, {}, {}
+    for j, factor in enumerate(factors):
+        name, unit = factor.name, make.unit(1 + j)
+        if factor.is_contrast:
+            low, high = factor.said
+            claim = f"With {name} {high}, {response} is {{}} that with {name} {low}"
+            effects[name] = make(unit, factor.step, claim, exp, "times")
+            continue
+        claim = f"At the middle of the design the elasticity of {response} to {name} is {{}}"
+        elasticities[name] = make(unit, f"elasticity to {name}", claim)
+        claim = f"Doubling {name} multiplies {response} by {{}}"
+        doublings[name] = make(unit, f"doubling {name}", claim, _doubled)
+    return elasticities, doublings, effects
+
+
+def _interaction(make: _Maker, at: int, term, factors: Sequence[Factor], response: str) -> Contrast:
+    own = {factor.name: factor for factor in factors}
+    logs = [name for name in term if not own[name].is_contrast]
+    steps = [own[name].step for name in term if own[name].is_contrast]
+    names = f"interaction of {' and '.join(term)}"
+    if len(term) == 2 and len(logs) == 2:
+        claim = f"The elasticity of {response} to {term[0]} changes by {{}} per e-fold of {term[1]}"
+    elif len(term) == 2 and len(logs) == 1:
+        claim = f"The elasticity of {response} to {logs[0]} changes by {{}} from {_from_to(own, term)}"
+    elif len(term) == 2:
+        claim = f"The ratio of {response} at {steps[0]} is, at {steps[1]}, {{}} as great"
+        return make(make.unit(at), names, claim, exp, "times")
+    else:
+        claim = f"The {names} (log {response} per e-fold or step of each) is {{}}"
+    return make(make.unit(at), names, claim)
+
+
+def _from_to(own: Mapping[str, Factor], term) -> str:
+    factor = next(own[name] for name in term if own[name].is_contrast)
+    return f"{factor.name} {' to '.join(factor.said)}"
+
+
+def _check_design(design, runs, terms, aliases: pd.DataFrame) -> None:
+    if len(runs) < design.shape[1] + 2:
+        raise ParameterError(
+            f"{count(len(runs), 'run')} for {design.shape[1]} coefficients; it takes 2 more than those"
         )
-
-
-def _design(centred: np.ndarray, factors, pairs, blocks) -> np.ndarray:
-    index = {name: k for k, name in enumerate(factors)}
-    products = [centred[:, index[one]] * centred[:, index[other]] for one, other in pairs]
-    columns = [np.ones(len(centred)), *centred.T, *products]
-    if blocks is not None:
-        levels = pd.get_dummies(blocks, dtype=float).to_numpy()
-        columns += list((levels - levels.mean(axis=0))[:, 1:].T)
-    return np.column_stack(columns)
-
-
-def _unit(n: int, at: int) -> np.ndarray:
-    return (np.arange(n) == at).astype(float)
-
-
-def _over_rows(rows, response, factors, pairs, middle, offsets, block) -> tuple:
-    """Coefficients, covariance and degrees of freedom if every row were a run."""
-    logs = np.log(
-        rows[factors].astype("float64") + pd.Series({name: offsets.get(name, 0.0) for name in factors})
+    if np.linalg.matrix_rank(design) == design.shape[1]:
+        return
+    fitted = {":".join(term) for term in terms}
+    alike = aliases[aliases.aliased_with != ""]
+    told = [f"{row.effect} = {row.aliased_with}" for row in alike.itertuples() if row.effect in fitted][:3]
+    raise ParameterError(
+        f"the runs cannot tell these effects apart{': ' if told else ''}{'; '.join(told)}; drop an interaction "
+        '(interactions="estimable" does), or add combinations'
     )
-    design = _design((logs - middle).to_numpy(), factors, pairs, rows[block] if block else None)
+
+
+def _over_rows(rows, response, factors, terms, block) -> tuple:
+    """Coefficients, covariance and degrees of freedom if every row were a run."""
+    design = with_blocks(columns(coded(factors, rows), terms), rows[block] if block else None)
     fit = sm.OLS(np.log(rows[response].to_numpy(dtype=float)), design).fit()
     return fit.params, np.asarray(fit.cov_params()), int(fit.df_resid)
 
 
-def _lack_of_fit(runs, factors, log_response, fit, block) -> float:
+def _lack_of_fit(runs, factors, log_response, fit, blocks) -> float:
     """p-value of the F test against the model with a mean of its own per combination; blocks kept."""
-    cells = pd.get_dummies(runs.groupby(factors).ngroup(), dtype=float).to_numpy()
-    if block:
-        levels = pd.get_dummies(runs["_block"], dtype=float).to_numpy()
-        cells = np.column_stack([cells, (levels - levels.mean(axis=0))[:, 1:]])
+    cells = with_blocks(pd.get_dummies(runs.groupby(factors).ngroup(), dtype=float).to_numpy(), blocks)
     full = sm.OLS(log_response, cells).fit()
     more = fit.df_resid - full.df_resid
     if full.df_resid < 1 or more < 1:
@@ -307,51 +278,33 @@ def _lack_of_fit(runs, factors, log_response, fit, block) -> float:
     return float(stats.f.sf(lack / more / (pure / full.df_resid), more, full.df_resid))
 
 
-def _notes(left_out, p_value: float, freedom: int) -> tuple[str, ...]:
+def _notes(left_out, p_value: float, freedom: int, dropped, aliases: pd.DataFrame) -> tuple[str, ...]:
     notes = []
     if len(left_out):
         reasons = ", ".join(f"{n:,} {why}" for why, n in sorted(left_out.reason.value_counts().items()))
         notes.append(f"{count(len(left_out), 'row')} left out ({reasons})")
     if isfinite(p_value) and p_value < LACK:
         notes.append(
-            f"the model does not fit: between the levels the logarithms do not run straight (lack of fit, p = "
-            f"{number(p_value) if p_value >= 0.001 else 'below 0.001'}), so an elasticity is an average over a bend"
+            f"the model does not fit: the logarithms do not run straight between the levels, or more factors act "
+            f"together than it has terms for (lack of fit, p = {number(p_value) if p_value >= 0.001 else 'below 0.001'}"
+            "), so an elasticity is an average over a bend"
         )
     elif not isfinite(p_value):
         notes.append("no replicates, so whether the model fits is not tested")
+    mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
+    if len(mixed):
+        said = "; ".join(f"{row.effect} with {row.aliased_with}" for row in mixed.head(3).itertuples())
+        more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
+        notes.append(f"in this fraction main effects stand for sums with interactions ({said}{more})")
+    if dropped:
+        listed = ", ".join(":".join(term) for term in dropped)
+        notes.append(
+            f"the fraction cannot tell {listed} apart from interactions that were fitted (see aliases)"
+        )
     if freedom < 5:
         notes.append(f"{freedom} degrees of freedom only")
     return tuple(notes)
 
 
-def _places(runs, centred, factors, pairs, delay, rate, params, cover, freedom, level) -> pd.DataFrame:
-    """The thesis at each combination of levels, with intervals that hold for all places together."""
-    at = runs[factors].assign(_row=np.arange(len(runs))).drop_duplicates(factors).sort_values(factors)
-    spots = centred.iloc[at._row.to_numpy()].to_numpy()
-    index, k = {name: j for j, name in enumerate(factors)}, len(factors)
-    slopes = {}
-    for name in (delay, rate):
-        combination = np.tile(_unit(len(params), 1 + index[name]), (len(spots), 1))
-        for j, pair in enumerate(pairs):
-            if name in pair:
-                other = pair[1] if pair[0] == name else pair[0]
-                combination[:, 1 + k + j] = spots[:, index[other]]
-        slopes[name] = combination
-    both = -slopes[delay] - slopes[rate]
-    value = both @ params
-    rank = np.linalg.matrix_rank(both)
-    reach = sqrt(rank * stats.f.ppf(level, rank, freedom)) if freedom >= 1 else inf
-    half = reach * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", both, cover, both), 0.0))
-    low, high = value - half, value + half
-    return (
-        at[factors]
-        .reset_index(drop=True)
-        .assign(
-            elasticity_delay=slopes[delay] @ params,
-            elasticity_rate=slopes[rate] @ params,
-            gain=DOUBLING**value,
-            low=DOUBLING**low,
-            high=DOUBLING**high,
-            verdict=np.select([low > 0, high < 0], ["holds", "fails"], "undecided"),
-        )
-    )
+def _no_places(names) -> pd.DataFrame:
+    return pd.DataFrame(columns=[*names, "gain", "low", "high", "verdict"])

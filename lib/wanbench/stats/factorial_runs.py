@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,33 +10,19 @@ import pandas as pd
 from ..errors import ParameterError
 
 
-def chosen_pairs(factors: list[str], interactions) -> list[tuple[str, str]]:
-    """The interactions asked for: pairs of different factors, or all of them."""
-    if len(set(factors)) != len(factors) or not factors:
-        raise ParameterError(f"factors {', '.join(factors) or 'none'}: one or more, each once")
-    if isinstance(interactions, str):
-        if interactions != "all":
-            raise ParameterError(f'interactions={interactions!r}: "all", or pairs of factors')
-        return list(combinations(factors, 2))
-    pairs = [tuple(pair) for pair in interactions]
-    wrong = [pair for pair in pairs if len(set(pair)) != 2 or not set(pair) <= set(factors)]
-    if wrong or len({frozenset(pair) for pair in pairs}) != len(pairs):
-        raise ParameterError(
-            f"interactions {pairs!r}: pairs of two different ones of {', '.join(factors)}, each once"
-        )
-    return pairs
-
-
-def usable_rows(observations, response, factors, run, block, offsets) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows with all columns and a positive response, and the others with their reason."""
+def usable_rows(
+    observations, response, factors, contrasts, run, block, offsets
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, tuple]]:
+    """The rows with all columns and a positive response, the others with their reason, and the levels of contrasts."""
     names = [response, *factors, *(name for name in (run, block) if name)]
     missing = [name for name in names if name not in observations.columns]
     if missing:
         listed = ", ".join(map(str, observations.columns))
         raise ParameterError(f"the observations lack {', '.join(missing)}; they have {listed}")
-    unknown = [name for name in offsets if name not in factors]
-    if unknown:
-        raise ParameterError(f"offsets of {', '.join(unknown)}; the factors are {', '.join(factors)}")
+    for what, given in (("offsets", offsets), ("contrasts", contrasts)):
+        unknown = [name for name in given if name not in factors]
+        if unknown:
+            raise ParameterError(f"{what} of {', '.join(unknown)}; the factors are {', '.join(factors)}")
     reason = pd.Series(None, index=observations.index, dtype=object)
     reason[~(observations[response] > 0) | ~np.isfinite(observations[response])] = (
         f"where {response} is not positive"
@@ -45,21 +31,41 @@ def usable_rows(observations, response, factors, run, block, offsets) -> tuple[p
         reason[observations[name].isna()] = f"without {name}"
     left_out = observations.assign(reason=reason)[reason.notna()].reset_index(drop=True)
     rows = observations[reason.isna()].reset_index(drop=True)
+    levels = {}
     for name in factors:
+        words = not pd.api.types.is_numeric_dtype(rows[name].dtype)
+        if name in contrasts or words:
+            levels[name] = _two_levels(name, rows[name], contrasts)
+            continue
         values = rows[name].astype("float64") + offsets.get(name, 0.0)
         if not (values > 0).all():
             raise ParameterError(
-                f"factor {name} has the level {rows[name].min():g}, which has no logarithm; give it a small one in its "
-                f"place, or an offset: offsets={{{name!r}: ...}}"
+                f"factor {name} has the level {rows[name].min():g}, which has no logarithm; compare its two levels, "
+                f"contrasts=[{name!r}], or give it an offset: offsets={{{name!r}: ...}}"
             )
         if values.nunique() < 2:
             raise ParameterError(f"factor {name} has one level only; it must vary")
-    return rows, left_out
+    return rows, left_out, levels
+
+
+def _two_levels(name: str, values: pd.Series, contrasts: Mapping | Sequence) -> tuple:
+    there = sorted(values.unique().tolist())
+    given = contrasts[name] if isinstance(contrasts, Mapping) and name in contrasts else there
+    if len(there) < 2:
+        raise ParameterError(f"factor {name} has one level only; it must vary")
+    if len(there) != 2 or set(given) != set(there):
+        asked = "" if given == there else f", asked for were {', '.join(map(str, given))}"
+        raise ParameterError(
+            f"factor {name} has the levels {', '.join(map(str, there))}{asked}; a contrast takes two"
+        )
+    return tuple(given)
 
 
 def per_run(rows, response, factors, run, block) -> pd.DataFrame:
     """A row per run: the factors, the mean response as `_response`, the block as `_block` (0 without)."""
-    frame = rows[factors].astype("float64").assign(_response=rows[response].astype("float64"))
+    numbers = [name for name in factors if pd.api.types.is_numeric_dtype(rows[name].dtype)]
+    frame = rows[factors].astype(dict.fromkeys(numbers, "float64"))
+    frame = frame.assign(_response=rows[response].astype("float64"))
     frame["_block"] = rows[block] if block else 0
     if not run:
         return frame

@@ -69,12 +69,12 @@ def producer_shares(found: TrialRates, *, level: float = 0.95) -> ProducerShares
     """
     Rates and shares of the single producers, over the trials of each setting.
 
-    They are the tool's own sums over a producer's whole time after its warm-up, so also of the seconds in which
-    another had not begun or had ended. ParameterError if no trial has any.
+    Of the producers' lines inside the counted seconds; `TrialRates.shares` says what they are without these.
+    ParameterError if no trial has any.
     """
     level = check_level(level)
     if found.shares.empty:
-        raise ParameterError("no producer of these trials summed its run up")
+        raise ParameterError("no producer of these trials says what it sent")
     rows = []
     for (setting, producer), part in found.shares.groupby(["setting", "producer"], sort=False):
         row = {"setting": setting, "producer": int(producer), "n_trials": len(part)}

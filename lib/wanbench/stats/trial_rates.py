@@ -64,14 +64,17 @@ class TrialRates:
         - `n_seconds`, `start_s`, `end_s`, `window_rule`: the seconds that count, and what they follow from;
           `share_counted`: part of all batches in the log that fell into them,
         - `autocorrelation`: of batches from one second to the next,
-        - `mean_latency_ms`, `max_latency_ms`: from send to acknowledgement, over all records of all producers after
-          the warm-up, as the tool states them; null unless it does for each,
+        - `mean_latency_ms`, `max_latency_ms`: from send to acknowledgement, of all records of all producers: of the
+          lines inside the counted seconds (means weighted by their records), or without these of the tool's own sums
+          after the warm-up; null unless each producer states them. `latency_by` says which. Percentiles are not given:
+          those of several lines or producers cannot be put together,
         - `n_producers`, `n_producer_errors`,
         - what `trial_beside` says: round trips, background, packets and utilisation of the link.
     seconds : DataFrame
         Per trial and counted second: `at_s`, `second` (from 0), `batches`, `records`, `bytes`.
     shares : DataFrame
-        Per trial and producer: `records_per_s` as the tool sums its run up, and its `share` of the trial's.
+        Per trial and producer: `records_per_s` and its `share` of the trial's, of the lines inside the counted seconds,
+        or without these of the tool's sums.
     left_out : DataFrame
         Planned trials and attempts that gave no row, with the reason.
     rule : str
@@ -183,7 +186,7 @@ def trial_rates(
         Tables tests, trials, producers, producer_windows, batches, echoes, transfers, link_samples; all but the first
         two may be missing.
     warmup_s : float
-        Cut where nobody says when a warm-up was over.
+        Cut where nobody says when a warm-up was over: neither a column `warmup_s` of table trials, nor the tool.
     fewest_s : int
         A trial with fewer whole seconds is left out.
 
@@ -203,17 +206,20 @@ def trial_rates(
         lines = parts["producer_windows"].get(key, empty["producer_windows"])
         log = logs.get(key, empty["batches"])
         asked = None if pd.isna(trial["producers"]) else int(trial["producers"])
-        counted = windows.window(lines, log, producers=asked, warmup_s=warmup_s, fewest_s=fewest_s)
+        warm = _known(trial.get("warmup_s"))
+        warm = warm if np.isfinite(warm) else warmup_s
+        counted = windows.window(lines, log, producers=asked, warmup_s=warm, fewest_s=fewest_s)
         if counted.fault:
             left_out.append({name: trial[name] for name in (*KEY, "setting")} | {"reason": counted.fault})
             continue
         said = parts["producers"].get(key, empty["producers"])
         by_second = windows.per_second(log, counted) if len(log) else None
         about = {name: trial[name] for name in (*KEY, "setting")}
-        rows.append(trial | _rates(trial, counted, log, lines, by_second) | _said(said))
+        inside = windows.inside(lines, counted)
+        rows.append(trial | _rates(trial, counted, log, inside, by_second) | _said(inside, said))
         if by_second is not None:
             seconds.append(by_second.assign(**about, second=range(len(by_second))))
-        shares.append(_shares(said).assign(**about))
+        shares.append(_shares(inside, said).assign(**about))
     rates = _beside(pd.DataFrame(rows, columns=[*attempts.columns, *COLUMNS]), found)
     return TrialRates(
         rates,
@@ -228,7 +234,7 @@ COLUMNS = [
     *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
     *("records_per_batch", "autocorrelation"),
-    *("mean_latency_ms", "max_latency_ms", "n_producers", "n_producer_errors"),
+    *("mean_latency_ms", "max_latency_ms", "latency_by", "n_producers", "n_producer_errors"),
 ]
 
 
@@ -262,7 +268,7 @@ def _attempts(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, 
     return kept, out[[*KEY, "setting", "reason"]].to_dict("records")
 
 
-def _rates(trial, counted: Window, log, lines, by_second) -> dict:
+def _rates(trial, counted: Window, log, inside, by_second) -> dict:
     """Rates over the counted seconds, by the log or, without one, by what the producers printed."""
     n = counted.seconds
     row = {
@@ -281,12 +287,7 @@ def _rates(trial, counted: Window, log, lines, by_second) -> dict:
         row["log_bytes_per_s"] = size / n
         row["batch_log_bytes"] = size / batches if batches else nan
     else:
-        inside = lines[
-            (lines.printed_at_s <= counted.end_s)
-            & (lines.printed_at_s - lines.length_s.fillna(0.0) >= counted.start_s)
-        ]
-        sums = inside.groupby("producer")[["records", "length_s"]].sum()
-        records = n * float((sums.records / sums.length_s).sum())
+        records = n * float(_by_producer(inside).sum())
         full = records_per_full_batch(trial["batch_bytes"], trial["record_bytes"])
         batches, row["counted_by"] = records / full, BY_LINES
         row["log_bytes_per_s"] = row["batch_log_bytes"] = nan
@@ -318,24 +319,32 @@ def _autocorrelation(values: np.ndarray) -> float:
     return float(centred[1:] @ centred[:-1]) / total if len(values) > 2 and total > 0 else nan
 
 
-def _said(producers: pd.DataFrame) -> dict:
-    """What the producers' own summaries say of the whole time after the warm-up."""
-    whole = producers[~producers.warmup]
-    latency = whole[["mean_latency_ms", "max_latency_ms", "records"]].astype("float64")
-    known = len(latency) > 0 and latency.notna().all(axis=None) and latency.records.sum() > 0
-    return {
-        "mean_latency_ms": float(np.average(latency.mean_latency_ms, weights=latency.records))
-        if known
-        else nan,
-        "max_latency_ms": float(latency.max_latency_ms.max()) if known else nan,
-        "n_producers": int(whole.producer.nunique()),
-        "n_producer_errors": int(producers.n_errors.sum()),
-    }
+def _by_producer(inside: pd.DataFrame) -> pd.Series:
+    """Records a second of each producer, of its lines inside the counted seconds."""
+    sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
+    return sums.records / sums.length_s
 
 
-def _shares(producers: pd.DataFrame) -> pd.DataFrame:
-    whole = producers[~producers.warmup & producers.records_per_s.notna()]
-    found = whole[["producer", "records_per_s"]].reset_index(drop=True)
+def _said(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:
+    """Latency of all records, of the lines or else of the sums of a producer's whole time after its warm-up."""
+    found = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
+    for name, rows in (("the producers' lines", inside), ("their sums", producers[~producers.warmup])):
+        latency = rows[["mean_latency_ms", "max_latency_ms", "records"]].astype("float64")
+        latency = latency[latency.records != 0]
+        if len(latency) and latency.notna().all(axis=None):
+            found["mean_latency_ms"] = float(np.average(latency.mean_latency_ms, weights=latency.records))
+            found["max_latency_ms"] = float(latency.max_latency_ms.max())
+            found["latency_by"] = name
+            break
+    n = inside.producer.nunique() or producers[~producers.warmup].producer.nunique()
+    return found | {"n_producers": int(n), "n_producer_errors": int(producers.n_errors.sum())}
+
+
+def _shares(inside: pd.DataFrame, producers: pd.DataFrame) -> pd.DataFrame:
+    found = _by_producer(inside).rename("records_per_s").reset_index()
+    if found.empty:
+        whole = producers[~producers.warmup & producers.records_per_s.notna()]
+        found = whole[["producer", "records_per_s"]].reset_index(drop=True)
     return found.assign(share=found.records_per_s / found.records_per_s.sum())
 
 

@@ -87,6 +87,12 @@ def _span(lines: pd.DataFrame, warmup_s: float) -> tuple[float, float]:
     return float(working.min()) if len(working) else np.inf, float(lines.printed_at_s.max())
 
 
+def inside(lines: pd.DataFrame, found: Window) -> pd.DataFrame:
+    """The producers' lines that lie inside the counted seconds as a whole."""
+    begun = lines.printed_at_s - lines.length_s.fillna(0.0)
+    return lines[(begun >= found.start_s) & (lines.printed_at_s <= found.end_s)]
+
+
 def one_broker_each(log: pd.DataFrame) -> pd.DataFrame:
     """
     The log with each partition counted once: on the broker that has the most of it, where several were read.

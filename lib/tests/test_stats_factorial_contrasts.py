@@ -1,0 +1,222 @@
+"""Factorial experiments with factors of two levels, fractions, maps of the space."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench.designs import factorial
+from wanbench.errors import ParameterError
+from wanbench.stats.aliases import alias_table
+from wanbench.stats.factorial import fit_factorial
+from wanbench.stats.factorial_places import critical
+
+SIX = {
+    "delay_ms": [10.0, 60.0],
+    "jitter_ms": [0.0, 10.0],
+    "loss": [0.0, 0.001],
+    "rate_bps": [40e6, 400e6],
+    "acks": ["1", "all"],
+    "batch_bytes": [16_384.0, 131_072.0],
+}
+SLOPES = {"delay_ms": -0.6, "rate_bps": 0.5, "batch_bytes": -0.2}
+STEPS = {"jitter_ms": -0.1, "loss": -0.5, "acks": -0.25}
+TOGETHER = {("delay_ms", "rate_bps"): -0.15, ("delay_ms", "acks"): -0.1, ("loss", "acks"): 0.2}
+HALF = {"batch_bytes": ["delay_ms", "jitter_ms", "loss", "rate_bps", "acks"]}
+QUARTER = {"acks": ["delay_ms", "jitter_ms", "loss"], "batch_bytes": ["jitter_ms", "loss", "rate_bps"]}
+WORDS = ["jitter_ms", "loss"]
+
+
+def codes(frame):
+    found = {}
+    for name, levels in SIX.items():
+        if name in SLOPES:
+            found[name] = np.log(frame[name].astype(float)) - np.log(levels).mean()
+        else:
+            found[name] = np.where(frame[name] == levels[1], 0.5, -0.5)
+    return found
+
+
+def measured(seed=0, *, fraction=None, replicates=1, noise=0.05, together=TOGETHER):
+    plan = factorial(SIX, fraction=fraction, replicates=replicates, seed=seed)
+    code = codes(plan)
+    level = 4 + sum(slope * code[name] for name, slope in (SLOPES | STEPS).items())
+    level = level + sum(size * code[a] * code[b] for (a, b), size in together.items())
+    rng = np.random.default_rng(seed)
+    return plan.assign(batches_per_s=np.exp(level + rng.normal(0, noise, len(plan))))
+
+
+def fitted(frame, **settings):
+    settings = {"contrasts": WORDS} | settings
+    return fit_factorial(frame, "batches_per_s", list(SIX), **settings)
+
+
+def test_effects_of_two_levels_are_ratios():
+    found = fitted(measured())
+    assert list(found.effects) == ["jitter_ms", "loss", "acks"]
+    assert list(found.doublings) == ["delay_ms", "rate_bps", "batch_bytes"]
+    for name, size in STEPS.items():
+        each = found.effects[name]
+        assert each.low < np.exp(size) < each.high and each.unit == "times"
+    assert "With acks all, batches_per_s is" in str(found) and "that with acks 1" in str(found)
+    crossed = found.interactions
+    assert crossed["delay_ms", "acks"].low < -0.1 < crossed["delay_ms", "acks"].high
+    assert crossed["loss", "acks"].low < np.exp(0.2) < crossed["loss", "acks"].high
+    assert "from acks 1 to all" in crossed["delay_ms", "acks"].claim
+
+
+def test_a_contrast_is_the_mean_log_ratio():
+    frame = measured(1)
+    each = fitted(frame, interactions=1).effects["acks"]
+    logs = np.log(frame.batches_per_s).groupby(frame.acks).mean()
+    assert each.estimate == pytest.approx(np.exp(logs["all"] - logs["1"]))
+
+
+def test_levels_can_be_given_the_other_way_round():
+    found = fitted(measured(2), contrasts={"loss": (0.001, 0.0), "jitter_ms": (0, 10), "acks": ("1", "all")})
+    straight = fitted(measured(2))
+    assert found.effects["loss"].estimate == pytest.approx(1 / straight.effects["loss"].estimate)
+    assert found.thesis.estimate == pytest.approx(straight.thesis.estimate)
+    pd.testing.assert_series_equal(found.places.gain, straight.places.gain)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"contrasts": ["loss"]}, "jitter_ms has the level 0"),
+        ({"contrasts": [*WORDS, "speed"]}, "contrasts of speed"),
+        ({"contrasts": {"loss": (0, 0.5), "jitter_ms": (0, 10)}}, "asked for were 0, 0.5"),
+        ({"interactions": 4}, "order from 1 to 3"),
+        ({"interactions": "some"}, "order from 1 to 3"),
+        ({"interactions": [("loss",)]}, "different ones"),
+    ],
+)
+def test_wrong_factors_are_refused(settings, message):
+    with pytest.raises(ParameterError, match=message):
+        fitted(measured(), **settings)
+
+
+def test_three_levels_are_no_contrast():
+    frame = measured()
+    frame.loc[0, "acks"] = "0"
+    with pytest.raises(ParameterError, match="acks has the levels 0, 1, all"):
+        fitted(frame)
+
+
+def test_triple_interactions_can_be_fitted():
+    frame = measured(3, noise=0.02)
+    code = codes(frame)
+    bent = np.exp(0.2 * code["delay_ms"] * code["rate_bps"] * code["acks"])
+    found = fitted(frame.assign(batches_per_s=frame.batches_per_s * bent), interactions=3)
+    each = found.interactions["delay_ms", "rate_bps", "acks"]
+    assert each.low < 0.2 < each.high and each.low > 0
+    gains = found.places.groupby("acks").gain.agg(np.ptp)
+    assert gains["1"] != pytest.approx(gains["all"], rel=0.05)
+
+
+def test_a_half_of_resolution_six_tells_all_pairs_apart():
+    found = fitted(measured(4, fraction=HALF, replicates=2), block="replicate")
+    assert found.alias_table().empty and "fraction" not in str(found)
+    assert len(found.places) == 32 and len(found.space) == 16 * 49
+    assert found.elasticities["delay_ms"].low < -0.6 < found.elasticities["delay_ms"].high
+
+
+def test_a_quarter_says_what_it_cannot_tell_apart():
+    frame = measured(5, fraction=QUARTER, replicates=2)
+    with pytest.raises(ParameterError, match="delay_ms:jitter_ms = loss:acks"):
+        fitted(frame, interactions="all")
+    found = fitted(frame, interactions="estimable")
+    assert "cannot tell" in str(found) and "main effects stand for sums" in str(found)
+    aliases = found.alias_table().set_index("effect").aliased_with
+    assert "loss:acks" in aliases["delay_ms:jitter_ms"]
+    mains = aliases[list(SIX)]
+    assert all(each.count(":") == 2 for row in mains for each in row.split(", "))
+
+
+def test_aliases_are_read_off_the_runs():
+    plan = factorial(SIX, replicates=1, fraction=QUARTER)
+    assert (alias_table(factorial(SIX, replicates=1), list(SIX)).aliased_with == "").all()
+    signs = {name: np.where(plan[name] == levels[1], 1, -1) for name, levels in SIX.items()}
+    for row in alias_table(plan, list(SIX)).itertuples():
+        own = np.prod([signs[name] for name in row.effect.split(":")], axis=0)
+        for other in filter(None, row.aliased_with.split(", ")):
+            names = other.lstrip("-").split(":")
+            product = np.prod([signs[name] for name in names], axis=0)
+            np.testing.assert_array_equal(product, -own if other.startswith("-") else own)
+    lame = alias_table(plan.iloc[1:], list(SIX)).set_index("effect")
+    assert (lame.mixed_with != "").all()
+    with pytest.raises(ParameterError, match="lack speed"):
+        alias_table(plan, ["speed"])
+
+
+def test_the_thesis_holds_and_fails_where_it_should():
+    found = fitted(measured(6, noise=0.01, replicates=2))
+    code = codes(found.space)
+    delay = -0.6 - 0.15 * code["rate_bps"] - 0.1 * code["acks"]
+    rate = 0.5 - 0.15 * code["delay_ms"]
+    truth = 2 ** (-delay - rate)
+    assert ((found.space.low <= truth) & (truth <= found.space.high)).all()
+    assert (found.space.verdict[truth > 1.1] == "holds").all()
+    assert (found.space.verdict[truth < 0.9] == "fails").all() and (truth < 0.9).any()
+    regions = found.regions()
+    assert len(regions) == 4 and np.allclose(regions[["holds", "fails", "undecided"]].sum(axis=1), 1)
+    failing = found.space[found.space.verdict == "fails"]
+    assert failing.delay_ms.max() < 60 and failing.rate_bps.max() < 400e6
+    sentence = found.region_sentence()
+    assert "It fails with" in sentence and "delay_ms 10.0 ms to" in sentence and "acks" in sentence
+    assert len(found.regions([])) == 1
+
+
+def test_intervals_of_the_whole_space_hold_together():
+    inside = 0
+    for seed in range(25):
+        space = fitted(measured(seed, together={}, replicates=2, fraction=HALF), block="replicate").space
+        truth = 2 ** (0.6 - 0.5)
+        inside += bool(((space.low <= truth) & (truth <= space.high)).all())
+    assert inside >= 21
+
+
+def test_a_critical_value_lies_between_one_interval_and_scheffe():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 5))
+    found = critical(rows, np.eye(5), 20, 0.95)
+    assert 2.09 < found < 3.68
+    independent = critical(np.eye(5), np.eye(5), 10_000, 0.95)
+    assert independent == pytest.approx(2.57, abs=0.06)  # normal quantile of 1 - (1 - 0.95^(1/5)) / 2
+
+
+def test_bends_are_where_the_model_misses():
+    frame = measured(7, noise=0.01, replicates=2, together={})
+    low = (frame.rate_bps == 40e6) & (frame.batch_bytes == 131_072)
+    frame.loc[low & (frame.delay_ms == 10), "batches_per_s"] *= 0.4
+    found = fitted(frame, block="replicate")
+    assert found.lack_of_fit_p < 0.001 and "does not fit" in str(found)
+    worst = found.bends().head(4)
+    assert len(found.bends()) == 64
+    assert (worst.off < 1).any() and worst.off.iloc[0] == pytest.approx(
+        worst.measured.iloc[0] / worst.fitted.iloc[0]
+    )
+    assert np.abs(np.log(worst.off)).min() >= np.abs(np.log(found.bends().off.iloc[10]))
+
+
+def test_the_map_shows_the_space():
+    found = fitted(measured(8, replicates=2))
+    drawn = found.map()
+    heat = [trace for trace in drawn.data if trace.type == "heatmap"]
+    assert len(heat) == 4 and all(np.asarray(trace.z).shape == (7, 7) for trace in heat)
+    shown = found.space[(found.space.loss == 0) & (found.space.jitter_ms == 0)]
+    crosses = sum(len(trace.x) for trace in drawn.data if trace.type == "scatter")
+    assert crosses == (shown.verdict == "undecided").sum()
+    assert drawn.layout.meta["caption"] == found.region_sentence()
+    assert len([t for t in found.map(acks="all", loss=0.001).data if t.type == "heatmap"]) == 2
+    with pytest.raises(ParameterError, match="acks='2'"):
+        found.map(acks="2")
+    with pytest.raises(ParameterError, match="no map"):
+        fitted(measured(8), delay="latency").map()
+
+
+def test_the_first_figure_shows_effects_too():
+    found = fitted(measured(9))
+    drawn = found.figure()
+    expected = [each.estimate for each in (*found.doublings.values(), *found.effects.values())]
+    assert drawn.data[0].x.tolist() == expected
+    assert drawn.layout.yaxis.ticktext[-1] == "acks all over 1"
