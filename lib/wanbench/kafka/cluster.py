@@ -13,10 +13,12 @@ from pathlib import Path
 from ..errors import CommandError, ParameterError
 from ..labs.base import Host, Lab
 from ..runs import RawFile
+from . import admin
 from .access import ClientFiles
-from .available import java_fault, unavailable
+from .effective import effective_settings, unknown
 from .errors import ClusterError
 from .java import PROFILES, Jars, checked_flags, checked_heap, java_words
+from .keeping import keep
 from .node import Node
 from .placement import METRICS_PORT, Broker, seats
 from .secret import without_secrets
@@ -104,14 +106,13 @@ class Cluster:
         began = time.monotonic()
         if any(host.cluster is not None for host in self._lab_hosts()):
             raise ClusterError("the lab holds a cluster already.")
-        if reason := unavailable():
-            raise ClusterError(reason)
         try:
             self._make_nodes()
-            self._side_by_side(lambda node: node.format(self._cluster_id))
+            self._side_by_side(lambda node: node.prepare(self._cluster_id))
             for node in self._nodes.values():
                 node.start()
             self.await_serving(self.start_timeout_s)
+            self._check_settings()
         except BaseException:
             self.__exit__()
             raise
@@ -167,12 +168,17 @@ class Cluster:
         """
         The words of a command that runs a Java tool of Kafka's on a host.
 
-        >>> cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", "--help")  # doctest: +SKIP
-        ['java', '-Xmx256m', '-cp', '/checkout/.kafka/jars/*', 'org.apache.kafka.tools.ProducerPerformance', '--help']
+        What the tool logs, from warnings on, goes to stderr.
         """
-        flags = checked_flags(jvm)
+        jars, scratch = self._open_jars(), host.scratch
+        logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
         return java_words(
-            self._open_jars().on(host), main_class, words, heap_mb=checked_heap(heap_mb), flags=flags
+            jars.on(host),
+            main_class,
+            words,
+            heap_mb=checked_heap(heap_mb),
+            flags=[*jars.archive(host), logging, *checked_flags(jvm)],
+            temporary=scratch,
         )
 
     def client_file(self, host: Host) -> str | None:
@@ -180,6 +186,35 @@ class Cluster:
         Path, on that host, of a properties file with what a Java client needs (--command-config); None: nothing.
         """
         return self._open_clients().java(host)
+
+    def python_client_file(self, host: Host) -> str:
+        """Path, on that host, of a JSON file with the keywords that a client of kafka-python needs."""
+        return self._open_clients().python(host)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Make a topic; ClusterError if there is one of that name or the cluster refuses."""
+        admin.create_topic(
+            self._running_host(),
+            self._open_clients(),
+            name,
+            partitions=partitions,
+            replication=replication,
+            settings=dict(settings or {}),
+        )
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; ClusterError if there is none of that name."""
+        admin.delete_topic(self._running_host(), self._open_clients(), name)
+
+    def ask(self, host: Host, verb: str, **words: object):
+        """Put an administrative question from a host: see `wanbench.kafka.admin.ask`."""
+        return admin.ask(host, self._open_clients(), verb, **words)
 
     def log_folder(self, node_id: int) -> str:
         """A node's data folder on its host: a folder for each partition."""
@@ -211,13 +246,13 @@ class Cluster:
     def check(self) -> None:
         """ClusterError, with its last words and its log, if a node has ended that nobody stopped."""
         for node in self._nodes.values():
-            if node.has_died():
-                raise node.death()
+            if death := node.death():
+                raise death
 
     def describe(self) -> dict:
         """What the manifest keeps: JSON types, no secrets."""
         return {
-            "kafka": self._jars.version() if self._jars else None,
+            "kafka": self._jars.version if self._jars else None,
             "nodes": [
                 {
                     "node_id": seat.node_id,
@@ -239,8 +274,13 @@ class Cluster:
         }
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
-        """Fetch each node's log, output and effective configuration into <run folder>/kafka_cluster/."""
-        raise NotImplementedError
+        """
+        Fetch each node's logs, what it printed and its settings into <run folder>/kafka_cluster/, whatever its state.
+
+        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are those that were asked for and those
+        that it has by its own word, without secrets.
+        """
+        return keep(list(self._nodes.values()), folder, stem)
 
     def __repr__(self):
         state = "started" if self._nodes else "not started"
@@ -252,14 +292,23 @@ class Cluster:
         self._cluster_id = "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         self._clients = ClientFiles(self.bootstrap, self.security.access())
         for seat in self.seats:
-            fault = java_fault(*_java_version(seat.host), seat.host.name)
-            if fault:
-                raise ClusterError(fault)
             node = Node(
                 seat, jars=self._jars, heap_mb=self.heap_mb, flags=self._flags(), metrics=self.metrics
             )
             node.settings = node_settings(seat, self.seats, node.data_folder, self.security, self.settings)
             self._nodes[seat.node_id] = node
+
+    def _check_settings(self):
+        node = self._nodes[self.brokers[0].node_id]
+        effective = effective_settings(node.log())
+        if effective and (missing := unknown(self.settings, effective)):
+            raise ClusterError(f"Kafka {self._jars.version} has no broker setting {', '.join(missing)}.")
+
+    def _running_host(self):
+        up = [broker.host for broker in self.brokers if self._node(broker.node_id).is_up]
+        if not up:
+            raise ClusterError("no broker of the cluster runs.")
+        return up[0]
 
     def _flags(self):
         return [*PROFILES[self.profile], *self.jvm]
@@ -287,11 +336,6 @@ class Cluster:
     def _open_clients(self):
         self._open_jars()
         return self._clients
-
-
-def _java_version(host):
-    done = host.run(["java", "-version"], timeout_s=60, ok=None)
-    return done.returncode, done.stderr.decode(errors="replace")
 
 
 def _last_line(printed: bytes) -> str:

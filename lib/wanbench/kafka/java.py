@@ -21,53 +21,51 @@ memory, and is slower under load.
 """
 
 ARCHIVE = "broker.jsa"
-"""Classes of a broker as Java maps them into memory, beside the folder of jars; made by `wanbench.kafka.archive`."""
-
-_lock = threading.Lock()
+"""Classes of a broker, ready for Java to map into memory, beside the folder of jars: see `wanbench.kafka.archive`."""
 
 
 class Jars:
-    """
-    Kafka's jars on the hosts of a lab: this machine's where the host sees them, else copied there.
-
-    One of these serves one cluster.
-    """
+    """Kafka's jars on the hosts of a lab: this machine's where the host sees them, else copied there."""
 
     def __init__(self):
-        self._here, self._folders = kafka_jars(), {}
+        self._here, self._folders, self._lock = kafka_jars(), {}, threading.Lock()
 
     def on(self, host: Host) -> str:
         """The folder of jars on that host."""
-        with _lock:
-            if host.name not in self._folders:
-                self._folders[host.name] = self._found(host)
-            return self._folders[host.name]
+        with self._lock:
+            if host.scratch not in self._folders:
+                self._folders[host.scratch] = self._brought(host)
+            return self._folders[host.scratch]
 
     def archive(self, host: Host) -> list[str]:
         """The flag that has Java use the archive of classes, where there is one."""
         archive = self._here.parent / ARCHIVE
         if self.on(host) == str(self._here) and archive.is_file():
-            return [f"-XX:SharedArchiveFile={archive}"]
+            return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
         return []
 
+    @property
     def agent(self) -> str:
         """The file name of the agent that serves metrics."""
-        found = sorted(self._here.glob("jmx_prometheus_javaagent-*.jar"))
-        if not found:
-            raise ClusterError(
-                f"the JMX exporter is not among the jars in {self._here}; `make setup` fetches it."
-            )
-        return found[0].name
+        return self._named("jmx_prometheus_javaagent").name
 
+    @property
     def version(self) -> str:
         """Kafka's version, by the name of its jar."""
-        return sorted(self._here.glob("kafka_2.13-*.jar"))[0].stem.removeprefix("kafka_2.13-")
+        return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
 
-    def _found(self, host):
-        witness = sorted(self._here.glob("kafka_2.13-*.jar"))
-        if not witness:
-            raise ClusterError(f"Kafka's jars are not in {self._here}; `make setup` fetches them by Maven.")
-        if host.run(["test", "-f", str(witness[0])], timeout_s=30, ok=None).returncode == 0:
+    def _named(self, name):
+        found = sorted(self._here.glob(f"{name}-*.jar"))
+        if not found:
+            raise ClusterError(
+                f"{name} is not among the jars in {self._here}; `make setup` fetches it by Maven."
+            )
+        return found[0]
+
+    def _brought(self, host):
+        witness = self._named("kafka_2.13")
+        host.put(package_file("tools_log4j2.properties"), f"{host.scratch}/tools_log4j2.properties")
+        if host.run(["test", "-f", str(witness)], timeout_s=30, ok=None).returncode == 0:
             return str(self._here)
         folder = f"{host.scratch}/jars"
         host.run(["mkdir", "-p", folder], timeout_s=30)
@@ -77,14 +75,16 @@ class Jars:
 
 
 def java_words(
-    jars: str, main_class: str, words: Sequence[str], *, heap_mb: int, flags: Sequence[str]
+    jars: str, main_class: str, words: Sequence[str], *, heap_mb: int, flags: Sequence[str], temporary: str
 ) -> list[str]:
     """
-    A Java command.
+    A Java command that leaves no file outside its folder for temporary ones, even if it is killed.
 
-    >>> java_words("/jars", "kafka.Kafka", ["server.properties"], heap_mb=256, flags=["-XX:+UseG1GC"])
-    ['java', '-Xmx256m', '-XX:+UseG1GC', '-cp', '/jars/*', 'kafka.Kafka', 'server.properties']
+    >>> java_words("/jars", "kafka.Kafka", ["a"], heap_mb=256, flags=["-XX:+UseG1GC"], temporary="/scratch")
+    ['java', '-Xmx256m', '-XX:-UsePerfData', '-Djava.io.tmpdir=/scratch', '-XX:+UseG1GC', '-cp', '/jars/*', \
+'kafka.Kafka', 'a']
     """
+    flags = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", *flags]
     return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *words]
 
 
@@ -97,7 +97,7 @@ def checked_heap(heap_mb: object) -> int:
 
 def checked_flags(flags: object) -> tuple[str, ...]:
     """The JVM flags, if they are a list of them."""
-    if isinstance(flags, str) or not all(
+    if not isinstance(flags, list | tuple) or not all(
         isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
     ):
         raise ParameterError(f"jvm is {flags!r}; it must be a list of flags such as '-XX:+UseZGC'.")

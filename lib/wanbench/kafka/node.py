@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import CommandError, LabError
-from ..labs.base import Host, Process
+from ..labs.base import Completed, Process
+from .available import java_fault
 from .errors import ClusterError
 from .java import Jars, java_words, package_file
 from .last_words import last_words
 from .placement import METRICS_PORT, Seat
+from .ports import check_free
 from .private_files import put_private
 from .settings import properties
 
@@ -25,21 +27,23 @@ class Node:
     """
     A node of a cluster on its host.
 
+    `settings` is what its server.properties holds; `is_up` whether it was started and nobody stopped it since.
+
     Parameters
     ----------
+    heap_mb : int
     flags : sequence of str
         JVM flags.
     metrics : bool
         Serve metrics on `METRICS_PORT` of the host's address.
-
-    `settings` is what its server.properties will hold.
     """
 
     def __init__(self, seat: Seat, *, jars: Jars, heap_mb: int, flags: Sequence[str], metrics: bool):
         self.seat, self.host = seat, seat.host
         self.settings: Mapping[str, str] = {}
-        self.is_up = False
-        self._jars, self._heap_mb, self._flags, self._metrics = jars, heap_mb, tuple(flags), metrics
+        self.is_up, self.starts = False, 0
+        self._jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
+        self._metrics = metrics and seat.is_broker
         self._process: Process | None = None
 
     @property
@@ -52,13 +56,27 @@ class Node:
         """Where the partitions lie, a folder each."""
         return f"{self.folder}/data"
 
-    def format(self, cluster_id: str) -> None:
-        """Make the folder and format the disk; ClusterError with the tool's words if it refuses."""
+    @property
+    def command(self) -> list[str]:
+        """The words that start it."""
+        flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
+        if self._metrics:
+            agent = f"{self._jars.on(self.host)}/{self._jars.agent}"
+            flags.append(
+                f"-javaagent:{agent}={self.host.address}:{METRICS_PORT}:{self.folder}/jmx_exporter.yaml"
+            )
+        return self._java(
+            "kafka.Kafka", [self._properties], f"server-{max(1, self.starts)}.log", self._heap_mb, flags
+        )
+
+    def prepare(self, cluster_id: str) -> None:
+        """Make the folder and format the disk; ClusterError if a port is taken or the tool refuses."""
+        check_free(self.seat, self._metrics)
         self.host.run(["mkdir", "-p", self.folder], timeout_s=30)
-        put_private(self.host, f"{Path(self.folder).name}/server.properties", properties(self.settings))
+        put_private(self.host, f"kafka-{self.seat.node_id}/server.properties", properties(self.settings))
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
             self.host.put(package_file(name), f"{self.folder}/{name}")
-        words = ["format", "-t", cluster_id, "-c", f"{self.folder}/server.properties"]
+        words = ["format", "-t", cluster_id, "-c", self._properties]
         flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         done = self.host.run(
             self._java("kafka.tools.StorageTool", words, "format.log", 128, flags),
@@ -66,71 +84,91 @@ class Node:
             ok=None,
         )
         if done.returncode:
-            words = last_words(self._read("format.log"), done.stderr + b"\n" + done.stdout)
-            raise ClusterError(f"the disk of {self.seat.name} cannot be formatted: {words}")
+            self._check_java()
+            log = self._read("format.log")
+            words = last_words(log, done.stdout + b"\n" + done.stderr)
+            raise ClusterError(f"the disk of {self.seat.name} cannot be formatted: {words}", log)
 
     def start(self) -> None:
-        """Start the Java process; whether it then serves is for `wait_for` in `serving` to say."""
-        flags = list(self._flags)
-        if self._metrics:
-            agent = f"{self._jars.on(self.host)}/{self._jars.agent()}"
-            flags.append(
-                f"-javaagent:{agent}={self.host.address}:{METRICS_PORT}:{self.folder}/jmx_exporter.yaml"
-            )
-        words = self._java(
-            "kafka.Kafka", [f"{self.folder}/server.properties"], "server.log", self._heap_mb, flags
-        )
-        self._process = self.host.start([*_NOTED, f"{self.folder}/pid", *words])
+        """Start the Java process, with a log of its own; it does not serve yet."""
+        self.starts += 1
+        self._process = self.host.start([*_NOTED, f"{self.folder}/pid", *self.command])
         self.is_up = True
 
     def stop(self) -> None:
         """Ask the node to hand over what it leads and end; ClusterError if it does not within `STOP_S`."""
-        self._signal("TERM")
         self.is_up = False
+        self._signal("TERM")
         try:
             self._process.wait(STOP_S)
         except CommandError:
-            words = last_words(self._read("server.log"), b"")
-            self._process.stop()
+            words = last_words(self.log(), b"")
+            self.kill()
             raise ClusterError(
                 f"{self.seat.name} did not end within {STOP_S:g} s and was killed: {words}"
             ) from None
 
     def kill(self) -> None:
-        """End the node at once, as a power cut would."""
+        """End the node at once, as a power cut would; nothing if it does not run."""
         self.is_up = False
-        if self._process is not None:
+        if self._process is not None and self._ended() is None:
             self._signal("KILL")
             self._process.stop()
 
-    def has_died(self) -> bool:
-        """Whether it ended though nobody asked it to."""
-        if not self.is_up:
-            return False
-        try:
-            self._process.wait(0)
-        except CommandError:
-            return False
-        return True
-
-    def death(self) -> ClusterError:
-        """How it died, in its own words."""
-        done = self._process.stop()
-        log = self._read("server.log")
+    def death(self) -> ClusterError | None:
+        """How it ended, in its own words, if nobody asked it to; None if it runs."""
+        done = self._ended() if self.is_up else None
+        if done is None:
+            return None
+        log = self.log()
         words = last_words(log, done.stdout + b"\n" + done.stderr)
         return ClusterError(f"{self.seat.name} ended with status {done.returncode}: {words}", log)
+
+    def log(self, start: int | None = None) -> bytes:
+        """What it logged since its latest start, or since the start of that number (from 1)."""
+        return self._read(f"server-{start or self.starts}.log")
+
+    def printed(self) -> Completed | None:
+        """What it printed beside its log, since its latest start; None if it was never started."""
+        if self._process is None:
+            return None
+        try:
+            return self._process.wait(0)
+        except CommandError as error:
+            return getattr(error, "completed", None)
 
     def remove(self) -> None:
         """Delete the node's folder on its host."""
         self.host.run(["rm", "-rf", "--", self.folder], timeout_s=120, ok=None)
+
+    @property
+    def _properties(self):
+        return f"{self.folder}/server.properties"
 
     def _java(self, main_class, words, log, heap_mb, flags):
         logging = [
             f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties",
             f"-Dwanbench.log={self.folder}/{log}",
         ]
-        flags = ["-XX:+ExitOnOutOfMemoryError", *self._jars.archive(self.host), *flags, *logging]
-        return java_words(self._jars.on(self.host), main_class, words, heap_mb=heap_mb, flags=flags)
+        return java_words(
+            self._jars.on(self.host),
+            main_class,
+            words,
+            heap_mb=heap_mb,
+            flags=[*self._jars.archive(self.host), *flags, *logging],
+            temporary=self.folder,
+        )
+
+    def _ended(self):
+        try:
+            return self._process.wait(0)
+        except CommandError:
+            return None
+
+    def _check_java(self):
+        done = self.host.run(["java", "-version"], timeout_s=60, ok=None)
+        if fault := java_fault(done.returncode, done.stderr.decode(errors="replace"), self.host.name):
+            raise ClusterError(fault)
 
     def _signal(self, name):
         pid = self._read("pid").decode(errors="replace").strip()
@@ -138,15 +176,10 @@ class Node:
             self.host.run(["kill", f"-{name}", pid], timeout_s=30, ok=None)
 
     def _read(self, name):
-        return read_on(self.host, f"{self.folder}/{name}")
-
-
-def read_on(host: Host, path: str) -> bytes:
-    """What a file on a host holds; nothing if there is none."""
-    with tempfile.TemporaryDirectory(prefix="wanbench-") as folder:
-        target = Path(folder, "file")
-        try:
-            host.get(path, target)
-        except LabError:
-            return b""
-        return target.read_bytes()
+        with tempfile.TemporaryDirectory(prefix="wanbench-") as folder:
+            target = Path(folder, "file")
+            try:
+                self.host.get(f"{self.folder}/{name}", target)
+            except LabError:
+                return b""
+            return target.read_bytes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import sys
 import time
 import uuid
@@ -20,6 +21,21 @@ from kafka.structs import TopicPartition
 
 PAUSE_S = 0.1
 ATTEMPT_MS = 20_000
+EAGER = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
+"""Settings of clients that try again at once: without them one that came too early waits for half a minute."""
+
+
+def await_listener(addresses: list[str]) -> None:
+    """Return once somebody listens at one of these addresses ("host:port")."""
+    while True:
+        for address in addresses:
+            host, _, port = address.rpartition(":")
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=1).close()
+                return
+            except OSError:
+                continue
+        time.sleep(PAUSE_S)
 
 
 def await_brokers(client: dict, brokers: int) -> KafkaAdminClient:
@@ -27,7 +43,7 @@ def await_brokers(client: dict, brokers: int) -> KafkaAdminClient:
     known, admin = None, None
     while True:
         try:
-            admin = admin or KafkaAdminClient(**client, request_timeout_ms=ATTEMPT_MS)
+            admin = admin or KafkaAdminClient(**client, **EAGER, request_timeout_ms=ATTEMPT_MS)
             found = len(admin.describe_cluster()["brokers"])
         except (KafkaError, OSError, ValueError):
             found = 0
@@ -48,10 +64,11 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: int) -> None:
     admin.create_topics(
         {topic: {"num_partitions": brokers, "replication_factor": min(3, brokers)}}, wait_for_metadata=True
     )
-    producer = KafkaProducer(**client, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
+    producer = KafkaProducer(**client, **EAGER, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
     consumer = KafkaConsumer(
         topic,
         **client,
+        **EAGER,
         group_id=topic,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
@@ -82,6 +99,7 @@ def main() -> None:
     """Wait until the cluster serves; whoever started this gives up on it by ending it."""
     logging.disable(logging.CRITICAL)
     client, brokers = json.loads(Path(sys.argv[1]).read_text()), int(sys.argv[2])
+    await_listener(client["bootstrap_servers"])
     while True:
         admin = await_brokers(client, brokers)
         try:
