@@ -8,8 +8,16 @@ set -u
 cd "$(dirname "$0")/.."
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
-present() { # any of these programs
+purposes=(measuring Kafka "static figures")
+
+least_java=17 # of Kafka's brokers, as in lib/wanbench/kafka/available.py
+
+present() { # any of these programs; Java only if it is new enough
     local program
+    if [ "$1" = java ]; then
+        [[ $(java -version 2>&1) =~ version\ \"(1\.)?([0-9]+) ]] && ((BASH_REMATCH[2] >= least_java))
+        return
+    fi
     for program in "$@"; do
         command -v "$program" >/dev/null 2>&1 && return 0
     done
@@ -58,20 +66,30 @@ install_debian() { # package names
         install "$@" </dev/null >&2
 }
 
+install_or_each() { # package names: together, or else those that this system has
+    install_debian "$@" && return
+    [ "$lists_fresh" = yes ] && [ $# -gt 1 ] || return 1
+    local package failed=0
+    for package in "$@"; do
+        install_debian "$package" || failed=1
+    done
+    return $failed
+}
+
 can_install() {
     command -v apt-get >/dev/null 2>&1 && as_root true 2>/dev/null
 }
 
 if can_install; then
-    for purpose in measuring "static figures"; do
+    for purpose in "${purposes[@]}"; do
         wanted=$(missing "$purpose" | cut -d, -f3 | tr ' ' '\n' | sort -u | tr '\n' ' ')
         # shellcheck disable=SC2086  # one package per word
-        [ -z "${wanted// /}" ] || install_debian $wanted || echo "apt-get could not install: $wanted" >&2
+        [ -z "${wanted// /}" ] || install_or_each $wanted || echo "apt-get could not install: $wanted" >&2
     done
     python_present || install_debian python3 python3-venv || true
 fi
 
-for purpose in measuring "static figures"; do
+for purpose in "${purposes[@]}"; do
     lacking=$(missing "$purpose")
     [ -n "$lacking" ] || continue
     {
@@ -84,6 +102,7 @@ for purpose in measuring "static figures"; do
         done
         case "$purpose" in
         measuring) echo "Without these nothing can be measured here; the committed samples are replayed instead." ;;
+        Kafka) echo "Without these experiments with Kafka cannot run here." ;;
         *) echo "Without it pages have interactive figures only, and the browser tests are skipped." ;;
         esac
         echo

@@ -3,7 +3,7 @@
 import pytest
 from example_site import CELLS, make_checkout
 
-from wanbench import cli, doctor
+from wanbench import cli, doctor, kafka
 from wanbench.labs.local import LocalLab
 from wanbench.publish.site import Record
 
@@ -172,6 +172,7 @@ def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_program", lambda names: f"/bin/{names.split()[0]}")
     monkeypatch.setattr(doctor, "_browser", lambda: "/bin/chromium")
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
+    monkeypatch.setattr(kafka, "unavailable", lambda: None)
     assert cli.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "MISSING" not in out and "iperf3" in out and "/bin/iperf3" in out
@@ -181,15 +182,17 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "find_program", lambda names: None if "iperf3" in names else "/bin/x")
     monkeypatch.setattr(doctor, "_browser", lambda: None)
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "the kernel has no /dev/net/tun"))
+    monkeypatch.setattr(kafka, "unavailable", lambda: "Java on this machine is 8")
     assert cli.main(["doctor"]) == 1
     out = capsys.readouterr().out
-    assert out.count("MISSING") == 3
+    assert out.count("MISSING") == 4
     for remedy in (
         "Debian, Ubuntu:  apt-get install iperf3",
         "Fedora:          dnf install iperf3",
         "macOS:           brew install iperf3",
         "apt-get install chromium fonts-dejavu-core",
         "the kernel has no /dev/net/tun",
+        "Java on this machine is 8",
     ):
         assert remedy in out
 

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "lib/wanbench/programs.csv"
 TOOLS = ["bash", "env", "dirname", "cut", "id", "tr", "sort", "cat", "awk", "head", "cksum"]
+JAVA = """echo 'openjdk version "{}" 2025-04-15' >&2"""
 
 
 @pytest.fixture
@@ -67,6 +68,7 @@ def test_says_nothing_when_nothing_is_missing(bare):
     python_stub(bare)
     for row in csv.DictReader(PROGRAMS.open()):
         program(bare, row["program"].split()[-1], "exit 0")
+    program(bare, "java", JAVA.format("17.0.15"))
     done = system_packages(bare)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -81,11 +83,12 @@ def test_installs_only_what_is_missing_and_asks_nothing(bare):
         'echo "$DEBIAN_FRONTEND $*" >>"$LOG"; read -r && echo "stdin was open" >>"$LOG"; exit 0',
     )
     system_packages(bare)
-    updated, measuring, figures = (bare / "log").read_text().splitlines()
+    updated, measuring, kafka, figures = (bare / "log").read_text().splitlines()
     assert updated.startswith("noninteractive") and updated.endswith("update")
     assert measuring.startswith("noninteractive") and measuring.endswith(
         "install iperf3 iproute2 sysstat util-linux"
     )
+    assert kafka.endswith("install maven openjdk-17-jre-headless")
     assert figures.endswith("install chromium fonts-dejavu-core libatomic1")
 
 
@@ -97,6 +100,43 @@ def test_goes_on_when_apt_fails(bare):
     assert done.returncode == 0
     assert "apt-get could not install: iperf3" in done.stderr
     assert "Missing for measuring" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
+def test_a_package_that_this_system_has_not_keeps_no_other_away(bare):
+    python_stub(bare)
+    for name in ("iperf3", "ping", "ip", "sar", "sadf", "tc", "unshare", "nsenter", "chromium"):
+        program(bare, name, "exit 0")
+    program(bare, "apt-get", 'echo "$*" >>"$LOG"; [[ "$*" != *openjdk-17* ]]')
+    done = system_packages(bare)
+    ends = [line.split(" install ")[-1] for line in (bare / "log").read_text().splitlines()[1:]]
+    assert ends == ["maven openjdk-17-jre-headless", "maven", "openjdk-17-jre-headless"]
+    assert "apt-get could not install: maven openjdk-17-jre-headless" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "version, is_missing",
+    [("1.8.0_292", True), ("11.0.2", True), ("17", False), ("21.0.7", False), ("x", True)],
+)
+def test_java_counts_only_if_it_is_new_enough(bare, version, is_missing):
+    python_stub(bare)
+    program(bare, "java", JAVA.format(version))
+    assert ("  java\n" in system_packages(bare).stderr) == is_missing
+
+
+def test_without_maven_kafka_is_said_to_be_missing_and_set_up_goes_on(bare):
+    shutil.copytree(ROOT / "lib/wanbench/kafka", bare / "a clone/lib/wanbench/kafka")
+    done = subprocess.run(
+        [bare / "a clone/scripts/kafka-jars.sh"],
+        env={"PATH": str(bare / "bin")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert done.stderr.strip() == (
+        "Maven is missing, so Kafka was not fetched: experiments with Kafka cannot run here."
+    )
 
 
 @pytest.mark.parametrize("with_python", [None, "3, 10, 12"])
@@ -155,7 +195,7 @@ def test_scripts_parse_and_are_executable(path):
 def test_programs_table_is_complete():
     rows = list(csv.DictReader(PROGRAMS.open()))
     assert rows and all(all(row.values()) and None not in row for row in rows)
-    assert {row["needed_for"] for row in rows} == {"measuring", "static figures"}
+    assert {row["needed_for"] for row in rows} == {"measuring", "Kafka", "static figures"}
 
 
 def test_uv_can_be_cut_out_of_the_lock():

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from importlib.resources import files
 
-MEASURING, FIGURES = "measuring", "static figures"
+MEASURING, KAFKA, FIGURES = "measuring", "Kafka", "static figures"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -57,6 +57,7 @@ def checks() -> list[Check]:
         ),
         *(_program(row) for row in programs()),
         _local_lab(),
+        _kafka(),
     ]
 
 
@@ -82,3 +83,12 @@ def _local_lab() -> Check:
     reason = LocalLab.unavailable()
     remedy = (f"{reason}", "`wanbench report` replays the committed samples instead.") if reason else ()
     return Check("local lab", MEASURING, None if reason else "can run here", remedy)
+
+
+def _kafka() -> Check:
+    from .kafka import unavailable
+    from .places import kafka_jars
+
+    reason = unavailable()
+    found = None if reason else f"can run here, with the jars in {kafka_jars()}"
+    return Check("Kafka", KAFKA, found, (f"{reason}",) if reason else ())
