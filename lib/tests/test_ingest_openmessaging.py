@@ -1,0 +1,216 @@
+"""Results of the OpenMessaging Benchmark: the two schemas that are about, made up and real, and damaged ones."""
+
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wanbench import places, tables
+from wanbench.errors import RawDataError
+from wanbench.ingest import openmessaging
+
+SHARED = places.shared_folder() / "omb"
+OLDER = {
+    "workload": "w",
+    "driver": "Kafka",
+    "publishRate": [100.0, 50.0],
+    "consumeRate": [99.0, 51.0],
+    "backlog": [-3, 4],
+    "publishLatencyAvg": [2.5, 2.0],
+    "publishLatency50pct": [2.0, 1.5],
+    "publishLatency999pct": [9.125, 8.0],
+    "publishLatencyMax": [12.5, 11.0],
+    "aggregatedPublishLatency99pct": 7.25,
+    "aggregatedPublishLatencyQuantiles": {"50.0": 1.75, "99.9": 9.0, "100.0": 12.5},
+    "endToEndLatencyAvg": [3.5, 3.0],
+    "endToEndLatency50pct": [3.0, 3.0],
+    "endToEndLatencyMax": [14.0, 13.0],
+    "aggregatedEndToEndLatencyQuantiles": {"50.0": 3.0, "100.0": 14.0},
+}
+NEWER = OLDER | {
+    "messageSize": 1024,
+    "topics": 2,
+    "partitions": 6,
+    "producersPerTopic": 1,
+    "consumersPerTopic": 3,
+    "publishErrorRate": [0.0, 0.1],
+    "publishDelayLatencyAvg": [200.5, 180.0],
+    "publishDelayLatency99pct": [3169, 2000],
+    "aggregatedPublishDelayLatencyQuantiles": {"50.0": 43, "100.0": 53280},
+}
+
+
+def written(tmp_path, content):
+    path = tmp_path / "result.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def whole(found):
+    for name, core in found.items():
+        context = {"run_id": None, "test_id": None, "attempt": None, "from_region": None, "to_region": None}
+        rows = [
+            context | {"source_file": "a"} | {k: None if pd.isna(v) else v for k, v in row.items()}
+            for row in core.astype(object).to_dict("records")
+        ]
+        assert len(tables.from_rows(name, rows)) == len(core)
+
+
+def quantile(found, what, q, window=None):
+    rows = found["quantiles"].query("what == @what and quantile == @q")
+    rows = rows[rows.window.isna()] if window is None else rows[rows.window == window]
+    return rows.latency_ms.tolist()
+
+
+@pytest.mark.parametrize("result", [OLDER, NEWER], ids=["older", "newer"])
+def test_each_number_is_in_its_place(tmp_path, result):
+    found = openmessaging.read(written(tmp_path, result))
+    whole(found)
+    [run] = found["benchmark_runs"].to_dict("records")
+    assert (run["driver"], run["n_windows"], run["mean_publish_records_per_s"]) == ("Kafka", 2, 75.0)
+    assert run["clock_limited"]
+    assert found["benchmark_windows"].backlog_records.tolist() == [-3, 4]
+    assert found["benchmark_windows"].max_end_to_end_ms.tolist() == [14, 13]
+    assert quantile(found, "publish", 0.999, 0) == [9.125] and quantile(found, "publish", 0.999, 1) == [8.0]
+    assert quantile(found, "publish", 0.999) == [9.0] and quantile(found, "publish", 0.99) == [7.25]
+    assert quantile(found, "end to end", 1.0) == [14.0]
+
+
+def test_sizes_and_the_delay_that_is_in_microseconds(tmp_path):
+    found = openmessaging.read(written(tmp_path, NEWER))
+    [run] = found["benchmark_runs"].to_dict("records")
+    assert (run["record_bytes"], run["topics"], run["partitions"], run["consumers_per_topic"]) == (
+        1024,
+        2,
+        6,
+        3,
+    )
+    assert quantile(found, "publish delay", 0.99, 0) == [3.169] and quantile(found, "publish delay", 1.0) == [
+        53.28
+    ]
+    older = openmessaging.read(written(tmp_path, OLDER))["benchmark_runs"]
+    assert older.record_bytes.isna().all() and older.topics.isna().all()
+
+
+def test_no_window_is_averaged_away(tmp_path):
+    found = openmessaging.read(written(tmp_path, NEWER))["quantiles"]
+    stated = {1.75, 9.0, 12.5, 7.25, 3.0, 14.0, 2.0, 1.5, 9.125, 8.0, 3.169, 0.043, 53.28}
+    assert set(found.latency_ms) == stated
+
+
+@pytest.mark.parametrize(
+    "spelled", [str.upper, lambda name: name[0].upper() + name[1:], lambda name: "_".join(name)]
+)
+def test_forks_that_spell_names_otherwise(tmp_path, spelled):
+    other = {spelled(name): value for name, value in NEWER.items()}
+    there, here = (openmessaging.read(written(tmp_path, each)) for each in (other, NEWER))
+    for name in here:
+        pd.testing.assert_frame_equal(there[name], here[name])
+
+
+def test_members_of_forks_that_are_not_known_are_passed_over(tmp_path):
+    more = {
+        "sent": [1],
+        "histogram": "x",
+        "scheduleLatency99pct": [1.0, 2.0],
+        "publishLatencyMin": [0.5],
+        "version": 3,
+    }
+    there, here = (openmessaging.read(written(tmp_path, each)) for each in (NEWER | more, NEWER))
+    for name in here:
+        pd.testing.assert_frame_equal(there[name], here[name])
+
+
+def test_what_was_not_measured_is_null(tmp_path):
+    found = openmessaging.read(written(tmp_path, OLDER | {"publishLatencyAvg": ["NaN", None]}))
+    assert found["benchmark_windows"].mean_latency_ms.isna().all()
+    assert openmessaging.read(written(tmp_path, json.dumps(OLDER).replace("2.5, 2.0]", "NaN, 2.0]", 1)))
+
+
+def test_finer_clocks_are_known(tmp_path):
+    finer = OLDER | {"endToEndLatency50pct": [3.25, 3.5]}
+    assert not openmessaging.read(written(tmp_path, finer))["benchmark_runs"].clock_limited[0]
+    below = finer | {"aggregatedEndToEndLatencyQuantiles": {"1.0": -2.0, "100.0": 14.0}}
+    assert openmessaging.read(written(tmp_path, below))["benchmark_runs"].clock_limited[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "a result in JSON"),
+        ("[" * 100_000, "a result in JSON"),
+        ([], "an object in JSON"),
+        ({"start": {}}, "a list of rates"),
+        (OLDER | {"publishRate": 3}, "a list of numbers"),
+        (OLDER | {"publishRate": ["x"]}, "a number"),
+        (OLDER | {"publishRate": [-1.0, 2.0]}, "what fits table"),
+        (OLDER | {"backlog": [1]}, "2 numbers, one for each window"),
+        (NEWER | {"topics": 1.5}, "a whole number"),
+        (OLDER | {"workload": 1}, "text"),
+        (OLDER | {"aggregatedPublishLatencyQuantiles": {"101": 1}}, "an object from per cent"),
+        (OLDER | {"aggregatedPublishLatencyQuantiles": {"9e99": 1}}, "an object from per cent"),
+        (OLDER | {"aggregatedPublishLatencyQuantiles": {"x": 1}}, "an object from per cent"),
+        (OLDER | {"aggregatedPublishLatencyQuantiles": {"50": 3, "60": 2}}, "do not fall"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, content, expected):
+    with pytest.raises(RawDataError) as error:
+        openmessaging.read(written(tmp_path, content))
+    assert expected in error.value.expected
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(RawDataError, match="No such file"):
+        openmessaging.read(tmp_path / "none.json")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no results of others beside this checkout")
+@pytest.mark.parametrize("path", sorted(SHARED.glob("*.json")), ids=lambda path: path.stem[:30])
+def test_results_of_others(path):
+    said = json.loads(path.read_text())
+    found = openmessaging.read(path)
+    whole(found)
+    quantiles = found["quantiles"]
+    assert len(found["benchmark_windows"]) == len(said["publishRate"])
+    for what, name in (("publish", "aggregatedPublish"), ("end to end", "aggregatedEndToEnd")):
+        for q, digits in ((0.5, "50"), (0.99, "99"), (0.9999, "9999")):
+            assert said[f"{name}Latency{digits}pct"] in quantile(found, what, q)
+        total = quantiles[(quantiles.what == what) & quantiles.window.isna()]
+        assert set(said[f"{name}LatencyQuantiles"].values()) <= set(total.latency_ms)
+    assert found["benchmark_runs"].clock_limited[0]
+    assert quantiles.window.max() == len(said["publishRate"]) - 1
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(
+    max_examples=100,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(
+    name=st.sampled_from(sorted(NEWER)),
+    value=VALUES,
+    damage=st.tuples(st.integers(0, 400), st.text(max_size=3)),
+)
+def test_any_file_ends_in_tables_or_in_a_refusal(tmp_path, name, value, damage):
+    at, text = damage
+    content = json.dumps(NEWER | {name: value})
+    if text:
+        content = content[:at] + text + content[at + 1 :]
+    path = tmp_path / "result.json"
+    path.write_bytes(content.encode("utf-8", "surrogatepass"))
+    try:
+        found = openmessaging.read(path)
+    except RawDataError:
+        return
+    whole(found)

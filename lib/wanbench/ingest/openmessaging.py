@@ -1,0 +1,249 @@
+"""
+Reads result files of the OpenMessaging Benchmark, upstream's and its forks', older and newer. Imports nothing that
+measures.
+
+What its numbers are (of LocalWorker, WorkerStats and WorkloadGenerator upstream), next to those of our own probe:
+
+==============  ==========================================================  ==================================
+latency         from, to, by which clock                                    unit, and what is left out
+==============  ==========================================================  ==================================
+publish         actual send to acknowledgement; the producer's monotonic    ms, from whole microseconds; at
+                clock                                                       most 60 s
+publish delay   intended to actual send; the producer's monotonic clock     whole microseconds, made ms here
+end to end      actual send, as the record's timestamp says, to receipt;    ms, from whole milliseconds; what
+                wall clocks of producer and consumer                        is not above zero is left out
+==============  ==========================================================  ==================================
+
+The probe's latency is from the intended send to receipt, by wall clocks in nanoseconds, with nothing left out: to
+compare, add OpenMessaging's publish delay, or compare where it is small.
+
+Members are known by their names in any case, with or without underscores; those that are not known are passed over.
+Percentiles of windows are rows of their own, and nothing is made of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import ParameterError, RawDataError
+from ..tables import CONTEXT, table
+
+LARGEST_BYTES = 200_000_000
+MOST_WINDOWS = 1_000_000
+LARGEST = 1e15
+WHAT = {"publish": "publish", "publishdelay": "publish delay", "endtoend": "end to end"}
+UNITS_PER_MS = {"publish": 1, "publish delay": 1_000, "end to end": 1}
+PERCENT = re.compile(
+    r"(?P<aggregated>aggregated)?(?P<what>publish|publishdelay|endtoend)latency(?P<digits>[0-9]{2,7})pct"
+)
+PERCENTAGE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?", re.ASCII)
+QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend)latencyquantiles")
+
+
+def read(path) -> dict[str, pd.DataFrame]:
+    """
+    Tables benchmark_runs (one row), benchmark_windows and quantiles of one result, without their context.
+
+    RawDataError names the member that does not fit.
+    """
+    path = Path(path)
+    result = _Result(path, _members(path))
+    rows = {
+        "benchmark_runs": [result.run()],
+        "benchmark_windows": result.windows(),
+        "quantiles": result.quantiles(),
+    }
+    return {name: _core(path, name, each) for name, each in rows.items()}
+
+
+class _Result:
+    """One result: its members by names in small letters without underscores."""
+
+    def __init__(self, path: Path, members: dict):
+        self.path, self.members = path, {}
+        for name, value in members.items():
+            self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
+        self.n_windows = len(self.series("publishRate") or self.series("consumeRate"))
+        if not self.n_windows and not any(QUANTILES.fullmatch(name) for name in self.members):
+            self.refuse("publishRate", "a result with a list of rates or the quantiles of its run")
+
+    def run(self) -> dict:
+        rates = {name: self.series(name) for name in ("publishRate", "consumeRate")}
+        means = {
+            name: sum(each) / len(each) if each and None not in each else None for name, each in rates.items()
+        }
+        return {
+            "workload": self.text("workload"),
+            "driver": self.text("driver"),
+            "record_bytes": self.count("messageSize"),
+            "topics": self.count("topics"),
+            "partitions": self.count("partitions"),
+            "producers_per_topic": self.count("producersPerTopic"),
+            "consumers_per_topic": self.count("consumersPerTopic"),
+            "n_windows": self.n_windows,
+            "mean_publish_records_per_s": means["publishRate"],
+            "mean_consume_records_per_s": means["consumeRate"],
+            "clock_limited": self.clock_limited(),
+        }
+
+    def windows(self) -> list[dict]:
+        columns = {
+            "publish_records_per_s": "publishRate",
+            "consume_records_per_s": "consumeRate",
+            "backlog_records": "backlog",
+            "mean_latency_ms": "publishLatencyAvg",
+            "max_latency_ms": "publishLatencyMax",
+            "mean_end_to_end_ms": "endToEndLatencyAvg",
+            "max_end_to_end_ms": "endToEndLatencyMax",
+        }
+        known = {column: self.windowed(name) for column, name in columns.items()}
+        return [
+            {"window": k, **{column: each[k] if each else None for column, each in known.items()}}
+            for k in range(self.n_windows)
+        ]
+
+    def quantiles(self) -> list[dict]:
+        rows = []
+        for name in self.members:
+            if found := QUANTILES.fullmatch(name):
+                what = WHAT[found["what"]]
+                for share, value in self.steps(name):
+                    rows.append(_row(what, None, share, value))
+            elif found := PERCENT.fullmatch(name):
+                what, share = WHAT[found["what"]], _share(found["digits"])
+                if found["aggregated"]:
+                    rows.append(_row(what, None, share, self.number(name)))
+                else:
+                    rows += [_row(what, k, share, value) for k, value in enumerate(self.windowed(name))]
+        return [row for row in rows if row["latency_ms"] is not None]
+
+    def clock_limited(self) -> bool:
+        """Whether the end-to-end quantiles are whole milliseconds, or below zero."""
+        values = [row["latency_ms"] for row in self.quantiles() if row["what"] == "end to end"]
+        near = [value for value in values if value < 100]
+        return any(value < 0 for value in values) or (
+            bool(near) and all(value == round(value) for value in near)
+        )
+
+    def series(self, name: str) -> list[float | None]:
+        """A list of numbers; empty if there is none."""
+        value = self.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or len(value) > MOST_WINDOWS:
+            self.refuse(name, "a list of numbers")
+        return [self.checked(name, each) for each in value]
+
+    def windowed(self, name: str) -> list[float | None]:
+        """As `series`, with one number for each window."""
+        values = self.series(name)
+        if values and len(values) != self.n_windows:
+            self.refuse(name, f"{self.n_windows} numbers, one for each window", f"{len(values)} numbers")
+        return values
+
+    def steps(self, name: str) -> list[tuple[float, float]]:
+        """(share, latency) of a mapping from per cent, in text, to latency."""
+        value = self.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, dict):
+            self.refuse(name, "an object from per cent to latency")
+        found = []
+        for key, latency in value.items():
+            latency = self.checked(name, latency)
+            if not PERCENTAGE.fullmatch(key) or float(key) > 100 or latency is None:
+                self.refuse(name, "an object from per cent to latency", f"{key[:40]!r}: {latency!r}")
+            found.append((float(Decimal(key) / 100), latency))
+        found.sort()
+        if any(a[1] > b[1] for a, b in pairwise(found)):
+            self.refuse(name, "latencies that do not fall as the share grows")
+        return found
+
+    def number(self, name: str) -> float | None:
+        return self.checked(name, self.get(name))
+
+    def count(self, name: str) -> int | None:
+        value = self.number(name)
+        if value is not None and (value < 0 or value != int(value)):
+            self.refuse(name, "a whole number from 0")
+        return None if value is None else int(value)
+
+    def text(self, name: str) -> str | None:
+        value = self.get(name)
+        if value is not None and not isinstance(value, str):
+            self.refuse(name, "text")
+        return None if value is None else value.encode("utf-8", "replace").decode()
+
+    def get(self, name: str):
+        return self.members.get(name.lower(), (name, None))[1]
+
+    def checked(self, name: str, value) -> float | None:
+        """A finite number; None for null and NaN, which the benchmark writes where nothing was measured."""
+        if value is None or value == "NaN" or value != value:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+            self.refuse(name, "a number", repr(value)[:60])
+        return float(value)
+
+    def refuse(self, name: str, expected: str, found: str | None = None):
+        said, value = self.members.get(name.lower(), (name, None))
+        found = (type(value).__name__ if value is not None else "nothing") if found is None else found
+        found = f"{said[:60]} = {found}".encode("utf-8", "replace").decode()
+        raise RawDataError(self.path, None, found, expected)
+
+
+def _row(what: str, window: int | None, share: float, value: float | None) -> dict:
+    latency_ms = None if value is None or not isfinite(value) else value / UNITS_PER_MS[what]
+    return {"what": what, "window": window, "quantile": share, "latency_ms": latency_ms}
+
+
+def _share(digits: str) -> float:
+    """
+    The share that the digits of a member's name stand for.
+
+    >>> [_share(digits) for digits in ("50", "99", "999", "9999")]
+    [0.5, 0.99, 0.999, 0.9999]
+    """
+    return int(digits) / 10 ** len(digits)
+
+
+def _members(path: Path) -> dict:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
+        members = json.loads(content)
+    except OSError as error:
+        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, RawDataError):
+            raise
+        raise RawDataError(path, getattr(error, "lineno", None), error, "a result in JSON") from error
+    if not isinstance(members, dict):
+        raise RawDataError(path, None, type(members).__name__, "a result, an object in JSON")
+    return members
+
+
+def _core(path, name: str, rows: list[dict]) -> pd.DataFrame:
+    """The table's columns without its context, each valid."""
+    columns = [column for column in table(name).columns if column not in CONTEXT]
+    try:
+        return pd.DataFrame(
+            {
+                column.name: column.check(pd.Series([row[column.name] for row in rows], dtype=object), name)
+                for column in columns
+            }
+        )
+    except ParameterError as error:
+        raise RawDataError(path, None, error, f"what fits table {name}") from error
+
+
+READS = {".json": read}
