@@ -4,6 +4,7 @@ measures.
 
 - A scrape is parsed by prometheus_client. What is a counter, or is called like one (_total, _count, _sum, _bucket), is
   cumulative; `stats.rates` makes rates of those.
+- The time of a scrape is the middle between question and answer.
 - Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
   Prometheus server would write them.
 - Values that are not finite (a percentile of nothing is NaN) are left out: the broker says that it has none.
@@ -94,7 +95,11 @@ def _scrapes(path, data) -> Iterator[dict]:
             raise RawDataError(
                 path, line_number, f"{len(answer)} bytes after {said.values}", f"{size}, and a line's end"
             )
-        row = about | {"at_utc": datetime.fromtimestamp(at_s, UTC), "subject": "", "cumulative": False}
+        row = about | {
+            "at_utc": datetime.fromtimestamp(at_s + took_s / 2, UTC),
+            "subject": "",
+            "cumulative": False,
+        }
         yield row | {"metric": "up", "value": 0.0 if error else 1.0, "unit": ""}
         yield row | {"metric": "scrape_duration_seconds", "value": took_s, "unit": "s"}
         if not error:
@@ -103,7 +108,11 @@ def _scrapes(path, data) -> Iterator[dict]:
 
 
 def _of_scrape(said: Members) -> tuple[int, float, float, str | None]:
-    size, at_s, took_s = said.count("bytes"), said.number("at_s", most=2**33), said.number("took_s")
+    size, at_s, took_s = (
+        said.count("bytes"),
+        said.number("at_s", most=2**33),
+        said.number("took_s", most=2**20),
+    )
     if None in (size, at_s, took_s):
         said.refuse(json.dumps(said.values)[:100], "at_s, took_s and bytes")
     return size, at_s, took_s, said.text("error")

@@ -27,6 +27,8 @@ from .iperf3_members import Members
 SUFFIX = ".sadf.json"
 LARGEST_BYTES = 512 * 2**20
 COLUMNS = tuple(column for column in tables.table("metrics").columns if column not in CONTEXT)
+LONGEST_INTERVAL_S = 1e6
+"""sysstat 10 printed a huge number as the interval of the first sample; that is none."""
 ABOVE_100_PERCENT = 1.0
 """How far above 100 a share of a processor may come by rounding."""
 
@@ -180,7 +182,8 @@ def _time(stamp: Members) -> tuple[datetime, float | None]:
         at_utc = datetime.fromisoformat(text)
     except ValueError as error:
         stamp.refuse(f"{stamp.where}: {text}", str(error))
-    return at_utc, stamp.number("interval", unknown=0)
+    interval_s = stamp.number("interval", unknown=0)
+    return at_utc, interval_s if interval_s is None or interval_s <= LONGEST_INTERVAL_S else None
 
 
 def _unit(subject: str, metric: str) -> str:
