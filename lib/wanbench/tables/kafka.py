@@ -147,6 +147,33 @@ declare(
     column("bytes", "count", "bytes", "their size in the log, headers and compression included"),
 )
 declare(
+    "loads",
+    "one load: when its producers were all sending, and when what they sent counts",
+    *CONTEXT,
+    column("started_at_s", "number", "Unix s", "when its topics began to be made"),
+    column("all_sending_at_s", "number?", "Unix s", "when the last producer printed its first window"),
+    column(
+        "counts_from_s",
+        "number?",
+        "Unix s",
+        "from when on all sent, the warm-up over; null: never, or not known",
+    ),
+    column("counts_until_s", "number?", "Unix s", "when the first producer ended, or all were stopped"),
+    column(
+        "asked_to_stop_at_s",
+        "number?",
+        "Unix s",
+        "when the producers were stopped; null: they ended by themselves",
+    ),
+    column("ended_at_s", "number", "Unix s", "when its tools had ended and its topics were deleted"),
+    column(
+        "missing",
+        "text?",
+        "",
+        "what the load could not leave, such as summary lines of tools that were stopped",
+    ),
+)
+declare(
     "probes",
     "one probe: what was sent on schedule, and what became of it",
     *CONTEXT,

@@ -1,0 +1,124 @@
+"""
+What the harness costs: `python benchmarks/kafka_load.py [--blocks N] [--records N] [--batch-bytes N]`.
+
+One cluster of three brokers in three regions (15, 20 and 35 ms apart, one way), one producer in the first, and the same
+load by turns (A B B A ...): by `KafkaLoad`, and as typed by hand, Kafka's perf tool started straight in the region's
+namespace with its words written out here. The throughput is what the tool prints at its end. It prints the ratio with
+its interval, paired by blocks, against the target of 3 %, and exits with 1 if the whole interval is beyond it. A block
+of four loads takes most of a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import permutations
+from pathlib import Path
+
+import pandas as pd
+
+from wanbench.designs import interleaved
+from wanbench.experiments.kafka_load import KafkaLoad
+from wanbench.ingest import kafka_load as reader
+from wanbench.kafka import Cluster, unavailable
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+from wanbench.places import kafka_jars
+from wanbench.stats import compare_arms
+from wanbench.stats.compare import more_or_less
+
+TARGET = 0.03
+DELAYS_MS = {("west", "middle"): 15.0, ("middle", "east"): 20.0, ("west", "east"): 35.0}
+REGIONS = ("west", "middle", "east")
+RATE_BPS = 1e9
+HAND, LIBRARY = "typed by hand", "KafkaLoad"
+
+
+def main() -> int:
+    """Measure by turns, compare, and say whether the target is met."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
+    options.add_argument("--blocks", type=int, default=6, help="blocks of four loads (default: %(default)s)")
+    options.add_argument("--records", type=int, default=40_000, help="of each load (default: %(default)s)")
+    options.add_argument("--batch-bytes", type=int, default=131_072, help="batch.size (default: %(default)s)")
+    options.add_argument("--seed", type=int, default=0, help="of the order (default: %(default)s)")
+    asked = options.parse_args()
+    if reason := unavailable() or LocalLab.unavailable():
+        print(reason, file=sys.stderr)
+        return 1
+    load = KafkaLoad(
+        records=asked.records,
+        duration_s=None,
+        batch_bytes=asked.batch_bytes,
+        linger_ms=50,
+        consumer_groups=0,
+        print_metrics=False,
+    )
+    print(load)
+    links = {
+        pair: LinkSettings(DELAYS_MS.get(pair) or DELAYS_MS[pair[::-1]], rate_bps=RATE_BPS)
+        for pair in permutations(REGIONS, 2)
+    }
+    plan = interleaved([HAND, LIBRARY], asked.blocks, seed=asked.seed)
+    with LocalLab(REGIONS, links) as lab, Cluster(lab, REGIONS) as cluster:
+        rows = list(measured(plan, load, lab, cluster))
+    found = compare_arms(
+        pd.DataFrame(rows), "throughput_bps", arms=(HAND, LIBRARY), block="block", time="order", unit="bit/s"
+    )
+    print(found.wording())
+    print(found.means)
+    ratio = found.means
+    met = ratio.low >= 1 - TARGET and ratio.high <= 1 + TARGET
+    beyond = ratio.high < 1 - TARGET or ratio.low > 1 + TARGET
+    said = "met" if met else "missed" if beyond else "neither met nor missed: the interval is too wide"
+    print(f"Target, within {TARGET:.0%}: {said} (the estimate is {more_or_less(ratio.estimate)}).")
+    return int(beyond)
+
+
+def measured(plan, load, lab, cluster):
+    """One row per load, in order; the first of all warms the brokers up and is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        for order, block, arm in [
+            (0, None, LIBRARY),
+            *plan[["order", "block", "setting"]].itertuples(index=False),
+        ]:
+            began = time.monotonic()
+            printed = (by_hand if arm == HAND else by_library)(load, lab, cluster, Path(folder), order)
+            (rate,) = reader.read(printed)["producers"].throughput_bps
+            took_s = time.monotonic() - began
+            print(f"{order:3} {arm:14} {rate / 8e6:7.3f} MB/s  {took_s:5.1f} s", flush=True)
+            if block is not None:
+                yield {"order": order, "block": int(block), "arm": arm, "throughput_bps": rate}
+
+
+def by_library(load, lab, cluster, folder, order) -> bytes:
+    """What the producer tool printed, run by the library."""
+    files = load.run(lab.host("west"), lab.host("east"), folder, f"{order:04d}")
+    (path,) = (file.path for file in files if file.path.endswith("producer-0.txt"))
+    return (folder / path).read_bytes()
+
+
+def by_hand(load, lab, cluster, folder, order) -> bytes:
+    """What it printed, started as a person would in a terminal of the region."""
+    topic = f"hand-{order:04d}"
+    settings = {"message.timestamp.type": "LogAppendTime", "retention.ms": -1, "retention.bytes": -1}
+    cluster.create_topic(topic, partitions=load.partitions, replication=load.replication, settings=settings)
+    words = [
+        "java", "-Xmx256m", "-cp", f"{kafka_jars()}/*", "org.apache.kafka.tools.ProducerPerformance",
+        "--bootstrap-server", cluster.bootstrap,
+        "--topic", topic,
+        "--num-records", str(load.records),
+        "--throughput", "-1",
+        "--record-size", "1000",
+        "--reporting-interval", "1000",
+        "--command-property", "acks=all", "linger.ms=50", f"batch.size={load.batch_bytes}",
+    ]  # fmt: skip
+    done = subprocess.run([*lab.entering("west"), *words], capture_output=True, timeout=300, check=True)
+    cluster.delete_topic(topic)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
