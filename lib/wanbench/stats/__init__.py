@@ -9,8 +9,9 @@ compared on left-out regions), `loss` (the loss that explains a throughput), `re
 estimated). On two arms and on factors: `compare`, `factorial`. On a survey of others: `readings`, `variants`,
 `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
 `calibration`. On trials of Kafka: `trial_rates` (one row per trial), `two_links` (private against internet),
-`producer_shares`. `simulate` makes surveys with a known answer. Pairs that share a region are never taken as
-independent: `dyadic` and `leaveout` say how.
+`scales` (at several link rates), `producer_shares`, `rtt_table`, `limits` (window, rate, loss), `mechanism` (why the
+thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that share a region are
+never taken as independent: `dyadic` and `leaveout` say how.
 """
 
 from ..designs import factorial as factorial_design
@@ -24,8 +25,10 @@ from .elsewhere import check_elsewhere
 from .envelope import lower_envelope
 from .factorial import fit_factorial
 from .inflation import path_inflation, physics_check
+from .limits import limits
 from .loss import estimate_loss
 from .matched import matched
+from .mechanism import explain
 from .models import compare_models, fit_model
 from .nearest import nearest
 from .permutation import mantel
@@ -34,6 +37,8 @@ from .predict_calibration import calibration as prediction_calibration
 from .producer_shares import producer_shares
 from .readings import column_readings
 from .repeats import repeats
+from .rtt_table import rtt_table
+from .scales import compare_scales
 from .scatter import scatter
 from .sensitivity import with_and_without
 from .shape import compare_shapes
@@ -50,9 +55,11 @@ __all__ = [
     "compare_clouds",
     "compare_links",
     "compare_models",
+    "compare_scales",
     "compare_series",
     "compare_shapes",
     "estimate_loss",
+    "explain",
     "factorial_design",
     "fit_covariates",
     "fit_factorial",
@@ -62,6 +69,7 @@ __all__ = [
     "fit_throughput",
     "fit_window",
     "fit_with_ceiling",
+    "limits",
     "lower_envelope",
     "mantel",
     "matched",
@@ -71,6 +79,7 @@ __all__ = [
     "prediction_calibration",
     "producer_shares",
     "repeats",
+    "rtt_table",
     "scatter",
     "survey_readings",
     "trial_rates",

@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import ParameterError
 from ..wording import number
 from . import matrices, mrqap, qap
-from .contrasts import EQUAL, Contrast, Groups, Scale, crossings, ends, pairwise, said
+from .contrasts import EQUAL, GroupContrast, Groups, Scale, crossings, ends, pairwise, said
 from .covariates import METHOD, PERMUTED, cross_cloud
 from .directed import directed
 from .estimate import Estimate, check_level, table
@@ -33,37 +33,37 @@ class CloudComparison:
 
     Attributes
     ----------
-    difference : Contrast
+    difference : GroupContrast
         Between clouds against within one, with one slope for both.
     slope : Estimate
         That slope per 1,000 km (of log10 for throughput).
-    difference_at_mean : Contrast
+    difference_at_mean : GroupContrast
         The same difference at the mean distance, with a slope of its own for each.
     slope_difference, slope_p : Estimate
         Between clouds less within one, per 1,000 km, and its MRQAP p-value.
-    contrasts : tuple of Contrast
+    contrasts : tuple of GroupContrast
         Every pair of clouds against every other, one slope for all.
-    crossing : tuple of Contrast
+    crossing : tuple of GroupContrast
         Every two different clouds against the mean of their own pairs.
-    directions : tuple of Contrast
+    directions : tuple of GroupContrast
         For throughput: from one cloud to another against the way back, over ordered pairs.
     """
 
     column: str
-    difference: Contrast
+    difference: GroupContrast
     slope: Estimate
-    difference_at_mean: Contrast
+    difference_at_mean: GroupContrast
     slope_difference: Estimate
     slope_p: Estimate
     mean_distance_km: float
-    contrasts: tuple[Contrast, ...]
-    crossing: tuple[Contrast, ...]
-    directions: tuple[Contrast, ...]
+    contrasts: tuple[GroupContrast, ...]
+    crossing: tuple[GroupContrast, ...]
+    directions: tuple[GroupContrast, ...]
     lines: pd.DataFrame
     sample: Sample
 
     @property
-    def all_contrasts(self) -> tuple[Contrast, ...]:
+    def all_contrasts(self) -> tuple[GroupContrast, ...]:
         return (self.difference, self.difference_at_mean, *self.crossing, *self.contrasts, *self.directions)
 
     @property
@@ -229,7 +229,7 @@ class _Tests:
     scale: Scale
     basis: tuple[int, int, float, tuple[str, ...]]
 
-    def kind(self, fit: Coefficients, model: list[np.ndarray], how: str) -> Contrast:
+    def kind(self, fit: Coefficients, model: list[np.ndarray], how: str) -> GroupContrast:
         level = self.basis[2]
         part = fit.combination(np.eye(len(fit.values))[1], level)
         join = "over" if self.scale.ratio else "less"
@@ -251,7 +251,7 @@ class _Tests:
             warnings=basis[3],
         )
         p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
-        return Contrast(BETWEEN, WITHIN, estimate, p, self.scale)
+        return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
 
     def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
         others = [each for k, each in enumerate(model) if k != tested]
@@ -304,7 +304,7 @@ def _heights(own: Coefficients, centre: float) -> tuple[float, float]:
     return constant - slope * centre, constant + step - (slope + more) * centre
 
 
-def _mixed(contrast: Contrast, contrasts: tuple[Contrast, ...]) -> Contrast:
+def _mixed(contrast: GroupContrast, contrasts: tuple[GroupContrast, ...]) -> GroupContrast:
     """The contrast of both kinds, with a warning where the clouds' own pairs differ among each other."""
     nothing = contrast.scale.nothing
     for each in contrasts:
@@ -334,7 +334,7 @@ def _groups(members, y, far, cells, value, names, both) -> Groups:
     return Groups(members, y, far, cells, fit, names)
 
 
-def _directions(pairs, column, far, names, orders, scale, level) -> tuple[Contrast, ...]:
+def _directions(pairs, column, far, names, orders, scale, level) -> tuple[GroupContrast, ...]:
     """Each way between two clouds against the way back, over ordered pairs with one slope."""
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)

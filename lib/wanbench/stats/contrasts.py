@@ -1,4 +1,4 @@
-"""Differences between groups of pairs at equal distance: what a contrast is, and how it is said."""
+"""Differences between groups of pairs at equal distance: what such a contrast is, and how it is said."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class GroupContrast:
     """
     One group of pairs against another at equal distance.
 
@@ -127,7 +127,7 @@ class Groups:
         level: float,
         several: int,
         warnings: tuple[str, ...],
-    ) -> Contrast:
+    ) -> GroupContrast:
         """
         The weighted sum of the groups' heights (weights that add to 0), with its p-value.
 
@@ -179,7 +179,7 @@ class Groups:
             others=others,
             warnings=warnings,
         )
-        return Contrast(*said, estimate, p, scale)
+        return GroupContrast(*said, estimate, p, scale)
 
     def _freedom(self, weights: dict[str, float]) -> int:
         concerned = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}

@@ -14,11 +14,12 @@ from ...findings import Finding
 from ...wording import count, percent, span
 from ..estimate import Estimate, check_level
 from ..line import ASSUMPTION, REFERENCES
-from ..sample import Sample, left_out_of_any, require_regions, unordered
+from ..sample import require_regions
 from .finite import INITIAL_SEGMENTS
 from .forms import YARDSTICK, Paths, forms
 from .left_out import predict
 from .mathis import MSS_BYTES
+from .measured import ENDS, with_both
 from .scores import scores
 
 FEWEST_REGIONS = 5
@@ -28,7 +29,6 @@ METHOD = (
     "Huber's loss on log throughput; every pair of a region predicted by the fit to all pairs without that region; "
     f"interval from the dyadic-robust variance of the errors, leave-one-region-out form ({REFERENCES})"
 )
-ENDS = ["region_a", "region_b"]
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def compare_models(
         initial_segments=initial_segments,
         ceiling=ceiling,
     )
-    sample = _sample(pairs, rtt_column, throughput_column, ordered)
+    sample = with_both(pairs, rtt_column, throughput_column, ordered)
     require_regions(sample, FEWEST_REGIONS, "a comparison on left-out regions")
     frame, names = sample.frame, [form.name for form in chosen]
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
@@ -285,29 +285,6 @@ def _groups(frame: pd.DataFrame, by: str | None, ordered: bool) -> np.ndarray:
         return frame.cloud_pair.to_numpy(dtype=object)
     ends = frame.region_a if by == "from_cloud" else frame.region_b
     return ends.str.partition(":")[0].to_numpy(dtype=object)
-
-
-def _sample(pairs: pd.DataFrame, rtt_column: str, throughput_column: str, ordered: bool) -> Sample:
-    """Pairs that have both values; with `ordered`, each direction is a row with region_a the sender."""
-    rtt = unordered(pairs, rtt_column)
-    throughput = unordered(pairs, throughput_column, combine="geometric mean")
-    left_out = left_out_of_any(rtt, throughput)
-    parts = [throughput.frame]
-    if ordered:
-        ascends = pairs.from_region < pairs.to_region
-        halves = [
-            unordered(part, throughput_column, combine="geometric mean").frame
-            for part in (pairs[ascends], pairs[~ascends])
-        ]
-        parts = [halves[0].assign(is_back=False), halves[1].assign(is_back=True)]
-    frame = pd.concat(parts, ignore_index=True).rename(columns={"value": "throughput_bps"})
-    rtts = rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"})
-    frame = frame.merge(rtts, on=ENDS)
-    if ordered:
-        back = frame.pop("is_back").to_numpy(dtype=bool)
-        frame[ENDS] = np.where(back[:, None], frame[ENDS[::-1]].to_numpy(), frame[ENDS].to_numpy())
-    keep = [*ENDS, "cloud_pair", "distance_km", "rtt_ms", "throughput_bps"]
-    return Sample(f"{rtt_column} and {throughput_column}", frame[keep], left_out)
 
 
 def _unexplained(frame, names, outside, least, robust_z) -> pd.DataFrame:

@@ -15,8 +15,8 @@ from ..estimate import Estimate, check_level, html, table
 from ..line import ASSUMPTION, REFERENCES
 from ..sample import FEWEST_FOR_INTERVAL, require_regions
 from . import fit as fitting
-from .compare import _sample
 from .forms import Form, Paths, forms
+from .measured import with_both
 
 NAMES = {"W": "window W", "C": "capacity C", "p": "loss rate p"}
 METHOD = (
@@ -91,7 +91,7 @@ def fit_model(
         fine = [name for name, form in known.items() if all(unit for _, unit in form.parameters)]
         raise ParameterError(f"model={model!r}: allowed here are {', '.join(fine)}")
     form: Form = known[model]
-    sample = _sample(pairs, rtt_column, throughput_column, ordered)
+    sample = with_both(pairs, rtt_column, throughput_column, ordered)
     require_regions(sample, FEWEST_FOR_INTERVAL, "a model's interval")
     frame = sample.frame
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())

@@ -1,0 +1,76 @@
+"""Two links at two scales: ratios that agree and ratios that do not."""
+
+import numpy as np
+import pytest
+from trial_tables import together, trial
+
+from wanbench.designs import interleaved
+from wanbench.errors import ParameterError
+from wanbench.stats.scales import compare_scales
+from wanbench.stats.trial_rates import trial_rates
+
+
+def measured(ratios, seed=0, *, drops=0, blocks=3, noise=0.02):
+    """Two links at a rate each, the second `ratio` times as fast as the first; 100 batches/s per 100 Mbit/s."""
+    rng, rows = np.random.default_rng(seed), []
+    for k, (rate_bps, ratio) in enumerate(ratios.items()):
+        for row in interleaved(["internet", "private"], blocks, seed=seed).itertuples():
+            level = rate_bps / 1e6 * (ratio if row.setting == "private" else 1) * np.exp(rng.normal(0, noise))
+            each = trial(
+                100 * k + row.order,
+                row.setting,
+                round(100 * level),
+                block=10 * k + row.block,
+                rate_bps=rate_bps,
+            )
+            for sample in each["link_samples"]:
+                sample["bytes_delivered"] = int(sample["bytes_delivered"] * rate_bps / 1e8)
+            if row.order == 1 and k == 0:
+                each["link_samples"][10]["packets_queue_dropped"] = drops
+            rows.append(each)
+    return trial_rates(together(rows))
+
+
+def test_the_same_ratio_at_both_scales():
+    found = compare_scales(measured({2e8: 2.25, 1e8: 2.25}))
+    assert list(found.links) == [2e8, 1e8]
+    change = found.changes[1e8]
+    assert change.low < 1 < change.high and "no difference is shown" in found.verdict()
+    assert "At 200 Mbit/s" in str(found) and "never at capacity" in found.capacity_sentence()
+    np.testing.assert_allclose(found.capacity.rx_utilisation, 0.8, rtol=1e-3)
+
+
+def test_a_ratio_that_changes():
+    found = compare_scales(measured({2e8: 2.25, 1e8: 1.5}, 1))
+    change = found.changes[1e8]
+    assert change.low < 1.5 / 2.25 < change.high and change.high < 1
+    assert "scaling changes the ratio" in found.verdict()
+
+
+def test_the_change_is_welch_over_pairs():
+    found = compare_scales(measured({2e8: 2.25, 1e8: 2.0}, 2))
+    logs = [np.log(each.pairs.ratio) for each in found.links.values()]
+    assert found.changes[1e8].estimate == pytest.approx(np.exp(logs[1].mean() - logs[0].mean()))
+    assert found.changes[1e8].n == 12
+
+
+def test_drops_count_as_capacity():
+    rows = measured({2e8: 2.25, 1e8: 2.25}, drops=7)
+    rows.rates.loc[0, "rx_utilisation"] = 0.97
+    sentence = compare_scales(rows).capacity_sentence()
+    assert "At capacity" in sentence and "97" in sentence
+
+
+def test_one_scale_is_too_few():
+    with pytest.raises(ParameterError, match="two scales"):
+        compare_scales(measured({2e8: 2.25}))
+    with pytest.raises(ParameterError, match="scale='size'"):
+        compare_scales(measured({2e8: 2.25}), scale="size")
+
+
+def test_the_figure_shows_ratios_and_pairs():
+    found = compare_scales(measured({2e8: 2.25, 1e8: 2.0}))
+    drawn = found.figure()
+    assert [len(trace.x) for trace in drawn.data[:2]] == [6, 6]
+    assert drawn.data[2].y == tuple(each.ratio.estimate for each in found.links.values())
+    assert found._repr_html_()
