@@ -1,0 +1,80 @@
+"""Ten thousand damaged and invented outputs of Kafka's tools: each ends in valid tables or a RawDataError."""
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from test_ingest_fuzz import FREE, damaged
+
+from wanbench import tables
+from wanbench.errors import RawDataError
+from wanbench.ingest import kafka_load
+from wanbench.ingest.kafka_output import Reading
+
+SAMPLES = [
+    path.read_bytes()[:3000]
+    for path in sorted((Path(__file__).parent / "samples" / "kafka_perf").glob("*.txt"))
+]
+ODDITIES = [
+    "1,600", "1.234.567", "٣", "９", "NaN", "-Infinity", "∞", "1610554583317, -1610554580894", "\u202f", "'", ", ",
+    "\t", "\r", "\ufeff", "\x00", "\ud7ff", "99999999999999999999", "-0.0000", "1e308", " records sent, ",
+    " steady state", "ms 99.9th.", "In steady state.\n", "0, 0, 0.0000, ", ":{a} : 1.0\n", "7\t1.5E-4\n",
+    "Warmup first 9 records. Steady state results will print after.\n", "Avg latency: 1,5 ms\n",
+    "[2022-11-16 17:00:42,193] WARN [Producer clientId=a] oh", "Caused by: x.YException: z\n\tat a.b(c)\n",
+    "time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec\n",
+    "5 records sent, 1.0 records/sec (0.00 MB/sec), 1.0 ms avg latency, 2.0 ms max latency.\n",
+]  # fmt: skip
+FUZZ = settings(
+    max_examples=10_000,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+
+@st.composite
+def odd(draw):
+    """A real file with something of these tools' own put into it, or in the place of a number."""
+    data = draw(damaged(SAMPLES))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(data)))
+        if draw(st.booleans()):
+            at = next((n for n in range(at, len(data)) if data[n : n + 1].isdigit()), at)
+        data = data[:at] + draw(st.sampled_from(ODDITIES)).encode() + data[at + draw(st.integers(0, 2)) :]
+    return data
+
+
+def rows_of(data):
+    """The rows of a file, as dictionaries."""
+    reading = Reading("a")
+    for line in kafka_load.lines(data):
+        reading.feed(line)
+    reading.end()
+    return kafka_load._rows(reading, 0)
+
+
+def test_kafka_load():
+    """Rows are put into tables all together, which is a hundred times cheaper."""
+    found = {}
+
+    @FUZZ
+    @given(st.one_of(damaged(SAMPLES), odd(), odd(), FREE))
+    @example(SAMPLES[0].decode().encode("utf-16"))
+    @example(b"\xff\xfe\x00\xd8\n")
+    def read(data):
+        try:
+            rows = rows_of(data)
+        except RawDataError as error:
+            assert error.expected and (
+                error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1
+            )
+            return
+        assert any(rows.get(name) for name in ("producers", "consumers", "round_trips"))
+        for name, more in rows.items():
+            found.setdefault(name, []).extend(row | {"source_file": "a"} for row in more)
+
+    read()
+    assert set(found) == {name for names in kafka_load.TABLES.values() for name in names}
+    for name, rows in found.items():
+        tables.from_rows(name, rows)
