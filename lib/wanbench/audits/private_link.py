@@ -17,7 +17,8 @@ from ..errors import ParameterError
 from ..stats.compare import more_or_less, times
 from ..stats.contrast import NONE, Contrast
 from ..stats.estimate import Estimate
-from ..stats.factorial import Factorial
+from ..stats.factorial_result import Factorial
+from ..stats.rtt_table import RttTable
 from ..stats.utilisation import Capacity
 from ..wording import count, number, quantity
 
@@ -37,11 +38,12 @@ def private_vs_internet(
     *,
     batches: Contrast | None = None,
     packets: Contrast | None = None,
-    pings: Mapping[str, Contrast | Estimate | float] | None = None,
+    pings: RttTable | Mapping[str, Contrast | Estimate | float] | None = None,
     traffic: Mapping[str, Contrast | Estimate | float] | None = None,
     capacity: Capacity | None = None,
     factorial: Factorial | None = None,
     jitter: str = "jitter_ms",
+    settings: tuple[str, str] = ("internet", "private"),
 ) -> Audit:
     """
     Every claim of source 000.
@@ -55,9 +57,9 @@ def private_vs_internet(
         Batches per second over the private link over those over the VPN: "times".
     packets : Contrast
         The same of packets per second that the brokers receive.
-    pings : mapping
-        Table 1 measured again, in ms, by claim: "vpn-min-rtt", "vpn-mean-rtt", "vpn-max-rtt", "vpn-deviation" (standard
-        deviation), and the same of "private".
+    pings : RttTable or mapping
+        Table 1 measured again, in ms; or by claim: "vpn-min-rtt", "vpn-mean-rtt", "vpn-max-rtt", "vpn-deviation"
+        (standard deviation), and the same of "private".
     traffic : mapping
         Mbit/s of "background", "kafka-traffic" and "total" over the private link; on a link that was scaled down, times
         the scale.
@@ -67,6 +69,8 @@ def private_vs_internet(
         Batches per second on delay, jitter, loss and rate.
     jitter : str
         Its factor that is the variation of latency.
+    settings : pair of str
+        What the RttTable calls the VPN and the private link.
 
     Raises
     ------
@@ -80,7 +84,8 @@ def private_vs_internet(
     ['comes out', 'does not come out', 'the data do not tell']
     """
     found = audit(SOURCE)
-    pings, traffic = dict(pings or {}), dict(traffic or {})
+    pings = _by_claim(pings, settings) if isinstance(pings, RttTable) else dict(pings or {})
+    traffic = dict(traffic or {})
     allowed = [f"{path}-{what}" for path in PATHS for what in TABLE_1]
     for given, known in ((pings, allowed), (traffic, TRAFFIC)):
         if wrong := [name for name in given if name not in known]:
@@ -91,6 +96,15 @@ def private_vs_internet(
     _traffic(found, traffic, capacity)
     _thesis(found, factorial, jitter)
     return found
+
+
+def _by_claim(pings: RttTable, settings: tuple[str, str]) -> dict[str, Contrast]:
+    return {
+        f"{path}-{what}": pings.numbers[setting, name]
+        for path, setting in zip(PATHS, settings, strict=True)
+        for what, name in zip(TABLE_1, ("min", "mean", "max", "mdev"), strict=True)
+        if (setting, name) in pings.numbers
+    }
 
 
 def _said(found: Audit, claim: str) -> float:
@@ -286,17 +300,18 @@ def _thesis(found: Audit, factorial: Factorial | None, jitter: str) -> None:
         False if "fails" in verdicts else True if "holds" in verdicts else None,
         "Holds if halving the delay gains more than doubling the rate at some levels, and less at none: it was said "
         f"without a bound. {own} Re-run: {factorial.verdict() or 'delay and rate were not both varied.'}"
-        + (f" {factorial.thesis}" if factorial.thesis is not None else ""),
+        + (f" {factorial.region_sentence()} {factorial.thesis}" if factorial.thesis is not None else ""),
     )
-    doubled = factorial.doublings.get(jitter)
+    varied = factorial.doublings | factorial.effects
+    doubled = varied.get(jitter)
     if doubled is None:
         found.judge("variations", None, f"{mean_alone} Re-run: {jitter} was not varied.")
         return
-    others = factorial.doublings.get(factorial.delay)
+    others = varied.get(factorial.delay)
     found.judge(
         "variations",
         True if doubled.high < 1 else False if doubled.low > 1 else None,
-        "Holds if the interval of what doubling the variation multiplies batches by lies below 1. "
+        "Holds if the interval of what more variation multiplies batches by lies below 1. "
         f"{mean_alone} Re-run: {doubled}"
         + (f" Of the delay: {others.sentence}" if others is not None else ""),
     )
