@@ -1,0 +1,412 @@
+"""Tails of latencies: intervals that cover, histograms that merge, what is cut, what is compared, what is drawn."""
+
+from math import inf, isinf, isnan
+
+import numpy as np
+import pandas as pd
+import probe_samples as samples
+import pytest
+from scipy.signal import lfilter
+from scipy.special import ndtr
+
+from wanbench import places
+from wanbench.errors import ParameterError
+from wanbench.figures import tails as figures
+from wanbench.ingest import kafka_probe, openmessaging
+from wanbench.ingest.probe_histograms import encoded
+from wanbench.stats import histograms, order_statistics, steady, tails
+from wanbench.stats.tail_compare import compare_tails, difference
+
+SHARED = places.shared_folder() / "omb"
+
+
+def between(covered, tries, low, high):
+    """Whether a count of successes fits a probability in this range, five standard errors allowed."""
+    share = covered / tries
+    return (
+        low - 5 * (low * (1 - low) / tries) ** 0.5 <= share <= high + 5 * (high * (1 - high) / tries) ** 0.5
+    )
+
+
+# Order statistics
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9, 0.99])
+def test_intervals_of_independent_values_cover(q):
+    rng, tries = np.random.default_rng(int(100 * q)), 2_000
+    values = np.sort(rng.exponential(size=(tries, 1_000)), axis=1)
+    low, high = order_statistics.ranks(1_000, q, 0.95)
+    inside = (values[:, low - 1] <= -np.log(1 - q)) & (-np.log(1 - q) <= values[:, high - 1])
+    assert between(inside.sum(), tries, 0.95, 0.975)
+
+
+def test_ranks_are_as_in_the_book():
+    """Hahn & Meeker's table A.15 for the median of 100 values at 95 %: ranks 40 and 61."""
+    assert order_statistics.ranks(100, 0.5, 0.95) == (40, 61)
+
+
+@pytest.mark.parametrize("q", [0.9, 0.99, 0.999])
+def test_the_fewest_values_are_the_fewest(q):
+    n = order_statistics.fewest(q, 0.95)
+    assert None not in order_statistics.ranks(n, q, 0.95)
+    assert None in order_statistics.ranks(n - 1, q, 0.95)
+
+
+def test_an_effective_number_that_is_the_number_changes_nothing():
+    for n, q in ((100, 0.5), (1_000, 0.99), (5_000, 0.999)):
+        exact, real = order_statistics.ranks(n, q, 0.95), order_statistics.ranks(n, q, 0.95, n - 1e-6)
+        assert exact == pytest.approx(real, abs=1)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 1.5, True, "p99", float("nan")])
+def test_a_quantile_lies_between_0_and_1(wrong):
+    with pytest.raises(ParameterError, match="lies between 0 and 1"):
+        tails.of_values([np.arange(10.0)]).quantile(wrong)
+
+
+# Dependence
+
+
+def autocorrelated(rng, n, r):
+    """Latencies, log-normal, whose ranks follow each other at r; their quantile q is that of a log-normal."""
+    noise = rng.normal(size=n + 200)
+    return np.exp(lfilter([(1 - r**2) ** 0.5], [1, -r], noise)[200:])
+
+
+@pytest.mark.parametrize(("r", "q"), [(0.0, 0.5), (0.7, 0.5), (0.7, 0.99), (0.9, 0.9)])
+def test_intervals_of_dependent_values_cover_where_naive_ones_do_not(r, q):
+    rng, tries, truth = np.random.default_rng(7), 300, float(np.exp(_normal(q)))
+    inside = naive = 0
+    for _ in range(tries):
+        tail = tails.of_values([autocorrelated(rng, 3_000, r)])
+        low, high = tail.interval(q, 0.95, tail.effective_n(q))
+        inside += low <= truth <= high
+        low, high = tail.interval(q)
+        naive += low <= truth <= high
+    assert between(inside, tries, 0.92, 0.985)
+    assert (naive / tries < 0.9) == (r > 0)
+
+
+def _normal(q):
+    from scipy.stats import norm
+
+    return norm.ppf(q)
+
+
+def test_runs_that_differ_are_the_unit():
+    rng, tries = np.random.default_rng(3), 300
+    inside = naive = 0
+    for _ in range(tries):
+        runs = [np.exp(rng.normal(shift, 1, 400)) for shift in rng.normal(0, 0.3, 8)]
+        tail = tails.of_values(runs)
+        low, high = tail.interval(0.5, 0.95, tail.effective_n(0.5))
+        inside += low <= 1 <= high
+        low, high = tail.interval(0.5)
+        naive += low <= 1 <= high
+    assert between(inside, tries, 0.93, 0.98) and naive / tries < 0.8
+
+
+def test_the_bootstrap_stands_beside():
+    tail = tails.of_values([autocorrelated(np.random.default_rng(1), 2_000, 0.9)])
+    found = tail.contrast(0.9)
+    [other] = found.others
+    assert "stationary bootstrap" in other.method and other.low < found.estimate < other.high
+    assert found.naive.high - found.naive.low < 0.7 * (found.high - found.low)
+    assert found.low < other.high and other.low < found.high
+
+
+# What is said
+
+
+def test_too_few_records_for_a_quantile_are_said_to_be():
+    tail = tails.of_values([np.random.default_rng(0).permutation(1_000) + 1.0], "it")
+    found = tails.quantiles(tail, (0.5, 0.999))
+    assert found[0.5].estimate == 500 and not found[0.5].warnings
+    assert isinf(found[0.999].high) and found[0.999].written_interval.startswith("at least")
+    [warning] = found[0.999].warnings
+    assert "p99.9 of it has no upper limit: 1,000 records are too few, it takes 3,688" in warning
+    assert found[0.999].finding("tail-p999").estimate == 999
+
+
+def test_records_that_never_came_are_slower_than_all():
+    values = np.arange(1.0, 1001.0)
+    values[::50] = inf
+    found = tails.quantiles(tails.of_values([values], "it"), (0.5, 0.98, 0.99))
+    assert found.tail.never == 20 and found.tail.n == 1_000
+    assert found[0.5].estimate == 511 and found[0.98].estimate == 1000
+    assert isnan(found[0.99].estimate) and "20 records of 1,000 never arrived" in str(found[0.99])
+    assert isinf(found[0.98].high)
+
+
+def test_a_quantile_is_the_least_that_the_share_does_not_exceed():
+    tail = tails.of_values([np.array([1.0, 1.0, 1.0, 7.0])])
+    assert [tail.quantile(q) for q in (0.25, 0.75, 0.76)] == [1, 1, 7]
+    assert tail.share_above(1.0) == 0.25 and tail.share_above(0.5) == 1.0
+
+
+# Histograms
+
+
+def histogram_table(runs, window_of=500):
+    rows = []
+    for k, run in enumerate(runs):
+        for window, at in enumerate(range(0, len(run), window_of)):
+            text = encoded(run[at : at + window_of] * 1_000)
+            rows.append({"run_id": str(k), "group": 0, "window": window, "histogram": text})
+    return pd.DataFrame(rows)
+
+
+def test_merged_histograms_are_the_histogram_of_all():
+    values = np.round(np.random.default_rng(5).lognormal(3, 1, 4_000), 3)
+    frame = histogram_table([values])
+    tail = tails.of_histograms(frame)
+    assert [each.tolist() for each in histograms.merged(frame.histogram)] == [
+        each.tolist() for each in histograms.decoded(encoded(values * 1_000))
+    ]
+    exact = tails.of_values([values])
+    assert tail.n == exact.n == 4_000
+    for q in (0.5, 0.9, 0.99, 0.999):
+        assert tail.quantile(q) == pytest.approx(exact.quantile(q), rel=2e-3)
+    middle = np.mean([tails.of_histograms(frame[frame.window == k]).quantile(0.99) for k in range(8)])
+    assert middle != pytest.approx(exact.quantile(0.99), rel=1e-3)  # what an average of percentiles would say
+
+
+def test_histograms_of_runs_have_runs_as_units():
+    rng = np.random.default_rng(6)
+    runs = [rng.lognormal(shift, 0.5, 1_000) for shift in (2.0, 2.5, 3.0, 3.5)]
+    tail = tails.of_histograms(histogram_table(runs))
+    assert tail.parts.kind == "runs" and tail.effective_n(0.5) < 40
+    assert tails.of_values(runs).effective_n(0.5) == pytest.approx(tail.effective_n(0.5), rel=0.05)
+
+
+def test_a_text_that_is_no_histogram_is_refused():
+    with pytest.raises(ParameterError, match="no HdrHistogram"):
+        histograms.decoded("nonsense")
+
+
+# Warm-up and stationarity
+
+
+def test_a_slow_start_is_cut_and_a_steady_one_is_not():
+    rng = np.random.default_rng(2)
+    steady_part = rng.lognormal(3, 0.1, 2_000)
+    slow = np.concatenate([np.linspace(400, 22, 200) * rng.lognormal(0, 0.05, 200), steady_part])
+    assert 150 <= steady.warm_up(slow) <= 320
+    cuts = [steady.warm_up(rng.lognormal(3, 0.1, 2_000)) for _ in range(20)]
+    assert np.median(cuts) < 400
+
+
+def test_slow_records_at_the_end_do_not_decide_over_the_start():
+    values = np.random.default_rng(2).lognormal(3, 0.1, 2_000)
+    values[1_500::100] = 5_000
+    assert steady.warm_up(values) < 700
+
+
+@pytest.mark.parametrize(
+    ("values", "is_steady"),
+    [
+        (np.random.default_rng(0).lognormal(3, 0.2, 4_000), True),
+        (np.random.default_rng(0).lognormal(3, 0.2, 4_000) * np.linspace(1, 1.5, 4_000), False),
+        (np.full(100, 20.0), True),
+        (np.arange(30.0), True),
+    ],
+    ids=["steady", "growing", "constant", "too short"],
+)
+def test_stationarity(values, is_steady):
+    found = steady.check([values])
+    assert found.steady is is_steady
+    assert ("not stationary" in found.sentence) is not is_steady
+
+
+@pytest.mark.parametrize("wrong", ["never", -1, True, inf])
+def test_the_rule_of_the_cut_is_checked(wrong):
+    with pytest.raises(ParameterError, match="warm_up is"):
+        steady.cut(np.ones(5), np.arange(5.0), wrong)
+
+
+# Of a probe
+
+
+def probe(tmp_path, latencies, **more):
+    receipts = [samples.receipt(n, ms) for n, ms in enumerate(latencies) if ms == ms]
+    path = samples.write(tmp_path, samples.producer(len(latencies)), samples.consumer(receipts), **more)
+    return kafka_probe.read(path)
+
+
+def test_a_probe_with_held_and_lost_records(tmp_path):
+    latencies = np.full(2_000, 25.0) + np.random.default_rng(1).random(2_000)
+    latencies[50::100] += 500
+    latencies[77] = np.nan
+    found = probe(tmp_path, latencies)
+    tail = tails.of_records(found["probe_records"], warm_up=0)
+    assert tail.n == 2_000 and tail.never == 1
+    at = tails.quantiles(tail, (0.5, 0.985, 0.995))
+    assert at[0.5].high < 27 and at[0.985].estimate < 27 and at[0.995].low > 500
+    again = tails.of_histograms(found["histograms"])
+    assert again.quantile(0.5) == pytest.approx(tail.quantile(0.5), rel=2e-3) and again.n == 1_999
+
+
+def test_seconds_of_warm_up_are_cut(tmp_path):
+    latencies = np.concatenate([np.full(100, 300.0), np.full(400, 25.0)])
+    records = probe(tmp_path, latencies)["probe_records"]
+    assert tails.of_records(records, warm_up=2.0).n == 400
+    assert tails.of_records(records, warm_up="mser").n == 400
+    with pytest.raises(ParameterError, match="leaves no record"):
+        tails.of_records(records, warm_up=60)
+
+
+def test_drift_is_a_caution(tmp_path):
+    latencies = np.linspace(25, 60, 2_000) + np.random.default_rng(1).random(2_000)
+    found = tails.quantiles(tails.of_records(probe(tmp_path, latencies)["probe_records"], warm_up=0), (0.5,))
+    assert "is not stationary" in str(found[0.5])
+
+
+def test_without_clocks_there_are_no_quantiles(tmp_path):
+    records = probe(tmp_path, np.full(10, 25.0), clock=(None, None, "not known"))["probe_records"]
+    with pytest.raises(ParameterError, match="clocks is not known"):
+        tails.of_records(records)
+    with pytest.raises(ParameterError, match="by group 3"):
+        tails.of_records(records, group=3)
+
+
+def test_several_probes_are_runs(tmp_path):
+    frames = []
+    for k in range(3):
+        latencies = np.random.default_rng(k).lognormal(3 + k / 10, 0.1, 600)
+        frames.append(probe(tmp_path / str(k), latencies)["probe_records"].assign(test_id=str(k)))
+    tail = tails.of_records(pd.concat(frames, ignore_index=True), warm_up=0)
+    assert tail.n == 1_800 and tail.parts.kind == "runs" and [len(run) for run in tail.runs] == [600] * 3
+    assert tail.effective_n(0.5) < 20
+
+
+# Of the OpenMessaging Benchmark
+
+
+def benchmark(latencies, windows=20):
+    """Tables as `ingest.openmessaging` makes them of a run of equal windows, end to end, in whole milliseconds."""
+    whole = np.round(np.sort(latencies))
+    values, counts = np.unique(whole, return_counts=True)
+    shares = np.cumsum(counts) / len(whole)
+    rows = [("end to end", None, q, value) for q, value in zip(shares, values, strict=True)]
+    table = []
+    for k, part in enumerate(np.split(np.asarray(latencies), windows)):
+        part = np.sort(np.round(part))
+        for q in (0.5, 0.75, 0.95, 0.99, 0.999):
+            rows.append(("end to end", k, q, part[int(np.ceil(q * len(part))) - 1]))
+        table.append(
+            {"window": k, "consume_records_per_s": len(part) / 10, "publish_records_per_s": len(part) / 10}
+        )
+        table[-1]["max_end_to_end_ms"] = part[-1]
+    return pd.DataFrame(rows, columns=["what", "window", "quantile", "latency_ms"]), pd.DataFrame(table)
+
+
+def test_a_benchmarks_result_gives_its_quantiles_back():
+    latencies = np.random.default_rng(8).lognormal(3, 0.5, 20_000)
+    tail = tails.of_benchmark(*benchmark(latencies))
+    exact = tails.of_values([np.round(latencies)])
+    assert tail.n == 20_000
+    for q in (0.5, 0.9, 0.99, 0.999):
+        assert tail.quantile(q) == exact.quantile(q)
+        low, high = exact.interval(q)
+        assert tail.interval(q) == (low - 1, high + 1)
+    assert tail.effective_n(0.9) > 2_000
+
+
+def test_windows_that_differ_make_a_benchmark_worth_less():
+    rng = np.random.default_rng(9)
+    apart = np.concatenate([rng.lognormal(3 + shift, 0.2, 1_000) for shift in rng.normal(0, 0.2, 40)])
+    assert tails.of_benchmark(*benchmark(apart, 40)).effective_n(0.5) < 400
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no results of others beside this checkout")
+@pytest.mark.parametrize("path", sorted(SHARED.glob("*.json")), ids=lambda path: path.stem[:30])
+@pytest.mark.parametrize("what", ["end to end", "publish"])
+def test_results_of_others_have_quantiles_with_intervals(path, what):
+    found = openmessaging.read(path)
+    tail = tails.of_benchmark(found["quantiles"], found["benchmark_windows"], what=what)
+    at = tails.quantiles(tail)
+    stated = found["quantiles"].query("what == @what and window.isna()")
+    for q in (0.5, 0.99, 0.999, 0.9999):
+        assert stated[stated["quantile"] == q].latency_ms.iloc[0] == pytest.approx(
+            at[q].estimate, rel=0.01, abs=1
+        )
+        assert at[q].low <= at[q].estimate <= at[q].high
+    assert 1 < tail.effective_n(0.999) < tail.n
+
+
+# Two tails
+
+
+def test_the_same_agree_and_others_differ():
+    rng = np.random.default_rng(10)
+    probe_like = tails.of_values([rng.lognormal(3, 0.3, 4_000)], "the probe")
+    same = tails.of_benchmark(*benchmark(rng.lognormal(3, 0.3, 20_000)), name="the benchmark")
+    found = compare_tails(probe_like, same, (0.5, 0.9, 0.99))
+    assert found.table().agree.tolist() == [True] * 3 and found.table().overlap.all()
+    assert found.wording() == (
+        "the benchmark and the probe agree within the intervals of both at p50, p90, p99."
+    )
+    slower = tails.of_values([rng.lognormal(3.5, 0.3, 4_000)], "the other")
+    found = compare_tails(probe_like, slower, (0.5, 0.99))
+    assert found.table().agree.tolist() == [False] * 2 and found.differences[0].low > 5
+    assert (
+        "differ at p50, p99" in str(found)
+        and "less that of the probe" in found.differences[0].finding("x").sentence
+    )
+
+
+def test_intervals_of_differences_cover():
+    rng, tries, covered = np.random.default_rng(11), 1_000, 0
+    low, high = order_statistics.ranks(500, 0.9, 0.95)
+    for a, b in zip(
+        np.sort(rng.exponential(1, (tries, 500))), np.sort(rng.exponential(3, (tries, 500))), strict=True
+    ):
+        _, least, most = difference(*((each[449], each[low - 1], each[high - 1]) for each in (a, b)))
+        covered += least <= 2 * np.log(10) <= most
+    assert between(covered, tries, 0.945, 0.975)
+
+
+def test_what_is_not_known_is_not_compared():
+    lost = np.arange(1.0, 101.0)
+    lost[50:] = inf
+    found = compare_tails(
+        tails.of_values([lost], "a"), tails.of_values([np.arange(1.0, 101.0)], "b"), (0.2, 0.9)
+    )
+    assert found.table().agree.tolist()[1] is None and "cannot be compared at 1 quantile" in found.wording()
+
+
+# Figures
+
+
+def test_the_percentile_plot_shows_each_distribution_and_its_intervals():
+    rng = np.random.default_rng(12)
+    both = [tails.quantiles(tails.of_values([rng.lognormal(3, s, 3_000)], f"<{s}>")) for s in (0.2, 0.4)]
+    figure = figures.percentiles(both)
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    assert [line.name for line in lines] == ["&lt;0.2&gt; (3,000 records)", "&lt;0.4&gt; (3,000 records)"]
+    for line, found in zip(lines, both, strict=True):
+        assert line.x[0] == 1 and line.y[0] == found.tail.values_ms[0]
+        assert line.x[-1] == pytest.approx(1 / 3_000) and line.y[-1] == found.tail.values_ms[-1]
+        assert all(a >= b for a, b in zip(line.x, line.x[1:], strict=False))
+    points = [trace for trace in figure.data if trace.mode == "markers"]
+    assert list(points[0].marker.symbol) == ["circle"] * 3 + ["triangle-up"] * 2
+    assert figure.layout.xaxis.type == "log" and "p99.9" in figure.layout.xaxis.ticktext
+    assert "of,quantile,latency_ms,low_ms,high_ms" in figure.layout.meta["csv"]
+    assert len(compare_tails(both[0].tail, both[1].tail, (0.5,)).figure().data) == 4
+    assert both[0].figure().layout.meta["name"] == "tails"
+
+
+def test_latency_over_time_shows_what_never_came(tmp_path):
+    latencies = np.full(300, 25.0)
+    latencies[[10, 11]] = np.nan
+    latencies[200] = 900
+    figure = figures.over_time(probe(tmp_path, latencies)["probe_records"])
+    received, never = figure.data
+    assert len(received.x) == 298 and max(received.y) == 900
+    assert np.round(never.x, 6).tolist() == [0.2, 0.22] and never.name == "never received"
+
+
+def test_the_truth_of_the_simulation():
+    """The autocorrelated series have the distribution that the tests of coverage say."""
+    values = np.log(autocorrelated(np.random.default_rng(0), 200_000, 0.7))
+    assert np.quantile(ndtr(values), [0.5, 0.9, 0.99]) == pytest.approx([0.5, 0.9, 0.99], abs=0.01)
