@@ -146,6 +146,29 @@ def test_errors_and_warnings_count_and_traces_belong_to_them():
     assert row.error == WARN
 
 
+@pytest.mark.parametrize(
+    "words, n",
+    [
+        ("[2022-11-16 17:00:42,193] ERROR oh (Sender)", 1),
+        ("2022-11-16T17:00:42.193Z WARN oh", 1),
+        ("17:00:42.193 [main] WARN o.a.k.Sender - oh", 1),
+        ("17:00:42.193 [main] DEBUG o.a.k.Sender - oh", 0),
+        ("INFO oh", 0),
+        ("[2022-11-16 17:00:42,193] INFO ERROR is a word here", 0),
+        ("SLF4J: No SLF4J providers were found.", 0),
+        (
+            "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by the test",
+            0,
+        ),
+        ("Number of records read: 5", 0),
+        ("$ kafka-topics.sh", 1),
+    ],
+)
+def test_which_words_count(words, n):
+    row = only(read(WINDOW, words, SUMMARY)["producers"])
+    assert row.n_errors == n and (row.error == words if n else pd.isna(row.error))
+
+
 def test_words_and_figures_in_one_line():
     glued = WARN + WINDOW + DIED
     found = read(WINDOW + WINDOW, glued, SUMMARY + WARN)
@@ -203,6 +226,13 @@ def test_nothing_sent_and_no_time():
     at_once = WINDOW.replace("1999.6", "Infinity").replace("1.91", "∞")
     window = only(read(at_once, SUMMARY)["producer_windows"])
     assert window.records == 9998 and pd.isna(window.length_s) and pd.isna(window.throughput_bps)
+
+
+def test_lines_without_ends_lose_at_most_a_figure_at_a_seam():
+    found = kafka_load.read((WINDOW * 300 + SUMMARY).encode())
+    n, row = len(found["producer_windows"]), only(found["producers"])
+    assert 300 - n == 300 * len(WINDOW) // 10_000 and row.records == 100_000
+    assert row.n_errors >= 300 - n, "what is left at a seam counts as words"
 
 
 def test_a_clock_that_was_set_back_leaves_nulls():

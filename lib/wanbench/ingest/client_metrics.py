@@ -14,9 +14,9 @@ from .kafka_numbers import real
 DECIMALS = 3
 NO_NUMBERS = ("app-info:version", "app-info:commit-id")
 LINE = re.compile(
-    r"(?P<group>[A-Za-z][\w.-]*):(?P<name>[A-Za-z0-9][\w.-]*):\{(?P<labels>[^{}]*)\}\s*: (?P<value>.+?)\s*$"
+    r"(?P<group>[A-Za-z][\w.-]*):(?P<name>[A-Za-z0-9][\w.-]*):\{(?P<labels>[^{}]*)\} *: (?P<value>[^ ].*)"
 )
-BEGINNING = re.compile(r"[A-Za-z][\w.-]*:[A-Za-z0-9][\w.-]*:\{")
+BEGINNING = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]{0,200}:[A-Za-z0-9][\w.-]{0,200}:\{")
 _VALUE = re.compile(r"-?\d{1,30}(?:[.,]\d+)?(?:E-?\d+)?")
 
 
@@ -41,10 +41,11 @@ def row(line: re.Match, source: str, host: str) -> dict | None:
     ('consumer-metrics:io-time', 'client-id=a, node-id=node-1', 16.1)
     """
     metric = f"{line['group']}:{line['name']}"
-    if metric in NO_NUMBERS or not _VALUE.fullmatch(line["value"]):
+    text = line["value"].strip()
+    if metric in NO_NUMBERS or not _VALUE.fullmatch(text):
         return None
     try:
-        value = float(line["value"]) if "E" in line["value"] else real(line["value"], DECIMALS)
+        value = float(text) if "E" in text else real(text, DECIMALS)
     except ValueError:
         return None
     if value is None or not abs(value) < float("inf"):

@@ -17,6 +17,8 @@ from ..errors import RawDataError
 
 LARGEST_BYTES = 256 << 20
 LONGEST_LINE = 10_000
+"""Longer ones are read in pieces, so that no line of a damaged file takes more than a moment."""
+
 LATEST_S = 1e11
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 SEPARATORS = {"٫": ".", "٬": "'"}
@@ -87,20 +89,26 @@ def plain_digits(text: str) -> str:
 
 
 def lines(data: bytes, printed_at_s: list[float] | None = None) -> list[Line]:
-    """The lines, shortened to `LONGEST_LINE` characters, with the time each came where that is known."""
+    """
+    The lines, with the time each came where that is known; one longer than `LONGEST_LINE` in pieces.
+
+    >>> [(line.number, line.said, line.whole) for line in lines(b"one\\r\\ntwo")]
+    [(1, 'one', True), (2, 'two', False)]
+    """
     parts = decoded(data).split("\n")
     times = printed_at_s or []
-    return [
-        Line(
-            number,
-            said := part.removesuffix("\r")[:LONGEST_LINE],
-            plain_digits(said),
-            number < len(parts),
-            times[number - 1] if number <= len(times) else None,
-        )
-        for number, part in enumerate(parts, start=1)
-        if part or number < len(parts)
-    ]
+    found = []
+    for number, part in enumerate(parts, start=1):
+        if number == len(parts) and not part:
+            break
+        said = part.removesuffix("\r")
+        text = plain_digits(said)
+        at_s = times[number - 1] if number <= len(times) else None
+        for start in range(0, len(said) or 1, LONGEST_LINE):
+            end = start + LONGEST_LINE
+            whole = number < len(parts) or end < len(said)
+            found.append(Line(number, said[start:end], text[start:end], whole, at_s))
+    return found
 
 
 def times_beside(source) -> list[float] | None:
