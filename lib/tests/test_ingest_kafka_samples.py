@@ -181,3 +181,15 @@ def test_all_shared_files_make_tables():
     assert (
         len(found["producers"]) == 4 and len(found["consumers"]) == 1 and len(found["producer_windows"]) == 10
     )
+
+
+def test_files_that_some_other_script_left(tmp_path):
+    bad = tmp_path / "notes.txt"
+    bad.write_text("nothing of the kind\n")
+    found = ingest.read_files([*SAMPLES, bad], "kafka_load")
+    assert found["unread"].path.tolist() == [str(bad)] and found["unread"].line_number.tolist() == [1]
+    assert found["producers"].source_file.nunique() == 10 and found["consumers"].source_file.nunique() == 6
+    assert found["producers"].run_id.isna().all() and len(found["round_trips"]) == 2
+    found = ingest.read_files([FOLDER / "v4.3.1_end-to-end_de.txt", bad], "end_to_end")
+    assert set(found) == {"round_trips", "quantiles", "unread"} and len(found["unread"]) == 1
+    assert found["quantiles"].latency_ms.tolist() == [1, 7, 15]
