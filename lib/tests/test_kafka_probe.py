@@ -1,7 +1,13 @@
 """The probe: its settings and programs, what reads them, and on a link of known delay whether it is right."""
 
+import contextlib
 import json
+import os
+import signal
+import time
 from argparse import Namespace
+from itertools import permutations
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,13 +19,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted_lab import ScriptedLab
 
-from wanbench import tables
+from wanbench import kafka, tables
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import ExperimentError
+from wanbench.experiments import ExperimentError, clock
 from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe, probe_files, probe_histograms
 from wanbench.kafka import probe_consumer, probe_producer, probe_record
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+from wanbench.stats import tails
 
+NO_LAB = LocalLab.unavailable()
 READ: set[str] = set()
 FUZZ = settings(
     max_examples=250,
@@ -83,7 +93,7 @@ def probe_of(producer, **words):
     return probe_producer.Probe([producer], Namespace(**given | words))
 
 
-def test_a_record_that_holds_up_the_producer_delays_none_of_the_intended_times(fake_time, capsys):
+def test_a_record_that_holds_up_the_producer_delays_none_of_the_intended_times(fake_time, capfd):
     producer = Producer(fake_time, slow={2: 100_000_000})
     probe = probe_of(producer)
     start = fake_time.now_ns + 10_000_000
@@ -92,9 +102,7 @@ def test_a_record_that_holds_up_the_producer_delays_none_of_the_intended_times(f
     assert [sequence for _, sequence, _, _ in producer.sent] == list(range(20))
     assert [intended - start for _, _, intended, _ in producer.sent] == [n * 10_000_000 for n in range(20)]
     late = {
-        line[1]: line[3]
-        for line in map(json.loads, capsys.readouterr().out.splitlines())
-        if line[0] == "sent"
+        line[1]: line[3] for line in map(json.loads, capfd.readouterr().out.splitlines()) if line[0] == "sent"
     }
     assert late[2] == 0 and late[3] == pytest.approx(90, abs=1) and late[11] == pytest.approx(10, abs=1)
     assert late[13] < 1
@@ -110,7 +118,7 @@ def test_a_held_record_delays_no_other(fake_time):
     assert {sequence: partition for _, sequence, _, partition in producer.sent}[4] == 1
 
 
-def test_what_the_cluster_refuses_is_said_and_the_next_is_sent(fake_time, capsys):
+def test_what_the_cluster_refuses_is_said_and_the_next_is_sent(fake_time, capfd):
     class Refusing(Producer):
         def send(self, topic, value, partition):
             super().send(topic, value, partition)
@@ -119,7 +127,7 @@ def test_what_the_cluster_refuses_is_said_and_the_next_is_sent(fake_time, capsys
     probe = probe_of(Refusing(fake_time))
     probe.send(probe_producer.schedule(3, fake_time.now_ns, 1_000_000, set(), 0))
     probe.flush()
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [line[1] for line in said if line[0] == "failed"] == [0, 1, 2] and said[1][3] == "ValueError: no"
     assert not probe.outstanding
 
@@ -132,7 +140,7 @@ def test_the_stop_file_ends_the_schedule(fake_time, tmp_path):
     assert 5 < len(producer.sent) < 20 and probe.stopped_ns
 
 
-def test_the_consumer_ends_when_every_partition_said_so(capsys):
+def test_the_consumer_ends_when_every_partition_said_so(capfd):
     def batch(partition, *values):
         return {
             partition: [SimpleNamespace(value=v, partition=partition, offset=n) for n, v in enumerate(values)]
@@ -145,7 +153,7 @@ def test_the_consumer_ends_when_every_partition_said_so(capsys):
     receipts.take(batch(1, probe_record.record(probe_record.PROBE, 3, 77, b"x"), b"garbage", None, end))
     assert receipts.complete
     receipts.flush()
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [(line[1], line[2], line[4], line[5], line[6]) for line in said] == [
         (3, 77, 1, 0, True), (None, None, 1, 1, False), (None, None, 1, 2, False),
     ]  # fmt: skip
@@ -340,10 +348,11 @@ VALUES = st.recursive(
 def ends_well(path):
     """The files are refused, or read; what is read and differs from the last that was read is made into tables."""
     try:
-        programs = probe_files.Programs.open(path, probe_files.open_probe(path))
+        about = probe_files.open_probe(path)
+        programs = probe_files.Programs.open(path, about)
     except RawDataError:
         return
-    said = repr((programs.happened, programs.received, programs.due))
+    said = repr((about, programs.happened, programs.received, programs.due))
     if said not in READ:
         READ.add(said)
         for name, core in kafka_probe.read(path).items():
@@ -382,3 +391,150 @@ def test_any_settings_end_in_tables_or_in_a_refusal(tmp_path_factory, data):
     place[data.draw(st.sampled_from(sorted(place)))] = data.draw(VALUES)
     path.write_text(json.dumps(about))
     ends_well(path)
+
+
+# On a lab
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(NO_LAB is not None, reason=NO_LAB or "")
+def test_clocks_are_compared_to_within_half_the_round_trip(tmp_path):
+    links = {pair: LinkSettings(10) for pair in permutations(("a", "b"), 2)}
+    with LocalLab(["a", "b"], links) as lab:
+        a, b = lab.host("a"), lab.host("b")
+        assert clock.one_clock(a, b)
+        offset, files = clock.exchange(a, b, tmp_path, "kafka_probe", "0001.1.before", shift_ms=-1234.5)
+        assert abs(offset.offset_ms + 1234.5) <= offset.error_ms and offset.error_ms >= 10
+        assert [file.path for file in files] == ["kafka_probe/0001.1.before.clock.txt"]
+        lab.cut("a", "b")
+        with pytest.raises(ExperimentError, match=r"no answer from 10\.2\.0\.1") as error:
+            clock.exchange(a, b, tmp_path, "kafka_probe", "0002.1.before")
+        assert [file.path for file in error.value.files][-1] == "kafka_probe/0002.1.before.clock.stderr.txt"
+
+
+def test_the_error_of_two_readings_covers_both():
+    joined = clock.joined(clock.Offset(10.0, 1.0, "a"), clock.Offset(14.0, 2.0, "b"))
+    assert (joined.offset_ms - joined.error_ms, joined.offset_ms + joined.error_ms) == (9.0, 16.0)
+    unknown = clock.Offset(None, None, "not known")
+    assert clock.joined(unknown, joined) is joined and clock.joined(joined, unknown) is joined
+
+
+@pytest.fixture(scope="module")
+def lab():
+    """A broker in the target's region, number 1, and one in the source's; 20 ms one way."""
+    if reason := NO_LAB or kafka.unavailable():
+        pytest.skip(reason)
+    links = {pair: LinkSettings(20) for pair in permutations(("source", "target"), 2)}
+    with (
+        LocalLab(["source", "target"], links) as opened,
+        kafka.Cluster(opened, ["target", "source"], profile="functional", heap_mb=256, metrics=False),
+    ):
+        yield opened
+
+
+def measured(lab, folder, stem, **settings):
+    probe = KafkaProbe(**{"placement": ((1,),), "producers": 4, "interval_s": 0.02} | settings)
+    files = probe.run(lab.host("source"), lab.host("target"), folder, stem)
+    assert all((folder / file.path).is_file() for file in files)
+    return kafka_probe.read(folder / f"kafka_probe/{stem}.probe.json")
+
+
+@pytest.mark.lab
+def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
+    found = measured(lab, tmp_path, "0001.1", duration_s=4.0, hold_share=0.02, hold_ms=500.0)
+    records, [row] = found["probe_records"], found["probes"].to_dict("records")
+    assert row["n_intended"] == row["n_received"] == row["n_acknowledged"] == 200
+    assert (row["n_duplicates"], row["n_damaged"], row["n_negative"], row["clock_offset_ms"]) == (0, 0, 0, 0)
+    assert row["clock_method"] == "one machine, one clock"
+    schedule = (tmp_path / "kafka_probe/0001.1.producer.jsonl").read_text().partition("\n")[0]
+    held = set(json.loads(schedule)["held"])
+    assert len(held) == 4 and set(records[records.latency_ms >= 520].sequence) >= held
+    tail = tails.of_records(records, warm_up=0)
+    assert tail.quantile(0.5) < 520 <= tail.quantile(0.985)
+    assert records.latency_ms.min() >= 20
+
+
+@pytest.mark.lab
+def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
+    found = measured(
+        lab,
+        tmp_path,
+        "0001.1",
+        duration_s=3.0,
+        interval_s=0.1,
+        replication=2,
+        placement=((1, 2),),
+        record_bytes=100,
+    )
+    assert found["probes"].n_received[0] == 30 and found["probe_records"].latency_ms.min() >= 60
+    waited = (found["probe_records"].acknowledged_at_s - found["probe_records"].sent_at_s) * 1000
+    assert waited.min() >= 80
+
+
+@pytest.mark.lab
+def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
+    """Two groups, three partitions and a clock that is ahead: open loop, so what stands still is seen by all."""
+    source, target = lab.host("source"), lab.host("target")
+    pids = broker_pids(source.cluster.log_folder(1))
+    probe = KafkaProbe(
+        duration_s=60.0, interval_s=0.02, groups=2, partitions=3, placement=((1,),) * 3, clock_shift_ms=250.0
+    )
+    with probe.beside(source, target, tmp_path, "0001.1") as files:
+        assert not [file for file in files if file.path.endswith("probe.json")]
+        time.sleep(1)
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            stopped_s = time.time()
+            time.sleep(1)
+        finally:
+            continued_s = time.time()
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+        time.sleep(0.5)
+    assert pids and {file.path.partition(".1.")[2] for file in files} >= {
+        "probe.json", "producer.jsonl", "consumer-0.jsonl", "consumer-1.jsonl", "before.clock.txt", "after.clock.txt",
+    }  # fmt: skip
+    found = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")
+    [row] = found["probes"].to_dict("records")
+    assert abs(row["clock_offset_ms"] - 250) <= row["clock_error_ms"] and row["n_missing"] == 0
+    assert 100 < row["n_intended"] < 3_000 and row["n_received"] == row["n_intended"]
+    records = found["probe_records"]
+    assert records.group.value_counts().tolist() == [row["n_intended"]] * 2 and set(records.partition) == {
+        0,
+        1,
+        2,
+    }
+    inside = records[records.intended_at_s.between(stopped_s, continued_s)]
+    left_ms = (continued_s - inside.intended_at_s) * 1000
+    assert len(inside) > 60 and (inside.latency_ms + row["clock_error_ms"] >= left_ms).all()
+
+
+@pytest.mark.lab
+def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
+    with pytest.raises(ExperimentError, match=r"the probe cannot start: .*replication factor"):
+        measured(lab, tmp_path, "0001.1", placement=None, replication=3)
+
+
+@pytest.mark.lab
+def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(lab, tmp_path):
+    source, target = lab.host("source"), lab.host("target")
+    probe = KafkaProbe(duration_s=60.0, placement=((1,),))
+    with pytest.raises(ZeroDivisionError), probe.beside(source, target, tmp_path, "0001.1") as files:
+        time.sleep(1.5)
+        raise ZeroDivisionError
+    found = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")
+    assert found["probes"].n_received[0] > 10 and len(files) >= 3
+    topics = [topic["name"] for topic in source.cluster.ask(source, "topics")]
+    assert not [name for name in topics if name.startswith("probe-")]
+
+
+def broker_pids(log_folder):
+    """Processes of a broker: those whose command names its folder."""
+    folder, found = str(Path(log_folder).parent).encode(), []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if words[0].endswith(b"java") and any(word.startswith(folder) for word in words):
+                found.append(int(path.parent.name))
+    return found

@@ -90,8 +90,9 @@ def exchange(
     finally:
         server.stop()
     files = keep(folder, experiment, stem, "clock.txt", done)
-    stamps = [json.loads(line) for line in done.stdout.splitlines()] if done.returncode == 0 else []
-    if reason or not stamps:
+    whole = done.stdout[: done.stdout.rfind(b"\n") + 1]
+    stamps = [json.loads(line) for line in whole.splitlines()]
+    if not stamps:
         raise ExperimentError(
             reason or f"the clock of {target.name} did not answer: {last_words(done)}", files
         )

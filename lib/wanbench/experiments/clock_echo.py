@@ -18,7 +18,7 @@ import time
 
 QUESTION, ANSWER = struct.Struct(">Qq"), struct.Struct(">Qqqq")
 PATIENCE_S = 2.0
-FIRST_TRIES = 5
+FIRST_TRIES = 2
 
 
 def answer(address: str, port: int, shift_ns: int) -> None:
@@ -50,7 +50,7 @@ def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:
                     if len(data) == ANSWER.size and ANSWER.unpack(data)[0] == number:
                         break
             except TimeoutError:
-                if number >= FIRST_TRIES and not answered:
+                if number + 1 >= FIRST_TRIES and not answered:
                     break
                 continue
             print(json.dumps([*ANSWER.unpack(data)[1:], back_ns]), flush=True)

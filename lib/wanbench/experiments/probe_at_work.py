@@ -87,31 +87,34 @@ class ProbeAtWork:
         self.started = True
 
     def wait(self) -> None:
-        """Wait for the end of the schedule, or of the producer."""
+        """Wait for the end of the schedule, or of the producer; `finish` ends one that takes too long."""
         settings = self.settings
         lasts_s = settings.records * settings.interval_s + settings.hold_ms / 1000
-        self._producer.wait(lasts_s + settings.drain_s + _MARGIN_S)
+        with suppress(CommandError):
+            self._producer.wait(lasts_s + settings.drain_s + _MARGIN_S)
 
     def finish(self) -> list[str]:
         """Have the producer end, wait for its last records, keep everything; returns what went wrong, in sentences."""
-        producer = self._ended(self._producer, self._ask_to_stop, self.settings.drain_s + _MARGIN_S)
-        patience_s = (
-            max(self.settings.drain_s, _LEAST_DRAIN_S) if producer.returncode == 0 else _LEAST_DRAIN_S
-        )
-        consumers = [self._ended(consumer, None, patience_s) for consumer in self._consumers]
+        producer, hung = self._ended(self._producer, self._ask_to_stop, self.settings.drain_s + _MARGIN_S)
+        patience_s = _LEAST_DRAIN_S if producer.returncode else max(self.settings.drain_s, _LEAST_DRAIN_S)
+        ended = [self._ended(consumer, None, patience_s) for consumer in self._consumers]
+        consumers = [done for done, _ in ended]
         reasons = []
-        try:
-            self._read_clocks("after")
-        except WanbenchError as error:
-            reasons.append(str(error))
+        for ask in (self.source.cluster.check, lambda: self._read_clocks("after")):
+            try:
+                ask()
+            except WanbenchError as error:
+                reasons.append(str(error))
         self._keep(producer, consumers)
-        for what, host, done in (
-            ("producer", self.source, producer),
-            *(("consumer", self.target, done) for done in consumers),
-        ):
-            if done.returncode != 0:
-                said = f"the probe's {what} on {host.name} ended with status {done.returncode}: {last_words(done)}"
-                reasons.append(said)
+        failed = [("producer", self.source, producer)] if producer.returncode or hung else []
+        failed += [
+            ("consumer", self.target, done) for done, stopped in ended if done.returncode and not stopped
+        ]
+        for what, host, done in failed:
+            said = (
+                f"the probe's {what} on {host.name} ended with status {done.returncode}: {last_words(done)}"
+            )
+            reasons.append(said)
         return reasons
 
     def abandon(self) -> None:
@@ -140,12 +143,13 @@ class ProbeAtWork:
         self.source.run(["touch", self._stop_file], timeout_s=_TIMEOUT_S)
 
     @staticmethod
-    def _ended(process: Process, ask, timeout_s: float) -> Completed:
+    def _ended(process: Process, ask, timeout_s: float) -> tuple[Completed, bool]:
+        """What a process left, and whether it had to be stopped."""
         with suppress(CommandError):
             if ask is not None:
                 ask()
-            return process.wait(timeout_s)
-        return process.stop()
+            return process.wait(timeout_s), False
+        return process.stop(), True
 
     def _read_clocks(self, when: str) -> None:
         if not self.settings.clock_shift_ms and clock.one_clock(self.source, self.target):

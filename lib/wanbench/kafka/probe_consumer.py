@@ -18,11 +18,12 @@ import gc
 import signal
 import sys
 import time
+from collections import deque
 
 try:
-    from .probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened
+    from .probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened, put
 except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened
+    from probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened, put
 
 POLL_MS = 100
 FLUSH_NS = 1_000_000_000
@@ -36,7 +37,7 @@ class Receipts:
         self.partitions, self.shift_ns = partitions, shift_ns
         self.at_end: set[int] = set()
         self.stopped = False
-        self._lines: list[str] = []
+        self._lines: deque[str] = deque()
         self._flushed_ns = time.time_ns()
 
     @property
@@ -44,7 +45,9 @@ class Receipts:
         return len(self.at_end) >= self.partitions
 
     def stop(self, *_) -> None:
+        """Whoever sends this signal soon sends one that kills, and `poll` may not come back before."""
         self.stopped = True
+        self.flush()
 
     def take(self, batches: dict) -> None:
         at_ns = time.time_ns() + self.shift_ns
@@ -66,9 +69,11 @@ class Receipts:
         self.flush()
 
     def flush(self) -> None:
-        sys.stdout.write("".join(self._lines))
-        sys.stdout.flush()
-        self._lines, self._flushed_ns = [], time.time_ns()
+        lines = []
+        while self._lines:
+            lines.append(self._lines.popleft())
+        put("".join(lines))
+        self._flushed_ns = time.time_ns()
 
 
 def read_words(arguments=None):

@@ -26,9 +26,9 @@ from collections import deque
 from functools import partial
 
 try:
-    from .probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, line, record
+    from .probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, line, put, record
 except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, line, record
+    from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, line, put, record
 
 WARM_UPS = 3
 WARM_UP_S = 60.0
@@ -80,6 +80,7 @@ class Probe:
         """Send no further record and wait for nothing: whoever sends this signal soon sends one that kills."""
         self.stop()
         self._hurried = True
+        self.flush()
 
     def say(self, value) -> None:
         """Print a line soon. The producer's thread calls this too."""
@@ -89,8 +90,7 @@ class Probe:
         lines = []
         while self._waiting:
             lines.append(line(self._waiting.popleft()))
-        sys.stdout.write("".join(lines))
-        sys.stdout.flush()
+        put("".join(lines))
         self._flushed_ns = time.time_ns()
 
     def send_to_all(self, kind: bytes, timeout_s: float) -> None:

@@ -7,6 +7,7 @@ A record is its head (kind, sequence, intended send time in Unix ns, CRC-32 of a
 from __future__ import annotations
 
 import json
+import os
 import struct
 import time
 import zlib
@@ -59,3 +60,10 @@ def client_settings(path: str) -> dict:
 def line(value) -> str:
     """A value as one line of JSON."""
     return json.dumps(value, separators=(",", ":")) + "\n"
+
+
+def put(text: str) -> None:
+    """Write to stdout at once, past Python's buffers: a signal's handler may do so while something else does."""
+    left = text.encode()
+    while left:
+        left = left[os.write(1, left) :]
