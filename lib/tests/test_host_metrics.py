@@ -179,7 +179,7 @@ def scripted(sar, monkeypatch):
 
 
 def test_without_sysstat_it_says_what_is_missing(tmp_path, monkeypatch):
-    missing = Reply(b"", "env: 'sar': No such file or directory".encode(), 127)
+    missing = Reply(b"", b"env: 'sar': No such file or directory", 127)
     with (
         scripted(missing, monkeypatch) as lab,
         pytest.raises(ExperimentError, match=r"No such file.*come with sysstat"),
