@@ -134,6 +134,7 @@ def test_what_went_on_beside():
     assert row.mean_rtt_ms == pytest.approx(132.9) and row.mdev_rtt_ms == pytest.approx(1.0)
     assert row.measured_background_bps == 80e6 and row.background_packets_per_s == 1000
     assert (row.rx_packets_per_s, row.tx_packets_per_s) == (10_000, 2_000)
+    assert row.rx_own_packets_per_s == 9_000
     assert (row.rx_utilisation, row.tx_utilisation) == pytest.approx((0.8, 0.16))
 
 

@@ -60,7 +60,8 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
     figure.update_xaxes(
         tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS]
     )
-    figure.update_yaxes(title="ms", rangemode="tozero")
+    shown = found.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
+    figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *_published(found)], ""))
     level = percent(found.contrasts[0].level)
     return theme.finish(
         figure,
@@ -72,3 +73,7 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
         table=found.table(),
         note=note,
     )
+
+
+def _published(found: RttTable) -> list[float]:
+    return [value for each in found.published.values() for value in each.values()]

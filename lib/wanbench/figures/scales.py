@@ -73,7 +73,8 @@ def scales(found: Scales, *, note: str = "") -> go.Figure:
     ticks = {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}
     figure.update_xaxes(title=theme.plain(found.scale), **ticks)
     figure.update_yaxes(title="times", rangemode="tozero", row=1, col=1)
-    figure.update_yaxes(tickformat=".0%", rangemode="tozero", row=1, col=2)
+    most = max(1.0, *found.capacity.greatest.fillna(0.0))
+    figure.update_yaxes(tickformat=".0%", range=[0, 1.08 * most], row=1, col=2)
     level = percent(ratios[0].level)
     return theme.finish(
         figure,

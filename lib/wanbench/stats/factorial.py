@@ -130,7 +130,8 @@ def fit_factorial(
         combination = -make.unit(1 + names.index(delay)) - make.unit(1 + names.index(rate))
         claim = f"Halving {delay} multiplies {response} by {{}} what doubling {rate} does"
         thesis = make(combination, "halved delay over doubled rate", claim, _doubled, "times")
-        where = Places(known, terms, delay, rate, fit.params, cover, freedom, level)
+        covers = (cover, np.asarray(fit.cov_params()))
+        where = Places(known, terms, delay, rate, fit.params, covers, freedom, level)
         measured = runs[names].drop_duplicates().sort_values(names)
         grid = where.grid(runs)
         where.settle(pd.concat([measured, grid], ignore_index=True))

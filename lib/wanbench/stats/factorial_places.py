@@ -21,17 +21,24 @@ STEPS = 7
 DRAWS, CHUNK = 10_000, 1_000
 VERDICTS = ("holds", "fails", "undecided")
 METHOD = (
+    "the greater of robust and pooled standard errors; "
     f"greatest |t| over a grid of the whole space, by {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), no more than "
     "Scheffé's (1953)"
 )
 
 
 class Places:
-    """The gain at any places, with one critical value for all of them."""
+    """
+    The gain at any places, with one critical value for all of them.
 
-    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, cover, freedom, level, seed=0):
+    Its standard errors are the greater of those by `covers`: a robust covariance alone, estimated from few runs, is
+    too small somewhere in the space, and the intervals then do not hold together; a pooled one alone is wrong where
+    runs do not scatter alike (`make validity` counts, data/validity/trials.csv).
+    """
+
+    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level, seed=0):
         self.factors, self.terms, self.delay, self.rate = list(factors), terms, delay, rate
-        self.params, self.cover, self.freedom, self.level, self.seed = params, cover, freedom, level, seed
+        self.params, self.covers, self.freedom, self.level, self.seed = params, covers, freedom, level, seed
         self.reach = inf
 
     def grid(self, runs: pd.DataFrame, steps: int = STEPS) -> pd.DataFrame:
@@ -49,13 +56,14 @@ class Places:
     def settle(self, spots: pd.DataFrame) -> None:
         """Choose the critical value that holds for all these places together."""
         both = self._both(spots)[2]
-        self.reach = critical(both, self.cover, self.freedom, self.level, self.seed)
+        self.reach = max(critical(both, cover, self.freedom, self.level, self.seed) for cover in self.covers)
 
     def gains(self, spots: pd.DataFrame) -> pd.DataFrame:
         """The places with elasticities, gain, its interval, and the verdict."""
         along_delay, along_rate, both = self._both(spots)
         value = both @ self.params
-        half = self.reach * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", both, self.cover, both), 0.0))
+        variance = np.max([np.einsum("ij,jk,ik->i", both, cover, both) for cover in self.covers], axis=0)
+        half = self.reach * np.sqrt(np.maximum(variance, 0.0))
         low, high = value - half, value + half
         return spots.reset_index(drop=True).assign(
             elasticity_delay=along_delay @ self.params,

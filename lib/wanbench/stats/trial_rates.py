@@ -40,6 +40,7 @@ MEASURED = {
     "records_per_s": "records/s",
     "throughput_bps": "bit/s",
     "rx_packets_per_s": "packets/s",
+    "rx_own_packets_per_s": "packets/s",
     "tx_packets_per_s": "packets/s",
     "mean_latency_ms": "ms",
     "mean_rtt_ms": "ms",
@@ -69,7 +70,8 @@ class TrialRates:
           after the warm-up; null unless each producer states them. `latency_by` says which. Percentiles are not given:
           those of several lines or producers cannot be put together,
         - `n_producers`, `n_producer_errors`,
-        - what `trial_beside` says: round trips, background, packets and utilisation of the link.
+        - what `trial_beside` says: round trips, background, packets and utilisation of the link, and
+          `rx_own_packets_per_s`: packets towards the brokers less the background's.
     seconds : DataFrame
         Per trial and counted second: `at_s`, `second` (from 0), `batches`, `records`, `bytes`.
     shares : DataFrame
@@ -101,6 +103,25 @@ class TrialRates:
                 f"no measured trial has the setting {' or '.join(settings)}; there are {known}"
             )
         return found
+
+    def at(self, **levels) -> TrialRates:
+        """Only the trials at these levels, such as `at(rate_bps=1e8)`; ParameterError if there are none."""
+        wrong = [name for name in levels if name not in self.rates]
+        if wrong:
+            raise ParameterError(
+                f"trials have no {', '.join(wrong)}; they have {', '.join(self.rates.columns)}"
+            )
+        fits = np.logical_and.reduce([self.rates[name] == level for name, level in levels.items()])
+        chosen = self.rates.test_id[fits]
+        if chosen.empty:
+            wanted = ", ".join(f"{name} {level}" for name, level in levels.items())
+            raise ParameterError(f"no measured trial has {wanted}")
+        parts = {name: getattr(self, name) for name in ("rates", "seconds", "shares")}
+        return replace(self, **{name: frame[frame.test_id.isin(chosen)] for name, frame in parts.items()})
+
+    def part(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table, such as link_samples, that belong to the attempts of these trials."""
+        return frame.merge(self.rates[KEY], on=KEY)
 
     def warnings(self) -> tuple[str, ...]:
         """What must be known of these trials before they are quoted."""
@@ -356,7 +377,8 @@ def _beside(rates: pd.DataFrame, tables) -> pd.DataFrame:
         beside.on_the_link(tables["link_samples"], ends),
     ):
         rates = rates.merge(part, on=KEY, how="left")
-    return rates
+    own = rates.rx_packets_per_s - rates.background_packets_per_s.fillna(0.0)
+    return rates.assign(rx_own_packets_per_s=own)
 
 
 def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:

@@ -25,12 +25,20 @@ from .contrast import Contrast, html, table
 from .estimate import Interval, check_level
 from .trial_rates import MEASURED, TrialRates
 
-BESIDE = ("records_per_s", "throughput_bps", "rx_packets_per_s", "tx_packets_per_s", "mean_latency_ms")
+BESIDE = (
+    "records_per_s",
+    "throughput_bps",
+    "rx_packets_per_s",
+    "rx_own_packets_per_s",
+    "tx_packets_per_s",
+    "mean_latency_ms",
+)
 SAID = {
     "batches_per_s": "rate of batches",
     "records_per_s": "rate of records",
     "throughput_bps": "payload throughput",
-    "rx_packets_per_s": "rate of packets towards the brokers",
+    "rx_packets_per_s": "rate of packets towards the brokers, background included",
+    "rx_own_packets_per_s": "rate of packets towards the brokers, background taken off",
     "tx_packets_per_s": "rate of packets from the brokers",
     "mean_latency_ms": "time to acknowledgement",
     "mean_rtt_ms": "RTT of pings",
@@ -148,6 +156,7 @@ def compare_links(
     value: str = "batches_per_s",
     beside: Sequence[str] = BESIDE,
     level: float = 0.95,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> TwoLinks:
     """
@@ -169,6 +178,8 @@ def compare_links(
         A column of `found.rates`, such as batches_per_s.
     beside : sequence of str
         Columns whose ratio is wanted too; those that are not known of every trial are left out.
+    resamples, seed
+        Of the bootstrap of medians, in `paired` and `by_trial`.
 
     Raises
     ------
@@ -181,8 +192,8 @@ def compare_links(
     trials = of_links(found, settings, names, value)
     pairs = paired_trials(trials, value, names)
     notes = _notes(trials, pairs, found)
-    by_trial = _by_trial(trials, found, value, names, level, seed)
-    paired = _paired(pairs, value, names, level, seed, by_trial) if len(pairs) > 1 else None
+    by_trial = _by_trial(trials, found, value, names, level, seed, resamples)
+    paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
     ratio = _said((paired or by_trial).means, notes)
     drift_free, drift = _drift(pairs, value, names, level)
     others = {}

@@ -1,0 +1,130 @@
+"""Two links measured by turns, and factorial experiments: do their intervals cover?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..designs import factorial, interleaved
+from ..stats.factorial import fit_factorial
+from ..stats.trial_rates import BY_LOG, TrialRates
+from ..stats.two_links import compare_links
+from .study import Outcome
+
+TITLE = "intervals of the ratio of two links measured by turns, and of effects in factorial experiments"
+NAMES = ("internet", "private")
+MEANS = {"internet": 100.0, "private": 225.0}
+SECONDS = 10
+TWO = {
+    "delay_ms": [10.0, 60.0],
+    "jitter_ms": [0.0, 10.0],
+    "loss": [0.0, 1e-3],
+    "rate_bps": [4e7, 4e8],
+    "acks": ["1", "all"],
+    "batch_bytes": [16_384.0, 131_072.0],
+}
+SLOPES = {"delay_ms": -0.6, "rate_bps": 0.4, "batch_bytes": -0.2}
+STEPS = {"jitter_ms": -0.1, "loss": -0.4, "acks": -0.1}
+TOGETHER = {("delay_ms", "rate_bps"): -0.1, ("rate_bps", "batch_bytes"): 0.1}
+FRACTIONS = {
+    "full": None,
+    "half": {"batch_bytes": ["delay_ms", "jitter_ms", "loss", "rate_bps", "acks"]},
+}
+SETTINGS = [
+    *({"kind": "two links", "blocks": blocks, "drift": 0.0, "spread": 0.03} for blocks in (2, 3, 6)),
+    {"kind": "two links", "blocks": 3, "drift": 0.02, "spread": 0.03},
+    {"kind": "two links", "blocks": 3, "drift": 0.0, "spread": 0.1},
+    {"kind": "factorial, full", "replicates": 1, "spread": 0.1},
+    {"kind": "factorial, half", "replicates": 1, "spread": 0.1},
+    {"kind": "factorial, half", "replicates": 2, "spread": 0.1},
+]
+
+
+def trial(seed: int, kind: str, spread: float, **setting) -> list[Outcome]:
+    """
+    Trials with log-normal draws of standard deviation `spread`; those over the internet, and with the longer delay,
+    scatter twice as much.
+    """
+    rng = np.random.default_rng(seed)
+    if kind == "two links":
+        return _two_links(rng, seed, spread, **setting)
+    return _factorial(rng, seed, spread, kind.removeprefix("factorial, "), **setting)
+
+
+def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list[Outcome]:
+    plan = interleaved(list(NAMES), blocks, seed=seed)
+    own = spread * np.where(plan.setting == "internet", 2.0, 1.0)
+    hours = rng.normal(0, 2 * spread, blocks)[plan.block - 1]
+    level = plan.setting.map(MEANS) * np.exp(hours + drift * plan.order + rng.normal(0, own))
+    rates = plan.assign(run_id="run", test_id=[f"{k:04d}" for k in plan.order], batches_per_s=level)
+    rates = rates.assign(counted_by=BY_LOG, window_rule="", n_seconds=SECONDS, autocorrelation=0.0)
+    single = rates.loc[rates.index.repeat(SECONDS)].reset_index(drop=True)
+    counted = single.batches_per_s * np.exp(rng.normal(0, 0.05, len(single)))
+    seconds = single[["run_id", "test_id", "setting"]].assign(
+        second=np.tile(np.arange(SECONDS), len(rates)),
+        at_s=0,
+        batches=counted,
+        records=counted,
+        bytes=counted,
+    )
+    empty = pd.DataFrame(columns=["run_id", "test_id", "setting", "reason"])
+    found = compare_links(TrialRates(rates, seconds, empty, empty, ""), beside=(), resamples=2, seed=seed)
+    # both links' draws and those of the hours are log-normal, so that the ratio of means has their variances in it
+    means = MEANS["private"] / MEANS["internet"] * np.exp((spread**2 - (2 * spread) ** 2) / 2)
+    single = found.by_trial.means
+    rows = [
+        Outcome("ratio of two links", "trials in pairs", found.ratio.low, found.ratio.high, means),
+        Outcome("ratio of two links", "trials, unpaired", single.low, single.high, means),
+        Outcome("ratio of two links", "seconds as independent", single.naive.low, single.naive.high, means),
+    ]
+    if found.drift_free is not None:
+        ends = (found.drift_free.low, found.drift_free.high, MEANS["private"] / MEANS["internet"])
+        rows.append(Outcome("ratio of two links", "pairs, drift taken off", *ends))
+        rows.append(Outcome("drift per trial", "pairs", found.drift.low, found.drift.high, np.exp(drift)))
+    return rows
+
+
+def _factorial(rng, seed: int, spread: float, which: str, replicates: int) -> list[Outcome]:
+    plan = factorial(TWO, fraction=FRACTIONS[which], replicates=replicates, seed=seed)
+    codes = _codes(plan)
+    level = sum(size * codes[name] for name, size in (SLOPES | STEPS).items())
+    level = level + sum(size * codes[one] * codes[other] for (one, other), size in TOGETHER.items())
+    own = spread * np.where(plan.delay_ms > TWO["delay_ms"][0], 4 / 3, 2 / 3)
+    plan = plan.assign(batches_per_s=100 * np.exp(level + rng.normal(0, own)))
+    found = fit_factorial(
+        plan,
+        "batches_per_s",
+        list(TWO),
+        contrasts=["jitter_ms", "loss"],
+        block="replicate" if replicates > 1 else None,
+    )
+    delay, acks = found.elasticities["delay_ms"], found.effects["acks"]
+    at = _codes(found.space)
+    truth = 2.0 ** (
+        -SLOPES["delay_ms"] - SLOPES["rate_bps"]
+        - TOGETHER["delay_ms", "rate_bps"] * (at["rate_bps"] + at["delay_ms"])
+        - TOGETHER["rate_bps", "batch_bytes"] * at["batch_bytes"]
+    )  # fmt: skip
+    worst = float((found.space.low / truth).max()), float((found.space.high / truth).min())
+    return [
+        Outcome("elasticity", "HC3, or HC2 for few runs", delay.low, delay.high, SLOPES["delay_ms"]),
+        Outcome(
+            "effect of two levels", "HC3, or HC2 for few runs", acks.low, acks.high, np.exp(STEPS["acks"])
+        ),
+        Outcome("gain at one place", "HC3, or HC2 for few runs", found.thesis.low, found.thesis.high, 2**0.2),
+        Outcome(
+            "gain at all places together",
+            "greatest |t|, the greater of robust and pooled errors",
+            *worst,
+            1.0,
+        ),
+    ]
+
+
+def _codes(plan: pd.DataFrame) -> dict[str, np.ndarray]:
+    return {
+        name: np.log(plan[name].astype(float)).to_numpy() - np.log(levels).mean()
+        if name in SLOPES
+        else np.where(plan[name] == levels[1], 0.5, -0.5)
+        for name, levels in TWO.items()
+    }
