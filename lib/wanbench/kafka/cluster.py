@@ -90,6 +90,8 @@ class Cluster:
         self.settings = checked_settings(settings or {})
         self.security = chosen_security(security)
         self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
+        if isinstance(start_timeout_s, bool) or not 0 < start_timeout_s <= 3600:
+            raise ParameterError(f"start_timeout_s is {start_timeout_s!r}; allowed is up to 3600 s.")
         self.start_timeout_s = start_timeout_s
         self.brokers = tuple(
             Broker(seat.node_id, seat.host, metrics_port=METRICS_PORT if self.metrics else None)
@@ -123,7 +125,8 @@ class Cluster:
 
     def __exit__(self, *exception) -> None:
         for host in self._lab_hosts():
-            host.cluster = None
+            if host.cluster is self:
+                host.cluster = None
         try:
             self._side_by_side(Node.kill)
         finally:

@@ -45,6 +45,7 @@ class Node:
         self._jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
         self._metrics = metrics and seat.is_broker
         self._process: Process | None = None
+        self._has_folder = False
 
     @property
     def folder(self) -> str:
@@ -72,7 +73,11 @@ class Node:
     def prepare(self, cluster_id: str) -> None:
         """Make the folder and format the disk; ClusterError if a port is taken or the tool refuses."""
         check_free(self.seat, self._metrics)
-        self.host.run(["mkdir", "-p", self.folder], timeout_s=30)
+        if self.host.run(["mkdir", self.folder], timeout_s=30, ok=None).returncode:
+            raise ClusterError(
+                f"{self.folder} on {self.host.name} cannot be made, or belongs to another cluster."
+            )
+        self._has_folder = True
         put_private(self.host, f"kafka-{self.seat.node_id}/server.properties", properties(self.settings))
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
             self.host.put(package_file(name), f"{self.folder}/{name}")
@@ -139,7 +144,8 @@ class Node:
 
     def remove(self) -> None:
         """Delete the node's folder on its host."""
-        self.host.run(["rm", "-rf", "--", self.folder], timeout_s=120, ok=None)
+        if self._has_folder:
+            self.host.run(["rm", "-rf", "--", self.folder], timeout_s=120, ok=None)
 
     @property
     def _properties(self):
