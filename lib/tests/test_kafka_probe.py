@@ -140,6 +140,18 @@ def test_the_stop_file_ends_the_schedule(fake_time, tmp_path):
     assert 5 < len(producer.sent) < 20 and probe.stopped_ns
 
 
+def test_what_came_due_before_the_stop_is_still_sent(fake_time, tmp_path):
+    """The record that is held goes out when its time comes; no send time before the stop is left without a record."""
+    producer = Producer(fake_time)
+    probe = probe_of(producer, stop_file=str(tmp_path / "stop"))
+    (tmp_path / "stop").touch()
+    start = fake_time.now_ns
+    probe.send(probe_producer.schedule(1_000, start, 10_000_000, {3}, 500_000_000))
+    due = -(-(probe.stopped_ns - start) // 10_000_000)
+    assert sorted(sequence for _, sequence, _, _ in producer.sent) == list(range(due)) and due < 20
+    assert producer.sent[-1][:2] == (start + 530_000_000, 3)
+
+
 def test_the_consumer_ends_when_every_partition_said_so(capfd):
     def batch(partition, *values):
         return {

@@ -367,12 +367,21 @@ def test_intervals_of_differences_cover():
 
 
 def test_what_is_not_known_is_not_compared():
-    lost = np.arange(1.0, 101.0)
-    lost[50:] = inf
-    found = compare_tails(
-        tails.of_values([lost], "a"), tails.of_values([np.arange(1.0, 101.0)], "b"), (0.2, 0.9)
-    )
-    assert found.table().agree.tolist()[1] is None and "cannot be compared at 1 quantile" in found.wording()
+    rng = np.random.default_rng(14)
+    values, lost = rng.lognormal(3, 0.3, (2, 1_000))
+    lost[::2] = inf
+    found = compare_tails(tails.of_values([lost], "a"), tails.of_values([values], "b"), (0.1, 0.9))
+    assert found.table().agree.tolist() == [False, None]
+    assert found.wording() == "b and a differ at p10; cannot be compared at 1 quantile."
+
+
+def test_an_open_end_is_no_agreement():
+    """Of 1,000 records p99.9 has no upper limit: that speaks against what is slower by far, and for nothing."""
+    rng = np.random.default_rng(13)
+    short, long = (tails.of_values([rng.lognormal(3, 0.3, n)], "it") for n in (1_000, 10_000))
+    slow = tails.of_values([rng.lognormal(9, 0.3, 1_000)], "slow")
+    assert compare_tails(long, short, (0.999,)).table().agree.tolist() == [None]
+    assert compare_tails(long, slow, (0.999,)).table().agree.tolist() == [False]
 
 
 # Figures

@@ -105,18 +105,24 @@ class Probe:
             future.get(timeout=timeout_s)
 
     def send(self, plan: list) -> None:
-        """Send each record when it is due, or at once when that is over; none is skipped, unless we are stopped."""
+        """
+        Send each record when it is due, or at once when that is over; none is skipped.
+
+        Once we are stopped, only those that should have been sent before are.
+        """
         for due_ns, sequence, intended_ns in plan:
+            if self._is_over(intended_ns):
+                continue
             value = record(PROBE, sequence, intended_ns, self._padding)
-            while (left_ns := due_ns - time.time_ns()) > 0 and self.stopped_ns is None:
+            while (left_ns := due_ns - time.time_ns()) > 0 and not self._is_over(intended_ns):
                 if left_ns > TIME_TO_FLUSH_NS and time.time_ns() - self._flushed_ns > FLUSH_NS:
                     self.flush()
                 else:
                     time.sleep(min(left_ns / 1e9, NAP_S))
                 self._look_for_the_file()
             self._look_for_the_file()
-            if self.stopped_ns is not None:
-                return
+            if self._is_over(intended_ns):
+                continue
             at_ns = time.time_ns()
             self.outstanding.add(sequence)
             self.say(("sent", sequence, at_ns, round((at_ns - due_ns) / 1e6, 3)))
@@ -129,6 +135,9 @@ class Probe:
                 continue
             future.add_callback(partial(self.acknowledged, sequence))
             future.add_errback(partial(self.failed, sequence))
+
+    def _is_over(self, intended_ns: int) -> bool:
+        return self._hurried or (self.stopped_ns is not None and intended_ns >= self.stopped_ns)
 
     def _look_for_the_file(self) -> None:
         if time.time_ns() - self._looked_ns > NAP_S * 1e9:

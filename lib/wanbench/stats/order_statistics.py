@@ -26,10 +26,10 @@ def name(q: float) -> str:
     """
     A quantile as people call it.
 
-    >>> name(0.5), name(0.999), name(0.9999)
-    ('p50', 'p99.9', 'p99.99')
+    >>> name(0.5), name(0.999), name(0.9999999)
+    ('p50', 'p99.9', 'p99.99999')
     """
-    return f"p{round(100 * q, 6):g}"
+    return f"p{round(100 * q, 9):.12g}"
 
 
 def rank(n: float, q: float) -> int:

@@ -154,7 +154,7 @@ class Tail:
         drawn = self._bootstrap(q, level, resamples, seed)
         return Contrast(
             quantity=f"{order.name(q)} of latency, {self.name}",
-            claim=f"{number(100 * q)} % of the records of {self.name} took at most {{}}",
+            claim=f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}",
             estimate=found if isfinite(found) else nan,
             low=low,
             high=high,

@@ -42,21 +42,23 @@ class TailComparison:
     def table(self) -> pd.DataFrame:
         """
         A row per quantile: both with their intervals, the difference with its own, whether the intervals `overlap`, and
-        whether they `agree`: the difference may be zero. Both are null where a quantile or an end is not known.
+        whether they `agree`: the difference may be zero. Both are null where a quantile is not known, and where nothing
+        speaks against it only because an end is open.
         """
         rows = []
         for q, a, b, apart in zip(
             self.a.quantiles, self.a.contrasts, self.b.contrasts, self.differences, strict=True
         ):
-            known = isfinite(a.estimate) and isfinite(b.estimate)
+            overlap = a.low <= b.high and b.low <= a.high
+            agree = apart.low <= 0 <= apart.high
             rows.append(
                 {
                     "quantile": q,
                     **{f"a_{name}": getattr(a, name) for name in ("estimate", "low", "high")},
                     **{f"b_{name}": getattr(b, name) for name in ("estimate", "low", "high")},
                     **{f"difference_{name}": getattr(apart, name) for name in ("estimate", "low", "high")},
-                    "overlap": bool(a.low <= b.high and b.low <= a.high) if known else None,
-                    "agree": bool(apart.low <= 0 <= apart.high) if known else None,
+                    "overlap": _told_apart(overlap, a, b),
+                    "agree": _told_apart(agree, apart),
                 }
             )
         return pd.DataFrame(rows)
@@ -136,6 +138,14 @@ def difference(*ends: tuple[float, float, float]) -> tuple[float, float, float]:
     a, b = ends
     apart = b[0] - a[0]
     return apart, apart - hypot(b[0] - b[1], a[2] - a[0]), apart + hypot(b[2] - b[0], a[0] - a[1])
+
+
+def _told_apart(word: bool, *found: Contrast) -> bool | None:
+    """The word; None if a number is not known, or the word is "yes" and an end is open."""
+    if not all(isfinite(each.estimate) for each in found):
+        return None
+    closed = all(isfinite(end) for each in found for end in (each.low, each.high))
+    return word if closed or not word else None
 
 
 def _told(found: Contrast, tail: Tail) -> str:
