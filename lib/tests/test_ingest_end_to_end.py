@@ -78,5 +78,7 @@ def test_what_another_tool_printed_is_refused():
     )
     with pytest.raises(RawDataError, match="output of a producer"):
         end_to_end.read(sent)
+    with pytest.raises(RawDataError, match="an empty file"):
+        end_to_end.read(b"")
     with pytest.raises(RawDataError, match="PING"):
         end_to_end.read(b"PING ::1\n")

@@ -220,6 +220,9 @@ def test_number_and_group_of_a_load(tmp_path):
     path.write_text(f"{HEADER}\r\n{LINE}\r\n")
     row = only(kafka_load.read(path)["consumers"])
     assert (row.group, row.consumer) == (2, 7)
+    (tmp_path / "0003-a-b.times.json").write_text('{"asked_to_stop_at_s": 5}')
+    path.write_text(HEADER)
+    assert only(kafka_load.read(path)["consumers"]).error == "no summary", "only producers are stopped"
 
 
 @pytest.mark.parametrize(

@@ -332,6 +332,8 @@ def test_a_tool_that_only_complained_is_a_row(tmp_path):
     path = tmp_path / "a.producer-0.txt"
     path.write_text(f"{DIED}\n")
     assert only(kafka_load.read(path)["producers"]).error == f"no summary: {DIED}"
+    path.write_text("")
+    assert only(kafka_load.read(path)["producers"]).error == "no summary: the tool printed nothing"
     path.write_text("neither of these\n")
     with pytest.raises(RawDataError, match="neither of these"):
         kafka_load.read(path)

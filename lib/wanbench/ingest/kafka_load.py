@@ -8,7 +8,8 @@ says anything is refused. Percentiles stay as printed, one per process, and are 
 
 Beside `<stem>.producer-0.txt` there may be `<stem>.producer-0.lines.json` (when each line came),
 `<stem>.producer-0.stderr.txt`, whose errors and warnings count with those of the output, and `<stem>.times.json` (when
-the warm-up of the whole load was over, and whether its tools were stopped then, as is meant where no count ends them).
+the warm-up of the whole load was over, and whether its producers were stopped, as is meant where no count ends them).
+Where the name tells the tool, as there, one that printed nothing is a row too.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def read_as(source, expected: str | None) -> dict[str, pd.DataFrame]:
     """As `read`, of the tool that is expected; one that only complained is then known all the same."""
     path, data = read_bytes(source)
     named = NAMED.search(str(path))
-    reading = Reading(path, expected or (named and named["tool"]))
+    reading = Reading(path, expected or (named and named["tool"]), may_be_silent=bool(named))
     for line in lines(data, times_beside(source)):
         reading.feed(line)
     for line in _stderr(source):
@@ -96,7 +97,7 @@ def read_as(source, expected: str | None) -> dict[str, pd.DataFrame]:
         raise RawDataError(path, None, f"output of a {reading.outputs[0].tool}", WANTED)
     about = LoadTimes.beside(source)
     for output in reading.outputs:
-        output.complaints.stopped = about.stopped
+        output.complaints.stopped = about.stopped and output.tool == "producer"
     rows = _rows(reading, int(named["number"]) if named else 0)
     group = int(named["group"]) if named and named["group"] else None
     for row in (*rows.get("consumers", ()), *rows.get("consumer_windows", ())):
@@ -108,7 +109,7 @@ def read_as(source, expected: str | None) -> dict[str, pd.DataFrame]:
 
 
 class LoadTimes(NamedTuple):
-    """What `<stem>.times.json` says of a load: when it began to count (Unix s), and whether its tools were stopped."""
+    """What `<stem>.times.json` says: when a load began to count (Unix s), and whether its producers were stopped."""
 
     counts_from_s: float | None = None
     stopped: bool = False

@@ -22,12 +22,13 @@ class Reading:
     """
     Reads lines in order.
 
+    `expected` is the tool that is known beforehand; if it `may_be_silent`, a file without a word is its output too.
     `outputs` are those found, in order of appearance, `metrics` what clients said of themselves: the output, and the
     line.
     """
 
-    def __init__(self, path, expected: str | None = None):
-        self.path, self.expected = path, expected
+    def __init__(self, path, expected: str | None = None, *, may_be_silent: bool = False):
+        self.path, self.expected, self.may_be_silent = path, expected, may_be_silent
         self.outputs: list = []
         self.metrics: list[tuple[object, object]] = []
         self._of_tool: dict[str, object] = {}
@@ -56,6 +57,9 @@ class Reading:
         if self.outputs:
             return
         known = self.expected or next(filter(None, map(kafka_words.tool, self._said())), None)
+        if self.may_be_silent and self._first is None:
+            self._begin(known).complaints.silent = True
+            return
         grave = any(kind in (kafka_words.ERROR, kafka_words.WARNING) for _, kind in self._waiting)
         if known is None or not (grave or any(kafka_words.tool(text) for text in self._said())):
             if self._first is None:

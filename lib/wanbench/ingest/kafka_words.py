@@ -78,7 +78,8 @@ class Complaints:
     """
     The errors and warnings of one output: how many lines, the first, and the last of the gravest.
 
-    `torn` is what a last line without its end says, `stopped` whether the tool was stopped on purpose.
+    `torn` is what a last line without its end says, `stopped` whether the tool was stopped on purpose, `silent` whether
+    it printed nothing at all.
     """
 
     def __init__(self):
@@ -86,7 +87,7 @@ class Complaints:
         self.first: str | None = None
         self.last: str | None = None
         self.torn: str | None = None
-        self.stopped = False
+        self.stopped = self.silent = False
         self._grave = False
 
     def add(self, text: str, grave: bool) -> None:
@@ -104,6 +105,7 @@ class Complaints:
         if missing is None:
             return self.first
         why = ["the tool was stopped when its time was over"] if self.stopped else []
+        why += ["the tool printed nothing"] if self.silent else []
         why += [f"the output breaks off in {self.torn!r}"] if self.torn else []
         why += [self.last] if self.last else []
         return ": ".join([missing, *why])
