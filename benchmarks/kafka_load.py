@@ -3,9 +3,9 @@ What the harness costs: `python benchmarks/kafka_load.py [--blocks N] [--records
 
 One cluster of three brokers in three regions (15, 20 and 35 ms apart, one way), one producer in the first, and the same
 load by turns (A B B A ...): by `KafkaLoad`, and as typed by hand, Kafka's perf tool started straight in the region's
-namespace with its words written out here. The throughput is what the tool prints at its end. It prints the ratio with
-its interval, paired by blocks, against the target of 3 %, and exits with 1 if the whole interval is beyond it. A block
-of four loads takes most of a minute.
+namespace with its words written out here; Java's own, such as the heap, are the same. The throughput is what the tool
+prints at its end. It prints the ratio with its interval, paired by blocks, against the target of 3 %, and exits with 1
+if the whole interval is beyond it. A block of four loads takes most of a minute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import Cluster, unavailable
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.places import kafka_jars
 from wanbench.stats import compare_arms
 from wanbench.stats.compare import more_or_less
 
@@ -34,14 +33,15 @@ TARGET = 0.03
 DELAYS_MS = {("west", "middle"): 15.0, ("middle", "east"): 20.0, ("west", "east"): 35.0}
 REGIONS = ("west", "middle", "east")
 RATE_BPS = 1e9
+PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 HAND, LIBRARY = "typed by hand", "KafkaLoad"
 
 
 def main() -> int:
     """Measure by turns, compare, and say whether the target is met."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument("--blocks", type=int, default=6, help="blocks of four loads (default: %(default)s)")
-    options.add_argument("--records", type=int, default=40_000, help="of each load (default: %(default)s)")
+    options.add_argument("--blocks", type=int, default=5, help="blocks of four loads (default: %(default)s)")
+    options.add_argument("--records", type=int, default=60_000, help="of each load (default: %(default)s)")
     options.add_argument("--batch-bytes", type=int, default=131_072, help="batch.size (default: %(default)s)")
     options.add_argument("--seed", type=int, default=0, help="of the order (default: %(default)s)")
     asked = options.parse_args()
@@ -105,8 +105,9 @@ def by_hand(load, lab, cluster, folder, order) -> bytes:
     topic = f"hand-{order:04d}"
     settings = {"message.timestamp.type": "LogAppendTime", "retention.ms": -1, "retention.bytes": -1}
     cluster.create_topic(topic, partitions=load.partitions, replication=load.replication, settings=settings)
+    java = cluster.java(lab.host("west"), PRODUCER)
     words = [
-        "java", "-Xmx256m", "-cp", f"{kafka_jars()}/*", "org.apache.kafka.tools.ProducerPerformance",
+        *java,
         "--bootstrap-server", cluster.bootstrap,
         "--topic", topic,
         "--num-records", str(load.records),

@@ -16,7 +16,7 @@ from .program import program_words
 WINDOW = "records/sec ("
 """In every line of figures that the producer tool prints."""
 _STEADY = b"teady state"
-_COUNT_S = 300.0
+_COUNT_S, _CONNECT_S = 300.0, 5.0
 
 
 def times_that_count(load, producers: Sequence[Tool], stopped_at_s: float | None) -> dict[str, float | None]:
@@ -65,7 +65,7 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
     try:
         leaders = {
             (topic["name"], each["partition"]): each["leader"]
-            for topic in cluster.ask(asker, "topics", names=list(topics))
+            for topic in cluster.ask(asker, "topics", names=list(topics), connect_s=_CONNECT_S)
             for each in topic["partitions"]
         }
         folders = {node_id: cluster.log_folder(node_id) for node_id in set(leaders.values()) - {None}}

@@ -90,6 +90,7 @@ def check_load(load) -> None:
         ("idempotence", (None, True, False)),
         ("consumer_windows", (True, False)),
         ("print_metrics", (True, False)),
+        ("drain", (True, False)),
     ):
         value = getattr(load, name)
         if not any(value is each or (isinstance(value, str) and value == each) for each in allowed):

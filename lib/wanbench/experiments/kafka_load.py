@@ -85,6 +85,9 @@ class KafkaLoad:
     consumer_timeout_s : float
         A consumer ends after so long without a record. One that is alone in its group ends with the last record where
         the number of records is known beforehand. Longer than any gap in the load, such as a link that is cut.
+    drain : bool
+        Let the consumers read what there is, and print what they print at their end. False: stop them when the
+        producers have ended, which saves `consumer_timeout_s` in loads that are stopped.
     heap_mb, jvm
         Java's heap and flags of each tool.
     producer_settings, consumer_settings : mapping of str
@@ -131,6 +134,7 @@ class KafkaLoad:
     consumer_windows: bool = True
     print_metrics: bool = True
     consumer_timeout_s: float = 10.0
+    drain: bool = True
     heap_mb: int = 256
     jvm: tuple[str, ...] = ()
     producer_settings: Mapping[str, object] = ()
@@ -246,7 +250,7 @@ class KafkaLoad:
             rates += [rate_bps / 8] if rate_bps else []
             sending_s = self._sent_bytes() / min(rates) if rates else 0.0
         starting_s = START_S * (self.producers + self.n_consumers) ** 0.5
-        idle = self.n_consumers and (self.is_stopped or self.consumers > 1)
+        idle = self.n_consumers and self.drain and (self.is_stopped or self.consumers > 1)
         return sending_s + starting_s + AROUND_S + (self.consumer_timeout_s if idle else 0.0)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:

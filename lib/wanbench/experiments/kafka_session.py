@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from pathlib import Path
 
 from ..errors import CommandError, LabError
@@ -19,9 +18,11 @@ from ..runs.journal import now_utc
 from .base import ExperimentError
 from .kafka_account import WINDOW, count_batches, times_that_count
 from .kafka_payload import json_records
-from .kafka_tools import Tool, java_words, stop_all
+from .kafka_tools import Tool, java_words, noting_words, stop_all
 from .kafka_words import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
 
+UNREACHABLE = "Unreachable"
+"""The kind of an `AnswerError` where no broker answered."""
 CHECK_S = 2.0
 """How often the cluster is asked whether a broker has died."""
 TOO_FEW = b"Exiting before consuming"
@@ -121,10 +122,11 @@ class Session:
                 client_file=cluster.client_file(host),
             )
             tools.append((host, CONSUMER, words, f"consumer-{group}-{number}"))
+        noting = noting_words([*self.producer_hosts, *self.consumer_hosts])
         for host, main_class, words, what in tools:
             command = cluster.java(host, main_class, *words, heap_mb=load.heap_mb, jvm=load.jvm)
             started = self.producers if main_class == PRODUCER else self.consumers
-            started.append(Tool(host, command, self.stem, what))
+            started.append(Tool(host, noting[host.name], command, self.stem, what))
 
     def _topic(self, producer):
         return self.topics[producer % self.load.topics]
@@ -201,24 +203,36 @@ class Session:
                 raise self._cause("the producers did not end in time; they were stopped")
             done, watched = wait(watched, timeout=min(left_s, CHECK_S), return_when=FIRST_COMPLETED)
             waiting -= done
-            for end in done:
-                self._examine(end, ends.get(end), waiting, early=is_time or until is not None)
+            for end in done & set(ends):
+                self._examine(end, ends[end], waiting, early=is_time or until is not None)
+            for window in done - set(ends):
+                self._examine_window(window, until[window])
             self.cluster.check()
+
+    def _examine_window(self, window, tool):
+        """CommandError if a producer did not print the window that was waited for."""
+        if (error := window.exception()) is None:
+            return
+        try:
+            done = tool.wait(1.0)
+        except CommandError:
+            so_far = getattr(error, "completed", None)
+            words = java_words(so_far) if so_far else str(error)
+            raise self._cause(
+                f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: {words}"
+            ) from None
+        raise self._cause(f"{tool.name} ended with status {done.returncode}: {java_words(done)}")
 
     def _examine(self, end, tool, waiting, *, early):
         """CommandError if a tool failed, or ended while the load needed it."""
-        if tool is None or end.exception() is not None:
-            try:
-                end.result()  # what it waited for
-            except CommandError as error:
-                raise self._cause(str(error)) from error
-            return
         done = end.result()
         if done.returncode:
             raise self._cause(f"{tool.name} ended with status {done.returncode}: {java_words(done)}")
         if tool in self.producers:
             if any(line.startswith(_NO_RECORDS) for line in done.stdout.splitlines()):
                 raise self._cause(f"{tool.name} sent no record: {java_words(done)}")
+            if WINDOW.encode() not in done.stdout:
+                raise self._cause(f"{tool.name} ended without figures: {java_words(done)}")
             if early:
                 raise self._cause(
                     f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the time was over; "
@@ -232,15 +246,18 @@ class Session:
 
     def _cause(self, reason):
         """The reason, behind that a broker has died if one has."""
-        with suppress(CommandError):
-            try:
-                self.cluster.check()
-            except ClusterError as error:
-                return ClusterError(f"{error} Then: {reason}", error.log)
+        try:
+            self.cluster.check()
+        except ClusterError as error:
+            return ClusterError(f"{error} Then: {reason}", error.log)
         return CommandError(reason)
 
     def _drain(self, ends):
-        """Until the consumers have read what there is."""
+        """Until the consumers have read what there is, if they are to."""
+        if self.consumers and not self.load.drain:
+            self.missing.append("the ends of the consumers: they were stopped when the producers had ended")
+            stop_all(self.consumers)
+            return
         left = {end for end, tool in ends.items() if tool in self.consumers}
         _, late = wait(left, timeout=self.load.consumer_timeout_s + _DRAIN_S)
         for end in left - late:
@@ -257,6 +274,8 @@ class Session:
                 self.cluster.delete_topic(topic)
             except LabError as error:
                 why = f"topic {topic} could not be deleted: {error}"
+                if getattr(error, "kind", None) == UNREACHABLE:
+                    break
         return why
 
     def _keep(self, counted) -> list[RawFile]:

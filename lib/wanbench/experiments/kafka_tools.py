@@ -27,17 +27,18 @@ class Tool:
     Parameters
     ----------
     host : Host
+    noting : sequence of str
+        The words that start `wanbench.kafka.arrivals` on the host: `noting_words`.
     command : sequence of str
-        The tool's own words; the program that notes when its lines come (`wanbench.kafka.arrivals`) is put before.
+        The tool's own words.
     stem, what : str
         Its raw files are <stem>.<what>.txt and so on; `what` is such as "producer-0".
     """
 
-    def __init__(self, host: Host, command: Sequence[str], stem: str, what: str):
+    def __init__(self, host: Host, noting: Sequence[str], command: Sequence[str], stem: str, what: str):
         self.host, self.stem, self.what = host, stem, what
         self._times = f"{host.scratch}/{stem}.{what}.lines"
-        program = program_words(host, Path(arrivals.__file__))
-        self.process = host.start([*program, self._times, *command])
+        self.process = host.start([*noting, self._times, *command])
         self.done: Completed | None = None
         self._arrivals: list[float] | None = None
 
@@ -93,6 +94,17 @@ class Tool:
                 )
             )
         return files
+
+
+def noting_words(hosts: Iterable[Host]) -> dict[str, list[str]]:
+    """
+    The words that note when lines come, by the name of the host; the program is put there, once for all its tools: one
+    that starts must not meet a file that is being written again.
+    """
+    return {
+        host.name: program_words(host, Path(arrivals.__file__))
+        for host in {h.name: h for h in hosts}.values()
+    }
 
 
 def lines(printed: bytes) -> list[bytes]:
