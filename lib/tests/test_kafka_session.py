@@ -12,6 +12,7 @@ from patience import comes_about
 
 from wanbench.experiments.base import ExperimentError
 from wanbench.experiments.kafka_load import KafkaLoad
+from wanbench.experiments.kafka_payload import json_records
 from wanbench.experiments.kafka_words import CONSUMER, PRODUCER
 from wanbench.ingest import kafka_batches as reader
 from wanbench.kafka import ClusterError
@@ -215,6 +216,23 @@ def test_topics_keep_what_is_counted_unless_told_otherwise(tmp_path):
         "retention.ms": "5000",
         "retention.bytes": "-1",
     }
+
+
+def test_made_records_are_put_on_a_host_once(tmp_path):
+    load = KafkaLoad(
+        producers=2, records=20, duration_s=None, payload="json", record_bytes=200, consumer_groups=0
+    )
+    source = (
+        "path = sys.argv[sys.argv.index('--payload-file') + 1]\nprint(open(path).read(), end='')\n" + ENDS
+    )
+    cluster, host = MadeUp(source), Here(tmp_path)
+    host.cluster = cluster
+    for stem in ("s", "t"):
+        load.run(host, host, tmp_path, stem)
+        printed = (tmp_path / f"kafka_load/{stem}.producer-1.txt").read_bytes()
+        assert printed.startswith(json_records(200, seed=0))
+    assert told(tmp_path, "times")["payload"]["records"] == 10_000
+    assert len([process for process in host.started if process.command[0] == "mv"]) == 1
 
 
 def test_a_producer_that_dies_half_way_is_named_with_its_own_words(tmp_path):

@@ -15,9 +15,9 @@ from .kafka_checks import check_load
 from .kafka_session import Session
 
 START_S = 3.0
-"""What the start of one tool takes of a processor."""
+"""Allowed for the start of one tool; several take longer by the root of their number."""
 AROUND_S = 4.0
-"""Making and deleting topics, counting batches."""
+"""Allowed for making and deleting topics, and counting batches."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ TOO_FEW = b"Exiting before consuming"
 """In what the consumer tool prints when it ends for want of records."""
 _NO_RECORDS = b"0 records sent, "
 _DRAIN_S = 60.0
-_LONG_S = 1e6
+_LONG_S, _RUN_S = 1e6, 30.0
 EXPERIMENT = "kafka_load"
 
 
@@ -137,16 +137,19 @@ class Session:
         return group, self.topics[group // self.load.consumer_groups]
 
     def _put_payloads(self):
+        """Paths of the records by host; those of one content are put there once, however many loads send them."""
         content = json_records(self.load.record_bytes, self.load.payload_seed)
-        self.payload = {"sha256": hashlib.sha256(content).hexdigest(), "records": content.count(b"\n")}
+        sha256 = hashlib.sha256(content).hexdigest()
+        self.payload = {"sha256": sha256, "records": content.count(b"\n")}
         paths = {}
         with tempfile.NamedTemporaryFile() as file:
             file.write(content)
             file.flush()
             for host in self.producer_hosts:
-                if host.name not in paths:
-                    paths[host.name] = f"{host.scratch}/{self.stem}.records.json"
-                    host.put(Path(file.name), paths[host.name])
+                path = paths[host.name] = f"{host.scratch}/records-{sha256[:16]}.json"
+                if host.run(["test", "-f", path], timeout_s=_RUN_S, ok=None).returncode:
+                    host.put(Path(file.name), f"{path}.{self.stem}")
+                    host.run(["mv", f"{path}.{self.stem}", path], timeout_s=_RUN_S)
         return paths
 
     def _follow(self, pool):
