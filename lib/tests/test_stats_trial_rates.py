@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from trial_tables import START_S, together, trial
+from trial_tables import CONTEXT, START_S, together, trial
 
 from wanbench.errors import ParameterError
 from wanbench.stats import trial_beside, trial_window
@@ -32,6 +32,18 @@ def test_the_window_is_when_all_producers_ran_and_none_warmed_up():
     assert (row.start_s, row.end_s, row.n_seconds) == (began + 4, began + 15, 11)
     assert row.window_rule == trial_window.BY_PRODUCERS
     assert row.share_counted == pytest.approx(11 / 16.5)
+
+
+def test_what_the_load_noted_comes_first():
+    rows = trial(1, "internet", 100)
+    began = START_S + 100
+    noted = {"started_at_s": began - 2, "ended_at_s": began + 20, "counts_from_s": began + 6.2}
+    noted["counts_until_s"] = began + 14.9
+    rows["loads"] = [{key: rows["producers"][0][key] for key in CONTEXT} | noted]
+    row = trial_rates(together([rows])).rates.iloc[0]
+    assert (row.start_s, row.end_s) == (began + 7, began + 14) and row.window_rule == trial_window.BY_LOAD
+    rows["loads"][0]["counts_from_s"] = None
+    assert trial_rates(together([rows])).rates.window_rule[0] == trial_window.BY_PRODUCERS
 
 
 def test_an_empty_second_counts_as_one():
@@ -158,6 +170,18 @@ def test_settings_can_be_chosen():
     assert set(chosen.seconds.setting) == set(chosen.shares.setting) == {"internet 100", "private 100"}
     with pytest.raises(ParameterError, match="internet 100, private 100, other"):
         found.of("vpn")
+
+
+def test_levels_can_be_chosen():
+    tables = together([trial(1, "internet", 100, rate_bps=1e8), trial(2, "internet", 200, rate_bps=2e8)])
+    found = trial_rates(tables)
+    chosen = found.at(rate_bps=2e8)
+    assert chosen.rates.batches_per_s.tolist() == [200] and chosen.seconds.test_id.nunique() == 1
+    assert chosen.part(tables["link_samples"]).test_id.unique().tolist() == chosen.rates.test_id.tolist()
+    with pytest.raises(ParameterError, match="no measured trial has rate_bps 5"):
+        found.at(rate_bps=5)
+    with pytest.raises(ParameterError, match="speed"):
+        found.at(speed=5)
 
 
 def test_tables_may_be_missing():

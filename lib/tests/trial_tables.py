@@ -112,7 +112,10 @@ def trial(
     return rows
 
 
-NAMES = ("trials", "tests", "producers", "producer_windows", "batches", "echoes", "transfers", "link_samples")
+CONTEXT = tuple(context(""))
+NAMES = (
+    "trials", "tests", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "link_samples",
+)  # fmt: skip
 
 
 def together(trials):

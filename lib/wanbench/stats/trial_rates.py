@@ -26,15 +26,8 @@ RECORD_HEADER_BYTES = 9
 BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
-    "tests",
-    "trials",
-    "producers",
-    "producer_windows",
-    "batches",
-    "echoes",
-    "transfers",
-    "link_samples",
-)
+    "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "link_samples",
+)  # fmt: skip
 MEASURED = {
     "batches_per_s": "batches/s",
     "records_per_s": "records/s",
@@ -112,12 +105,14 @@ class TrialRates:
                 f"trials have no {', '.join(wrong)}; they have {', '.join(self.rates.columns)}"
             )
         fits = np.logical_and.reduce([self.rates[name] == level for name, level in levels.items()])
-        chosen = self.rates.test_id[fits]
+        chosen = self.rates[fits].reset_index(drop=True)
         if chosen.empty:
             wanted = ", ".join(f"{name} {level}" for name, level in levels.items())
             raise ParameterError(f"no measured trial has {wanted}")
-        parts = {name: getattr(self, name) for name in ("rates", "seconds", "shares")}
-        return replace(self, **{name: frame[frame.test_id.isin(chosen)] for name, frame in parts.items()})
+        own = chosen[KEY]
+        return replace(
+            self, rates=chosen, seconds=self.seconds.merge(own, on=KEY), shares=self.shares.merge(own, on=KEY)
+        )
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows of a table, such as link_samples, that belong to the attempts of these trials."""
@@ -197,15 +192,15 @@ def trial_rates(
     What each trial reached, from the tables of one or several run folders.
 
     Only attempts that ended as done count, of each trial the last. The counted seconds are whole seconds (of Unix
-    time) in which all producers ran: from the end of the last one's warm-up to the last line of the one that ended
-    first (`trial_window`). Batches are counted in the log of the brokers; without one, they are the records of the
-    producers' lines, in batches taken as full, and `counted_by` says so.
+    time) in which all producers ran: those that the load noted, or else from the end of the last producer's warm-up to
+    the last line of the one that ended first (`trial_window`). Batches are counted in the log of the brokers; without
+    one, they are the records of the producers' lines, in batches taken as full, and `counted_by` says so.
 
     Parameters
     ----------
     tables : mapping
-        Tables tests, trials, producers, producer_windows, batches, echoes, transfers, link_samples; all but the first
-        two may be missing.
+        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, link_samples; all but the
+        first two may be missing.
     warmup_s : float
         Cut where nobody says when a warm-up was over: neither a column `warmup_s` of table trials, nor the tool.
     fewest_s : int
@@ -219,7 +214,9 @@ def trial_rates(
     found = _tables(tables)
     attempts, left_out = _attempts(found["tests"], found["trials"])
     rows, seconds, shares = [], [], []
-    parts = {name: dict(list(found[name].groupby(KEY))) for name in ("producers", "producer_windows")}
+    parts = {
+        name: dict(list(found[name].groupby(KEY))) for name in ("producers", "producer_windows", "loads")
+    }
     logs = dict(list(windows.one_broker_each(found["batches"]).groupby(KEY)))
     empty = {name: found[name].iloc[:0] for name in found}
     for trial in attempts.to_dict("records"):
@@ -229,7 +226,8 @@ def trial_rates(
         asked = None if pd.isna(trial["producers"]) else int(trial["producers"])
         warm = _known(trial.get("warmup_s"))
         warm = warm if np.isfinite(warm) else warmup_s
-        counted = windows.window(lines, log, producers=asked, warmup_s=warm, fewest_s=fewest_s)
+        load = parts["loads"].get(key, empty["loads"])
+        counted = windows.window(lines, log, load, producers=asked, warmup_s=warm, fewest_s=fewest_s)
         if counted.fault:
             left_out.append({name: trial[name] for name in (*KEY, "setting")} | {"reason": counted.fault})
             continue

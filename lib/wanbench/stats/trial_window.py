@@ -15,11 +15,13 @@ import pandas as pd
 
 KEY = ["run_id", "test_id", "attempt"]
 COUNTS = ["batches", "records", "bytes"]
+BY_LOAD = "the load's own times"
 BY_PRODUCERS = "the producers' lines"
 BY_LOG = "the log alone"
 RULE = (
-    "Whole seconds in which all producers ran, from the end of the last one's warm-up to the last line of the one that "
-    "ended first; where no producer says when it ran, the seconds of the log without its first {} and its last"
+    "Whole seconds in which all producers ran and none was warming up: by what the load noted, else from the end of "
+    "the last one's warm-up to the last line of the one that ended first; where no producer says when it ran, the "
+    "seconds of the log without its first {} and its last"
 )
 
 
@@ -42,7 +44,13 @@ class Window:
 
 
 def window(
-    lines: pd.DataFrame, log: pd.DataFrame, *, producers: int | None, warmup_s: float, fewest_s: int
+    lines: pd.DataFrame,
+    log: pd.DataFrame,
+    load: pd.DataFrame,
+    *,
+    producers: int | None,
+    warmup_s: float,
+    fewest_s: int,
 ) -> Window:
     """
     The window of one trial.
@@ -53,6 +61,8 @@ def window(
         Its rows of table producer_windows.
     log : DataFrame
         Its rows of table batches.
+    load : DataFrame
+        Its row of table loads.
     producers : int or None
         How many there should be; None: as many as have lines.
     warmup_s : float
@@ -62,7 +72,10 @@ def window(
         Fewer whole seconds than these are no measurement.
     """
     timed = lines[lines.printed_at_s.notna()]
-    if len(timed):
+    noted = load[["counts_from_s", "counts_until_s"]].astype("float64").dropna()
+    if len(noted):
+        start, end, rule = ceil(noted.counts_from_s.max()), floor(noted.counts_until_s.min()), BY_LOAD
+    elif len(timed):
         spans = [_span(part, warmup_s) for _, part in timed.groupby("producer")]
         if producers is not None and len(spans) < producers:
             return Window(fault=f"where only {len(spans)} of {producers} producers said when they ran")
