@@ -269,6 +269,15 @@ def test_without_clocks_there_are_no_quantiles(tmp_path):
         tails.of_records(records, group=3)
 
 
+def test_from_the_actual_send_a_late_producer_does_not_show(tmp_path):
+    """The samples are sent 0.1 ms after they are due."""
+    records = probe(tmp_path, np.full(100, 25.0))["probe_records"]
+    assert tails.of_records(records).quantile(0.5) == 25
+    assert tails.of_records(records, since="sent").quantile(0.5) == pytest.approx(24.9, abs=1e-3)
+    with pytest.raises(ParameterError, match="since is 'x'; allowed is intended, sent"):
+        tails.of_records(records, since="x")
+
+
 def test_several_probes_are_runs(tmp_path):
     frames = []
     for k in range(3):

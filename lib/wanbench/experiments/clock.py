@@ -20,7 +20,7 @@ from . import clock_echo
 from .base import ExperimentError, keep, last_words, run_to_end
 from .program import program_words
 
-EXCHANGES, INTERVAL_S = 40, 0.02
+EXCHANGES, INTERVAL_S = 30, 0.01
 FIRST_PORT, PORTS = 5600, 200
 ONE_CLOCK = "one machine, one clock"
 UNKNOWN = "not known"

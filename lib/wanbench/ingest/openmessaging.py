@@ -14,8 +14,9 @@ end to end      actual send, as the record's timestamp says, to receipt;    ms, 
                 wall clocks of producer and consumer                        is not above zero is left out
 ==============  ==========================================================  ==================================
 
-The probe's latency is from the intended send to receipt, by wall clocks in nanoseconds, with nothing left out: to
-compare, add OpenMessaging's publish delay, or compare where it is small.
+The probe's latency is from the intended send to receipt, by wall clocks in nanoseconds, with nothing left out; its
+times of sending and acknowledgement give the others. `wanbench.stats.tails.of_records` with since="sent" is what to
+set against end to end.
 
 Members are known by their names in any case, with or without underscores; those that are not known are passed over.
 Percentiles of windows are rows of their own, and nothing is made of them.

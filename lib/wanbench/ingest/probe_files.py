@@ -197,7 +197,7 @@ def _lines(path: Path, sha256: str) -> list[tuple[int, object]]:
     values = []
     for number, text in enumerate(whole, 1):
         try:
-            values.append((number, json.loads(text, parse_constant=_refuse_constant)))
+            values.append((number, _DECODER.decode(text.decode())))
         except (ValueError, RecursionError) as error:
             shown = text[:80].decode("utf-8", "replace")
             raise RawDataError(path, number, shown, "a line of JSON") from error
@@ -216,6 +216,9 @@ def _object(path, number, content, expected) -> dict:
 
 def _refuse_constant(name):
     raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _check(path, number, line, well: bool, expected: str) -> None:

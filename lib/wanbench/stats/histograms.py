@@ -25,11 +25,12 @@ def decoded(text: str) -> tuple[np.ndarray, np.ndarray]:
         histogram = HdrHistogram.decode(text)
     except Exception as error:
         raise ParameterError(f"{text[:40]!r} is no HdrHistogram in V2 encoding: {error}") from None
-    values, counts = [], []
-    for item in histogram.get_recorded_iterator():
-        values.append(histogram.get_highest_equivalent_value(item.value_iterated_to))
-        counts.append(item.count_added_in_this_iter_step)
-    return np.array(values, dtype=np.int64), np.array(counts, dtype=float)
+    counts = np.frombuffer(histogram.counts, dtype=f"u{histogram.word_size}")
+    there = np.flatnonzero(counts)
+    values = [
+        histogram.get_highest_equivalent_value(histogram.get_value_from_index(int(index))) for index in there
+    ]
+    return np.array(values, dtype=np.int64), counts[there].astype(float)
 
 
 def summed(units: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

@@ -27,6 +27,7 @@ from .estimate import Interval, check_level
 
 STRETCHES = 1_000
 FEWEST_PARTS = 2
+MOST_CELLS, FEWEST_RESAMPLES = 10_000_000, 200
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
     METHOD
@@ -199,8 +200,8 @@ def bootstrap(
     quantile depend on each other; None where that would take too long.
     """
     values = np.concatenate(runs)
-    resamples = min(resamples, series.CHUNK_CELLS * 10 // len(values))
-    if resamples < 200 or len(values) < series.FEWEST:
+    resamples = min(resamples, MOST_CELLS // len(values))
+    if resamples < FEWEST_RESAMPLES or len(values) < series.FEWEST:
         return None
     rng, place = np.random.default_rng(seed), order.rank(len(values), q) - 1
     limit = np.partition(values, place)[place]

@@ -18,6 +18,7 @@ from . import histograms, steady
 from .contrast import Contrast, html, table
 from .tail import Parts, Tail, parts_of
 
+SINCE = ("intended", "sent")
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
@@ -81,7 +82,12 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
 
 
 def of_records(
-    records: pd.DataFrame, *, group: int = 0, name: str = "the probe", warm_up: float | str = "mser"
+    records: pd.DataFrame,
+    *,
+    group: int = 0,
+    name: str = "the probe",
+    warm_up: float | str = "mser",
+    since: str = "intended",
 ) -> Tail:
     """
     The distribution of a probe's latencies, as one consumer group saw them.
@@ -95,6 +101,9 @@ def of_records(
         Table probe_records of one probe or several; each test and attempt is a run.
     warm_up : "mser", or a number
         What is cut at the start of each run: by `wanbench.stats.steady.warm_up`, or so many seconds.
+    since : "intended" or "sent"
+        Whether latency counts from the intended send time, or from the actual one, as OpenMessaging Benchmark's does:
+        that leaves out what a producer that is late makes its records wait.
 
     Raises
     ------
@@ -106,6 +115,11 @@ def of_records(
         raise ParameterError(f"{name}: no record was received by group {group}")
     if seen.latency_ms.isna().any():
         raise ParameterError(f"{name}: the offset between the clocks is not known, so no latency is")
+    if since not in SINCE:
+        raise ParameterError(f"since is {since!r}; allowed is {', '.join(SINCE)}")
+    if since == "sent":
+        late_ms = (seen.sent_at_s - seen.intended_at_s) * 1_000
+        seen = seen.assign(latency_ms=seen.latency_ms - late_ms.fillna(0.0))
     keys = [key for key in ("run_id", "test_id", "attempt", "source_file") if key in records]
     runs, notes = [], []
     for _, run in records.groupby(keys, dropna=False, sort=False) if keys else [(None, records)]:
