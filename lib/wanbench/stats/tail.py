@@ -82,8 +82,10 @@ class Tail:
         By how much any value may be off because of clock or histogram; intervals are wider by it at both ends.
     runs : tuple of array
         The values of each run in order of time, infinite for those that never arrived, if they are known one by one.
+    cut : int
+        Records before these that were cut as warm-up.
     notes : tuple of str
-        What a reader must know, such as what was cut.
+        What a reader must know before quoting a quantile.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Tail:
     parts: Parts | None = None
     resolution_ms: float = 0.0
     runs: tuple[np.ndarray, ...] = ()
+    cut: int = 0
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -236,4 +239,5 @@ def _basis(tail: Tail, kind: str, worth: float) -> str:
     said = count(tail.n, "record")
     if kind == "runs":
         said += f" of {count(len(tail.parts.sizes), 'run')}"
-    return f"{said} worth {number(worth, 0)}" if worth < 0.99 * tail.n else said
+    said += f" worth {number(worth, 0)}" if worth < 0.99 * tail.n else ""
+    return said + (f", after {number(tail.cut, 0)} of warm-up" if tail.cut else "")

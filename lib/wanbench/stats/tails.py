@@ -121,17 +121,19 @@ def of_records(
         late_ms = (seen.sent_at_s - seen.intended_at_s) * 1_000
         seen = seen.assign(latency_ms=seen.latency_ms - late_ms.fillna(0.0))
     keys = [key for key in ("run_id", "test_id", "attempt", "source_file") if key in records]
-    runs, notes = [], []
+    runs, notes, cut_in_all = [], [], 0
     for _, run in records.groupby(keys, dropna=False, sort=False) if keys else [(None, records)]:
         latencies = seen.loc[seen.index.isin(run.index)].set_index("sequence").latency_ms
         once = run.drop_duplicates("sequence").sort_values("sequence")
         values = latencies.reindex(once.sequence).fillna(inf).to_numpy()
         cut, why = steady.cut(values, once.intended_at_s.to_numpy(), warm_up)
         runs.append(values[cut:])
+        cut_in_all += cut
         notes += [why] if why else []
     tail = of_values(runs, name)
     check = steady.check(runs)
-    return replace(tail, notes=tuple(dict.fromkeys([*notes, *([] if check.steady else [check.sentence])])))
+    notes += [] if check.steady else [check.sentence]
+    return replace(tail, cut=cut_in_all, notes=tuple(dict.fromkeys(notes)))
 
 
 def of_histograms(frame: pd.DataFrame, *, group: int = 0, name: str = "the probe") -> Tail:
