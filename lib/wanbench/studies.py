@@ -16,8 +16,10 @@ from .links import LinkSettings
 from .plan import Trial
 
 PING_INTERVAL_S = 0.1
-LEAD_S = 2.0
-"""How long pings and background go on before and after the load, at the least."""
+STARTS_S = 8.0
+"""What a load's tools take to start, on two processors, and a margin: so much longer do pings and background last."""
+BACKGROUND_WINDOW_BYTES = 1 << 20
+"""Socket buffer of the background's receiver, so that it loses nothing that the link delivers."""
 
 LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 
@@ -72,14 +74,14 @@ def two_paths(
     """
     The same load over two paths by turns (A B B A ...), beside background traffic and pings, at one or more scales.
 
-    Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As batches set how much
-    a producer that waits for acknowledgements asks for, every share of the link stays what it was.
+    Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As batches set how
+    much a producer that waits for acknowledgements asks for, every share of the link stays what it was.
 
     Parameters
     ----------
     paths : sequence of Path
     load : KafkaLoad
-        With the batches of the full rate.
+        With the batches of the full rate, and a `duration_s`.
     rate_bps : float
         The full rate.
     scales : mapping of float to int
@@ -148,11 +150,17 @@ def thesis(
 
 
 def _trial(load, link, background_share, beside):
-    lasts_s = ceil(load.expected_s(2 * link.delay_ms) + LEAD_S)
+    lasts_s = ceil(load.warmup_s + load.duration_s + STARTS_S)
     background = None
     if background_share:
-        rate_bps = background_share * link.rate_bps
-        background = Iperf3(duration_s=lasts_s, udp=True, rate_bps=rate_bps, omit_s=0, block_bytes=1400)
+        background = Iperf3(
+            duration_s=lasts_s,
+            udp=True,
+            rate_bps=background_share * link.rate_bps,
+            omit_s=0,
+            block_bytes=1400,
+            window_bytes=BACKGROUND_WINDOW_BYTES,
+        )
     ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
     return KafkaTrial(load, link=link, background=background, ping=ping, beside=beside)
 
@@ -164,7 +172,9 @@ def _plain(value):
 
 def _check(scales, rate_bps, background_share):
     if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
-        raise ParameterError(f"scales is {scales!r}; it takes scales of at least 1, each with 1 block or more.")
+        raise ParameterError(
+            f"scales is {scales!r}; it takes scales of at least 1, each with 1 block or more."
+        )
     if not 0 <= background_share < 1:
         raise ParameterError(f"background_share is {background_share!r}; it must be from 0 to below 1.")
     if not rate_bps > 0:

@@ -43,6 +43,7 @@ from .scatter import scatter
 from .sensitivity import with_and_without
 from .shape import compare_shapes
 from .tcp import fit_window
+from .traffic import traffic
 from .trial_rates import trial_rates
 from .two_links import compare_links
 from .variants import survey_readings, variants
@@ -82,6 +83,7 @@ __all__ = [
     "rtt_table",
     "scatter",
     "survey_readings",
+    "traffic",
     "trial_rates",
     "variants",
     "what_if",

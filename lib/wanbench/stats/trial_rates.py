@@ -26,8 +26,12 @@ RECORD_HEADER_BYTES = 9
 BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
-    "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "link_samples",
+    "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
+    "link_samples",
 )  # fmt: skip
+COVERED, LEAST_COVERED = 0.9, 0.5
+"""Parts of the counted seconds in which the background went on: below the one a caution, below the other left out."""
+ALONE = "whose background did not go on while they counted"
 MEASURED = {
     "batches_per_s": "batches/s",
     "records_per_s": "records/s",
@@ -134,6 +138,11 @@ class TrialRates:
         by_log = int((self.rates.window_rule == windows.BY_LOG).sum())
         if by_log:
             said.append(f"{count(by_log, 'trial')} of which nobody said when its producers ran")
+        short = int((self.rates.background_covered < COVERED).sum())
+        if short:
+            said.append(
+                f"in {count(short, 'trial')} the background went on for less than all counted seconds"
+            )
         errors = int((self.rates.n_producer_errors > 0).sum())
         if errors:
             said.append(f"in {count(errors, 'trial')} producers printed errors or warnings")
@@ -191,7 +200,8 @@ def trial_rates(
     """
     What each trial reached, from the tables of one or several run folders.
 
-    Only attempts that ended as done count, of each trial the last. The counted seconds are whole seconds (of Unix
+    Only attempts that ended as done count, of each trial the last, and not those whose background stopped before half
+    of the counted seconds were over, or began after. The counted seconds are whole seconds (of Unix
     time) in which all producers ran: those that the load noted, or else from the end of the last producer's warm-up to
     the last line of the one that ended first (`trial_window`). Batches are counted in the log of the brokers; without
     one, they are the records of the producers' lines, in batches taken as full, and `counted_by` says so.
@@ -199,8 +209,8 @@ def trial_rates(
     Parameters
     ----------
     tables : mapping
-        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, link_samples; all but the
-        first two may be missing.
+        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples;
+        all but the first two may be missing.
     warmup_s : float
         Cut where nobody says when a warm-up was over: neither a column `warmup_s` of table trials, nor the tool.
     fewest_s : int
@@ -240,10 +250,13 @@ def trial_rates(
             seconds.append(by_second.assign(**about, second=range(len(by_second))))
         shares.append(_shares(inside, said).assign(**about))
     rates = _beside(pd.DataFrame(rows, columns=[*attempts.columns, *COLUMNS]), found)
+    alone = rates[rates.background_covered < LEAST_COVERED]
+    left_out += alone[[*KEY, "setting"]].assign(reason=ALONE).to_dict("records")
+    rates = rates.drop(index=alone.index).reset_index(drop=True)
     return TrialRates(
         rates,
-        _joined(seconds, [*KEY, "setting", "second", "at_s", *windows.COUNTS]),
-        _joined(shares, [*KEY, "setting", "producer", "records_per_s", "share"]),
+        _joined(seconds, [*KEY, "setting", "second", "at_s", *windows.COUNTS]).merge(rates[KEY], on=KEY),
+        _joined(shares, [*KEY, "setting", "producer", "records_per_s", "share"]).merge(rates[KEY], on=KEY),
         pd.DataFrame(left_out, columns=[*KEY, "setting", "reason"]),
         windows.RULE.format(f"{warmup_s:g} s"),
     )
@@ -371,7 +384,7 @@ def _beside(rates: pd.DataFrame, tables) -> pd.DataFrame:
     ends = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
         beside.round_trips(tables["echoes"]),
-        beside.background(tables["transfers"]),
+        beside.background(tables["transfers"], tables["intervals"], ends),
         beside.on_the_link(tables["link_samples"], ends),
     ):
         rates = rates.merge(part, on=KEY, how="left")

@@ -1,0 +1,79 @@
+"""What a link carried at the rate that it stands for: Kafka, background and both, over trials."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from ..errors import ParameterError
+from ..wording import count
+from .contrast import Contrast
+from .estimate import check_level
+from .trial_rates import TrialRates
+
+METHOD = "mean of trials; interval from Student's t"
+ASSUMPTION = (
+    "Trials are independent, and their means are not far from normal; shares of the link do not depend on its rate"
+)
+BITS_PER_MBIT = 1e6
+
+
+def traffic(
+    found: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95
+) -> dict[str, Contrast]:
+    """
+    Payload of Kafka and of the background, and both with headers, in Mbit/s, each times full rate over link's rate.
+
+    Parameters
+    ----------
+    found : TrialRates
+        Trials of one link rate or several; each is scaled by its own.
+    setting : str
+        Pattern of the trials to take.
+    full_rate_bps : float
+        The rate that the link stands for.
+
+    Returns
+    -------
+    dict
+        "background", "kafka-traffic" and "total", those that were measured.
+
+    Raises
+    ------
+    ParameterError
+        If no such trial has a link rate.
+    """
+    level = check_level(level)
+    rates = found.of(setting).rates
+    rates = rates[rates.rate_bps.notna()]
+    if rates.empty:
+        raise ParameterError(f"no trial of {setting} has a link with a rate")
+    up = full_rate_bps / rates.rate_bps / BITS_PER_MBIT
+    whole = rates.rx_utilisation * rates.rate_bps
+    values = {
+        "background": ("background", rates.measured_background_bps * up),
+        "kafka-traffic": ("Kafka's records", rates.throughput_bps * up),
+        "total": ("both, with headers", whole * up),
+    }
+    made = {name: _mean(what, values.dropna(), setting, level) for name, (what, values) in values.items()}
+    return {name: contrast for name, contrast in made.items() if contrast is not None}
+
+
+def _mean(what, values, setting, level) -> Contrast | None:
+    if values.empty:
+        return None
+    n, mean = len(values), float(values.mean())
+    half = stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+    return Contrast(
+        quantity=f"{what} over {setting}",
+        claim=f"Scaled up to the full rate, {what} over {setting} make {{}}",
+        estimate=mean,
+        low=mean - half,
+        high=mean + half,
+        unit="Mbit/s",
+        n=n,
+        basis=count(n, "trial"),
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+    )
