@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ..errors import ParameterError
+from ..errors import LabError, ParameterError
 from ..labs.base import Host
 from .private_files import put_private
 from .secret import Secret
@@ -20,6 +22,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 MECHANISMS = tuple(_LOGIN_MODULES)
+_KINDS = (".properties", ".json", ".authority.pem", ".pem")
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ class ClientFiles:
     def __init__(self, bootstrap: str, access: Access, settings: Mapping[str, object] | None = None):
         self.bootstrap, self.access, self.settings = bootstrap, access, dict(settings or {})
         self._paths: dict[tuple, str | None] = {}
+        self._hosts: dict[str, Host] = {}
+        self._name = f"kafka-client-{uuid.uuid4().hex[:8]}"
         self._lock = threading.Lock()
 
     def java(self, host: Host) -> str | None:
@@ -139,30 +144,41 @@ class ClientFiles:
         """Path of the JSON file that `wanbench.kafka.ask` reads."""
         return self._once("python", host, self._write_python)
 
+    def remove(self) -> None:
+        """Delete them all; one that is asked for later is written again."""
+        with self._lock:
+            hosts, self._hosts, self._paths = self._hosts, {}, {}
+        for scratch, host in hosts.items():
+            paths = [f"{scratch}/{self._name}{kind}" for kind in _KINDS]
+            with suppress(LabError):  # a host that is gone has taken its folder along
+                host.run(["rm", "-f", "--", *paths], timeout_s=30, ok=None)
+
     def __repr__(self):
         return f"<client files for {self.bootstrap}: {self.access.tried}>"
 
     def _once(self, kind, host, write):
         with self._lock:
-            if (kind, host.scratch) not in self._paths:
-                self._paths[kind, host.scratch] = write(host)
-            return self._paths[kind, host.scratch]
+            scratch = host.scratch
+            if (kind, scratch) not in self._paths:
+                self._hosts[scratch] = host
+                self._paths[kind, scratch] = write(host)
+            return self._paths[kind, scratch]
 
     def _write_java(self, host):
         settings = {**self.access.java_settings(*self._certificates(host)), **self.settings}
-        return put_private(host, "kafka-client.properties", properties(settings)) if settings else None
+        return put_private(host, f"{self._name}.properties", properties(settings)) if settings else None
 
     def _write_python(self, host):
         settings = self.access.python_settings(*self._certificates(host))
         words = {"bootstrap_servers": self.bootstrap.split(","), **settings}
-        return put_private(host, "kafka-client.json", json.dumps(words))
+        return put_private(host, f"{self._name}.json", json.dumps(words))
 
     def _certificates(self, host):
         key = ("certificates", host.scratch)
         if key not in self._paths:
             given = {
-                "kafka-authority.pem": self.access.authority_pem,
-                "kafka-client.pem": self.access.identity_pem,
+                f"{self._name}.authority.pem": self.access.authority_pem,
+                f"{self._name}.pem": self.access.identity_pem,
             }
             self._paths[key] = [pem and put_private(host, name, pem) for name, pem in given.items()]
         return self._paths[key]

@@ -9,7 +9,7 @@ written there as PEM, mode 0600, in its scratch folder.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import trustme
 from cryptography.hazmat.primitives import serialization
@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from ..errors import ParameterError
 from ..labs.base import Host
 from .access import Access, login_words
+from .credentials import pkcs8
 from .private_files import put_private
 from .secret import Secret
 
@@ -103,10 +104,11 @@ class Tls(Security):
 
 class SaslPlain(Security):
     """
-    Names and passwords (SASL/PLAIN) without TLS: to try what clients do when they are refused.
+    Names and passwords (SASL/PLAIN), to try what clients do when they are refused.
 
-    Brokers and controllers speak plainly and may do everything; users may do what access control lists allow.
-    Passwords stand in the brokers' settings: `wanbench.kafka.secret.without_secrets` before showing or keeping those.
+    Brokers and controllers speak plainly with each other and may do everything; users may do what access control lists
+    allow. Passwords stand in the brokers' settings: `wanbench.kafka.secret.without_secrets` before showing or keeping
+    those.
 
     Parameters
     ----------
@@ -114,21 +116,27 @@ class SaslPlain(Security):
         Passwords by name.
     super_users : sequence of str
         Those of them who may do everything.
+    encrypted : bool
+        Whether clients use TLS as well.
     """
 
-    kind, protocols = "sasl_plain", {**dict.fromkeys(LISTENERS, "PLAINTEXT"), "CLIENT": "SASL_PLAINTEXT"}
+    kind = "sasl_plain"
 
-    def __init__(self, users: Mapping[str, str], super_users=()):
+    def __init__(self, users: Mapping[str, str], super_users: Sequence[str] = (), *, encrypted: bool = False):
         if not users or set(super_users) - set(users):
             raise ParameterError("there is at least one user, and super users are some of the users.")
         if not all(name.isidentifier() for name in users):
             raise ParameterError("users' names must be letters, digits and '_', no digit first.")
         self._passwords = {name: Secret(word, "the caller") for name, word in users.items()}
         self.super_users = tuple(super_users)
+        self.tls = Tls() if encrypted else None
+        protocol = "SASL_SSL" if encrypted else "SASL_PLAINTEXT"
+        self.protocols = {**dict.fromkeys(LISTENERS, "PLAINTEXT"), "CLIENT": protocol}
 
     def broker_settings(self, host: Host) -> dict[str, str]:
         passwords = {f"user_{name}": word.reveal() for name, word in self._passwords.items()}
         return {
+            **(self.tls.broker_settings(host) if self.tls else {}),
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.client.plain.sasl.jaas.config": login_words("PLAIN", **passwords),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -141,7 +149,8 @@ class SaslPlain(Security):
         name = user or next(iter((*self.super_users, *self._passwords)))
         if name not in self._passwords:
             raise ParameterError(f"no user {name!r}.")
-        return Access(self.protocols["CLIENT"], "PLAIN", name, self._passwords[name])
+        authority = self.tls.authority_pem if self.tls else None
+        return Access(self.protocols["CLIENT"], "PLAIN", name, self._passwords[name], authority)
 
 
 def security(wanted: str | Security) -> Security:
@@ -162,7 +171,4 @@ def security(wanted: str | Security) -> Security:
 def identity_pem(issued: trustme.LeafCert) -> bytes:
     """Private key (PKCS #8, as Java wants it) and certificates, in one PEM."""
     key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
-    text = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return text + b"".join(pem.bytes() for pem in issued.cert_chain_pems)
+    return pkcs8(key) + b"".join(pem.bytes() for pem in issued.cert_chain_pems)

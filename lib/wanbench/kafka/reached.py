@@ -1,0 +1,83 @@
+"""What a cluster offers to those who use it, wherever it runs: how its clients reach it, and answers to questions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from ..labs.base import Host, Lab
+from . import admin
+from .access import ClientFiles
+from .java import Jars, checked_flags, checked_heap, java_words
+
+
+class Reached(ABC):
+    """A cluster that clients on the hosts of a lab reach. Those that inherit say when it is open, and from where."""
+
+    lab: Lab
+
+    @abstractmethod
+    def _open_jars(self) -> Jars: ...
+
+    @abstractmethod
+    def _open_clients(self) -> ClientFiles: ...
+
+    @abstractmethod
+    def _running_host(self) -> Host: ...
+
+    def java(
+        self, host: Host, main_class: str, *words: str, heap_mb: int = 256, jvm: Sequence[str] = ()
+    ) -> list[str]:
+        """
+        The words of a command that runs a Java tool of Kafka's on a host.
+
+        What the tool logs, from warnings on, goes to stderr.
+        """
+        jars, scratch = self._open_jars(), host.scratch
+        logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
+        return java_words(
+            jars.on(host),
+            main_class,
+            words,
+            heap_mb=checked_heap(heap_mb),
+            flags=[*jars.archive(host), logging, *checked_flags(jvm)],
+            temporary=scratch,
+        )
+
+    def client_file(self, host: Host) -> str | None:
+        """
+        Path, on that host, of a properties file with what a Java client needs (--command-config); None: nothing.
+        """
+        return self._open_clients().java(host)
+
+    def python_client_file(self, host: Host) -> str:
+        """Path, on that host, of a JSON file with the keywords that a client of kafka-python needs."""
+        return self._open_clients().python(host)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Make a topic; ClusterError if there is one of that name or the cluster refuses."""
+        admin.create_topic(
+            self._running_host(),
+            self._open_clients(),
+            name,
+            partitions=partitions,
+            replication=replication,
+            settings=dict(settings or {}),
+        )
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; ClusterError if there is none of that name."""
+        admin.delete_topic(self._running_host(), self._open_clients(), name)
+
+    def ask(self, host: Host, verb: str, **words: object):
+        """Put an administrative question from a host: see `wanbench.kafka.admin.ask`."""
+        return admin.ask(host, self._open_clients(), verb, **words)
+
+    def _lab_hosts(self) -> list[Host]:
+        return [host for hosts in self.lab.hosts.values() for host in hosts]
