@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from trial_tables import together, trial
 
 from wanbench.designs import interleaved
@@ -52,6 +53,15 @@ def test_the_change_is_welch_over_pairs():
     logs = [np.log(each.pairs.ratio) for each in found.links.values()]
     assert found.changes[1e8].estimate == pytest.approx(np.exp(logs[1].mean() - logs[0].mean()))
     assert found.changes[1e8].n == 12
+
+
+def test_few_pairs_share_their_variance():
+    found = compare_scales(measured({2e8: 2.25, 1e8: 2.25}, 3, blocks=1))
+    change = found.changes[1e8]
+    logs = [np.log(each.pairs.ratio) for each in found.links.values()]
+    half = stats.t.ppf(0.975, 2) * np.sqrt((logs[0].var() + logs[1].var()) / 2)
+    assert np.log(change.high / change.estimate) == pytest.approx(half) and "pooled" in change.method
+    assert "scatter alike" in change.assumption
 
 
 def test_drops_count_as_capacity():

@@ -1,6 +1,7 @@
 """What trials reached, out of tables with a known answer."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from trial_tables import CONTEXT, START_S, together, trial
 
@@ -148,6 +149,40 @@ def test_what_went_on_beside():
     assert (row.rx_packets_per_s, row.tx_packets_per_s) == (10_000, 2_000)
     assert row.rx_own_packets_per_s == 9_000
     assert (row.rx_utilisation, row.tx_utilisation) == pytest.approx((0.8, 0.16))
+
+
+def background_until(rows, last_s):
+    """Intervals of a second from the start of the trial up to `last_s`, of 80 Mbit/s."""
+    began = START_S + 100
+    rows["transfers"][0] |= {"started_at_utc": pd.Timestamp(began, unit="s", tz="UTC")}
+    about = {key: rows["transfers"][0][key] for key in CONTEXT}
+    rows["intervals"] = [
+        about
+        | {"direction": "forward", "stream": 0, "start_s": float(k), "end_s": k + 1.0, "bytes": 10_000_000}
+        | {"omitted": False}
+        for k in range(last_s)
+    ]
+    return rows
+
+
+def test_the_background_is_that_of_the_counted_seconds():
+    """The seconds 4 to 15 count."""
+    found = trial_rates(together([background_until(trial(1, "internet", 100), 16)]))
+    row = found.rates.iloc[0]
+    assert row.background_covered == 1 and row.measured_background_bps == pytest.approx(80e6)
+    assert row.background_wire_bps == pytest.approx(80e6 * (1 + 28 / 10_000)) and not found.warnings()
+    found = trial_rates(together([background_until(trial(1, "internet", 100), 13)]))
+    row = found.rates.iloc[0]
+    assert row.background_covered == pytest.approx(9 / 11)
+    assert row.measured_background_bps == pytest.approx(80e6 * 9 / 11)
+    assert "less than all counted seconds" in str(found)
+
+
+def test_without_its_background_a_trial_is_another_setting():
+    rows = [background_until(trial(1, "internet", 100), 7), trial(2, "private", 225)]
+    found = trial_rates(together(rows))
+    assert found.rates.setting.tolist() == ["private"] and set(found.seconds.setting) == {"private"}
+    assert found.left_out.reason.tolist() == ["whose background did not go on while they counted"]
 
 
 def test_mdev_is_that_of_ping():

@@ -100,7 +100,7 @@ def trial(
     rows["transfers"] = [
         about
         | {"direction": "forward", "protocol": "UDP", "duration_s": 15.0, "throughput_bps": 0.8 * rate_bps}
-        | {"packets": 15_000}
+        | {"packets": 15_000, "block_bytes": round(0.1 * rate_bps / 1000)}
     ]
     rows["link_samples"] = [
         about
@@ -114,7 +114,8 @@ def trial(
 
 CONTEXT = tuple(context(""))
 NAMES = (
-    "trials", "tests", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "link_samples",
+    "trials", "tests", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
+    "link_samples",
 )  # fmt: skip
 
 

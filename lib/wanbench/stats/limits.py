@@ -209,9 +209,11 @@ def limits(
         connection_window_bytes,
         max_request_bytes,
     )
-    background = rows.measured_background_bps.fillna(rows.background_bps).fillna(0.0).astype("float64")
     wire = PACKET_BYTES / MSS_BYTES
-    left = np.maximum(rows.rate_bps.astype("float64").fillna(inf) - background * wire, 0.0)
+    asked = wire * rows.background_bps.astype("float64").fillna(0.0)
+    left = np.maximum(
+        rows.rate_bps.astype("float64").fillna(inf) - rows.background_wire_bps.fillna(asked), 0.0
+    )
     frame["by_rate"] = left / (BITS * size * wire)
     loss = rows.loss.astype("float64").fillna(0.0)
     lossy = mathis_bps(loss, frame.rtt_ms, constant=RANDOM) * producers * own_leaders / (BITS * size)

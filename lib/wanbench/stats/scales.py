@@ -25,10 +25,12 @@ from .trial_rates import TrialRates
 from .two_links import SAID, TwoLinks, compare_links
 from .utilisation import AT_CAPACITY
 
-METHOD = (
-    "difference of mean log ratios of pairs between two scales, t by Welch (1947) with the pair as the unit"
-)
+METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
+WELCH, POOLED = "t by Welch (1947)", "t with the pooled variance of both scales"
+FEW_PAIRS = 4
+"""With fewer pairs at a scale, Welch's degrees of freedom leave hardly an interval; the variances are pooled."""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
+ALIKE = "; they scatter alike at both scales"
 
 
 @dataclass(frozen=True)
@@ -190,10 +192,16 @@ def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float)
     """The ratio of two ratios, out of pairs at each scale."""
     logs = [np.log(each.pairs.ratio.to_numpy(dtype=float)) for each in (one, other)]
     sizes, half, notes = [len(each) for each in logs], nan, ()
+    method, assumption = WELCH, ASSUMPTION
     if min(sizes) > 1:
-        variance = [each.var(ddof=1) / len(each) for each in logs]
         value = float(logs[0].mean() - logs[1].mean())
-        half = stats.t.ppf((1 + level) / 2, welch_freedom(variance, sizes)) * sqrt(sum(variance))
+        variance = [each.var(ddof=1) / len(each) for each in logs]
+        freedom = welch_freedom(variance, sizes)
+        if min(sizes) < FEW_PAIRS:
+            method, assumption, freedom = POOLED, ASSUMPTION + ALIKE, sum(sizes) - 2
+            pooled = sum((n - 1) * each.var(ddof=1) for n, each in zip(sizes, logs, strict=True)) / freedom
+            variance = [pooled / n for n in sizes]
+        half = stats.t.ppf((1 + level) / 2, freedom) * sqrt(sum(variance))
     else:
         value = float(np.log(one.ratio.estimate / other.ratio.estimate))
         notes = ("no interval of the change: a scale with fewer than two pairs",)
@@ -206,8 +214,8 @@ def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float)
         unit="times",
         n=sum(sizes),
         basis=f"{count(sizes[0], 'pair')} against {sizes[1]}",
-        method=METHOD,
-        assumption=ASSUMPTION,
+        method=METHOD.format(method),
+        assumption=assumption,
         level=level,
         warnings=notes,
     )

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from . import utilisation
 from .trial_window import KEY
 
 SEGMENT_BYTES = 1448
 """Payload of a TCP segment of 1,500 bytes with timestamps, taken where iperf3 states none."""
+UDP_HEADERS_BYTES, TCP_HEADERS_BYTES = 28, 52
+"""With IPv4's 20; TCP's with timestamps."""
 
 
 def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
@@ -28,21 +31,44 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     return found.reset_index()
 
 
-def background(transfers: pd.DataFrame) -> pd.DataFrame:
+def background(transfers: pd.DataFrame, intervals: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
     """
-    Per test: measured_background_bps (payload towards the brokers) and background_packets_per_s.
+    Per test, in the counted seconds: measured_background_bps (payload towards the brokers), background_packets_per_s,
+    background_wire_bps (with IP and UDP or TCP headers), and background_covered, the part of these seconds in which it
+    went on (null where iperf3's intervals do not say when they were; the other figures are then of its whole time).
 
-    The packets are those that iperf3 states for UDP; for TCP the segments that the payload fills, which is a little
-    too few.
+    iperf3 gives its start in whole seconds, so that up to a second at either end may be missed.
+
+    Parameters
+    ----------
+    transfers, intervals : DataFrame
+        The tables of those names.
+    ends : DataFrame
+        As in `on_the_link`.
     """
     sent = transfers[transfers.direction.fillna("forward") == "forward"]
-    full = sent.mss_bytes.astype("float64").fillna(SEGMENT_BYTES)
-    counted = sent.packets.astype("float64") / sent.duration_s
-    packets = counted.where(sent.protocol == "UDP", sent.throughput_bps / 8 / full)
-    rows = sent[KEY].assign(
-        measured_background_bps=sent.throughput_bps.astype("float64"), background_packets_per_s=packets
+    whole = sent[KEY].assign(
+        measured_background_bps=sent.throughput_bps.astype("float64"),
+        _payload=np.where(sent.protocol == "UDP", sent.block_bytes, sent.mss_bytes),
+        _headers=np.where(sent.protocol == "UDP", UDP_HEADERS_BYTES, TCP_HEADERS_BYTES),
     )
-    return rows.groupby(KEY).sum(min_count=1).reset_index()
+    whole["_payload"] = whole._payload.astype("float64").fillna(SEGMENT_BYTES)
+    groups = whole.groupby(KEY)
+    found = groups[["_payload", "_headers"]].mean()
+    found["measured_background_bps"] = groups.measured_background_bps.sum(min_count=1)
+    own = intervals[intervals.direction == "forward"]
+    timed = utilisation.background(sent, own).merge(ends, on=KEY, suffixes=("_of", ""))
+    both_s = np.minimum(timed.end_s_of, timed.end_s) - np.maximum(timed.start_s_of, timed.start_s)
+    timed = timed.assign(_s=np.maximum(both_s, 0.0), _length_s=timed.end_s - timed.start_s)
+    timed = timed.assign(_bits=timed._s * timed.background_bps).groupby(KEY)
+    length_s = timed._length_s.first()
+    found["background_covered"] = (timed._s.sum() / length_s).clip(upper=1.0)
+    inside = timed._bits.sum() / length_s
+    found["measured_background_bps"] = inside.reindex(found.index).fillna(found.measured_background_bps)
+    found["background_packets_per_s"] = found.measured_background_bps / 8 / found._payload
+    headers = 8 * found._headers * found.background_packets_per_s
+    found["background_wire_bps"] = found.measured_background_bps + headers
+    return found.drop(columns=["_payload", "_headers"]).reset_index()
 
 
 def on_the_link(samples: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
