@@ -103,9 +103,14 @@ def create_topic(
 
     Raises
     ------
+    ParameterError
+        If the numbers are none.
     AnswerError
         If there is one of that name (kind "TopicAlreadyExistsError"), or the cluster refuses it.
     """
+    for what, number in (("partitions", partitions), ("replication", replication)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise ParameterError(f"{what} is {number!r}; it must be a whole number, 1 at least.")
     words = {
         "partitions": partitions,
         "replication": replication,

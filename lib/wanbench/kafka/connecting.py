@@ -112,7 +112,8 @@ def words(error: BaseException) -> str:
 
     >>> words(errors.KafkaConnectionError("refused")), words(errors.RequestTimedOutError())
     ('refused', 'RequestTimedOutError')
+    >>> words(errors.SaslAuthenticationFailedError("Invalid username or password"))
+    'Invalid username or password'
     """
-    said = " ".join(str(error).split())
     name = type(error).__name__
-    return said.removeprefix(f"{name}: ").removeprefix(f"[Error {getattr(error, 'errno', '')}] ") or name
+    return re.sub(rf"^(\[Error -?\d+\] )?({name}(: |$))?", "", " ".join(str(error).split())) or name
