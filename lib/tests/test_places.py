@@ -3,7 +3,7 @@
 import pytest
 
 from wanbench.errors import WanbenchError
-from wanbench.places import MARK, data_folder, root
+from wanbench.places import MARK, data_folder, kafka_jars, root
 
 
 def test_root_is_the_nearest_folder_above(tmp_path, monkeypatch):
@@ -21,3 +21,14 @@ def test_no_checkout_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("wanbench.places.MARK", "no-such-folder")
     with pytest.raises(WanbenchError, match="no folder at or above"):
         root(tmp_path)
+
+
+def test_kafkas_jars_are_in_the_checkout_unless_somebody_says_where(tmp_path, monkeypatch):
+    (tmp_path / MARK).mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("WANBENCH_KAFKA", raising=False)
+    assert kafka_jars() == tmp_path / ".kafka/jars"
+    monkeypatch.setenv("WANBENCH_KAFKA", "elsewhere")
+    assert kafka_jars() == tmp_path / "elsewhere"
+    monkeypatch.setenv("WANBENCH_KAFKA", "/opt/kafka/libs")
+    assert str(kafka_jars()) == "/opt/kafka/libs"
