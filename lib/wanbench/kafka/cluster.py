@@ -11,16 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..errors import CommandError, ParameterError
-from ..labs.base import Host, Lab
+from ..labs.base import Lab
 from ..runs import RawFile
-from . import admin
 from .access import ClientFiles
 from .effective import effective_settings, unknown
 from .errors import ClusterError
-from .java import PROFILES, Jars, checked_flags, checked_heap, java_words
+from .java import PROFILES, Jars, checked_flags, checked_heap
 from .keeping import keep
 from .node import Node
 from .placement import METRICS_PORT, Broker, seats
+from .reached import Reached
 from .secret import without_secrets
 from .security import Security
 from .security import security as chosen_security
@@ -30,7 +30,7 @@ _PATIENCE_S = 10.0
 """Waiting longer than this is reported on stderr, each time again."""
 
 
-class Cluster:
+class Cluster(Reached):
     """
     A cluster of Apache Kafka (KRaft) on an open lab; a context manager that yields itself once it truly serves.
 
@@ -136,15 +136,8 @@ class Cluster:
     def await_serving(self, timeout_s: float) -> None:
         """Return once every broker serves; ClusterError, with what was the matter last, if that takes too long."""
         host, began = self.brokers[0].host, time.monotonic()
-        brokers = sum(self._nodes[broker.node_id].is_up for broker in self.brokers)
-        words = [
-            sys.executable,
-            "-P",
-            "-m",
-            "wanbench.kafka.serving",
-            self._clients.python(host),
-            str(brokers),
-        ]
+        up = ",".join(str(broker.node_id) for broker in self.brokers if self._nodes[broker.node_id].is_up)
+        words = [sys.executable, "-P", "-m", "wanbench.kafka.serving", self._clients.python(host), up]
         process, told_s = host.start(words), _PATIENCE_S
         try:
             while True:
@@ -164,60 +157,6 @@ class Cluster:
             process.stop()
         if done.returncode:
             raise ClusterError(f"the cluster cannot be asked whether it serves: {_last_line(done.stderr)}")
-
-    def java(
-        self, host: Host, main_class: str, *words: str, heap_mb: int = 256, jvm: Sequence[str] = ()
-    ) -> list[str]:
-        """
-        The words of a command that runs a Java tool of Kafka's on a host.
-
-        What the tool logs, from warnings on, goes to stderr.
-        """
-        jars, scratch = self._open_jars(), host.scratch
-        logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
-        return java_words(
-            jars.on(host),
-            main_class,
-            words,
-            heap_mb=checked_heap(heap_mb),
-            flags=[*jars.archive(host), logging, *checked_flags(jvm)],
-            temporary=scratch,
-        )
-
-    def client_file(self, host: Host) -> str | None:
-        """
-        Path, on that host, of a properties file with what a Java client needs (--command-config); None: nothing.
-        """
-        return self._open_clients().java(host)
-
-    def python_client_file(self, host: Host) -> str:
-        """Path, on that host, of a JSON file with the keywords that a client of kafka-python needs."""
-        return self._open_clients().python(host)
-
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        replication: int = 1,
-        settings: Mapping[str, object] | None = None,
-    ) -> None:
-        """Make a topic; ClusterError if there is one of that name or the cluster refuses."""
-        admin.create_topic(
-            self._running_host(),
-            self._open_clients(),
-            name,
-            partitions=partitions,
-            replication=replication,
-            settings=dict(settings or {}),
-        )
-
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic; ClusterError if there is none of that name."""
-        admin.delete_topic(self._running_host(), self._open_clients(), name)
-
-    def ask(self, host: Host, verb: str, **words: object):
-        """Put an administrative question from a host: see `wanbench.kafka.admin.ask`."""
-        return admin.ask(host, self._open_clients(), verb, **words)
 
     def log_folder(self, node_id: int) -> str:
         """A node's data folder on its host: a folder for each partition."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 
 _HEAD = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) (?P<said>.*?)( \([\w.$]+\))?$")
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))")
+_IDLE = re.compile(
+    r"at |\.\.\. |\[[\d.]+s\]\[(warning|info)\]|OpenJDK.* warning|Picked up |Error: Could not create|Error: A fatal"
+)
 _MOST = 400
 
 
@@ -23,14 +27,23 @@ def last_words(log: bytes, printed: bytes) -> str:
     >>> last_words(log, b"")
     'Exiting Kafka: KafkaException: Socket server failed: BindException: Address already in use'
     >>> last_words(b"", b"Unrecognized VM option 'UseXGC'\\nError: Could not create the Java Virtual Machine.")
-    "Unrecognized VM option 'UseXGC'; Error: Could not create the Java Virtual Machine."
+    "Unrecognized VM option 'UseXGC'"
     """
     error = _last_error(log.decode("utf-8", "replace").splitlines())
     if error is None:
-        lines = [line.strip() for line in printed.decode("utf-8", "replace").splitlines()]
-        told = [line for line in lines if line and not line.startswith(("at ", "..."))]
-        error = "; ".join(told[-2:]) or "it said nothing"
+        error = _printed_error(printed.decode("utf-8", "replace").splitlines())
     return error if len(error) <= _MOST else f"{error[: _MOST - 3]}..."
+
+
+def _printed_error(lines):
+    told = [line.strip() for line in lines if line.strip() and not _IDLE.match(line.strip())]
+    causes = [line for line in told[1:] if line.startswith("Caused by: ")]
+    return ": ".join(map(_plain, [*told[:1], *causes[-1:]])) or "it said nothing"
+
+
+def _plain(line):
+    """Without the packages of exceptions."""
+    return _PACKAGE.sub(r"\1", line).removeprefix("Caused by: ")
 
 
 def _last_error(lines):
@@ -47,8 +60,7 @@ def _last_error(lines):
         if _HEAD.match(line):
             break
         if not line.startswith((" ", "\t")):
-            what = re.sub(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))", r"\1", line)
-            parts.append(what.removeprefix("Caused by: "))
+            parts.append(_plain(line))
     kept = []
     for part in [parts[0], *parts[1:2], *parts[-1:]]:
         part = part.strip().rstrip(":")
