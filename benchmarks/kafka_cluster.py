@@ -1,0 +1,86 @@
+"""
+How soon a Kafka cluster serves on this machine, what it takes, and what it leaves: `python benchmarks/kafka_cluster.py
+[3|9 ...]`.
+
+Without words: three brokers in three regions (one way 15, 20 and 35 ms), then nine, three per region, with both sets
+of JVM flags; then three without the archive of classes. About three minutes on two processors. "serves" is from the
+call that opens the lab until a record has been produced to every broker, with acks=all, and consumed. "left" counts
+processes and folders afterwards. The figures are of this machine and of what else it does meanwhile, which the load
+before each start tells.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+from itertools import permutations
+from pathlib import Path
+
+from wanbench.kafka import Cluster, unavailable
+from wanbench.kafka.java import Jars
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+
+REGIONS = ("a", "b", "c")
+ONE_WAY_MS = {frozenset("ab"): 15, frozenset("ac"): 20, frozenset("bc"): 35}
+ALLOWED_S = {3: 20, 9: 90}
+CASES = (
+    (3, "load", True),
+    (3, "functional", True),
+    (9, "load", True),
+    (9, "functional", True),
+    (3, "load", False),
+    (3, "functional", False),
+)
+
+
+def processes(folder):
+    """Processor seconds and MiB of memory of every Java process of a lab, by its number."""
+    found = {}
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError, IndexError):
+            words = Path("/proc", process, "cmdline").read_bytes()
+            if folder.encode() not in words or not words.startswith(b"java\0"):
+                continue
+            stat = Path("/proc", process, "stat").read_text().rsplit(")", 1)[1].split()
+            cpu_s = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+            found[process] = cpu_s, int(stat[21]) * os.sysconf("SC_PAGESIZE") / 2**20
+    return found
+
+
+def run(brokers, profile, with_archive):
+    """A row of the table."""
+    if not with_archive:
+        Jars.archive = lambda self, host: []
+    links = {pair: LinkSettings(ONE_WAY_MS[frozenset(pair)]) for pair in permutations(REGIONS, 2)}
+    load, began = os.getloadavg()[0], time.monotonic()
+    with LocalLab(REGIONS, links, hosts_per_region=3) as lab:
+        folder = str(Path(lab.host("a").scratch).parent)
+        with Cluster(lab, (REGIONS * 3)[:brokers], profile=profile):
+            serves_s = time.monotonic() - began
+            used = processes(folder).values()
+            began = time.monotonic()
+        down_s = time.monotonic() - began
+    left = len(processes(folder)) + os.path.exists(folder)
+    cpu_s, memory_mb = (sum(each) for each in zip(*used, strict=True))
+    print(
+        f"{brokers:7}  {profile:<10}  {'yes' if with_archive else 'no':<7}  {serves_s:8.1f}  {ALLOWED_S[brokers]:9}"
+        f"  {cpu_s / brokers:17.1f}  {memory_mb / brokers:13.0f}  {down_s:6.1f}  {left:4}  {load:5.1f}",
+        flush=True,
+    )
+
+
+def main():
+    if reason := unavailable():
+        sys.exit(reason)
+    wanted = sys.argv[1:]
+    cases = [case for case in CASES if not wanted or str(case[0]) in wanted]
+    print(
+        "brokers  JVM flags   archive  serves s  allowed s  CPU s per broker  MiB per broker  down s  left   load"
+    )
+    for case in cases:
+        run(*case)
+
+
+if __name__ == "__main__":
+    main()
