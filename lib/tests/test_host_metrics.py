@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +13,10 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.experiments import ExperimentError, Iperf3
-from wanbench.experiments.beside import Beside
+from wanbench.experiments.beside import Beside, hosts_at_work
 from wanbench.experiments.host_metrics import HostMetrics
 from wanbench.ingest import host_metrics
+from wanbench.kafka.elsewhere import Elsewhere
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
@@ -213,6 +215,14 @@ def test_two_hosts_of_one_namespace_are_measured_once(tmp_path, monkeypatch):
     assert len([process for process in lab.processes if "sar" in process.command]) == 1
     about = json.loads((tmp_path / files[1].path).read_text())
     assert about["machine_of"] == about["network_of"] == ["a", "b"]
+
+
+def test_the_brokers_of_a_cluster_elsewhere_are_left_out():
+    with ScriptedLab(["a", "b", "c"]) as lab:
+        a, b, c = (lab.host(name) for name in "abc")
+        hosts = [b, c, Elsewhere(3, "rack", "203.0.113.1")]
+        a.cluster = SimpleNamespace(brokers=[SimpleNamespace(host=host) for host in hosts])
+        assert hosts_at_work(a, b) == [a, b, c]
 
 
 def test_beside_can_be_asked_of_all_that_sample():

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..errors import ParameterError, WanbenchError
+from ..kafka.elsewhere import Elsewhere
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
@@ -91,9 +92,10 @@ def check_numbers(experiment: object, *bounds: tuple[str, float, float]) -> None
 
 
 def hosts_at_work(source: Host, target: Host) -> list[Host]:
-    """Both ends and the hosts of the brokers, each once."""
+    """Both ends and the hosts of the brokers, each once; of a cluster that runs elsewhere the ends alone."""
     brokers = () if source.cluster is None else source.cluster.brokers
-    hosts = [source, target, *(broker.host for broker in brokers)]
+    ours = [broker.host for broker in brokers if not isinstance(broker.host, Elsewhere)]
+    hosts = [source, target, *ours]
     return list({host.name: host for host in hosts}.values())
 
 
