@@ -36,6 +36,17 @@ def test_a_connection_holds_no_more_than_its_window():
     assert found == pytest.approx(40)
 
 
+def test_kafkas_own_buffers_are_taken_unless_told():
+    rows = together([trial(1, "internet", 10, rtt_ms=80, rate_bps=1e10, batch_bytes=131_072, seconds=8)])
+    rows["batches"]["bytes"] = rows["batches"].batches * 131_072
+    found = trial_rates(rows)
+    assert limits(found, brokers=1).trials.by_window[0] == pytest.approx(
+        3 * 131_072 / 131_072 / 0.08, rel=1e-6
+    )
+    tuned = limits(found, brokers=1, connection_window_bytes=np.inf).trials.by_window[0]
+    assert tuned == pytest.approx(3 * 5 * 2 / 0.08, rel=1e-6)
+
+
 def by(setting, batches_per_s, ordinal, **levels):
     return trial(ordinal, setting, batches_per_s, block=(ordinal + 1) // 2, **levels)
 
@@ -49,13 +60,14 @@ def test_each_limit_is_found_where_it_is_the_least():
         by("by loss", round(0.9 * lossy), 2, rtt_ms=132.9, rate_bps=1e9, loss=0.01),
         by("by rate", 12, 3, rtt_ms=132.9, rate_bps=1e7),
     ]
-    found = limits(trial_rates(together(rows)), brokers=1)
+    found = limits(trial_rates(together(rows)), brokers=1, connection_window_bytes=np.inf)
     trials = found.trials.set_index("setting")
     assert trials.limit.to_dict() == {"by window": "window", "by loss": "loss", "by rate": "rate"}
     np.testing.assert_allclose(trials.predicted, [window, lossy, rate], rtol=1e-6)
     assert set(found.reached) == {"window", "rate", "loss"}
     assert found.reached["window"].estimate == pytest.approx(0.9, abs=0.01)
     assert "a single trial" in str(found.reached["loss"].warnings)
+    assert "loses some" in str(found) and trials.losses["by loss"] < 10 and trials.losses["by rate"] == 0
     clean = limits(trial_rates(together(rows)), brokers=1, lossy_tcp=False).trials
     assert (clean.limit == "loss").sum() == 0 and np.isinf(clean.by_loss).all()
 

@@ -13,7 +13,7 @@ nothing is fitted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import exp, inf, isfinite, nan, sqrt
 
@@ -26,6 +26,7 @@ from ..wording import count, number, percent
 from .contrast import Contrast, html
 from .estimate import check_level
 from .models.mathis import MSS_BYTES, RANDOM, mathis_bps
+from .models.window import advertised_window_bytes
 from .series import welch_freedom
 from .trial_rates import TrialRates
 from .two_links import of_links, paired_trials
@@ -33,6 +34,9 @@ from .two_links import of_links, paired_trials
 BITS = 8
 PACKET_BYTES = 1500
 MAX_REQUEST_BYTES = 1_048_576
+CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
+FEWEST_LOSSES = 10
+"""With fewer losses per connection while a trial counts, a law of the steady state says little of it."""
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
 METHOD = "t on log ratios over {}, with the {} as the unit"
@@ -52,7 +56,8 @@ class Limits:
     trials : DataFrame
         Per trial: all of `TrialRates.rates`, and `rtt_ms` (mean of its pings, else twice the delay asked for),
         `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that each would allow),
-        `predicted` (their least), `limit` (which that is), `reached` (measured over predicted).
+        `predicted` (their least), `limit` (which that is), `reached` (measured over predicted), `losses` (packets that
+        a connection loses in the counted seconds, on average).
     reached : dict
         Limit to Contrast: measured over predicted, geometric mean over the trials that it limits.
     """
@@ -104,7 +109,10 @@ class Limits:
         return limits(self, note=note)
 
     def __str__(self) -> str:
-        return " ".join(each.sentence for each in self.contrasts) or "No trial has a known limit."
+        notes = dict.fromkeys(note for each in self.contrasts for note in each.warnings)
+        return " ".join(
+            [*(each.sentence for each in self.contrasts), *(f"Caution: {each}." for each in notes)]
+        )
 
     def _repr_html_(self) -> str:
         body = self.table().to_html(
@@ -156,7 +164,7 @@ def limits(
     *,
     brokers: int,
     in_flight: int = 5,
-    connection_window_bytes: float = inf,
+    connection_window_bytes: float = CONNECTION_WINDOW_BYTES,
     max_request_bytes: float = MAX_REQUEST_BYTES,
     lossy_tcp: bool = True,
     level: float = 0.95,
@@ -171,8 +179,9 @@ def limits(
     in_flight : int
         max.in.flight.requests.per.connection; 5 is Kafka's own, and the most with idempotence.
     connection_window_bytes : float
-        What TCP can have in flight per connection, where socket buffers are fixed (`models.window` says what a buffer
-        is worth); infinite where the kernel tunes them.
+        What TCP can have in flight per connection where socket buffers are fixed; by default what Linux makes of the
+        brokers' own socket.receive.buffer.bytes of 102,400 (`models.window`). Infinite where the brokers have -1 and
+        the kernel tunes them.
     max_request_bytes : float
         max.request.size of the producers.
     lossy_tcp : bool
@@ -218,6 +227,8 @@ def limits(
     loss = rows.loss.astype("float64").fillna(0.0)
     lossy = mathis_bps(loss, frame.rtt_ms, constant=RANDOM) * producers * own_leaders / (BITS * size)
     frame["by_loss"] = np.where(loss > 0, lossy, inf) if lossy_tcp else inf
+    segments = frame.measured * size * rows.n_seconds / MSS_BYTES
+    frame["losses"] = (loss * segments / (producers * own_leaders)).astype("float64")
     known = frame[COLUMNS].notna().all(axis=1) & (frame.measured > 0)
     if not known.any():
         raise ParameterError(
@@ -267,7 +278,13 @@ def window_batches_per_s(
 
 def _reached(part: pd.DataFrame, name: str, level: float) -> Contrast:
     logs = np.log(part.reached.to_numpy(dtype=float))
-    return _of_logs(
+    notes = ()
+    if name == "loss" and part.losses.median() < FEWEST_LOSSES:
+        notes = (
+            f"where loss limits, a connection loses some {number(part.losses.median(), 0)} packets while a trial "
+            "counts: too few for a law of the steady state, so measure longer",
+        )
+    found = _of_logs(
         logs,
         f"measured over predicted, {name}",
         f"Where the {name} limits, trials reach {{}} what it allows",
@@ -275,6 +292,7 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Contrast:
         "trial",
         level,
     )
+    return replace(found, warnings=(*notes, *found.warnings))
 
 
 def _of_pairs(trials: pd.DataFrame, value: str, names, level: float) -> Contrast:
