@@ -49,7 +49,7 @@ def test_scaling_down_divides_link_background_and_batches_alike():
         scale = 1e9 / one.link.rate_bps
         assert one.background.rate_bps == 0.8 * one.link.rate_bps
         assert one.load.batch_bytes == 80_000 / scale
-        assert one.background.duration_s >= one.load.duration_s + one.load.warmup_s + 5
+        assert one.background.duration_s >= one.load.duration_s + one.load.warmup_s + 1
         assert one.ping.count * one.ping.interval_s == one.background.duration_s
 
 
@@ -176,14 +176,17 @@ class MadeLoad:
 
     log: list
     fails: bool = False
+    fails_early: bool = False
     name: ClassVar[str] = "kafka_load"
 
-    def run(self, source, target, folder, stem):
+    def run(self, source, target, folder, stem, when_sending):
         self.log.append("load")
+        if not self.fails_early:
+            when_sending()
         file = write_raw(
             folder, self.name, f"{stem}.txt", b"x", started_at_utc=now_utc(), ended_at_utc=now_utc()
         )
-        if self.fails:
+        if self.fails or self.fails_early:
             raise ExperimentError("the producer died", [file])
         return [file]
 
@@ -242,6 +245,13 @@ def test_a_trial_that_fails_keeps_what_was_printed(hosts, tmp_path):
     with pytest.raises(ExperimentError, match="the producer died") as caught:
         trial.run(*hosts, tmp_path, "t")
     assert sorted(file.experiment for file in caught.value.files) == ["beside", "kafka_load", "ping"]
+
+
+def test_nothing_goes_with_a_load_that_never_sends(hosts, tmp_path):
+    trial = KafkaTrial(MadeLoad([], fails_early=True), ping=Ping(count=2))
+    with pytest.raises(ExperimentError, match="the producer died") as caught:
+        trial.run(*hosts, tmp_path, "t")
+    assert [file.experiment for file in caught.value.files] == ["kafka_load"]
 
 
 def test_a_background_that_fails_fails_the_trial(tmp_path):

@@ -16,8 +16,8 @@ from .links import LinkSettings
 from .plan import Trial
 
 PING_INTERVAL_S = 0.1
-STARTS_S = 8.0
-"""What a load's tools take to start, on two processors, and a margin: so much longer do pings and background last."""
+OVERLAP_S = 2.0
+"""How much longer than what counts pings and background last."""
 BACKGROUND_WINDOW_BYTES = 1 << 20
 """Socket buffer of the background's receiver, so that it loses nothing that the link delivers."""
 
@@ -150,7 +150,7 @@ def thesis(
 
 
 def _trial(load, link, background_share, beside):
-    lasts_s = ceil(load.warmup_s + load.duration_s + STARTS_S)
+    lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
     background = None
     if background_share:
         background = Iperf3(

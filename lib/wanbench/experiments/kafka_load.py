@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -203,9 +203,20 @@ class KafkaLoad:
         """Records that a topic gets if all are sent."""
         return self.records_to_send * len(range(topic, self.producers, self.topics))
 
-    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+    def run(
+        self,
+        source: Host,
+        target: Host,
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
         """
         Load the cluster of the lab from `source` (producers) and `target` (consumers).
+
+        `when_sending` is called once: as soon as all producers have printed a window, where that is waited for, else
+        when they are started.
 
         Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
         <stem>.consumer-<group>-<n>.txt (both counted over all topics) with what it printed, .stderr.txt beside it if
@@ -218,10 +229,16 @@ class KafkaLoad:
             If there is no cluster, a topic cannot be made, or a tool dies, sends nothing or takes too long; with the
             tool's own last words, and a broker's if one has died. What was printed is kept.
         """
-        return self.run_on([source], [target], folder, stem)
+        return self.run_on([source], [target], folder, stem, when_sending=when_sending)
 
     def run_on(
-        self, producers: Sequence[Host], consumers: Sequence[Host], folder: Path, stem: str
+        self,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
         """As `run`, with producers and consumers on several hosts, which take them by turns."""
         hosts = [*consumers, *producers]
@@ -233,7 +250,7 @@ class KafkaLoad:
         if cluster is None:
             names = ", ".join(dict.fromkeys(host.name for host in hosts))
             raise ExperimentError(f"no Kafka cluster is known to {names}: open a Cluster on the lab first")
-        return Session(self, cluster, producers, consumers, folder, stem).run()
+        return Session(self, cluster, producers, consumers, folder, stem, when_sending).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """

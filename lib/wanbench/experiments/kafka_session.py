@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -41,9 +41,17 @@ class Session:
     """
 
     def __init__(
-        self, load, cluster, producers: Sequence[Host], consumers: Sequence[Host], folder: Path, stem: str
+        self,
+        load,
+        cluster,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        when_sending: Callable[[], None] | None = None,
     ):
         self.load, self.cluster, self.folder, self.stem = load, cluster, folder, stem
+        self.when_sending = when_sending or (lambda: None)
         self.asker = [*producers, *consumers][0]
         self.topics = [topic_name(stem, number) for number in range(load.topics)]
         self.producer_hosts = [producers[n % len(producers)] for n in range(load.producers)]
@@ -158,6 +166,7 @@ class Session:
             ends = {pool.submit(tool.wait, _LONG_S): tool for tool in (*self.producers, *self.consumers)}
             if self.load.is_stopped:
                 self._await_windows(ends)
+                self.when_sending()
                 self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, is_time=True)
                 self.stop_at_s = time.time()
                 self.missing.append(
@@ -165,6 +174,7 @@ class Session:
                 )
                 stop_all(self.producers)
             else:
+                self.when_sending()
                 self._watch(ends, time.monotonic() + self.load.time_limit_s(), is_time=False)
             self._drain(ends)
         finally:

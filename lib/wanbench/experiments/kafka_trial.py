@@ -18,7 +18,7 @@ from .iperf3 import Iperf3
 from .kafka_load import KafkaLoad
 from .ping import Ping
 
-_SET_S = 0.5
+_SET_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class KafkaTrial:
     link : LinkSettings, optional
         Both directions of the pair are set to this before the trial; None leaves them as they are.
     background : Iperf3, optional
-        From source to target, started before the load. Choose it to last a little longer than the load.
+        From source to target, started when all producers send. Choose it to last a little longer than what counts.
     ping : Ping, optional
-        Beside the load.
+        The same.
     beside : tuple
         Further experiments that run beside it and have a method `beside`, such as `HostMetrics`.
     """
@@ -78,12 +78,16 @@ class KafkaTrial:
             for pair in ((source.region, target.region), (target.region, source.region)):
                 source.links.set_link(*pair, **asdict(self.link))
         files: list[list[RawFile]] = []
-        error = None
+        error, gate = None, _Gate()
+        alongside = [_Alongside(each, gate) for each in (self.background, self.ping) if each]
         try:
             with ExitStack() as stack:
-                for each in (*self.beside, *(_Alongside(e) for e in (self.background, self.ping) if e)):
+                for each in (*self.beside, *alongside):
                     files.append(stack.enter_context(each.beside(source, target, folder, stem)))
-                files.append(self.load.run(source, target, folder, stem))
+                try:
+                    files.append(self.load.run(source, target, folder, stem, when_sending=gate.open))
+                finally:
+                    gate.close()
         except CommandError as failed:
             error = failed
             files.append(list(getattr(failed, "files", ())))
@@ -93,9 +97,8 @@ class KafkaTrial:
         return kept
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration: that of its longest part."""
-        parts = [part for part in (self.load, self.background, self.ping) if part is not None]
-        return _SET_S + max(part.expected_s(rtt_ms, rate_bps) for part in parts)
+        """Expected duration: that of the load, which what goes with it outlasts a little."""
+        return _SET_S + self.load.expected_s(rtt_ms, rate_bps)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Bytes that the source sends; None where it depends on a rate that is not given."""
@@ -104,11 +107,31 @@ class KafkaTrial:
         return None if None in sent else sum(sent)
 
 
-class _Alongside:
-    """An experiment that ends by itself, run in a thread beside something else."""
+class _Gate:
+    """Where what goes with a load waits until the load sends, or never will."""
 
-    def __init__(self, experiment):
-        self._experiment = experiment
+    def __init__(self):
+        self._decided, self._is_open = threading.Event(), False
+
+    def open(self) -> None:
+        self._is_open = True
+        self._decided.set()
+
+    def close(self) -> None:
+        """Let nobody pass who still waits."""
+        self._decided.set()
+
+    def passed(self) -> bool:
+        """Wait; whether the gate was opened."""
+        self._decided.wait()
+        return self._is_open
+
+
+class _Alongside:
+    """An experiment that ends by itself, run in a thread as soon as the load sends."""
+
+    def __init__(self, experiment, gate: _Gate):
+        self._experiment, self._gate = experiment, gate
 
     @contextmanager
     def beside(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
@@ -117,7 +140,8 @@ class _Alongside:
 
         def run():
             try:
-                files.extend(self._experiment.run(source, target, folder, stem))
+                if self._gate.passed():
+                    files.extend(self._experiment.run(source, target, folder, stem))
             except BaseException as error:
                 files.extend(getattr(error, "files", ()))
                 errors.append(error)
