@@ -84,10 +84,7 @@ class KafkaTrial:
             with ExitStack() as stack:
                 for each in (*self.beside, *alongside):
                     files.append(stack.enter_context(each.beside(source, target, folder, stem)))
-                try:
-                    files.append(self.load.run(source, target, folder, stem, when_sending=gate.open))
-                finally:
-                    gate.close()
+                files.append(self.load.run(source, target, folder, stem, when_sending=gate.open))
         except CommandError as failed:
             error = failed
             files.append(list(getattr(failed, "files", ())))
@@ -118,7 +115,7 @@ class _Gate:
         self._decided.set()
 
     def close(self) -> None:
-        """Let nobody pass who still waits."""
+        """Let nobody pass who still waits; does nothing once it is open."""
         self._decided.set()
 
     def passed(self) -> bool:
@@ -151,6 +148,7 @@ class _Alongside:
         try:
             yield files
         finally:
+            self._gate.close()
             thread.join()
         if errors:
             raise errors[0]

@@ -19,6 +19,7 @@ from .schedule import lower_bound, rounds
 from .selection import cloud, expected_rtts, select_pairs, tests_done
 
 FIRST = ("least-tested", "cross-cloud")
+SETTINGS_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -190,14 +191,14 @@ class Plan:
         return f"{n} ordered pairs of {len(self.regions)} regions"
 
     def _each_kind(self):
-        """The experiments, of each setting those of its first trial; no more than four settings."""
+        """The experiments; of trials those of the first settings."""
         first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
-        each = [e for setting in sorted(first, key=str)[:4] for e in first[setting]]
-        return (
-            *self.experiments,
-            *each,
-            *([f"and {len(first) - 4} more settings"] if len(first) > 4 else []),
-        )
+        order = [
+            setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first
+        ]
+        shown = [each for setting in order[:SETTINGS_SHOWN] for each in first[setting]]
+        left = len(order) - SETTINGS_SHOWN
+        return (*self.experiments, *shown, *([f"and {left} more settings"] if left > 0 else []))
 
     def __str__(self) -> str:
         return "Plan\n" + "\n".join(f"  {name:<14} {text}" for name, text in self._facts())
