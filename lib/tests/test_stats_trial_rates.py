@@ -171,10 +171,10 @@ def test_the_background_is_that_of_the_counted_seconds():
     row = found.rates.iloc[0]
     assert row.background_covered == 1 and row.measured_background_bps == pytest.approx(80e6)
     assert row.background_wire_bps == pytest.approx(80e6 * (1 + 28 / 10_000)) and not found.warnings()
-    found = trial_rates(together([background_until(trial(1, "internet", 100), 13)]))
+    found = trial_rates(together([background_until(trial(1, "internet", 100), 11)]))
     row = found.rates.iloc[0]
-    assert row.background_covered == pytest.approx(9 / 11)
-    assert row.measured_background_bps == pytest.approx(80e6 * 9 / 11)
+    assert row.background_covered == pytest.approx(8 / 11)  # the start may have been up to a second later
+    assert row.measured_background_bps == pytest.approx(80e6)
     assert "less than all counted seconds" in str(found)
 
 

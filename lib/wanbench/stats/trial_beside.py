@@ -10,6 +10,7 @@ from .trial_window import KEY
 
 SEGMENT_BYTES = 1448
 """Payload of a TCP segment of 1,500 bytes with timestamps, taken where iperf3 states none."""
+STARTED_WITHIN_S = 1.0
 UDP_HEADERS_BYTES, TCP_HEADERS_BYTES = 28, 52
 """With IPv4's 20; TCP's with timestamps."""
 
@@ -37,7 +38,8 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, ends: pd.DataFr
     background_wire_bps (with IP and UDP or TCP headers), and background_covered, the part of these seconds in which it
     went on (null where iperf3's intervals do not say when they were; the other figures are then of its whole time).
 
-    iperf3 gives its start in whole seconds, so that up to a second at either end may be missed.
+    The rate is that while it went on. iperf3 gives its start in whole seconds, rounded down, so it may have gone on for
+    up to a second more than these say: it is taken to.
 
     Parameters
     ----------
@@ -59,11 +61,13 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, ends: pd.DataFr
     own = intervals[intervals.direction == "forward"]
     timed = utilisation.background(sent, own).merge(ends, on=KEY, suffixes=("_of", ""))
     both_s = np.minimum(timed.end_s_of, timed.end_s) - np.maximum(timed.start_s_of, timed.start_s)
-    timed = timed.assign(_s=np.maximum(both_s, 0.0), _length_s=timed.end_s - timed.start_s)
+    timed = timed.assign(_s=np.maximum(both_s, 0.0))
     timed = timed.assign(_bits=timed._s * timed.background_bps).groupby(KEY)
-    length_s = timed._length_s.first()
-    found["background_covered"] = (timed._s.sum() / length_s).clip(upper=1.0)
-    inside = timed._bits.sum() / length_s
+    began, over = timed.start_s_of.min(), timed.end_s_of.max() + STARTED_WITHIN_S
+    start, end = timed.start_s.first(), timed.end_s.first()
+    covered = (np.minimum(over, end) - np.maximum(began, start)) / (end - start)
+    found["background_covered"] = covered.clip(lower=0.0, upper=1.0)
+    inside = timed._bits.sum() / timed._s.sum().where(timed._s.sum() > 0)
     found["measured_background_bps"] = inside.reindex(found.index).fillna(found.measured_background_bps)
     found["background_packets_per_s"] = found.measured_background_bps / 8 / found._payload
     headers = 8 * found._headers * found.background_packets_per_s
