@@ -30,7 +30,8 @@ class KafkaProbe:
     late, because something before it took long, is late in the result too (coordinated omission: Tene 2013). None
     is skipped.
 
-    What the probe adds of its own to the time on the path is stated by ``python benchmarks/kafka_probe.py``.
+    Of its own, p50 has 3 to 5 ms over the path with the consumer beside the leader, and 6 ms where a replica across the
+    path is waited for (``python benchmarks/kafka_probe.py delay replicas``, on two processors with other work).
 
     Parameters
     ----------
@@ -177,8 +178,7 @@ class KafkaProbe:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Expected duration where every record arrives: the schedule, and the start of the programs as measured by
-        ``python benchmarks/kafka_probe.py``.
+        Expected duration where every record arrives: the schedule, and the start and end of the programs.
         """
         return self.records * self.interval_s + _START_S + 20 * rtt_ms / 1000
 
