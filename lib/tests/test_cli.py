@@ -11,7 +11,7 @@ from wanbench.publish.site import Record
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout with four notebooks and presets for two; `publish` only notes what it is asked."""
-    notebooks = {"00-tour": CELLS[:1], "01-a": CELLS, "02-b": CELLS, "10-c": CELLS[:1]}
+    notebooks = {"00-tour": CELLS[:1], "01-a": CELLS, "02-b": CELLS, "03-d": CELLS[:1], "10-c": CELLS[:1]}
     top = make_checkout(tmp_path / "top", notebooks)
     for name, text in {
         "01-a/quick": "n_points: 5",
@@ -54,16 +54,17 @@ def names(jobs):
 
 def test_report_runs_what_is_reported_usually_with_quick(checkout, asked, capsys):
     assert cli.main(["report"]) == 0
-    assert names(asked) == ["00-tour", "01-a", "02-b", "10-c"]
-    assert [job.given for job in asked] == [{}, {"n_points": 5}, {"lab": "local"}, {}]
+    assert names(asked) == ["00-tour", "01-a", "02-b", "03-d", "10-c"]
+    assert [job.given for job in asked] == [{}, {"n_points": 5}, {"lab": "local"}, {}, {}]
     assert [job.source for job in asked] == [
         "",
         "papermill-params/01-a/quick.yml",
         "papermill-params/02-b/quick.yml",
         "",
+        "",
     ]
-    assert [job.replay_reason for job in asked] == [None, None, None, None]
-    assert f"4 of 4 pages published. Open {checkout}/site/index.html" in capsys.readouterr().out
+    assert [job.replay_reason for job in asked] == [None] * 5
+    assert f"5 of 5 pages published. Open {checkout}/site/index.html" in capsys.readouterr().out
 
 
 def test_report_takes_notebooks_and_a_preset(checkout, asked):
@@ -80,14 +81,14 @@ def test_report_refuses_a_preset_that_a_notebook_lacks(checkout, asked, capsys):
 def test_report_tells_of_a_failed_page_by_its_status(checkout, asked, capsys):
     asked.failing = True
     assert cli.main(["report"]) == 1
-    assert "3 of 4 pages published" in capsys.readouterr().out
+    assert "4 of 5 pages published" in capsys.readouterr().out
 
 
 def test_samples_are_replayed_where_no_lab_can_run(checkout, asked, monkeypatch):
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "no user namespaces."))
     assert cli.main(["report"]) == 0
-    assert [job.given.get("lab") for job in asked] == [None, "samples", "samples", None]
-    assert [job.replay_reason for job in asked] == [None, *["no user namespaces."] * 2, None]
+    assert [job.given.get("lab") for job in asked] == [None, "samples", "samples", None, None]
+    assert [job.replay_reason for job in asked] == [None, *["no user namespaces."] * 2, None, None]
     assert asked[1].given["n_points"] == 5
 
 
@@ -203,3 +204,15 @@ def test_doctor_finds_programs_beside_the_path(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "SYSTEM_FOLDERS", (str(tmp_path),))
     assert doctor.find_program("nosuch ip") == str(tmp_path / "ip")
     assert doctor.find_program("nosuch") is None
+
+
+def test_a_notebook_with_brokers_is_replayed_where_kafka_cannot_run(tmp_path, monkeypatch):
+    from wanbench import kafka
+    from wanbench.publish.report import Job
+
+    cells = [("parameters", 'lab = "local"  # where\nbrokers = 3  # of a cluster')]
+    monkeypatch.setattr(kafka, "unavailable", lambda: "no Java.")
+    top = make_checkout(tmp_path / "top", {"00-kafka": cells, "01-plain": CELLS})
+    kafka_job, plain_job = (Job(top / "notebooks" / f"{name}.ipynb", {}) for name in ("00-kafka", "01-plain"))
+    assert cli._measured_or_replayed(kafka_job, False).replay_reason == "no Java."
+    assert cli._measured_or_replayed(plain_job, False).replay_reason is None

@@ -6,6 +6,7 @@ of it. Measuring bank.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -89,7 +90,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
     """The newest finished run under `data/samples` that has the tests and experiments of `plan`, and its links."""
     folder = samples_folder()
     runs = [run for run in find(folder, campaign) if run.finished]
-    wanted = plan.as_dict()
+    wanted = json.loads(json.dumps(plan.as_dict()))
     for run in reversed(runs):
         same = all(run.plan.get(key) == wanted[key] for key in ("tests", "experiments", "seed"))
         if same and _has_links(run, _within(links, plan)):

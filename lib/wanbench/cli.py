@@ -14,7 +14,7 @@ from pathlib import Path
 from .errors import ParameterError, WanbenchError
 from .places import root
 
-REPORT = ("00", "01", "02", "10")
+REPORT = ("00", "01", "02", "03", "10")
 LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
 
 
@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument(
-        "notebook", nargs="*", default=REPORT, help="name, start of a name, or path (default: 00 01 02 10)"
+        "notebook", nargs="*", default=REPORT, help="name, start of a name, or path (default: 00 01 02 03 10)"
     )
     report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
     report.add_argument(
@@ -168,11 +168,16 @@ def _measured_or_replayed(job, replay: bool):
         return replace(job, replay_reason="the parameter lab asks for them.")
     if lab != LOCAL:
         return job
-    reason = "asked for with --replay." if replay else _why_no_local_lab()
+    reason = "asked for with --replay." if replay else _why_not_here("brokers" in declared)
     return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason) if reason else job
 
 
-def _why_no_local_lab() -> str | None:
+def _why_not_here(needs_kafka: bool) -> str | None:
+    """Why this machine cannot measure what a notebook asks for; None if it can."""
     from .labs.local import LocalLab
 
-    return LocalLab.unavailable()
+    if reason := LocalLab.unavailable():
+        return reason
+    from . import kafka
+
+    return kafka.unavailable() if needs_kafka else None
