@@ -39,9 +39,9 @@ def cluster():
 class Bench:
     """Probes and pings between the two regions, each into a folder of its own."""
 
-    def __init__(self, lab):
+    def __init__(self, lab, folder):
         self.lab, self.source, self.target = lab, lab.host(FROM), lab.host(TO)
-        self.folder = Path(tempfile.mkdtemp(prefix="wanbench-probe-"))
+        self.folder = Path(folder)
         self.runs = 0
 
     def delay(self, delay_ms):
@@ -188,7 +188,7 @@ if __name__ == "__main__":
     parts = {"delay": delay, "replicas": replicas, "held": held, "stopped": stopped, "clock": clock}
     if unknown := set(sys.argv[1:]) - set(parts):
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
-    with cluster() as lab:
-        bench = Bench(lab)
+    with cluster() as lab, tempfile.TemporaryDirectory(prefix="wanbench-probe-") as folder:
+        bench = Bench(lab, folder)
         for name in sys.argv[1:] or parts:
             parts[name](bench)
