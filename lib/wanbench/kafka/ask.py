@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 from kafka.errors import KafkaError
@@ -21,7 +22,9 @@ from . import answers, groups, watching
 from .connecting import connected, words
 
 REFUSED = 3
-CONNECT_S, REQUEST_S = 15.0, 30.0
+CONNECT_S, REQUEST_S, PAUSE_S = 15.0, 30.0, 0.1
+READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets"}
+"""Verbs that change nothing: put again, to another broker, where one that is cut off did not answer."""
 
 VERBS = {
     "cluster": answers.cluster,
@@ -45,9 +48,16 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
     if unknown := sorted(set(question) - set(takes)):
         said = f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
         return {"error": {"kind": "UnknownWord", "said": said}}
+    end = time.monotonic() + connect_s
     try:
         admin = connected(settings, connect_s=connect_s, request_s=request_s)
-        return {"answer": VERBS[verb](admin, **question)}
+        while True:
+            try:
+                return {"answer": VERBS[verb](admin, **question)}
+            except KafkaError as error:
+                if verb not in READING or not error.retriable or time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE_S)
     except KafkaError as error:
         return {"error": {"kind": getattr(error, "kind", type(error).__name__), "said": words(error)}}
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -52,6 +52,18 @@ class Connections(KafkaConnectionManager):
             connection.close_future.add_errback(lambda error: self._remember(where, error))
         return connection
 
+    async def _build_transport(self, node, timeout_at=None):
+        # kafka-python forgets what came together with the end of a connection: that is how brokers refuse a password.
+        transport = await super()._build_transport(node, timeout_at=timeout_at)
+        receive = transport._sock_recv
+
+        def receive_all():
+            came, error = receive()
+            return came, None if came else error
+
+        transport._sock_recv = receive_all
+        return transport
+
     def update_backoff(self, node_id):
         if self._hopeless is not None and self.cluster.is_bootstrap(node_id):
             raise self._hopeless

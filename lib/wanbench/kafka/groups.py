@@ -37,7 +37,10 @@ def groups(admin: KafkaAdminClient, names: list[str] | None = None) -> list[dict
     listed = admin._manager.run(list_everywhere, admin)
     wanted = [row for row in listed["groups"] if names is None or row["group"] in names]
     if missing := sorted(set(names or ()) - {row["group"] for row in wanted}):
-        raise Refused(errors.GroupIdNotFoundError, f"no group {', '.join(map(repr, missing))}")
+        said = f"no group {', '.join(map(repr, missing))}"
+        if listed["blind"]:
+            said += f"; but the brokers {', '.join(map(str, sorted(listed['blind'])))} did not list theirs"
+        raise Refused(errors.GroupIdNotFoundError, said)
     return sorted(admin._manager.run(_described, admin, wanted), key=lambda row: row["group"])
 
 

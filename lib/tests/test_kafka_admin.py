@@ -1,0 +1,336 @@
+"""Questions to a cluster of three brokers whose every connection is mutual TLS: answers, refusals, watching."""
+
+import dataclasses
+import json
+import pickle
+import subprocess
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from patience import comes_about
+
+from wanbench.errors import ParameterError
+from wanbench.kafka import Cluster, ClusterError, admin, unavailable
+from wanbench.kafka.access import Access, ClientFiles
+from wanbench.kafka.private_files import put_private
+from wanbench.kafka.security import Tls
+from wanbench.labs.base import Completed
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+
+REGIONS = ["eu", "us", "asia"]
+PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
+CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
+
+real = pytest.mark.lab
+why_not = unavailable() or LocalLab.unavailable()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    if why_not:
+        pytest.skip(f"no Kafka in a lab: {why_not}")
+    links = dict.fromkeys(permutations(REGIONS, 2), LinkSettings(2))
+    with (
+        LocalLab(REGIONS, links) as lab,
+        Cluster(
+            lab,
+            REGIONS,
+            security="mtls",
+            profile="functional",
+            heap_mb=256,
+            metrics=False,
+            settings={"broker.session.timeout.ms": 6000, "broker.heartbeat.interval.ms": 1000},
+        ) as started,
+    ):
+        yield started
+
+
+@pytest.fixture(scope="module")
+def host(cluster):
+    return cluster.lab.host("us")
+
+
+@pytest.fixture
+def topic(cluster, request):
+    name = request.node.originalname.replace("test_", "")
+    cluster.create_topic(name, partitions=3, replication=3)
+    yield name
+    cluster.delete_topic(name)
+
+
+def partitions(cluster, host, topic):
+    [told] = cluster.ask(host, "topics", names=[topic])
+    return told["partitions"]
+
+
+def produce(cluster, host, topic, records=500, client_file=None):
+    words = ["--topic", topic, "--num-records", str(records), "--record-size", "100", "--throughput", "-1"]
+    words += [
+        "--bootstrap-server",
+        cluster.bootstrap,
+        "--command-config",
+        client_file or cluster.client_file(host),
+    ]
+    words += ["--command-property", "acks=all", "max.block.ms=8000"]
+    return host.run(cluster.java(host, PRODUCER, *words, heap_mb=64), timeout_s=90, ok=None)
+
+
+@real
+def test_a_topic_is_made_changed_and_gone(cluster, host):
+    cluster.create_topic("a", partitions=2, replication=3, settings={"retention.ms": 60_000})
+    found = partitions(cluster, host, "a")
+    assert [each["partition"] for each in found] == [0, 1]
+    assert all(
+        each["leader"] == each["replicas"][0] and sorted(each["replicas"]) == [1, 2, 3] for each in found
+    )
+    assert cluster.ask(host, "settings", of="topic", name="a")["retention.ms"]["value"] == "60000"
+    cluster.ask(host, "change", of="topic", name="a", settings={"retention.ms": None, "segment.bytes": 2**20})
+    changed = cluster.ask(host, "settings", of="topic", name="a")
+    assert {name: each["value"] for name, each in changed.items()} == {"segment.bytes": "1048576"}
+    cluster.delete_topic("a")
+    assert "a" not in [each["name"] for each in cluster.ask(host, "topics")]
+    cluster.create_topic("a")
+    cluster.delete_topic("a")
+
+
+@real
+def test_partitions_lie_where_they_are_put(cluster, host):
+    files = cluster._open_clients()
+    made = admin.create_topic(host, files, "placed", placement=[[3, 1], [2, 3]])
+    assert [each["replicas"] for each in made["partitions"]] == [[3, 1], [2, 3]]
+    assert [each["leader"] for each in made["partitions"]] == [3, 2]
+    admin.delete_topic(host, files, "placed")
+
+
+@real
+@pytest.mark.parametrize(
+    "verb, words, kind, said",
+    [
+        ("create_topic", {"name": "refusals"}, "TopicAlreadyExistsError", "'refusals' already exists"),
+        ("create_topic", {"name": "x", "replication": 4}, "InvalidReplicationFactorError", "only 3 broker"),
+        ("create_topic", {"name": "x", "settings": {"no.such": 1}}, "InvalidConfigurationError", "no.such"),
+        ("create_topic", {"name": "a b"}, "InvalidTopicError", "a b"),
+        ("delete_topic", {"name": "none"}, "UnknownTopicOrPartitionError", "none"),
+        ("topics", {"names": ["none"]}, "UnknownTopicOrPartitionError", "'none'"),
+        ("settings", {"of": "topic", "name": "none"}, "UnknownTopicOrPartitionError", "none"),
+        ("settings", {"of": "planet", "name": "x"}, "ValueError", "planet"),
+        ("change", {"of": "topic", "name": "refusals", "settings": {"retention.ms": "soon"}},
+         "InvalidConfigurationError", "soon"),
+        ("reassign", {"topic": "refusals", "replicas": {"9": [1]}}, "UnknownTopicOrPartitionError", "partition 9"),
+        ("reassign", {"topic": "refusals", "replicas": {"0": [9]}}, "InvalidReplicationAssignmentError", "partition 0"),
+        ("elect", {"topic": "none"}, "UnknownTopicOrPartitionError", "'none'"),
+        ("groups", {"names": ["none"]}, "GroupIdNotFoundError", "'none'"),
+        ("topics", {"colour": "red"}, "UnknownWord", "topics takes names, internal, not colour"),
+    ],
+)  # fmt: skip
+def test_refusals_have_kafkas_name_and_words(cluster, host, verb, words, kind, said):
+    if "refusals" in words.values() and "refusals" not in [
+        each["name"] for each in cluster.ask(host, "topics")
+    ]:
+        cluster.create_topic("refusals")
+    with pytest.raises(admin.AnswerError, match=said) as raised:
+        cluster.ask(host, verb, **words)
+    assert raised.value.kind == kind
+    assert kind in str(raised.value)
+
+
+@real
+def test_brokers_replicate_and_clients_write_over_mtls(cluster, host, topic):
+    done = produce(cluster, host, topic)
+    assert b"500 records sent" in done.stdout, done.stderr
+    assert all(each["isr"] == [1, 2, 3] for each in partitions(cluster, host, topic))
+
+
+@real
+def test_a_client_without_a_certificate_is_refused(cluster, host):
+    known = cluster.security.access()
+    for access in (dataclasses.replace(known, identity_pem=None), Access("SSL", authority_pem=known.authority_pem,
+                   identity_pem=Tls(mutual=True).access().identity_pem)):  # fmt: skip
+        strange = ClientFiles(cluster.bootstrap, access)
+        try:
+            with pytest.raises(admin.AnswerError, match=r"(?i)alert|certificate") as raised:
+                admin.ask(host, strange, "cluster", connect_s=5)
+            assert cluster.bootstrap in str(raised.value)
+            done = produce(cluster, host, "none", records=1, client_file=strange.java(host))
+            assert b"SslAuthenticationException" in done.stdout + done.stderr
+        finally:
+            strange.remove()
+
+
+@real
+def test_a_client_that_does_not_know_the_authority_refuses(cluster, host):
+    strange = ClientFiles(cluster.bootstrap, Tls(mutual=True).access())
+    try:
+        with pytest.raises(admin.AnswerError, match="CERTIFICATE_VERIFY_FAILED"):
+            admin.ask(host, strange, "cluster", connect_s=5)
+    finally:
+        strange.remove()
+
+
+@real
+def test_a_partition_moves(cluster, host):
+    admin.create_topic(host, cluster._open_clients(), "moves", placement=[[1, 2]])
+    assert cluster.ask(host, "reassign", topic="moves", replicas={"0": [3, 2]}) == {"moving": 1}
+    assert comes_about(lambda: partitions(cluster, host, "moves")[0]["replicas"] == [3, 2], 60, 0.2)
+    assert comes_about(lambda: cluster.ask(host, "reassignments") == [], 60, 0.2)
+    assert set(partitions(cluster, host, "moves")[0]["isr"]) == {2, 3}
+    assert cluster.ask(host, "elect", topic="moves")["changed"] in (0, 1)
+    assert comes_about(lambda: partitions(cluster, host, "moves")[0]["leader"] == 3, 60, 0.2)
+    cluster.delete_topic("moves")
+
+
+@real
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_of_both_protocols_tell_members_offsets_and_lag(cluster, host, protocol):
+    name, group = f"read-{protocol}", f"readers-{protocol}"
+    cluster.create_topic(name, partitions=3, replication=1)
+    produce(cluster, host, name, records=600)
+    text = (
+        Path(cluster.client_file(host)).read_text()
+        + f"group.protocol={protocol}\nauto.commit.interval.ms=200\n"
+    )
+    settings = put_private(host, f"{protocol}.properties", text)
+    words = ["--topic", name, "--num-records", "100000", "--timeout", "60000", "--group", group]
+    words += ["--bootstrap-server", cluster.bootstrap, "--command-config", settings]
+    reader = host.start(cluster.java(host, CONSUMER, *words, heap_mb=64))
+
+    def described():
+        try:
+            return cluster.ask(host, "groups", names=[group])[0]
+        except admin.AnswerError as error:
+            assert error.kind in ("GroupIdNotFoundError", "UnknownTopicOrPartitionError")
+            return {"members": [], "protocol": protocol}
+
+    def lag():
+        return {each["partition"]: each["lag"] for each in cluster.ask(host, "offsets", group=group)}
+
+    try:
+        assert comes_about(
+            lambda: described()["members"] and sum(lag().values()) == 0 and len(lag()) == 3, 60, 0.2
+        )
+        told = described()
+    finally:
+        reader.stop()
+    assert (told["protocol"], told["state"]) == (protocol, "Stable")
+    [member] = told["members"]
+    assert member["partitions"] == [[name, 0], [name, 1], [name, 2]]
+    assert member["host"] == host.address
+    produce(cluster, host, name, records=60)
+    assert sum(lag().values()) == 60
+    ends = {each["partition"]: each["end"] for each in cluster.ask(host, "offsets", group=group)}
+    assert sum(ends.values()) == 660
+    cluster.delete_topic(name)
+
+
+@real
+def test_a_watch_sees_a_region_cut_and_says_when_it_was_blind(cluster, topic):
+    lab = cluster.lab
+    watched, cut_off = lab.host("us"), lab.host("eu")
+    files = cluster._open_clients()
+    words = {"topics": [topic], "groups": True, "request_s": 0.5}
+    with (
+        admin.watching(watched, files, 90, **words) as here,
+        admin.watching(cut_off, files, 90, **words) as there,
+    ):
+        here.wait_for_output('"isr": [1, 2, 3]', 60)
+        there.wait_for_output('"isr": [1, 2, 3]', 60)
+        lab.cut_region("eu")
+        try:
+            assert len(partitions(cluster, watched, topic)) == 3
+            here.wait_for_output('"isr": [2, 3]', 60)
+            there.wait_for_output('"blind"', 60)
+        finally:
+            lab.heal_region("eu")
+    seen = admin.samples(here.stop().stdout)
+    leaders = [
+        {each["leader"] for each in sample["topics"][0]["partitions"]}
+        for sample in seen
+        if sample.get("topics")
+    ]
+    assert leaders[0] == {1, 2, 3}
+    assert {2, 3} in leaders
+    assert any(sample.get("blind") for sample in admin.samples(there.stop().stdout))
+    assert all(("blind" in sample) != ("topics" in sample) for sample in seen)
+    assert comes_about(
+        lambda: all(len(each["isr"]) == 3 for each in partitions(cluster, watched, topic)), 60, 0.3
+    )
+
+
+@real
+def test_nobody_at_the_address_is_said_with_the_address(host, cluster):
+    nobody = ClientFiles("10.2.0.1:1", Access())
+    with pytest.raises(admin.AnswerError, match=r"Unreachable: 10\.2\.0\.1:1: .*ECONNREFUSED") as raised:
+        admin.ask(host, nobody, "cluster", connect_s=1)
+    assert raised.value.kind == "Unreachable"
+    with admin.watching(host, nobody, 1.0) as process:
+        told = admin.samples(process.wait(60).stdout)
+    nobody.remove()
+    assert told
+    assert all("ECONNREFUSED" in sample["blind"] for sample in told)
+
+
+class Scripted:
+    """A host on which every command prints the same."""
+
+    name = region = scratch = "scripted"
+
+    def __init__(self, stdout, stderr=b"", returncode=0):
+        self.said = stdout, stderr, returncode
+
+    def run(self, command, *, timeout_s, ok=(0,)):
+        stdout, stderr, returncode = self.said
+        return Completed(tuple(command), returncode, stdout, stderr, "", "")
+
+    def put(self, source, target):
+        pass
+
+
+FILES = ClientFiles("b:1", Access())
+
+
+@pytest.mark.parametrize(
+    "printed, said",
+    [
+        ((b"",), "it said nothing"),
+        ((b"", b"Traceback\nNo module named kafka", 1), "status 1: No module named kafka"),
+        ((b"not JSON",), "not JSON"),
+        ((b"[1, 2]",), "status 0"),
+        ((b'{"error": 7}',), "status 0"),
+        ((b"\xff\xfe",), "status 0"),
+    ],
+)
+def test_a_program_that_dies_is_said(printed, said):
+    with pytest.raises(ClusterError, match=said):
+        admin.ask(Scripted(*printed), FILES, "cluster")
+
+
+def test_the_answer_is_the_last_line():
+    assert admin.ask(Scripted(b'noise\n{"answer": [1]}\n'), FILES, "cluster") == [1]
+
+
+def test_verbs_are_known_here_and_there():
+    program = "from wanbench.kafka import ask; print(*ask.VERBS)"
+    done = subprocess.run([__import__("sys").executable, "-c", program], capture_output=True, check=True)
+    assert sorted(done.stdout.decode().split()) == sorted(admin.VERBS)
+    with pytest.raises(ParameterError, match="create_topic"):
+        admin.ask(Scripted(b""), FILES, "destroy")
+
+
+@pytest.mark.parametrize("words", [{"partitions": 0}, {"partitions": 1.0}, {"replication": True}])
+def test_numbers_that_are_none_are_refused(words):
+    with pytest.raises(ParameterError, match="whole number"):
+        admin.create_topic(Scripted(b""), FILES, "a", **words)
+
+
+def test_an_error_keeps_its_kind_over_a_pickle():
+    error = pickle.loads(pickle.dumps(admin.AnswerError("said", "TopicAlreadyExistsError")))
+    assert (str(error), error.kind) == ("said", "TopicAlreadyExistsError")
+
+
+def test_samples_leave_out_what_a_stop_cut_short():
+    lines = [{"at_s": 1.0, "blind": "x"}, {"at_s": 2.0, "blind": "y"}]
+    printed = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    assert admin.samples(printed + b'{"at_s"') == lines
+    assert admin.samples(b"") == []

@@ -1,0 +1,258 @@
+"""
+A cluster that already runs, with names, passwords and TLS: reached by what the environment holds, and nothing secret
+stands anywhere afterwards.
+"""
+
+import contextlib
+import json
+import os
+import threading
+import traceback
+from pathlib import Path
+
+import pytest
+
+from wanbench.errors import ParameterError
+from wanbench.kafka import Cluster, ClusterError, unavailable
+from wanbench.kafka.admin import AnswerError
+from wanbench.kafka.external import ExternalCluster
+from wanbench.kafka.security import SaslPlain
+from wanbench.labs.local import LocalLab
+from wanbench.runs import write_raw
+
+PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
+MARK = 'zQ7marked-pass word"9'
+OTHER_MARK = "wR3wrong-marked"
+why_not = unavailable() or LocalLab.unavailable()
+pytestmark = [pytest.mark.lab]
+
+
+@pytest.fixture(scope="module")
+def no_names(tmp_path_factory):
+    """The flag that has Java ask no name server: with SASL it looks for the name of every address that connects."""
+    hosts = tmp_path_factory.mktemp("names") / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n")
+    return [f"-Djdk.net.hosts.file={hosts}"]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory, no_names):
+    """A cluster that is not ours: its bootstrap address and the file of its authority, and the lab it is in."""
+    if why_not:
+        pytest.skip(f"no Kafka in a lab: {why_not}")
+    users = SaslPlain({"boss": "boss-word", "ada": MARK, "guest": MARK}, ["boss", "ada"], encrypted=True)
+    with (
+        LocalLab(["here"], {}) as lab,
+        Cluster(
+            lab, ["here"], security=users, profile="functional", heap_mb=256, metrics=False, jvm=no_names
+        ) as cluster,
+    ):
+        for hosts in lab.hosts.values():  # whoever uses it does not know that it is in the same lab
+            for host in hosts:
+                host.cluster = None
+        authority = tmp_path_factory.mktemp("brought") / "authority.pem"
+        authority.write_bytes(users.tls.authority_pem)
+        cluster.create_topic("private")
+        yield lab, cluster.bootstrap, authority
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    monkeypatch.setenv("OUR_PASSWORD", MARK)
+    monkeypatch.setenv("WRONG_PASSWORD", OTHER_MARK)
+
+
+def external(running, **words):
+    lab, bootstrap, authority = running
+    given = {
+        "mechanism": "PLAIN",
+        "user": "ada",
+        "password_from": "OUR_PASSWORD",
+        "authority_file": authority,
+    }
+    return ExternalCluster(lab, bootstrap, **given | words)
+
+
+class Eyes:
+    """Looks through the command lines of every process, as long as it is open."""
+
+    def __enter__(self):
+        self.found, self.looked, self._end = set(), 0, threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._end.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self._end.is_set():
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError):
+                    words = Path("/proc", pid, "cmdline").read_bytes()
+                    self.looked += b"wanbench.kafka.ask" in words or b"ProducerPerformance" in words
+                    if is_marked(words):
+                        self.found.add(words)
+            self._end.wait(0.01)
+
+
+def is_marked(content):
+    content = content if isinstance(content, bytes) else str(content).encode()
+    return b"zQ7marked" in content or b"wR3wrong" in content
+
+
+def messages(error):
+    return "".join(traceback.format_exception(error)) + repr(error) + repr(error.__dict__)
+
+
+def test_nothing_secret_stands_anywhere(running, no_names, environment, tmp_path, capfd):
+    lab, bootstrap, _ = running
+    host = lab.host("here")
+    with Eyes() as eyes, external(running, settings={"client.dns.lookup": "use_all_dns_ips"}) as cluster:
+        cluster.create_topic("marked")
+        cluster.check()
+        shown = [repr(cluster), str(vars(cluster)), json.dumps(cluster.describe())]
+        words = ["--topic", "marked", "--num-records", "2000", "--record-size", "100", "--throughput", "-1"]
+        words += [
+            "--bootstrap-server",
+            bootstrap,
+            "--command-config",
+            cluster.client_file(host),
+            "--print-metrics",
+        ]
+        done = host.run(cluster.java(host, PRODUCER, *words, jvm=no_names), timeout_s=90)
+        assert b"2000 records sent" in done.stdout
+        times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+        write_raw(tmp_path, "kafka_load", "a.txt", done.stdout + done.stderr, command=done.command, **times)
+        manifest = [file.as_dict() for file in cluster.keep(tmp_path, "a")]
+        (tmp_path / "manifest.json").write_text(json.dumps([manifest, cluster.describe()]))
+        private = [cluster.client_file(host), cluster.python_client_file(host)]
+        assert {Path(path).stat().st_mode & 0o777 for path in private} == {0o600}
+        assert all("zQ7marked" in Path(path).read_text() for path in private)
+        cluster.delete_topic("marked")
+        with pytest.raises(AnswerError) as missing:
+            cluster.delete_topic("marked")
+        shown.append(messages(missing.value))
+    assert eyes.looked
+    assert not eyes.found
+    assert not any(map(is_marked, shown))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 3
+    assert not [path for path in files if is_marked(path.read_bytes())]
+    assert not any(map(is_marked, capfd.readouterr()))
+    assert not any(Path(path).exists() for path in private)
+
+
+def test_it_has_the_face_of_a_cluster(running, environment, tmp_path):
+    lab, bootstrap, _ = running
+    host = lab.host("here")
+    with external(running) as cluster:
+        assert host.cluster is cluster
+        assert cluster.bootstrap == bootstrap
+        [broker] = cluster.brokers
+        assert (broker.node_id, broker.host.address, broker.port) == (1, "10.1.0.1", 9092)
+        assert broker.metrics_port is None
+        assert [each["name"] for each in cluster.ask(host, "topics")] == ["private"]
+        told = cluster.describe()
+        assert told["brokers"] == [{"node_id": 1, "rack": "here"}]
+        assert bootstrap not in json.dumps(told)
+        assert "ada" not in json.dumps(told)
+        [kept] = cluster.keep(tmp_path, "t")
+        assert kept.path == "kafka_cluster/t.external.json"
+        for cannot in (
+            lambda: cluster.stop(1),
+            lambda: cluster.kill(1),
+            lambda: cluster.start(1),
+            lambda: cluster.log_folder(1),
+            lambda: broker.host.run(["true"], timeout_s=1),
+            lambda: broker.host.scratch,
+        ):
+            with pytest.raises(ClusterError, match="elsewhere"):
+                cannot()
+        with pytest.raises(ClusterError, match="holds a cluster"), external(running):
+            pass
+    assert host.cluster is None
+    with pytest.raises(ClusterError, match="not entered"):
+        cluster.client_file(host)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ({"password_from": "WRONG_PASSWORD"}, r"user 'ada', mechanism PLAIN, SASL_SSL.*nvalid username or password"),
+        ({"user": "nobody"}, r"user 'nobody'.*[Ii]nvalid username or password"),
+        ({"mechanism": "SCRAM-SHA-256"}, r"SCRAM-SHA-256.*UnsupportedSaslMechanism"),
+        ({"authority_file": None}, r"CERTIFICATE_VERIFY_FAILED"),
+    ],
+)  # fmt: skip
+def test_who_is_not_let_in_is_told_why(running, environment, words, said):
+    with Eyes() as eyes, pytest.raises(ClusterError, match=said) as raised, external(running, **words):
+        pass
+    assert running[1] in str(raised.value)
+    assert not is_marked(messages(raised.value))
+    assert not eyes.found
+    assert running[0].host("here").cluster is None
+
+
+def test_nobody_there_is_said_with_the_address(running, environment, monkeypatch):
+    monkeypatch.setattr("wanbench.kafka.external.CONNECT_S", 1.0)
+    lab, _, authority = running
+    words = {
+        "mechanism": "PLAIN",
+        "user": "ada",
+        "password_from": "OUR_PASSWORD",
+        "authority_file": authority,
+    }
+    with pytest.raises(ClusterError, match=r"10\.1\.0\.1:1: .*ECONNREFUSED") as raised:
+        ExternalCluster(lab, "10.1.0.1:1", **words).__enter__()
+    assert raised.value.kind == "Unreachable"
+    assert not is_marked(messages(raised.value))
+
+
+def test_a_topic_without_rights_is_said(running, environment):
+    with external(running, user="guest") as cluster:
+        host = running[0].host("here")
+        with pytest.raises(AnswerError, match="mine") as raised:
+            cluster.create_topic("mine")
+        assert raised.value.kind == "TopicAuthorizationFailedError"
+        assert "user 'guest'" in str(raised.value)
+        with pytest.raises(AnswerError, match=r"TopicAuthorizationFailedError: topic 'private'"):
+            cluster.ask(host, "topics", names=["private"])
+        assert not is_marked(messages(raised.value))
+
+
+def test_everything_may_come_from_the_environment(running, environment, monkeypatch):
+    lab, bootstrap, authority = running
+    monkeypatch.setenv("OUR_SERVERS", bootstrap)
+    monkeypatch.setenv("OUR_USER", "ada")
+    words = {"mechanism": "PLAIN", "user_from": "OUR_USER", "password_from": "OUR_PASSWORD"}
+    with ExternalCluster(lab, bootstrap_from="OUR_SERVERS", authority_file=authority, **words) as cluster:
+        cluster.check()
+
+
+class NoLab:
+    hosts: dict = {}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ({"bootstrap": "a"}, "bootstrap must be addresses"),
+        ({"bootstrap": None}, "bootstrap must be addresses"),
+        ({"bootstrap_from": "OUR_PASSWORD"}, "not both"),
+        ({"password_from": MARK}, "name of an environment variable"),
+        ({"password_from": "zQ7marked"}, "not set"),
+        ({"password_from": None}, "needs a user and a password"),
+        ({"settings": {"sasl.jaas.config": MARK}}, "password_from"),
+        ({"settings": {"bootstrap.servers": "a\nb"}}, "one line"),
+        ({"key_file": "a"}, "go together"),
+        ({"authority_file": "/nowhere"}, "authority_file cannot be read"),
+        ({"protocol": "PLAINTEXT"}, "no mechanism"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(environment, words, said):
+    given = {"bootstrap": "a:9092", "mechanism": "PLAIN", "user": "ada", "password_from": "OUR_PASSWORD"}
+    with pytest.raises(ParameterError, match=said) as raised:
+        ExternalCluster(NoLab(), **given | words)
+    assert not is_marked(str(raised.value))
