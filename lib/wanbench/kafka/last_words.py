@@ -14,7 +14,9 @@ _MOST = 400
 
 def last_words(log: bytes, printed: bytes) -> str:
     """
-    The last error of a log with its root cause, or else what Java printed, in one line.
+    The error of which a broker died, with its root cause, in one line.
+
+    That is the first that its log calls fatal (those after it follow from it), or else the last, or what Java printed.
 
     Examples
     --------
@@ -26,6 +28,9 @@ def last_words(log: bytes, printed: bytes) -> str:
     ... 2026-01-01T00:00:01.000Z INFO bye (kafka.Kafka$)'''
     >>> last_words(log, b"")
     'Exiting Kafka: KafkaException: Socket server failed: BindException: Address already in use'
+    >>> at = b"2026-01-01T00:00:00.000Z"
+    >>> last_words(at + b" ERROR Fatal error: no disk (A)\\n" + at + b" ERROR more (B)", b"")
+    'Fatal error: no disk'
     >>> last_words(b"", b"Unrecognized VM option 'UseXGC'\\nError: Could not create the Java Virtual Machine.")
     "Unrecognized VM option 'UseXGC'"
     """
@@ -52,6 +57,8 @@ def _last_error(lines):
         head = _HEAD.match(line)
         if head and head["level"] in ("ERROR", "FATAL"):
             found = number, head["said"]
+            if head["level"] == "FATAL" or "fatal" in head["said"].lower():
+                break
     if found is None:
         return None
     number, said = found

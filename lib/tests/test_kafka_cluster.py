@@ -1,0 +1,224 @@
+"""A cluster of three brokers in three regions: it serves, its brokers stop, die and come back, and nothing is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from patience import comes_about
+
+from wanbench.errors import LabError
+from wanbench.kafka import Cluster, ClusterError, unavailable
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(bool(unavailable()), reason=f"no Kafka: {unavailable()}"),
+    pytest.mark.skipif(bool(LocalLab.unavailable()), reason=f"no lab: {LocalLab.unavailable()}"),
+]
+
+REGIONS = ["eu", "us", "asia"]
+LINKS = dict.fromkeys(permutations(REGIONS, 2), LinkSettings(5))
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab(REGIONS, LINKS, hosts_per_region=2) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def cluster(lab):
+    settings = {"num.io.threads": 4, "replica.lag.time.max.ms": 9000}
+    with Cluster(lab, REGIONS, profile="functional", heap_mb=256, settings=settings) as started:
+        yield started
+
+
+def javas():
+    """Command lines of the Java processes on this machine whose words name a lab's folder."""
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            words = Path("/proc", process, "cmdline").read_bytes()
+            if words.startswith(b"java\0") and b"wanbench-lab-" in words:
+                yield words.decode(errors="replace")
+
+
+def in_sync(cluster, topic):
+    [told] = cluster.ask(cluster.lab.host("asia"), "topics", names=[topic])
+    return [sorted(partition["isr"]) for partition in told["partitions"]]
+
+
+def test_it_serves_from_every_region(lab, cluster):
+    assert cluster.bootstrap == "10.1.0.1:9092,10.2.0.1:9092,10.3.0.1:9092"
+    assert all(host.cluster is cluster for hosts in lab.hosts.values() for host in hosts)
+    told = cluster.ask(lab.host("us"), "cluster")
+    assert [(each["node_id"], each["rack"], each["is_fenced"]) for each in told["brokers"]] == [
+        (1, "eu", False),
+        (2, "us", False),
+        (3, "asia", False),
+    ]
+    assert told["voters"] == [1, 2, 3]
+    cluster.check()
+
+
+def test_records_pass_from_a_java_producer_to_a_java_consumer(lab, cluster):
+    cluster.create_topic("passing", partitions=3, replication=3, settings={"min.insync.replicas": 2})
+    servers = ["--bootstrap-server", cluster.bootstrap, "--topic", "passing"]
+    host = lab.host("us", 1)
+    produce = cluster.java(
+        host,
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", "passing", "--num-records", "500", "--record-size", "100", "--throughput", "-1"),
+        *("--command-property", f"bootstrap.servers={cluster.bootstrap}", "acks=all"),
+    )
+    assert b"500 records sent" in host.run(produce, timeout_s=60).stdout
+    consume = cluster.java(
+        host, "org.apache.kafka.tools.ConsumerPerformance", *servers, "--num-records", "500"
+    )
+    assert b", 500, " in host.run(consume, timeout_s=60).stdout.splitlines()[-1]
+    partitions = lab.host("eu").run(["ls", cluster.log_folder(1)], timeout_s=10).stdout.split()
+    assert {b"passing-0", b"passing-1", b"passing-2"} <= set(partitions)
+
+
+def test_a_topic_that_exists_or_does_not_is_an_error_in_kafkas_words(cluster):
+    cluster.create_topic("once")
+    with pytest.raises(ClusterError, match=r"create_topic 'once'.*Topic 'once' already exists"):
+        cluster.create_topic("once")
+    cluster.delete_topic("once")
+    with pytest.raises(ClusterError, match=r"delete_topic 'once'.*UnknownTopicOrPartition"):
+        cluster.delete_topic("once")
+
+
+def test_metrics_are_served_on_the_brokers_host(lab, cluster):
+    broker = cluster.brokers[1]
+    ask = f"import urllib.request as u; print(u.urlopen('http://{broker.host.address}:{broker.metrics_port}/metrics').read().decode())"
+    text = broker.host.run([sys.executable, "-c", ask], timeout_s=30).stdout.decode()
+    named = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
+    assert {
+        "kafka_records_in_total", "kafka_bytes_in_total", "kafka_bytes_out_total", "kafka_requests_total",
+        "kafka_request_time_ms", "kafka_under_replicated_partitions", "kafka_isr_shrinks_total",
+        "process_cpu_seconds_total", "jvm_memory_used_bytes", "jvm_gc_collection_seconds_sum",
+    } <= named  # fmt: skip
+    for part in ("Total", "Local", "Remote", "RequestQueue"):
+        for request in ("Produce", "FetchConsumer", "FetchFollower"):
+            assert f'kafka_request_time_ms{{part="{part}",quantile="0.99",request="{request}"}}' in text
+    [active] = [line for line in text.splitlines() if line.startswith("kafka_leaders ")]
+    assert float(active.split()[1]) > 0
+    assert 'kafka_topic_records_in_total{topic="passing"}' in text
+
+
+def test_what_it_leaves_in_a_run_folder_says_what_each_broker_was_set_to(cluster, tmp_path):
+    files = cluster.keep(tmp_path, "session-1")
+    names = {file.path for file in files}
+    assert {f"kafka_cluster/session-1.broker-{n}.server.log" for n in (1, 2, 3)} <= names
+    log = (tmp_path / "kafka_cluster/session-1.broker-1.server.log").read_text()
+    assert "Kafka Server started" in log and " INFO " in log
+    settings = json.loads((tmp_path / "kafka_cluster/session-1.broker-3.settings.json").read_text())
+    for kind in ("given", "effective"):
+        assert settings[kind]["num.io.threads"] == "4"
+        assert settings[kind]["broker.rack"] == "asia"
+        assert settings[kind]["auto.create.topics.enable"] == "false"
+    assert settings["effective"]["num.network.threads"] == "3"
+
+
+def test_what_it_says_of_itself_is_json(cluster):
+    told = json.loads(json.dumps(cluster.describe()))
+    assert [node["roles"] for node in told["nodes"]] == ["broker,controller"] * 3
+    assert told["settings"]["num.io.threads"] == "4" and told["started_in_s"] > 0
+    assert told["kafka"].startswith("4.")
+
+
+def test_a_broker_stops_dies_and_comes_back(cluster):
+    cluster.create_topic("steady", partitions=1, replication=3)
+    cluster.stop(1)
+    with pytest.raises(ClusterError, match="broker 1 on eu/0 does not run"):
+        cluster.kill(1)
+    assert comes_about(lambda: in_sync(cluster, "steady") == [[2, 3]])
+    with pytest.raises(ClusterError, match="broker 2 on us/0 runs already"):
+        cluster.start(2)
+    cluster.start(1)
+    cluster.kill(2)
+    cluster.check()
+    cluster.start(2)
+    assert comes_about(lambda: in_sync(cluster, "steady") == [[1, 2, 3]])
+    with pytest.raises(ClusterError, match="no node 9; there are 1, 2, 3"):
+        cluster.stop(9)
+
+
+def test_a_port_in_use_is_named_with_who_has_it(lab, cluster):
+    with pytest.raises(ClusterError, match="holds a cluster already"):
+        Cluster(lab, ["eu"]).__enter__()
+    hosts = [host for of_region in lab.hosts.values() for host in of_region]
+    for host in hosts:
+        host.cluster = None
+    try:
+        with pytest.raises(
+            ClusterError, match=r"broker 1 on eu/0 .*port 9092 of 10\.1\.0\.1 is in use by java"
+        ):
+            Cluster(lab, ["eu"]).__enter__()
+    finally:
+        for host in hosts:
+            host.cluster = cluster
+    assert lab.host("eu").run(["test", "-d", cluster.log_folder(1)], timeout_s=10).returncode == 0
+    cluster.check()
+
+
+def test_a_broker_that_dies_is_noticed_and_all_is_gone_at_the_end(lab, cluster):
+    pid = (
+        lab.host("asia").run(["cat", f"{cluster.log_folder(3)}/../pid"], timeout_s=10).stdout.decode().strip()
+    )
+    lab.host("asia").run(["kill", "-ABRT", pid], timeout_s=10)
+
+    def is_noticed():
+        try:
+            cluster.check()
+        except LabError as error:
+            assert "broker 3 on asia/0 ended with status" in str(error)
+            return True
+        return False
+
+    assert comes_about(is_noticed)
+    scratch = [Path(host.scratch) for hosts in lab.hosts.values() for host in hosts]
+    cluster.__exit__(None, None, None)
+    assert not [words for words in javas() if any(str(folder) in words for folder in scratch)]
+    assert not [found for folder in scratch for found in folder.glob("kafka-[0-9]*")]
+    assert all(host.cluster is None for hosts in lab.hosts.values() for host in hosts)
+
+
+SCRIPT = """
+import sys
+from itertools import permutations
+from wanbench.kafka import Cluster
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+with LocalLab(["eu", "us"], dict.fromkeys(permutations(["eu", "us"], 2), LinkSettings(1))) as lab:
+    print(lab.host("eu").scratch, flush=True)
+    with Cluster(lab, ["eu", "us"], profile="functional"):
+        print("serves", flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["INT", "KILL"])
+def test_an_interrupted_start_leaves_nothing(name):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        folder = Path(process.stdout.readline().strip()).parent
+        assert folder.name.startswith("wanbench-lab-")
+        assert comes_about(lambda: any(str(folder) in words and "kafka.Kafka" in words for words in javas()))
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert out == "" and process.returncode != 0
+    assert name == "KILL" or err.strip().endswith("KeyboardInterrupt")
+    assert comes_about(lambda: not any(str(folder) in words for words in javas()))
+    assert comes_about(lambda: not folder.exists())
