@@ -1,0 +1,202 @@
+"""Clusters that cannot start say why in the broker's own words; what is asked of one is checked before it starts."""
+
+import shutil
+
+import pytest
+
+from wanbench.errors import ParameterError
+from wanbench.kafka import Cluster, ClusterError, unavailable
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+
+LINKS = {("eu", "us"): LinkSettings(1), ("us", "eu"): LinkSettings(1)}
+QUICK = {"profile": "functional", "heap_mb": 256}
+
+needs_kafka = [
+    pytest.mark.lab,
+    pytest.mark.skipif(bool(unavailable()), reason=f"no Kafka: {unavailable()}"),
+    pytest.mark.skipif(bool(LocalLab.unavailable()), reason=f"no lab: {LocalLab.unavailable()}"),
+]
+
+
+def with_kafka(test):
+    for mark in needs_kafka:
+        test = mark(test)
+    return test
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab(["eu", "us"], LINKS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def closed():
+    return LocalLab(["eu", "us"], LINKS, hosts_per_region=3)
+
+
+def starting(lab, **options):
+    """The error of a cluster that cannot start, which must be all that is left of it."""
+    with pytest.raises(ClusterError) as caught, Cluster(lab, ["eu"], **{**QUICK, **options}):
+        pytest.fail("the cluster started")
+    assert lab.host("eu").cluster is None
+    left = lab.host("eu").run(["ls", lab.host("eu").scratch], timeout_s=10).stdout.decode()
+    assert "kafka-1\n" not in left
+    assert len(str(caught.value)) < 600 and "\n" not in str(caught.value)
+    return caught.value
+
+
+@with_kafka
+def test_a_setting_that_the_broker_refuses_is_told_in_its_own_words(lab):
+    error = starting(lab, settings={"num.io.threads": "many"})
+    assert "broker 1 on eu/0" in str(error)
+    assert "Invalid value many for configuration num.io.threads" in str(error)
+
+
+@with_kafka
+def test_a_jvm_flag_that_java_refuses_is_told_in_its_words(lab):
+    error = starting(lab, jvm=["-XX:+UseNoSuchCollector"])
+    assert "broker 1 on eu/0 ended with status 1" in str(error)
+    assert "Unrecognized VM option 'UseNoSuchCollector'" in str(error)
+
+
+@with_kafka
+def test_a_port_in_use_is_named(lab):
+    server = lab.host("eu").start(["iperf3", "-s", "-p", "9094", "--forceflush"])
+    try:
+        server.wait_for_output("listening", 20)
+        assert "port 9094 of 10.1.0.1 is in use by iperf3" in str(starting(lab))
+    finally:
+        server.stop()
+
+
+@with_kafka
+def test_a_cluster_that_comes_up_too_slowly_is_given_up(lab):
+    assert "does not serve after 0.1 s" in str(starting(lab, start_timeout_s=0.1))
+
+
+@with_kafka
+def test_without_java_a_sentence_says_how_to_get_it(lab, tmp_path, monkeypatch):
+    for program in ("nsenter", "setsid", "sh", "mkdir", "install", "mv", "rm", "ls", "test", "kill"):
+        (tmp_path / program).symlink_to(shutil.which(program))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no Java that works on eu/0" in str(starting(lab))
+    assert "apt-get install openjdk-17-jre-headless" in str(starting(lab))
+
+
+@with_kafka
+def test_a_setting_that_kafka_does_not_know_is_an_error(lab):
+    assert "has no broker setting num.oi.threads" in str(starting(lab, settings={"num.oi.threads": 4}))
+
+
+@with_kafka
+def test_controllers_may_be_nodes_of_their_own_and_clients_use_tls(lab):
+    with Cluster(lab, ["eu"], controllers=["us"], security="mtls", metrics=False, **QUICK) as cluster:
+        told = cluster.ask(lab.host("us"), "cluster")
+        assert [each["node_id"] for each in told["brokers"]] == [1]
+        assert told["voters"] == [2]
+        assert [broker.metrics_port for broker in cluster.brokers] == [None]
+        assert cluster.client_file(lab.host("us")).startswith(lab.host("us").scratch)
+        cluster.create_topic("t")
+        cluster.kill(2)
+        with pytest.raises(ClusterError, match="controller 2 on us/0 does not run"):
+            cluster.stop(2)
+        cluster.start(2)
+
+
+def java(folder, text):
+    path = folder / "java"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_no_java_no_right_java_and_no_jars_are_each_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert unavailable().startswith("there is no Java on this machine: apt-get install openjdk-17")
+    java(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1")
+    assert "which says 'Unable to locate a Java Runtime.'" in unavailable()
+    java(tmp_path, "echo 'openjdk version \"11.0.2\" 2019' >&2")
+    assert unavailable().startswith("Java on this machine is 11, and brokers of Kafka 4 need 17: apt-get")
+    java(tmp_path, "echo 'openjdk version \"21.0.2\" 2024' >&2")
+    monkeypatch.setenv("WANBENCH_KAFKA", str(tmp_path / "nowhere"))
+    assert "kafka_2.13 and kafka-tools missing" in unavailable() and "make setup" in unavailable()
+    (tmp_path / "nowhere").mkdir()
+    for name in ("kafka_2.13", "kafka-tools"):
+        (tmp_path / "nowhere" / f"{name}-4.3.1.jar").touch()
+    assert unavailable() is None
+
+
+def test_too_few_hosts_say_how_to_get_more():
+    lab = LocalLab(["eu", "us"], LINKS)
+    with pytest.raises(
+        ParameterError, match=r"2 brokers in eu need as many hosts.*has 1.*hosts_per_region=2"
+    ):
+        Cluster(lab, ["eu", "us", "eu"])
+    with pytest.raises(ParameterError, match="3 controllers in us need as many hosts"):
+        Cluster(lab, ["eu"], controllers=["us"] * 3)
+
+
+@pytest.mark.parametrize(
+    "brokers, options, words",
+    [
+        ([], {}, "there are 0 brokers; allowed are 1 to 9"),
+        (["eu"] * 10, {}, "there are 10 brokers"),
+        ("eu", {}, "it must be a list of regions"),
+        (["mars"], {}, "names the region 'mars'; the lab has eu, us"),
+        (["eu"], {"controllers": ["eu", "us"]}, "2 controllers; a quorum needs 1, 3 or 5"),
+        (["eu"], {"controllers": "apart"}, "it must be a list of regions"),
+        (["eu"], {"settings": {"node.id": 4}}, "the cluster sets node.id itself"),
+        (["eu"], {"settings": {"Num Threads": 4}}, "its name must look like"),
+        (["eu"], {"settings": {"a.b": "1\n2"}}, "it must be one line"),
+        (["eu"], {"settings": ["a.b"]}, "it must map names to values"),
+        (["eu"], {"profile": "fast"}, "allowed is load, functional"),
+        (["eu"], {"heap_mb": 8}, "64 at least"),
+        (["eu"], {"jvm": "-XX:+UseZGC"}, "it must be a list of flags"),
+        (["eu"], {"jvm": ["kafka.Kafka"]}, "it must be a list of flags"),
+        (["eu"], {"security": "none"}, "allowed is plain, tls, mtls"),
+        (["eu"], {"start_timeout_s": -1}, "start_timeout_s is -1"),
+    ],
+)
+def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers, options, words):
+    with pytest.raises(ParameterError, match=words):
+        Cluster(closed, brokers, **options)
+
+
+def placed(lab, brokers, **options):
+    return [(seat.node_id, seat.host.name, seat.roles) for seat in Cluster(lab, brokers, **options).seats]
+
+
+def test_brokers_of_a_region_get_hosts_of_their_own_and_controllers_spread(closed):
+    assert placed(closed, ["eu", "eu", "us"]) == [
+        (1, "eu/0", "broker,controller"),
+        (2, "eu/1", "broker,controller"),
+        (3, "us/0", "broker,controller"),
+    ]
+    four = placed(closed, ["eu", "eu", "eu", "us"])
+    assert [roles for _, _, roles in four] == [
+        "broker,controller",
+        "broker,controller",
+        "broker",
+        "broker,controller",
+    ]
+    assert [roles for _, _, roles in placed(closed, ["eu", "us"])] == ["broker,controller", "broker"]
+    assert placed(closed, ["us"], controllers=["eu", "eu", "us"]) == [
+        (1, "us/0", "broker"),
+        (2, "eu/0", "controller"),
+        (3, "eu/1", "controller"),
+        (4, "us/0", "controller"),
+    ]
+
+
+def test_a_cluster_that_is_not_started_says_so(closed):
+    cluster = Cluster(closed, ["eu"])
+    for ask in (
+        lambda: cluster.stop(1),
+        lambda: cluster.client_file(closed.host("eu")),
+        lambda: cluster.java(closed.host("eu"), "kafka.Kafka"),
+        lambda: cluster.create_topic("t"),
+    ):
+        with pytest.raises(ClusterError, match="not started"):
+            ask()
+    cluster.__exit__(None, None, None)
