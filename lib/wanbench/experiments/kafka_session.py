@@ -6,6 +6,7 @@ import hashlib
 import json
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -119,13 +120,15 @@ class Session:
             )
             for number, host in enumerate(self.producer_hosts)
         ]
+        # A consumer that was stopped stays a member until its session is over, and would hold up a group of its name.
+        unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
             words = consumer_words(
                 load,
                 bootstrap=cluster.bootstrap,
                 topic=topic,
-                group=f"{topic}-group-{group}",
+                group=f"{topic}-group-{group}-{unique}",
                 number=number,
                 client_file=cluster.client_file(host),
             )
