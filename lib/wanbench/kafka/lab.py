@@ -72,4 +72,5 @@ class KafkaLab(Lab):
     def describe(self) -> dict:
         """What the manifest keeps. ClusterError, with the broker's last words, if a broker has died."""
         self.cluster.check()
-        return {**self.lab.describe(), "cluster": self.cluster.describe()}
+        lab, cluster = self.lab.describe(), self.cluster.describe()
+        return {**lab, "tools": {**lab.get("tools", {}), "Kafka": cluster["kafka"]}, "cluster": cluster}

@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
+from ..findings import Finding
 from ..wording import count, number, percent
 from .contrast import Contrast, html, table
 from .factorial_places import METHOD, regions
@@ -174,6 +175,23 @@ class Factorial:
         ]
         listed = "; ".join(where[:4]) + (f"; and {len(where) - 4} more" if len(where) > 4 else "")
         return f"{said}. It fails with {listed}." if where else f"{said}."
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding where the thesis holds and fails; its number is the part of the space where it holds."""
+        share = self.space.verdict.value_counts(normalize=True)
+        return Finding(
+            name=name,
+            sentence=f"{self.verdict()} {self.region_sentence()}",
+            estimate=float(share.get("holds", 0.0)),
+            low=None,
+            high=None,
+            unit="fraction",
+            n=len(self.runs),
+            n_regions=None,
+            method=METHOD,
+            assumption=self.thesis.assumption if self.thesis else "",
+            page=page,
+        )
 
     def __str__(self) -> str:
         said = [each.sentence for each in (*self.doublings.values(), *self.effects.values())]

@@ -12,9 +12,7 @@ from .estimate import check_level
 from .trial_rates import TrialRates
 
 METHOD = "mean of trials; interval from Student's t"
-ASSUMPTION = (
-    "Trials are independent, and their means are not far from normal; shares of the link do not depend on its rate"
-)
+ASSUMPTION = "Trials are independent, their means nearly normal; shares of the link do not depend on its rate"
 BITS_PER_MBIT = 1e6
 
 
