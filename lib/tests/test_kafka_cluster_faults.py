@@ -55,6 +55,14 @@ def test_a_setting_that_the_broker_refuses_is_told_in_its_own_words(lab):
 
 
 @with_kafka
+def test_a_broker_that_dies_while_it_starts_is_told_in_its_own_words(lab):
+    error = starting(lab, settings={"metric.reporters": "no.such.Reporter"})
+    assert "broker 1 on eu/0 ended with status 1" in str(error)
+    assert "no.such.Reporter" in str(error)
+    assert b"KafkaConfig values" in error.log
+
+
+@with_kafka
 def test_a_jvm_flag_that_java_refuses_is_told_in_its_words(lab):
     error = starting(lab, jvm=["-XX:+UseNoSuchCollector"])
     assert "broker 1 on eu/0 ended with status 1" in str(error)

@@ -5,7 +5,7 @@ import json
 import pytest
 from run_folders import PLAN, A, C, claimed, finish, lines, measured, rewrite, start
 
-from wanbench import tables
+from wanbench import places, tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.runs import Run, journal, write_raw
 
@@ -167,3 +167,16 @@ def test_write_raw_never_overwrites(tmp_path):
         write_raw(tmp_path, "ping", "a.txt", b"y", started_at_utc=now, ended_at_utc=now)
     assert (tmp_path / "ping/a.txt").read_bytes() == b"x" and file.bytes == 1
     assert [path.name for path in (tmp_path / "ping").iterdir()] == ["a.txt"]
+
+
+def test_a_command_is_recorded_without_the_place_of_the_checkout(tmp_path):
+    top = places.root()
+    words = [f"{top}/.venv/bin/python", f"-XX:SharedArchiveFile={top}/.kafka/broker.jsa", "/tmp/elsewhere"]
+    file = write_raw(
+        tmp_path, "ping", "a.txt", b"", command=words, started_at_utc="2026-01-01T00:00:00Z", ended_at_utc=""
+    )
+    assert file.command == (
+        "./.venv/bin/python",
+        "-XX:SharedArchiveFile=./.kafka/broker.jsa",
+        "/tmp/elsewhere",
+    )

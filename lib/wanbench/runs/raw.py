@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from ..errors import ParameterError, RawDataError
 
+_CHECKOUT = str(Path(__file__).resolve().parents[3])
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -20,7 +21,8 @@ class RawFile:
     """
     A raw file and the command that wrote it.
 
-    `path` is relative to the run folder, with '/'. `returncode` is None for what no command printed.
+    `path` is relative to the run folder, with '/'. `returncode` is None for what no command printed. In `command` the
+    folder that this package is checked out in is '.', so that a run says nothing of where its machine keeps things.
     """
 
     path: str
@@ -74,7 +76,7 @@ def write_raw(
         experiment=experiment,
         sha256=hashlib.sha256(content).hexdigest(),
         bytes=len(content),
-        command=tuple(command),
+        command=tuple(word.replace(_CHECKOUT, ".") for word in command),
         returncode=returncode,
         started_at_utc=started_at_utc,
         ended_at_utc=ended_at_utc,
