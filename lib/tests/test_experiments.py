@@ -7,6 +7,7 @@ from scripted_lab import PING_TEXT, Reply, ScriptedLab, well
 
 from wanbench.errors import CommandError, LabError, ParameterError
 from wanbench.experiments import ExperimentError, Iperf3, Ping
+from wanbench.kafka.placement import CLIENT_PORT
 
 A, B = "aws:eu-west-1", "gcp:us-east1"
 STEM = "0007-aws.eu-west-1-gcp.us-east1.1"
@@ -167,6 +168,11 @@ def test_another_attempt_has_another_port():
     ports = {iperf3.port(f"{n:04d}-a.x-b.y.{attempt}") for n in range(30) for attempt in (1, 2, 3)}
     assert len(ports) > 80 and all(20_000 <= port < 24_000 for port in ports)
     assert iperf3.port(STEM) == iperf3.port(STEM) != iperf3.port(STEM[:-1] + "2")
+
+
+def test_no_test_has_a_port_of_the_brokers():
+    ports = {Iperf3().port(f"{n:05d}-a.x-b.y.1") for n in range(20_000)}
+    assert max(ports) < CLIENT_PORT and len(ports) > 3500
 
 
 def test_raw_files_are_never_written_over(tmp_path):

@@ -34,6 +34,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"producers": 0}, "producers is 0; it must be a whole number from 1 to 100"),
         ({"producers": 1.0}, "producers is 1.0; it must be a whole number"),
         ({"linger_ms": -1}, "linger_ms is -1"),
+        ({"linger_ms": 0.5}, "linger_ms is 0.5; Kafka knows whole milliseconds only"),
         ({"target_records_per_s": float("nan")}, "target_records_per_s is nan"),
         ({"acks": 2}, "acks is '2'; allowed is 0, 1, all"),
         ({"compression": "lzo"}, "compression is 'lzo'; allowed is none, gzip, snappy, lz4, zstd"),
@@ -73,6 +74,14 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
 def test_parameters_that_cannot_be_are_refused(given, said):
     with pytest.raises(ParameterError, match=re.escape(said)):
         KafkaLoad(**given)
+
+
+@pytest.mark.parametrize("name", ["producer_settings", "consumer_settings", "topic_settings"])
+def test_a_secret_that_is_refused_is_not_shown(name):
+    login = {"sasl.jaas.config": 'Module required username="ada" password="hunter2";'}
+    with pytest.raises(ParameterError, match="'sasl.jaas.config', a secret") as caught:
+        KafkaLoad(**{name: login})
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_load_can_be_compared_and_hashed_however_its_settings_were_given():

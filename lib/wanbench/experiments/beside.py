@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ..errors import ParameterError, WanbenchError
+from ..errors import WanbenchError
 from ..kafka.elsewhere import Elsewhere
 from ..labs.base import Host
 from ..runs import RawFile
@@ -80,15 +80,6 @@ class Beside(ABC):
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Bytes on the links between regions: none, each host is asked at its own place."""
         return 0.0
-
-
-def check_numbers(experiment: object, *bounds: tuple[str, float, float]) -> None:
-    """Refuse what is not a number from `least` to `most`; bounds are (name, least, most)."""
-    for name, least, most in bounds:
-        value = getattr(experiment, name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-            kind = type(experiment).__name__
-            raise ParameterError(f"{kind} {name} is {value!r}; it must be a number from {least} to {most}.")
 
 
 def hosts_at_work(source: Host, target: Host) -> list[Host]:

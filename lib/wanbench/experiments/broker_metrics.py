@@ -14,7 +14,8 @@ from ..kafka import scrape
 from ..labs.base import Host, Process
 from ..runs import RawFile
 from .base import ExperimentError, keep, last_words
-from .beside import LONGEST_S, Beside, check_numbers
+from .beside import LONGEST_S, Beside
+from .checks import check_numbers
 
 _START_S = 30.0
 

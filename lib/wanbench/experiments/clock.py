@@ -21,7 +21,8 @@ from .base import ExperimentError, keep, last_words, run_to_end
 from .program import program_words
 
 EXCHANGES, INTERVAL_S = 30, 0.01
-FIRST_PORT, PORTS = 5600, 200
+FIRST_PORT, PORTS = 9500, 200
+"""Above those of iperf3 by default and of brokers, so that neither is met beside a load."""
 ONE_CLOCK = "one machine, one clock"
 UNKNOWN = "not known"
 _MARGIN_S = 15.0

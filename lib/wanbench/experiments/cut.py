@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import CommandError, ParameterError
+from ..errors import CommandError
 from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError, keep
+from .checks import check_numbers
 from .ping import Ping
 
 _MARGIN_S = 10.0
@@ -42,10 +43,7 @@ class Cut:
     name: ClassVar[str] = "cut"
 
     def __post_init__(self):
-        for name in ("before_s", "cut_s", "after_s"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0.1 <= value <= 3600:
-                raise ParameterError(f"Cut {name} is {value!r}; it must be a number from 0.1 to 3600.")
+        check_numbers(self, ("before_s", 0.1, 3600), ("cut_s", 0.1, 3600), ("after_s", 0.1, 3600))
         self._ping()
 
     def __str__(self) -> str:

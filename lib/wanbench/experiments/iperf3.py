@@ -14,6 +14,7 @@ from ..errors import CommandError, ParameterError
 from ..labs.base import Completed, Host
 from ..runs import RawFile
 from .base import PROCESS_S, ExperimentError, keep, last_words, run_to_end
+from .checks import check_numbers
 
 HANDSHAKE_RTTS = 7.5
 """
@@ -26,10 +27,10 @@ INITIAL_WINDOW_BYTES = 10 * 1448
 """First flight of Linux TCP (RFC 6928)."""
 WINDOW_BYTES = 3 * 2**20
 """Largest flight taken to be usual: half of Linux's default tcp_rmem maximum of 6 MiB."""
-_PORTS = 4000
+_PORTS = 3800
+"""Ports from `first_port` on: by default they end below those of Kafka's brokers, 9092 and more."""
 _MARGIN_S = 30.0
 _LEAST_RATE_BPS = 250_000.0
-_OPTIONAL = ("duration_s", "transfer_bytes", "rate_bps", "window_bytes", "block_bytes", "timeout_s")
 
 
 @dataclass(frozen=True)
@@ -104,28 +105,26 @@ class Iperf3:
                 f"Iperf3 needs exactly one of duration_s ({self.duration_s!r}) and transfer_bytes "
                 f"({self.transfer_bytes!r})."
             )
-        for name, least, most, whole in (
-            ("duration_s", 1, 86_400, False),
-            ("transfer_bytes", 1, 2**50, True),
-            ("streams", 1, 128, True),
-            ("rate_bps", 1, 1e13, False),
-            ("window_bytes", 1024, 2**29, True),
-            ("block_bytes", 16, 2**20, True),
-            ("interval_s", 0, 60, False),
-            ("omit_s", 0, 60, False),
-            ("connect_timeout_s", 0.1, 600, False),
-            ("timeout_s", 0.1, 1e6, False),
-            ("first_port", 1024, 65_535 - _PORTS, True),
-        ):
-            value = getattr(self, name)
-            if value is None and name in _OPTIONAL:
-                continue
-            kinds = int if whole else int | float
-            if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
-                kind = "whole number" if whole else "number"
-                raise ParameterError(
-                    f"Iperf3 {name} is {value!r}; it must be a {kind} from {least} to {most}."
-                )
+        check_numbers(
+            self,
+            ("transfer_bytes", 1, 2**50),
+            ("streams", 1, 128),
+            ("window_bytes", 1024, 2**29),
+            ("block_bytes", 16, 2**20),
+            ("first_port", 1024, 65_535 - _PORTS),
+            whole=True,
+            optional=("transfer_bytes", "window_bytes", "block_bytes"),
+        )
+        check_numbers(
+            self,
+            ("duration_s", 1, 86_400),
+            ("rate_bps", 1, 1e13),
+            ("interval_s", 0, 60),
+            ("omit_s", 0, 60),
+            ("connect_timeout_s", 0.1, 600),
+            ("timeout_s", 0.1, 1e6),
+            optional=("duration_s", "rate_bps", "timeout_s"),
+        )
         for name in ("duration_s", "omit_s"):
             if (value := getattr(self, name)) is not None and value != int(value):
                 raise ParameterError(f"Iperf3 {name} is {value!r}; iperf3 knows whole seconds only.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from ..errors import ParameterError
+from ..kafka.secret import names_secret
+from .checks import check_numbers
 from .kafka_payload import LEAST_BYTES
 
 ACKS = ("0", "1", "all")
@@ -16,31 +18,32 @@ REQUEST_BYTES = 1 << 20
 RECORD_MARGIN_BYTES = 1024
 _HEAP_MARGIN_MB = 64
 _NAME = re.compile(r"[a-z][a-z0-9.-]*")
-_SECRET = re.compile(r"password|jaas|secret|\.key$|keystore\.key|token", re.IGNORECASE)
+_WHOLE = (
+    ("topics", 1, 1000),
+    ("partitions", 1, 10_000),
+    ("replication", 1, 9),
+    ("producers", 1, 100),
+    ("consumer_groups", 0, 100),
+    ("consumers", 0, 100),
+    ("batch_bytes", 0, 2**30),
+    ("buffer_bytes", 1 << 16, 2**36),
+    ("max_in_flight", 1, 1000),
+    ("record_bytes", 1, 2**28),
+    ("records", 1, 10**12),
+    ("warmup_records", 0, 10**12),
+    ("payload_seed", 0, 2**63),
+    ("heap_mb", 64, 2**20),
+)
 _NUMBERS = (
-    ("topics", 1, 1000, True),
-    ("partitions", 1, 10_000, True),
-    ("replication", 1, 9, True),
-    ("producers", 1, 100, True),
-    ("consumer_groups", 0, 100, True),
-    ("consumers", 0, 100, True),
-    ("batch_bytes", 0, 2**30, True),
-    ("linger_ms", 0, 60_000, False),
-    ("buffer_bytes", 1 << 16, 2**36, True),
-    ("max_in_flight", 1, 1000, True),
-    ("record_bytes", 1, 2**28, True),
-    ("target_records_per_s", 0.01, 1e7, False),
-    ("records", 1, 10**12, True),
-    ("duration_s", 1, 86_400, False),
-    ("warmup_s", 0, 3600, False),
-    ("warmup_records", 0, 10**12, True),
-    ("payload_seed", 0, 2**63, True),
-    ("reporting_interval_s", 0.1, 600, False),
-    ("consumer_timeout_s", 0.5, 86_400, False),
-    ("heap_mb", 64, 2**20, True),
-    ("most_bytes", 1, 2**50, False),
-    ("start_timeout_s", 1, 3600, False),
-    ("timeout_s", 1, 1e6, False),
+    ("linger_ms", 0, 60_000),
+    ("target_records_per_s", 0.01, 1e7),
+    ("duration_s", 1, 86_400),
+    ("warmup_s", 0, 3600),
+    ("reporting_interval_s", 0.1, 600),
+    ("consumer_timeout_s", 0.5, 86_400),
+    ("most_bytes", 1, 2**50),
+    ("start_timeout_s", 1, 3600),
+    ("timeout_s", 1, 1e6),
 )
 _OPTIONAL = ("target_records_per_s", "records", "duration_s", "timeout_s")
 _OURS = {
@@ -72,16 +75,12 @@ _OURS = {
 
 def check_load(load) -> None:
     """ParameterError, with what is allowed, unless a load's parameters are as `KafkaLoad` says."""
-    for name, least, most, whole in _NUMBERS:
-        value = getattr(load, name)
-        if value is None and name in _OPTIONAL:
-            continue
-        kinds = int if whole else int | float
-        if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
-            kind = "whole number" if whole else "number"
-            raise ParameterError(
-                f"KafkaLoad {name} is {value!r}; it must be a {kind} from {least} to {most:.15g}."
-            )
+    check_numbers(load, *_WHOLE, whole=True, optional=_OPTIONAL)
+    check_numbers(load, *_NUMBERS, optional=_OPTIONAL)
+    if load.linger_ms != int(load.linger_ms):
+        raise ParameterError(
+            f"KafkaLoad linger_ms is {load.linger_ms!r}; Kafka knows whole milliseconds only."
+        )
     for name, allowed in (
         ("acks", ACKS),
         ("compression", COMPRESSIONS),
@@ -105,14 +104,14 @@ def check_load(load) -> None:
 
 def _check_settings(load, name):
     for key, value in getattr(load, name):
+        if names_secret(key):  # before an error that shows the value
+            raise ParameterError(
+                f"KafkaLoad {name} has {key!r}, a secret; the cluster has the clients' security, not the load."
+            )
         if not _NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
             raise ParameterError(
                 f"KafkaLoad {name} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of "
                 "text without '='."
-            )
-        if _SECRET.search(key):
-            raise ParameterError(
-                f"KafkaLoad {name} has {key!r}, a secret; the cluster has the clients' security, not the load."
             )
         if key in _OURS[name]:
             instead = _OURS[name][key]

@@ -13,9 +13,10 @@ from ..kafka.probe_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
+from .checks import check_numbers
+from .kafka_checks import ACKS
 from .probe_at_work import ProbeAtWork
 
-ACKS = ("0", "1", "all")
 _START_S = 4.0
 _OVERHEAD_BYTES = 150
 
@@ -88,27 +89,25 @@ class KafkaProbe:
     name: ClassVar[str] = "kafka_probe"
 
     def __post_init__(self):
-        for name, least, most, whole in (
-            ("interval_s", 0.001, 3600, False),
-            ("duration_s", 0.1, 86_400, False),
-            ("record_bytes", HEAD.size, 900_000, True),
-            ("linger_ms", 0, 60_000, False),
-            ("producers", 1, 64, True),
-            ("groups", 1, 32, True),
-            ("partitions", 1, 1_000, True),
-            ("replication", 1, 9, True),
-            ("drain_s", 0, 600, False),
-            ("hold_share", 0, 1, False),
-            ("hold_ms", 0, 60_000, False),
-            ("clock_shift_ms", -1e9, 1e9, False),
-        ):
-            value = getattr(self, name)
-            kinds = int if whole else int | float
-            if not isinstance(value, kinds) or isinstance(value, bool) or not least <= value <= most:
-                kind = "whole number" if whole else "number"
-                raise ParameterError(
-                    f"KafkaProbe {name} is {value!r}; it must be a {kind} from {least} to {most}."
-                )
+        check_numbers(
+            self,
+            ("record_bytes", HEAD.size, 900_000),
+            ("producers", 1, 64),
+            ("groups", 1, 32),
+            ("partitions", 1, 1_000),
+            ("replication", 1, 9),
+            whole=True,
+        )
+        check_numbers(
+            self,
+            ("interval_s", 0.001, 3600),
+            ("duration_s", 0.1, 86_400),
+            ("linger_ms", 0, 60_000),
+            ("drain_s", 0, 600),
+            ("hold_share", 0, 1),
+            ("hold_ms", 0, 60_000),
+            ("clock_shift_ms", -1e9, 1e9),
+        )
         if self.placement is not None and (
             len(self.placement) != self.partitions
             or {len(each) for each in self.placement} != {self.replication}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import ParameterError
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import PROCESS_S, ExperimentError, keep, last_words, run_to_end
+from .checks import check_numbers
 
 _HEADERS_BYTES = 28
 _MARGIN_S = 10.0
@@ -53,16 +53,8 @@ class Ping:
     name: ClassVar[str] = "ping"
 
     def __post_init__(self):
-        for name, least, most in (("count", 1, 10_000_000), ("payload_bytes", 16, 65_507)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-                raise ParameterError(
-                    f"Ping {name} is {value!r}; it must be a whole number from {least} to {most}."
-                )
-        for name, least, most in (("interval_s", 0.001, 3600), ("wait_s", 0.1, 600)):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-                raise ParameterError(f"Ping {name} is {value!r}; it must be a number from {least} to {most}.")
+        check_numbers(self, ("count", 1, 10_000_000), ("payload_bytes", 16, 65_507), whole=True)
+        check_numbers(self, ("interval_s", 0.001, 3600), ("wait_s", 0.1, 600))
 
     def __str__(self) -> str:
         return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
