@@ -271,6 +271,14 @@ def test_settings_change_while_the_lab_runs(lab):
     lab.set_link("centre", "spare", rate_bps=None)
 
 
+def test_a_closed_lab_has_the_links_it_was_made_with():
+    links = {("here", "there"): LinkSettings(1), ("there", "here"): LinkSettings(2)}
+    with LocalLab(["here", "there"], links) as lab:
+        lab.set_link("here", "there", delay_ms=5)
+        assert lab.links["here", "there"].delay_ms == 5
+    assert lab.links == links
+
+
 def test_regions_without_a_link_do_not_reach_each_other(lab):
     done = lab.host("rtt2").run(
         ["ping", "-n", "-c", "2", "-i", "0.02", "-W", "0.2", lab.host("rtt10").address], timeout_s=10, ok=None

@@ -17,6 +17,7 @@ from pathlib import Path
 from wanbench.errors import LabError, ParameterError
 from wanbench.labs import local_view
 from wanbench.labs.base import Completed, Host, Lab
+from wanbench.labs.local_checks import MOST, checked_links, checked_regions, checked_whole
 from wanbench.labs.processes import GRACE_S, EnteredProcess, command_error
 from wanbench.links import LinkSettings, queue_in_bytes
 from wanbench.links.available import netem_why_not, why_not
@@ -24,9 +25,6 @@ from wanbench.links.launch import KeeperProcess
 from wanbench.links.namespaces import address, checked_sysctls
 
 EMULATORS = ("auto", "netem", "relay")
-MOST = 254
-"""Regions of a lab, and hosts of a region, at the most: each is one byte of an address."""
-
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -129,10 +127,10 @@ class LocalLab(Lab):
         sysctls: Mapping[str, str] | None = None,
         seed: int = 0,
     ):
-        self.regions = _checked_regions(regions)
-        self.links = _checked_links(links, self.regions)
-        self.hosts_per_region = _checked_whole("hosts_per_region", hosts_per_region, 1, MOST)
-        self.seed = _checked_whole("seed", seed, 0, 2**63 - 1)
+        self.regions = checked_regions(regions)
+        self.links = self._links_at_first = checked_links(links, self.regions)
+        self.hosts_per_region = checked_whole("hosts_per_region", hosts_per_region, 1, MOST)
+        self.seed = checked_whole("seed", seed, 0, 2**63 - 1)
         if emulator not in EMULATORS:
             raise ParameterError(f"emulator is {emulator!r}; allowed is {', '.join(EMULATORS)}.")
         self.emulator = emulator
@@ -191,7 +189,7 @@ class LocalLab(Lab):
             for process in self._processes:
                 process.end_by(deadline)
         finally:
-            self._processes, self.cut_pairs = [], set()
+            self._processes, self.cut_pairs, self.links = [], set(), self._links_at_first
             keeper.close()
             if self._scratch:  # a keeper that was killed could not remove it
                 shutil.rmtree(self._scratch, ignore_errors=True)
@@ -224,7 +222,7 @@ class LocalLab(Lab):
 
     def set_link(self, from_region: str, to_region: str, **changes) -> None:
         """
-        Change one direction of a pair from now on.
+        Change one direction of a pair from now on until the lab is closed.
 
         Parameters
         ----------
@@ -356,31 +354,6 @@ class LocalLab(Lab):
             self._check_pairs(pairs)
             self._ask("cut", pairs=self._numbered(pairs), is_cut=is_cut)
             self.cut_pairs = self.cut_pairs | set(pairs) if is_cut else self.cut_pairs - set(pairs)
-
-
-def _checked_regions(regions):
-    if isinstance(regions, str) or not all(isinstance(region, str) and region for region in regions):
-        raise ParameterError(f"regions is {regions!r}; it must be a list of names.")
-    if len(set(regions)) != len(regions):
-        raise ParameterError(f"regions has a name twice: {', '.join(regions)}.")
-    if not 1 <= len(regions) <= MOST:
-        raise ParameterError(f"a local lab has 1 to {MOST} regions; given were {len(regions)}.")
-    return tuple(regions)
-
-
-def _checked_links(links, regions):
-    for pair, settings in links.items():
-        if not isinstance(settings, LinkSettings):
-            raise ParameterError(f"the link {pair!r} is {settings!r}; it must be LinkSettings.")
-        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1] or set(pair) - set(regions):
-            raise ParameterError(f"a link joins two of {', '.join(regions)}; given was {pair!r}.")
-    return dict(links)
-
-
-def _checked_whole(name, value, least, most):
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ParameterError(f"{name} is {value!r}; allowed is a whole number from {least} to {most}.")
-    return value
 
 
 def _copy(source, target):
