@@ -79,7 +79,7 @@ def test_parameters_that_cannot_be_are_refused(given, said):
 @pytest.mark.parametrize("name", ["producer_settings", "consumer_settings", "topic_settings"])
 def test_a_secret_that_is_refused_is_not_shown(name):
     login = {"sasl.jaas.config": 'Module required username="ada" password="hunter2";'}
-    with pytest.raises(ParameterError, match="'sasl.jaas.config', a secret") as caught:
+    with pytest.raises(ParameterError, match=r"'sasl.jaas.config', a secret") as caught:
         KafkaLoad(**{name: login})
     assert "hunter2" not in str(caught.value)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
+from wanbench.errors import LabError
 from wanbench.experiments.base import ExperimentError
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_payload import json_records
@@ -344,6 +345,18 @@ def test_an_interrupt_stops_everything_and_keeps_what_was_printed(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(STOPPED, cluster, tmp_path)
     assert (tmp_path / "kafka_load/s.producer-0.txt").stat().st_size
+
+
+def test_a_host_that_is_gone_when_batches_are_counted_costs_nothing_that_was_measured(tmp_path):
+    cluster = MadeUp(ENDS)
+
+    def gone(host, verb, **words):
+        raise LabError("host is gone")
+
+    cluster.ask = gone
+    reason, files = fails(COUNTED, cluster, tmp_path)
+    assert reason == "batches in the logs cannot be counted: host is gone"
+    assert {"producer-0.txt", "producer-1.txt", "batches.json", "times.json"} <= files
 
 
 def test_without_a_cluster_there_is_no_load(tmp_path):

@@ -112,6 +112,14 @@ def test_a_lab_that_goes_away_is_said_and_the_samples_are_kept(tmp_path):
     assert len(read(tmp_path / "links/s.samples.jsonl")) == 4
 
 
+def test_so_is_whatever_else_ends_the_sampling(tmp_path):
+    links = Links()
+    del links.links["b", "a"]
+    links.links |= {("b", "a"): None}
+    with pytest.raises(ExperimentError, match="stopped after 0 samples: 'NoneType'"):
+        sampled(tmp_path, links, lambda: time.sleep(0.1))
+
+
 def test_hosts_without_emulated_links_are_refused(tmp_path):
     with pytest.raises(ExperimentError, match="no emulated links"):
         sampled(tmp_path, None)

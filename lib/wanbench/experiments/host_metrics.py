@@ -75,7 +75,10 @@ class HostMetrics(Beside):
         for place in started:
             place.sar.stop()
         for place in started:
-            faults += self._keep(place, folder, stem, files)
+            try:
+                faults += self._keep(place, folder, stem, files)
+            except LabError as error:
+                faults.append(f"what {place.host.name} recorded is lost: {error}")
         return faults
 
     def _keep(self, place, folder, stem, files) -> list[str]:

@@ -71,12 +71,14 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
         folders = {node_id: cluster.log_folder(node_id) for node_id in set(leaders.values()) - {None}}
     except ClusterError as error:
         return {"left_out": str(error)}, None
+    except LabError as error:
+        return {"left_out": str(error)}, f"batches in the logs cannot be counted: {error}"
     rows, cut_bytes, fault = [], 0, None
     for broker in cluster.brokers:
         if broker.node_id not in folders:
             continue
-        program = program_words(broker.host, Path(batches.__file__))
         try:
+            program = program_words(broker.host, Path(batches.__file__))
             done = broker.host.run([*program, folders[broker.node_id], *topics], timeout_s=_COUNT_S)
             counted = json.loads(done.stdout)
         except (LabError, ValueError) as error:

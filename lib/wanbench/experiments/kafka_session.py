@@ -22,8 +22,8 @@ from .kafka_payload import json_records
 from .kafka_tools import Tool, java_words, noting_words, stop_all
 from .kafka_words import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
 
-UNREACHABLE = "Unreachable"
-"""The kind of an `AnswerError` where no broker answered."""
+UNANSWERED = ("Unreachable", "Timeout")
+"""The kinds of an `AnswerError` where no broker answered."""
 CHECK_S = 2.0
 """How often the cluster is asked whether a broker has died."""
 TOO_FEW = b"Exiting before consuming"
@@ -265,7 +265,7 @@ class Session:
         try:
             self.cluster.check()
         except ClusterError as error:
-            return ClusterError(f"{error} Then: {reason}", error.log)
+            return ClusterError(f"{str(error).removesuffix('.')}. Then: {reason}", error.log)
         return CommandError(reason)
 
     def _drain(self, ends):
@@ -290,7 +290,7 @@ class Session:
                 self.cluster.delete_topic(topic)
             except LabError as error:
                 why = f"topic {topic} could not be deleted: {error}"
-                if getattr(error, "kind", None) == UNREACHABLE:
+                if getattr(error, "kind", None) in UNANSWERED:
                     break
         return why
 

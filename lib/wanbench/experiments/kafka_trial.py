@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import CommandError
+from ..errors import LabError
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
@@ -85,7 +85,7 @@ class KafkaTrial:
                 for each in (*self.beside, *alongside):
                     files.append(stack.enter_context(each.beside(source, target, folder, stem)))
                 files.append(self.load.run(source, target, folder, stem, when_sending=gate.open))
-        except CommandError as failed:
+        except LabError as failed:
             error = failed
             files.append(list(getattr(failed, "files", ())))
         kept = list({file.path: file for group in files for file in group}.values())

@@ -35,7 +35,7 @@ def producer_words(
         "--num-records",
         str(load.records_to_send),
         "--throughput",
-        "-1" if rate is None else f"{rate:g}",
+        "-1" if rate is None else f"{rate:.15g}",
     ]
     words += ["--record-size", str(load.record_bytes)] if payload is None else ["--payload-file", payload]
     words += ["--warmup-records", str(load.records_to_warm)] if load.records_to_warm else []

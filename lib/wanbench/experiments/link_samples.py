@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import LabError, ParameterError
+from ..errors import ParameterError
 from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
@@ -79,7 +79,7 @@ class LinkSamples(Beside):
         about = {"command": ["counters", self.which], "started_at_utc": started.started_at_utc}
         name, content = f"{stem}.samples.jsonl", b"".join(started.lines)
         files.append(write_raw(folder, FOLDER, name, content, ended_at_utc=now_utc(), **about))
-        return [] if started.fault is None else [started.fault]
+        return started.faults
 
 
 class _Sampler(threading.Thread):
@@ -89,13 +89,15 @@ class _Sampler(threading.Thread):
         super().__init__(name="link samples", daemon=True)
         self.links, self.pairs, self.interval_s = links, pairs, interval_s
         self.lines: list[bytes] = []
-        self.fault: str | None = None
+        self.faults: list[str] = []
         self.started_at_utc, self._ended = now_utc(), threading.Event()
 
     def stop(self) -> None:
         self._ended.set()
         if self.is_alive():
             self.join(_END_S)
+            if self.is_alive():
+                self.faults.append(f"the last sample was not there after {_END_S:g} s.")
 
     def run(self) -> None:
         due = time.monotonic()
@@ -104,8 +106,8 @@ class _Sampler(threading.Thread):
                 self._sample()
                 due += self.interval_s * max(1, -(-(time.monotonic() - due) // self.interval_s))
             self._sample()
-        except LabError as error:
-            self.fault = f"sampling stopped after {len(self.lines)} samples: {error}"
+        except Exception as error:  # nobody hears of what ends a thread
+            self.faults.append(f"sampling stopped after {len(self.lines)} samples: {error}")
 
     def _sample(self) -> None:
         at_once = _AT_ONCE if getattr(self.links, "emulator", None) == "relay" else len(self.pairs)
