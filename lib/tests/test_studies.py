@@ -95,9 +95,16 @@ def test_what_cannot_be_planned_is_refused(change, words):
         two_paths(PATHS, LOAD, **given)
 
 
-def test_a_factor_that_nothing_has_is_refused():
-    with pytest.raises(ParameterError, match="factor bandwith: allowed are delay_ms"):
-        thesis({"bandwith": [1, 2]}, LOAD, replicates=1)
+@pytest.mark.parametrize("name", ["bandwith", "n_consumers", "run"])
+def test_a_factor_that_nothing_has_is_refused(name):
+    with pytest.raises(ParameterError, match=f"factor {name}: allowed are delay_ms"):
+        thesis({name: [1, 2]}, LOAD, replicates=1)
+
+
+def test_pings_and_background_need_a_load_by_time():
+    by_count = KafkaLoad(records=100, duration_s=None)
+    with pytest.raises(ParameterError, match="must have a duration_s"):
+        two_paths(PATHS, by_count, rate_bps=1e9, scales={10: 1}, background_share=0.8)
 
 
 def test_a_plan_of_trials_needs_trials():
@@ -267,6 +274,20 @@ def test_a_background_that_fails_fails_the_trial(tmp_path):
         with pytest.raises(LabError) as caught:
             trial.run(lab.host("a"), lab.host("b"), tmp_path, "t")
     assert "kafka_load" in {file.experiment for file in caught.value.files}
+
+
+def test_a_host_that_is_gone_costs_nothing_that_was_measured(tmp_path):
+    def script(host, command):
+        if command[0] == "iperf3":
+            raise LabError("host is gone")
+        return well(host, command)
+
+    with ScriptedLab(["a", "b"], script) as lab:
+        background = Iperf3(duration_s=1, udp=True, rate_bps=1e6)
+        trial = KafkaTrial(MadeLoad([]), background=background, beside=(MadeBeside([]),))
+        with pytest.raises(ExperimentError, match="host is gone") as caught:
+            trial.run(lab.host("a"), lab.host("b"), tmp_path, "t")
+    assert {file.experiment for file in caught.value.files} == {"beside", "kafka_load"}
 
 
 def test_a_link_can_be_set_only_where_it_is_emulated(tmp_path):

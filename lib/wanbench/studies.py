@@ -6,7 +6,7 @@ Plans of studies whose tests are trials of Kafka: which settings, how often, in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import ceil, sqrt
 
 from . import designs
@@ -95,6 +95,10 @@ def two_paths(
         Scales take turns, block by block. A block's number is unique.
     """
     _check(scales, rate_bps, background_share)
+    if load.duration_s is None:
+        raise ParameterError(
+            "the load is one by records; it must have a duration_s, as pings and background do."
+        )
     of = {path.setting: path for path in paths}
     waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
     trials, number = [], 0
@@ -132,7 +136,8 @@ def thesis(
     replicates, fraction, seed
         As `designs.factorial`. A replicate is a block.
     """
-    unknown = [name for name in factors if name not in LINK_FACTORS and not hasattr(load, name)]
+    known = {*LINK_FACTORS, *(field.name for field in fields(load))}
+    unknown = [name for name in factors if name not in known]
     if unknown:
         raise ParameterError(
             f"factor {', '.join(unknown)}: allowed are {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
