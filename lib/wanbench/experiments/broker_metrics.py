@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,12 +11,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..errors import ParameterError
-from ..kafka import scrape
+from ..kafka import Broker, scrape
 from ..labs.base import Host, Process
 from ..runs import RawFile
 from .base import ExperimentError, keep, last_words
 from .beside import LONGEST_S, Beside
 from .checks import check_numbers
+from .program import program_words
 
 _START_S = 30.0
 
@@ -57,8 +59,8 @@ class BrokerMetrics(Beside):
     def __str__(self) -> str:
         return f"metrics of the brokers every {self.interval_s:g} s"
 
-    def command(self, program: str, broker) -> list[str]:
-        """The words of the command that scrapes a broker."""
+    def command(self, program: Sequence[str], broker: Broker) -> list[str]:
+        """The words of the command that scrapes a broker; `program` are those of `wanbench.kafka.scrape` there."""
         address = broker.host.address
         address = f"[{address}]" if ":" in address else address
         settings = {
@@ -67,7 +69,7 @@ class BrokerMetrics(Beside):
             "timeout_s": self.timeout_s,
             "about": {"node_id": broker.node_id, "host": broker.host.name},
         }
-        return ["python3", program, json.dumps(settings)]
+        return [*program, json.dumps(settings)]
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
         if source.cluster is None:
@@ -77,8 +79,7 @@ class BrokerMetrics(Beside):
             raise ExperimentError("no broker of the cluster has an exporter; start it with metrics=True.")
         started = {}
         for broker in brokers:
-            program = f"{broker.host.scratch}/scrape.py"
-            broker.host.put(Path(scrape.__file__), program)
+            program = program_words(broker.host, Path(scrape.__file__))
             started[broker.node_id] = process = broker.host.start(self.command(program, broker))
             ending.callback(process.stop)
         for process in started.values():
