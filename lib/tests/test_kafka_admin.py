@@ -318,6 +318,14 @@ def test_verbs_are_known_here_and_there():
         admin.ask(Scripted(b""), FILES, "destroy")
 
 
+@pytest.mark.parametrize("verb", ["change", "create_topic"])
+def test_secrets_are_no_words_of_a_question(verb):
+    secret = {"listener.name.client.plain.sasl.jaas.config": 'password="hunter2"'}
+    with pytest.raises(ParameterError, match="may not hold secrets") as caught:
+        admin.ask(Scripted(b'{"answer": null}'), FILES, verb, name="a", settings=secret)
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize("words", [{"partitions": 0}, {"partitions": 1.0}, {"replication": True}])
 def test_numbers_that_are_none_are_refused(words):
     with pytest.raises(ParameterError, match="whole number"):

@@ -1,11 +1,13 @@
 """Clusters that cannot start say why in the broker's own words; what is asked of one is checked before it starts."""
 
+import json
 import shutil
 
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.kafka import Cluster, ClusterError, unavailable
+from wanbench.kafka import Cluster, ClusterError, KafkaLab, unavailable
+from wanbench.kafka.security import Tls
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
@@ -111,6 +113,17 @@ def test_controllers_may_be_nodes_of_their_own_and_clients_use_tls(lab):
         with pytest.raises(ClusterError, match="controller 2 on us/0 does not run"):
             cluster.stop(2)
         cluster.start(2)
+    for host in (lab.host("eu"), lab.host("us")):
+        left = host.run(["ls", host.scratch], timeout_s=10).stdout.decode().split()
+        assert set(left) <= {"tools_log4j2.properties"}, "no key and no client's settings are left"
+
+
+def test_what_tells_a_lab_with_a_cluster_from_another_is_json(closed):
+    told = [
+        KafkaLab(closed, ["eu"], security=kind).cluster_settings
+        for kind in ("plain", Tls(), Tls(mutual=True))
+    ]
+    assert len({json.dumps(each) for each in told}) == 3
 
 
 def java(folder, text):

@@ -71,7 +71,9 @@ def test_a_broker_that_dies_ends_the_run_with_its_words_and_keeps_what_was_measu
         while not (found := find(tmp_path)) or len(found[0].attempts()) < 2:
             time.sleep(0.1)
         time.sleep(2)
-        lab.host("there").run(["pkill", "-KILL", "-f", "kafka.Kafka"], timeout_s=10)
+        broker = lab.host("there")
+        pid = broker.run(["cat", f"{broker.scratch}/kafka-1/pid"], timeout_s=10).stdout.decode().strip()
+        broker.run(["kill", "-KILL", pid], timeout_s=10)
 
     killer = threading.Thread(target=kill_in_the_second_trial, daemon=True)
     killer.start()

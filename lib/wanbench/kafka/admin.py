@@ -11,12 +11,12 @@ from ..errors import CommandError, ParameterError
 from ..labs.base import Host, Process
 from .access import ClientFiles
 from .errors import ClusterError
+from .secret import refuse_secrets
 
 VERBS = (
     "cluster", "topics", "create_topic", "delete_topic", "reassign", "reassignments", "elect", "settings", "change",
     "groups", "offsets",
 )  # fmt: skip
-REFUSED = 3
 TIMEOUT_S = 60.0
 
 
@@ -64,11 +64,14 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
 
     Raises
     ------
+    ParameterError
+        If there is no such verb, or settings are given that may hold a secret: they would stand in a command line.
     AnswerError
         If the cluster refuses or nobody answers.
     """
     if verb not in VERBS:
         raise ParameterError(f"a cluster cannot be asked {verb!r}; allowed is {', '.join(VERBS)}.")
+    refuse_secrets(words.get("settings") or {}, "the cluster's security")  # these words can be seen
     tried = f"{verb}{_named(words)}, asked from {host.name} at {files.bootstrap} ({files.access.tried})"
     try:
         done = host.run(command(host, files, verb, words), timeout_s=timeout_s, ok=None)

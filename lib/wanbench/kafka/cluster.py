@@ -132,11 +132,13 @@ class Cluster(Reached):
         finally:
             self._side_by_side(Node.remove)
             self._nodes = {}
+            if self._clients is not None:
+                self._clients.remove()
 
     def await_serving(self, timeout_s: float) -> None:
         """Return once every broker serves; ClusterError, with what was the matter last, if that takes too long."""
         host, began = self.brokers[0].host, time.monotonic()
-        up = ",".join(str(broker.node_id) for broker in self.brokers if self._nodes[broker.node_id].is_up)
+        up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
         words = [sys.executable, "-P", "-m", "wanbench.kafka.serving", self._clients.python(host), up]
         process, told_s = host.start(words), _PATIENCE_S
         try:

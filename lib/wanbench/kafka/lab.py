@@ -8,6 +8,7 @@ from pathlib import Path
 from ..labs.base import Lab
 from ..runs import RawFile
 from .cluster import Cluster
+from .security import Security
 
 
 class KafkaLab(Lab):
@@ -27,6 +28,8 @@ class KafkaLab(Lab):
     def __init__(self, lab: Lab, brokers: Sequence[str], **options):
         self.lab, self.kind = lab, lab.kind
         self.cluster_settings = {"brokers": list(brokers), **options}
+        if isinstance(security := options.get("security"), Security):
+            self.cluster_settings["security"] = security.describe()
         self.cluster = Cluster(lab, brokers=brokers, **options)
 
     def __enter__(self) -> KafkaLab:

@@ -18,6 +18,7 @@ from .private_files import put_private
 from .settings import properties
 
 FORMAT_S, STOP_S = 120.0, 60.0
+KEY_FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 # Notes its own number before it becomes the command, so that the command can be signalled wherever it runs.
 _NOTED = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
@@ -143,9 +144,11 @@ class Node:
             return getattr(error, "completed", None)
 
     def remove(self) -> None:
-        """Delete the node's folder on its host."""
-        if self._has_folder:
-            self.host.run(["rm", "-rf", "--", self.folder], timeout_s=120, ok=None)
+        """Delete the node's folder on its host, and the keys that its settings name."""
+        paths = [self.settings[name] for name in KEY_FILES if name in self.settings]
+        paths += [self.folder] if self._has_folder else []
+        if paths:
+            self.host.run(["rm", "-rf", "--", *paths], timeout_s=120, ok=None)
 
     @property
     def _properties(self):
