@@ -172,7 +172,11 @@ class KafkaProbe:
             if isinstance(error, WanbenchError) and not work.started:
                 raise ExperimentError(f"the probe cannot start: {error}", work.files) from error
             raise
-        if reasons := work.finish():
+        try:
+            reasons = work.finish()
+        finally:
+            work.stop()
+        if reasons:
             raise ExperimentError("; ".join(reasons), work.files)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:

@@ -42,7 +42,7 @@ class ProbeAtWork:
         )
         self.files: list[RawFile] = []
         self.started = False
-        self._experiment = settings.name
+        self._experiment, self._cluster = settings.name, source.cluster
         self._topic = f"probe-{re.sub('[^A-Za-z0-9._-]', '-', stem)[:150]}-{uuid.uuid4().hex[:8]}"
         self._stop_file = None
         self._about_topic = None
@@ -53,7 +53,7 @@ class ProbeAtWork:
 
     def start(self) -> None:
         """Make the topic, compare the clocks, start the consumers and, once all are ready, the producer."""
-        cluster, settings = self.source.cluster, self.settings
+        cluster, settings = self._cluster, self.settings
         if cluster is None:
             raise ExperimentError(f"{self.source.name} has no Kafka cluster to probe")
         self._about_topic = cluster.ask(
@@ -100,7 +100,7 @@ class ProbeAtWork:
         ended = [self._ended(consumer, None, patience_s) for consumer in self._consumers]
         consumers = [done for done, _ in ended]
         reasons = []
-        for ask in (self.source.cluster.check, lambda: self._read_clocks("after")):
+        for ask in (self._cluster.check, lambda: self._read_clocks("after")):
             try:
                 ask()
             except WanbenchError as error:
@@ -119,11 +119,15 @@ class ProbeAtWork:
 
     def abandon(self) -> None:
         """Stop everything at once and keep what was measured."""
-        stopped = [process.stop() for process in (self._producer, *self._consumers) if process is not None]
+        stopped = self.stop()
         if self._producer is None:
             self._keep(None, stopped)
         else:
             self._keep(stopped[0], stopped[1:])
+
+    def stop(self) -> list[Completed]:
+        """Stop every program; what each of them left, the producer's first."""
+        return [process.stop() for process in (self._producer, *self._consumers) if process is not None]
 
     def _producer_words(self) -> list[str]:
         settings = self.settings
@@ -171,9 +175,9 @@ class ProbeAtWork:
     def _keep(self, producer: Completed | None, consumers: list[Completed]) -> None:
         """Delete the topic; write what the programs printed, and the file that the reader starts from."""
         deleted = False
-        if self._about_topic is not None and self.source.cluster is not None:
+        if self._about_topic is not None:
             with suppress(WanbenchError):
-                self.source.cluster.delete_topic(self._topic)
+                self._cluster.delete_topic(self._topic)
                 deleted = True
         if producer is None and not consumers:
             return
