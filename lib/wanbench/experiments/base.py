@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from ..runs import RawFile, write_raw
 
 PROCESS_S = 0.02
 """Start and end of a command on a local lab; measured with `wanbench.experiments.iperf3.HANDSHAKE_RTTS`."""
+
+_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
 
 
 class ExperimentError(CommandError):
@@ -61,9 +64,12 @@ def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Co
 
 
 def last_words(done: Completed) -> str:
-    """The last line that a command printed, on stderr or else stdout, shortened."""
+    """
+    The last line that a command printed, on stderr or else stdout, shortened; of Java's stack traces what is no frame.
+    """
     for stream in (done.stderr, done.stdout):
-        lines = stream[-2000:].decode("utf-8", "replace").strip().splitlines()
-        if lines:
-            return lines[-1].strip()[:300]
+        lines = stream[-20_000:].decode("utf-8", "replace").splitlines()
+        said = [line.strip() for line in lines if line.strip() and not _FRAME.match(line)]
+        if said:
+            return said[-1][:300]
     return "it printed nothing"

@@ -76,7 +76,9 @@ class BrokerMetrics(Beside):
             raise ExperimentError("the lab holds no Kafka cluster, so there are no brokers to ask.")
         brokers = [broker for broker in source.cluster.brokers if broker.metrics_port is not None]
         if not brokers:
-            raise ExperimentError("no broker of the cluster has an exporter; start it with metrics=True.")
+            raise ExperimentError(
+                "no broker has an exporter that can be asked; a cluster of our own has them with metrics=True."
+            )
         started = {}
         for broker in brokers:
             program = program_words(broker.host, Path(scrape.__file__))

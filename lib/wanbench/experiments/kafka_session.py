@@ -16,10 +16,10 @@ from ..kafka.errors import ClusterError
 from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
-from .base import ExperimentError
+from .base import ExperimentError, last_words
 from .kafka_account import WINDOW, count_batches, times_that_count
 from .kafka_payload import json_records
-from .kafka_tools import Tool, java_words, noting_words, stop_all
+from .kafka_tools import Tool, noting_words, stop_all
 from .kafka_words import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
 
 UNANSWERED = ("Unreachable", "Timeout")
@@ -31,7 +31,6 @@ TOO_FEW = b"Exiting before consuming"
 _NO_RECORDS = b"0 records sent, "
 _DRAIN_S = 60.0
 _LONG_S, _RUN_S = 1e6, 30.0
-EXPERIMENT = "kafka_load"
 
 
 class Session:
@@ -233,22 +232,22 @@ class Session:
             done = tool.wait(1.0)
         except CommandError:
             so_far = getattr(error, "completed", None)
-            words = java_words(so_far) if so_far else str(error)
+            words = last_words(so_far) if so_far else str(error)
             raise self._cause(
                 f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: {words}"
             ) from None
-        raise self._cause(f"{tool.name} ended with status {done.returncode}: {java_words(done)}")
+        raise self._cause(f"{tool.name} ended with status {done.returncode}: {last_words(done)}")
 
     def _examine(self, end, tool, waiting, *, early):
         """CommandError if a tool failed, or ended while the load needed it."""
         done = end.result()
         if done.returncode:
-            raise self._cause(f"{tool.name} ended with status {done.returncode}: {java_words(done)}")
+            raise self._cause(f"{tool.name} ended with status {done.returncode}: {last_words(done)}")
         if tool in self.producers:
             if any(line.startswith(_NO_RECORDS) for line in done.stdout.splitlines()):
-                raise self._cause(f"{tool.name} sent no record: {java_words(done)}")
+                raise self._cause(f"{tool.name} sent no record: {last_words(done)}")
             if WINDOW.encode() not in done.stdout:
-                raise self._cause(f"{tool.name} ended without figures: {java_words(done)}")
+                raise self._cause(f"{tool.name} ended without figures: {last_words(done)}")
             if early:
                 raise self._cause(
                     f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the time was over; "
@@ -279,7 +278,7 @@ class Session:
         for end in left - late:
             done = end.result()
             if done.returncode:
-                raise self._cause(f"{ends[end].name} ended with status {done.returncode}: {java_words(done)}")
+                raise self._cause(f"{ends[end].name} ended with status {done.returncode}: {last_words(done)}")
         self.missing += [f"the end of {ends[end].name}: it still read, and was stopped" for end in late]
 
     def _delete_topics(self) -> str | None:
@@ -296,7 +295,9 @@ class Session:
 
     def _keep(self, counted) -> list[RawFile]:
         files = [
-            file for tool in (*self.producers, *self.consumers) for file in tool.keep(self.folder, EXPERIMENT)
+            file
+            for tool in (*self.producers, *self.consumers)
+            for file in tool.keep(self.folder, self.load.name)
         ]
         documents = {"batches": counted} if counted else {}
         if self.producers:
@@ -308,7 +309,7 @@ class Session:
         for name, content in documents.items():
             text = json.dumps(content, separators=(",", ":")).encode() + b"\n"
             about = {"started_at_utc": self.started_at_utc, "ended_at_utc": now_utc()}
-            files.append(write_raw(self.folder, EXPERIMENT, f"{self.stem}.{name}.json", text, **about))
+            files.append(write_raw(self.folder, self.load.name, f"{self.stem}.{name}.json", text, **about))
         return files
 
     def _about(self):

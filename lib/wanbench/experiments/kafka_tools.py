@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +15,6 @@ from ..labs.base import Completed, Host
 from ..runs import RawFile, write_raw
 from .base import keep
 from .program import program_words
-
-_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
 
 
 class Tool:
@@ -124,15 +121,3 @@ def stop_all(tools: Iterable[Tool]) -> None:
     if tools:
         with ThreadPoolExecutor(len(tools)) as pool:
             list(pool.map(Tool.stop, tools))
-
-
-def java_words(done: Completed) -> str:
-    """
-    The last line that a Java tool printed which is no frame of a stack trace, on stderr or else stdout, shortened.
-    """
-    for stream in (done.stderr, done.stdout):
-        said = stream[-20_000:].decode("utf-8", "replace").splitlines()
-        words = [line.strip() for line in said if line.strip() and not _FRAME.match(line)]
-        if words:
-            return words[-1][:300]
-    return "it printed nothing"
