@@ -29,7 +29,8 @@ fetch() {
         tail -n 5 $folder/maven.log >&2
         return 1
     fi
-    if ! (cd $folder/new && sha256sum --quiet --strict --check "../../$sums") >&2; then
+    if ! (cd $folder/new && sha256sum --quiet --strict --check "../../$sums") >&2 ||
+        [ "$(find $folder/new -type f | wc -l)" -ne "$(wc -l <$sums)" ]; then
         echo "What Maven fetched is not what $sums lists; nothing was installed." >&2
         return 1
     fi
@@ -38,7 +39,7 @@ fetch() {
 }
 
 wanted=$(cksum $pom $sums)
-same $stamp "$wanted" || fetch "$wanted" || exit 0
+{ [ -d $folder/jars ] && same $stamp "$wanted"; } || fetch "$wanted" || exit 0
 
 # The archive belongs to these jars and this Java. Whether it can be made is tried once.
 command -v java >/dev/null 2>&1 && [ -x .venv/bin/python ] || exit 0
