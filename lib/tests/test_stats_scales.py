@@ -1,5 +1,7 @@
 """Two links at two scales: ratios that agree and ratios that do not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -71,9 +73,17 @@ def test_drops_count_as_capacity():
     assert "At capacity" in sentence and "97" in sentence
 
 
-def test_one_scale_is_too_few():
-    with pytest.raises(ParameterError, match="two scales"):
-        compare_scales(measured({2e8: 2.25}))
+def test_one_scale_says_that_nothing_is_known_of_scaling():
+    found = compare_scales(measured({2e8: 2.25}))
+    assert list(found.links) == [2e8] and not found.changes
+    assert "at 200 Mbit/s only" in found.verdict() and found.verdict() in str(found)
+    assert found._repr_html_() and len(found.figure().data)
+
+
+def test_what_cannot_be_compared_is_refused():
+    alone = measured({2e8: 2.25})
+    with pytest.raises(ParameterError, match="no rate_bps in common"):
+        compare_scales(replace(alone, rates=alone.rates.assign(rate_bps=np.nan)))
     with pytest.raises(ParameterError, match="scale='size'"):
         compare_scales(measured({2e8: 2.25}), scale="size")
 

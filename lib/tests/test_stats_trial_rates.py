@@ -219,6 +219,56 @@ def test_levels_can_be_chosen():
         found.at(speed=5)
 
 
+def test_rows_are_marked_that_lie_in_the_counted_seconds():
+    """Those are the seconds from START_S + 104 to START_S + 115."""
+    tables = together([trial(1, "internet", 100)])
+    found = trial_rates(tables)
+    samples = found.marked(tables["link_samples"])
+    assert len(samples) == len(tables["link_samples"]) and (samples.setting == "internet").all()
+    assert set(samples.at_s[samples.counts]) == set(range(START_S + 104, START_S + 116))
+    key = {name: found.rates[name][0] for name in ("run_id", "test_id", "attempt")}
+    spans = pd.DataFrame(
+        [{**key, "start_s": START_S + s, "end_s": START_S + s + 2} for s in (103, 104, 113, 114)]
+    )
+    assert found.marked(spans).counts.tolist() == [False, True, True, False]
+    at = pd.to_datetime([START_S + 104, START_S + 105, START_S + 115, START_S + 116], unit="s", utc=True)
+    metrics = pd.DataFrame([key] * 4).assign(at_utc=at, interval_s=1.0)
+    assert found.marked(metrics).counts.tolist() == [False, True, True, False]
+    assert found.marked(metrics.assign(test_id="other")).empty
+
+
+def rising(ordinal, setting, by, **more):
+    """A trial whose log grows by so much a second."""
+    rows = trial(ordinal, setting, 100, **more)
+    for row in rows["batches"]:
+        row["batches"] += by * (row["at_s"] - START_S - 100 * ordinal)
+        row["records"], row["bytes"] = 15 * row["batches"], 15_500 * row["batches"]
+    return rows
+
+
+def test_rates_that_still_rise_are_told():
+    steady, rises = [rising(k, "steady", 0) for k in (1, 2, 3)], [rising(k, "rises", 2) for k in (4, 5, 6)]
+    found = rates_of(*steady, *rises)
+    told = found.settled().set_index("setting")
+    assert told.later_over_earlier["steady"] == pytest.approx(1) and told.n_trials.tolist() == [3, 3]
+    earlier, later = (sum(50 + 2 * s for s in part) for part in (range(4, 9), range(10, 15)))
+    assert told.later_over_earlier["rises"] == pytest.approx(later / earlier)
+    (said,) = found.warnings()
+    assert "over rises rates still rose" in said and "3 trials" in said
+    assert not rates_of(*steady).warnings() and not rates_of(rises[0]).warnings()
+    falls = rates_of(*(rising(k, "falls", -2) for k in (1, 2)))
+    assert "over falls rates still fell" in str(falls)
+
+
+def test_whether_rates_settled_is_judged_for_all_settings_together():
+    rng = np.random.default_rng(0)
+    trials = [trial(k, f"s{k % 20}", 1_000, rng=rng) for k in range(1, 81)]
+    found = rates_of(*trials)
+    assert len(found.settled()) == 20 and not found.warnings()
+    wider = (found.of("s1").settled().high / found.settled().set_index("setting").high["s1"]).iloc[0]
+    assert wider < 1
+
+
 def test_tables_may_be_missing():
     rows = together([trial(1, "internet", 100)])
     few = {name: rows[name] for name in ("tests", "trials", "producer_windows", "batches")}

@@ -71,6 +71,42 @@ def test_without_turns_drift_cannot_be_told_apart():
     assert found.drift_free is None and found.drift is None and found.ratio.n == 4
 
 
+def test_a_trial_that_failed_keeps_its_place_in_the_plan():
+    """In A B B A without the first B, the second one still belongs to the A that follows it."""
+    rows = [trial(k, name, 100 + k, block=1) for k, name in enumerate(("a", "b", "b", "a"), 1)]
+    rows += [trial(k, name, 100 + k, block=2) for k, name in enumerate(("b", "a", "a", "b"), 5)]
+    rows[1]["tests"][0]["outcome"] = "failed"
+    pairs = compare_links(trial_rates(together(rows)), ("a", "b")).pairs
+    assert [*zip(pairs.a, pairs.b, strict=True)] == [(104, 103), (106, 105), (107, 108)]
+    rows[1]["tests"][0]["outcome"] = "done"
+    del rows[1]["producer_windows"], rows[1]["batches"]
+    assert len(compare_links(trial_rates(together(rows)), ("a", "b")).pairs) == 3
+
+
+def test_a_failure_is_told_at_its_own_scale_only():
+    rows = trials(5) + [
+        trial(20 + k, name, 100 + k, block=9, rate_bps=5e7) for k, name in enumerate([*LINKS, *LINKS])
+    ]
+    rows[-1]["tests"][0]["outcome"] = "failed"
+    found = trial_rates(together(rows))
+    assert "left out" in str(compare_links(found.at(rate_bps=5e7)))
+    assert "left out" not in str(compare_links(found.at(rate_bps=1e8)))
+    assert found.at(rate_bps=1e8).left_out.empty and len(found.left_out) == 1
+
+
+def test_producers_that_send_flat_out_wait_in_their_own_buffers():
+    told = "fill their own buffers"
+    flat_out, paced = compare_links(measured(1)), compare_links(measured(1, target_records_per_s=100))
+    assert told in str(flat_out) and not any(told in each for each in flat_out.ratio.warnings)
+    assert told not in str(paced) and "mean_latency_ms" in paced.beside
+
+
+def test_the_words_of_the_ratio_are_of_pairs():
+    ratio = compare_links(measured(1, blocks=1)).ratio
+    assert ratio.n == 2 and "block" not in ratio.basis + ratio.method + ratio.assumption
+    assert not any("medians" in each for each in ratio.warnings)
+
+
 def test_a_trial_without_partner_is_told():
     rows = trials(5)
     rows[1]["tests"][0]["outcome"] = "failed"

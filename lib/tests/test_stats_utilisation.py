@@ -300,6 +300,26 @@ def test_the_figure_of_packets_has_two_arms():
         figures.packets_over_time(frame, arms=("private", "public"))
 
 
+def test_means_of_packets_are_of_the_windows_that_count():
+    frame = utilisation.packets(samples([0, 0, 500_000, 500_000]), "b").assign(arm="private")
+    other = frame.assign(arm="internet", test_id="t2")
+    both = pd.concat([frame, other]).assign(counts=[False, True, False] * 2)
+    caption = figures.packets_over_time(both, arms=("private", "internet")).layout.meta["caption"]
+    assert "in the seconds that count of private: 500 received" in caption
+    assert len(figures.packets_over_time(both, arms=("private", "internet")).data[0].x) == 3
+    none = figures.packets_over_time(both.assign(counts=False), arms=("private", "internet"))
+    assert "nan received" in none.layout.meta["caption"] and not none.layout.shapes
+
+
+def test_what_was_full_is_a_sentence():
+    assert "not measured together" in processors.said(pd.DataFrame(columns=["verdict"]))
+    found = pd.DataFrame({"verdict": ["machine", "both", "link", "link", "neither"]})
+    assert "In 2 of 5 tests the machine" in processors.said(found) and "in 3 a link" in processors.said(found)
+    made = processors.finding(found, "machine")
+    assert (made.estimate, made.n, made.sentence) == (0.4, 5, processors.said(found))
+    assert processors.finding(found[:0], "machine").estimate is None
+
+
 def test_the_figure_of_requests_draws_kinds_and_restarts():
     kinds = {"Produce": 100, "Fetch": 80, "FetchFollower": 80, "Metadata": 0, "<b>": 1}
     rows = [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import isfinite, nan
+from statistics import fmean
+
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -82,13 +85,14 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
     Parameters
     ----------
     packets : DataFrame
-        As `stats.utilisation.packets` returns it, and the column arm.
+        As `stats.utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
+        are of the windows that count.
     arms : pair of str
         Which to draw; each needs a row.
     """
     panels = {"rx_packets_per_s": "received", "tx_packets_per_s": "sent"}
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=list(panels.values()))
-    told = []
+    told, counts = [], "counts" in packets
     for arm, shade in zip(arms, SHADES, strict=True):
         rows = packets[packets.arm == arm]
         if rows.empty:
@@ -96,7 +100,8 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
                 f"no packets of arm {arm!r}; there are {', '.join(sorted(set(packets.arm)))}"
             )
         tests = [part for _, part in rows.groupby(KEY, dropna=False)]
-        means = {value: sum(_mean(part, value) for part in tests) / len(tests) for value in panels}
+        counted = [part[part.counts] for part in tests if part.counts.any()] if counts else tests
+        means = {value: fmean([_mean(part, value) for part in counted] or [nan]) for value in panels}
         told.append(
             f"{arm}: {means['rx_packets_per_s']:,.0f} received and {means['tx_packets_per_s']:,.0f} sent"
         )
@@ -116,18 +121,21 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
                     col=column,
                 )
             line = {"color": shade, "dash": "dash", "width": 2}
-            figure.add_hline(y=means[value], line=line, row=1, col=column)
+            if isfinite(means[value]):
+                figure.add_hline(y=means[value], line=line, row=1, col=column)
     figure.update_xaxes(title=SINCE)
     figure.update_yaxes(title="packets per second", rangemode="tozero", col=1)
     figure.update_yaxes(rangemode="tozero", col=2)
     said = "; ".join(told)
+    within = " in the seconds that count" if counts else ""
     return theme.finish(
         figure,
         name="packets-over-time",
         title="Packets that the brokers' region received and sent",
-        subtitle="One line per test, from the counters of the links. Dashed: the mean of the tests' means.",
-        alt=f"Packets per second over time in two arms. Means of {said}.",
-        caption=f"Packets per second at the brokers, mean over tests of {said}.",
+        subtitle="One line per test, from the counters of the links. Dashed: the mean of the tests' means"
+        f"{within}.",
+        alt=f"Packets per second over time in two arms. Means{within} of {said}.",
+        caption=f"Packets per second at the brokers, mean over tests{within} of {said}.",
         table=packets,
         note=note,
         headroom_px=HEADROOM_PX,

@@ -151,8 +151,8 @@ class Ratio:
         return (
             f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
             f"{self.names[1]} as over {self.names[0]}; measured are {self.measured.written} "
-            f"({percent(self.measured.level)} interval {self.measured.written_interval or 'none'}), {verdict} "
-            f"(limited: {by})."
+            f"({percent(self.measured.level)} interval {self.measured.written_interval or 'none'}; geometric mean of "
+            f"{self.measured.basis}), {verdict} (limited: {by})."
         )
 
     def _repr_html_(self) -> str:

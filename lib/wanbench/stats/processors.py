@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
+from ..findings import Finding
+from ..wording import count
 from .utilisation import KEY, Capacity
 
 BUSY_PERCENT = 90.0
@@ -16,6 +18,10 @@ OFTEN = 0.5
 """Share of the samples of a test from which on what they say holds for the test."""
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
          "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
+METHOD = (
+    f"processors busy for {BUSY_PERCENT:g} % of a sample or more in {100 * OFTEN:g} % of the samples, or "
+    f"{STEAL_PERCENT:g} % of their time taken by others; sysstat"
+)
 VERDICTS = ("neither", "link", "machine", "both")
 
 
@@ -77,7 +83,8 @@ def limits(
     What was full in each test: the machine, the link, both or neither.
 
     The machine was if the processors of any host were busy in at least the share `often` of the samples, or others
-    took `steal_percent` or more of their time; the link was if any was at capacity in that share of its windows.
+    took `steal_percent` or more of their time; the link was if any was at capacity in that share of its windows. Give
+    both of the same time: samples from before and after a load dilute either (`TrialRates.marked`).
 
     Parameters
     ----------
@@ -101,3 +108,37 @@ def limits(
     by_machine = (found.busy_share >= often) | (found.steal_percent >= steal_percent)
     by_link = found.share_at_capacity >= often
     return found.assign(verdict=np.array(VERDICTS)[2 * by_machine + by_link]).reset_index()
+
+
+def said(found: pd.DataFrame) -> str:
+    """
+    What `limits` found, in a sentence.
+
+    >>> said(pd.DataFrame({"verdict": ["machine", "neither"]}))
+    'In 1 of 2 tests the machine was short of processors, in 0 a link was at capacity that often.'
+    """
+    if found.empty:
+        return "How busy processors and links were was not measured together."
+    by_machine, by_link = (int(found.verdict.isin([word, "both"]).sum()) for word in ("machine", "link"))
+    return (
+        f"In {by_machine:,} of {count(len(found), 'test')} the machine was short of processors, in {by_link:,} a link "
+        "was at capacity that often."
+    )
+
+
+def finding(found: pd.DataFrame, name: str, page: str = "") -> Finding:
+    """The finding whose sentence is that of `said`; its number is the share of tests without processors to spare."""
+    short = found.verdict.isin(["machine", "both"])
+    return Finding(
+        name=name,
+        sentence=said(found),
+        estimate=float(short.mean()) if len(found) else None,
+        low=None,
+        high=None,
+        unit="fraction",
+        n=len(found),
+        n_regions=None,
+        method=METHOD,
+        assumption="what the tests needed of the processors shows in samples of a second",
+        page=page,
+    )

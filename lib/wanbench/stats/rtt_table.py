@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from ..errors import ParameterError
-from ..wording import count, number, percent
+from ..wording import count, percent
 from .contrast import Contrast, table
 from .estimate import Interval, check_level
 from .trial_beside import round_trips
@@ -42,10 +42,7 @@ METHOD = "t over ping runs, with the run as the unit"
 ASSUMPTION = (
     "Runs are independent and as long as each other; pings, sent at even intervals, meet what traffic does"
 )
-EXTREME = (
-    "min and max are extreme values: the more echoes a run has ({} to {} here), the lower the one and the higher the "
-    "other"
-)
+EXTREME = "min and max are extreme values: they lie the further out the more echoes a run has ({} here)"
 NAIVE = "echoes as independent"
 
 
@@ -191,7 +188,7 @@ def rtt_table(
         if own.empty:
             known = ", ".join(dict.fromkeys(map(str, runs.setting))) or "none"
             raise ParameterError(f"no echo was answered in a test of setting {pattern}; there are {known}")
-        notes = [EXTREME.format(number(own.n_echoes.min()), number(own.n_echoes.max()))]
+        notes = [EXTREME.format(_range(own.n_echoes))]
         if len(silent):
             notes.append(f"{count(len(silent), 'test')} without an answered echo not in use")
         for statistic, (column, said) in STATISTICS.items():

@@ -43,7 +43,7 @@ class Scales:
     links : dict
         Scale (such as the link's rate in bit/s) to the comparison there, the greatest first.
     changes : dict
-        Scale to Contrast: the ratio there over the ratio at the greatest scale.
+        Scale to Contrast: the ratio there over the ratio at the greatest scale; none where there is one scale only.
     capacity : DataFrame
         Per scale and link: `n_trials`, `rx_utilisation` (mean and `greatest` of trials, headers and background
         included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the rate, or a queue dropped
@@ -85,6 +85,8 @@ class Scales:
     def verdict(self) -> str:
         """Whether the ratio differs from scale to scale, in a sentence."""
         first, *rest = self.links
+        if not rest:
+            return f"Both links were measured at {self.said(first)} only: what scaling changes is not known."
         said = []
         for key in rest:
             each = self.changes[key]
@@ -99,7 +101,7 @@ class Scales:
                 f"at {self.said(key)} the ratio is {each.written} that at {self.said(first)} ({ends}): {word}"
             )
         whole = "; ".join(said)
-        return f"{whole[0].upper()}{whole[1:]}." if whole else ""
+        return f"{whole[0].upper()}{whole[1:]}."
 
     def capacity_sentence(self) -> str:
         """At which scales links were at capacity."""
@@ -162,24 +164,21 @@ def compare_scales(
     Raises
     ------
     ParameterError
-        For fewer than two scales at which both links were measured.
+        For no scale at which both links were measured.
     """
     level = check_level(level)
     if scale not in found.rates:
         raise ParameterError(f"scale={scale!r}: the trials have {', '.join(map(str, found.rates.columns))}")
     links = {}
     for key in sorted(found.rates[scale].dropna().unique(), reverse=True):
-        own = replace(found, rates=found.rates[found.rates[scale] == key].reset_index(drop=True))
+        own = found.at(**{scale: key})
         try:
             links[float(key)] = compare_links(own, settings, names=names, value=value, level=level, seed=seed)
         except ParameterError:
             if own.of(*settings).rates.setting.nunique() > 1:
                 raise
-    if len(links) < 2:
-        at = ", ".join(quantity(each, unit) for each in links) or "none"
-        raise ParameterError(
-            f"it takes two scales at which both links were measured; by {scale} there are {at}"
-        )
+    if not links:
+        raise ParameterError(f"both links were measured at no {scale} in common")
     first, *rest = links
     changes = {
         key: _change(links[key], links[first], quantity(key, unit), quantity(first, unit), level)

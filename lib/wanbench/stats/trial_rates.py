@@ -18,7 +18,10 @@ import pandas as pd
 from ..errors import ParameterError
 from ..wording import count, number, quantity
 from . import trial_beside as beside
+from . import trial_producers as producers
+from . import trial_steady
 from . import trial_window as windows
+from .trial_attempts import attempts_of
 from .trial_window import KEY, Window
 
 BATCH_HEADER_BYTES = 61
@@ -75,7 +78,7 @@ class TrialRates:
         Per trial and producer: `records_per_s` and its `share` of the trial's, of the lines inside the counted seconds,
         or without these of the tool's sums.
     left_out : DataFrame
-        Planned trials and attempts that gave no row, with the reason.
+        Planned trials and attempts that gave no row, with their levels and the reason.
     rule : str
         How the counted seconds were chosen.
     """
@@ -108,19 +111,44 @@ class TrialRates:
             raise ParameterError(
                 f"trials have no {', '.join(wrong)}; they have {', '.join(self.rates.columns)}"
             )
-        fits = np.logical_and.reduce([self.rates[name] == level for name, level in levels.items()])
-        chosen = self.rates[fits].reset_index(drop=True)
-        if chosen.empty:
+        kept = _at(self.rates, levels)
+        if kept.empty:
             wanted = ", ".join(f"{name} {level}" for name, level in levels.items())
             raise ParameterError(f"no measured trial has {wanted}")
-        own = chosen[KEY]
+        own = kept[KEY]
         return replace(
-            self, rates=chosen, seconds=self.seconds.merge(own, on=KEY), shares=self.shares.merge(own, on=KEY)
+            self,
+            rates=kept,
+            seconds=self.seconds.merge(own, on=KEY),
+            shares=self.shares.merge(own, on=KEY),
+            left_out=_at(self.left_out, levels),
         )
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows of a table, such as link_samples, that belong to the attempts of these trials."""
         return frame.merge(self.rates[KEY], on=KEY)
+
+    def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """
+        The same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
+
+        A row lies where its columns start_s and end_s say, or else at_s, or at_utc with the interval_s before it.
+        """
+        own = self.rates[[*KEY, "setting", "start_s", "end_s"]]
+        rows = frame.merge(own.rename(columns={"start_s": "_from", "end_s": "_to"}), on=KEY)
+        if "start_s" in frame:
+            first, last = rows.start_s, rows.end_s
+        elif "at_s" in frame:
+            first = last = rows.at_s
+        else:
+            last = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+            first = last - rows.interval_s.fillna(0.0)
+        rows["counts"] = (first >= rows._from) & (last <= rows._to)
+        return rows[[*frame.columns, "setting", "counts"]]
+
+    def settled(self, level: float = 0.95) -> pd.DataFrame:
+        """Per setting, whether rates kept their level while they counted (`trial_steady.settled`)."""
+        return trial_steady.settled(self.seconds, level)
 
     def warnings(self) -> tuple[str, ...]:
         """What must be known of these trials before they are quoted."""
@@ -146,7 +174,7 @@ class TrialRates:
         errors = int((self.rates.n_producer_errors > 0).sum())
         if errors:
             said.append(f"in {count(errors, 'trial')} producers printed errors or warnings")
-        return tuple(said)
+        return (*said, *trial_steady.cautions(self.settled()))
 
     def table(self) -> pd.DataFrame:
         """One row per setting: trials, seconds counted, mean and standard deviation of what its trials reached."""
@@ -194,6 +222,12 @@ class TrialRates:
 PARTS = ("rates", "seconds", "shares", "left_out")
 
 
+def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
+    for name, level in levels.items():
+        frame = frame[frame[name] == level] if name in frame else frame
+    return frame.reset_index(drop=True)
+
+
 def trial_rates(
     tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0, fewest_s: int = 2
 ) -> TrialRates:
@@ -222,7 +256,8 @@ def trial_rates(
         Without table tests or trials.
     """
     found = _tables(tables)
-    attempts, left_out = _attempts(found["tests"], found["trials"])
+    attempts, left_out = attempts_of(found["tests"], found["trials"])
+    levels = [*KEY, *(name for name in found["trials"].columns if name not in KEY)]
     rows, seconds, shares = [], [], []
     parts = {
         name: dict(list(found[name].groupby(KEY))) for name in ("producers", "producer_windows", "loads")
@@ -239,25 +274,25 @@ def trial_rates(
         load = parts["loads"].get(key, empty["loads"])
         counted = windows.window(lines, log, load, producers=asked, warmup_s=warm, fewest_s=fewest_s)
         if counted.fault:
-            left_out.append({name: trial[name] for name in (*KEY, "setting")} | {"reason": counted.fault})
+            left_out.append({name: trial[name] for name in levels} | {"reason": counted.fault})
             continue
         said = parts["producers"].get(key, empty["producers"])
         by_second = windows.per_second(log, counted) if len(log) else None
         about = {name: trial[name] for name in (*KEY, "setting")}
         inside = windows.inside(lines, counted)
-        rows.append(trial | _rates(trial, counted, log, inside, by_second) | _said(inside, said))
+        rows.append(trial | _rates(trial, counted, log, inside, by_second) | producers.latency(inside, said))
         if by_second is not None:
             seconds.append(by_second.assign(**about, second=range(len(by_second))))
-        shares.append(_shares(inside, said).assign(**about))
+        shares.append(producers.shares(inside, said).assign(**about))
     rates = _beside(pd.DataFrame(rows, columns=[*attempts.columns, *COLUMNS]), found)
     alone = rates[rates.background_covered < LEAST_COVERED]
-    left_out += alone[[*KEY, "setting"]].assign(reason=ALONE).to_dict("records")
+    left_out += alone[levels].assign(reason=ALONE).to_dict("records")
     rates = rates.drop(index=alone.index).reset_index(drop=True)
     return TrialRates(
         rates,
         _joined(seconds, [*KEY, "setting", "second", "at_s", *windows.COUNTS]).merge(rates[KEY], on=KEY),
         _joined(shares, [*KEY, "setting", "producer", "records_per_s", "share"]).merge(rates[KEY], on=KEY),
-        pd.DataFrame(left_out, columns=[*KEY, "setting", "reason"]),
+        pd.DataFrame(left_out, columns=[*levels, "reason"]),
         windows.RULE.format(f"{warmup_s:g} s"),
     )
 
@@ -280,26 +315,6 @@ def _tables(tables) -> dict[str, pd.DataFrame]:
     return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}
 
 
-def _attempts(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
-    """The attempts that count, in the order of measuring, with their levels; and those that do not."""
-    test = ["run_id", "test_id"]
-    state = tests[[*test, "attempt", "outcome", "started_at_utc"]]
-    both = trials.merge(state, on=test, how="left")
-    reason = pd.Series(None, index=both.index, dtype=object)
-    reason[both.outcome != "done"] = "that " + both.outcome.fillna("never began").replace(
-        {"interrupted": "were interrupted"}
-    )
-    done = both[both.outcome == "done"].sort_values([*test, "attempt"])
-    reason[done.index[done.duplicated(test, keep="last")]] = "that were measured again later"
-    retried = both.set_index(test).index.isin(done.set_index(test).index)
-    reason[retried & (both.outcome != "done")] = None  # a failure that a later attempt made good
-    out = both[reason.notna()].assign(reason=reason[reason.notna()])
-    kept = done[~done.duplicated(test, keep="last")]
-    kept = kept.sort_values(["started_at_utc", *test], kind="stable").reset_index(drop=True)
-    kept = kept.drop(columns="outcome").assign(attempt=kept.attempt.astype("int64"), order=kept.index + 1)
-    return kept, out[[*KEY, "setting", "reason"]].to_dict("records")
-
-
 def _rates(trial, counted: Window, log, inside, by_second) -> dict:
     """Rates over the counted seconds, by the log or, without one, by what the producers printed."""
     n = counted.seconds
@@ -319,7 +334,7 @@ def _rates(trial, counted: Window, log, inside, by_second) -> dict:
         row["log_bytes_per_s"] = size / n
         row["batch_log_bytes"] = size / batches if batches else nan
     else:
-        records = n * float(_by_producer(inside).sum())
+        records = n * float(producers.records_per_s(inside).sum())
         full = records_per_full_batch(trial["batch_bytes"], trial["record_bytes"])
         batches, row["counted_by"] = records / full, BY_LINES
         row["log_bytes_per_s"] = row["batch_log_bytes"] = nan
@@ -349,35 +364,6 @@ def _autocorrelation(values: np.ndarray) -> float:
     centred = values - values.mean()
     total = float(centred @ centred)
     return float(centred[1:] @ centred[:-1]) / total if len(values) > 2 and total > 0 else nan
-
-
-def _by_producer(inside: pd.DataFrame) -> pd.Series:
-    """Records a second of each producer, of its lines inside the counted seconds."""
-    sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
-    return sums.records / sums.length_s
-
-
-def _said(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:
-    """Latency of all records, of the lines or else of the sums of a producer's whole time after its warm-up."""
-    found = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
-    for name, rows in (("the producers' lines", inside), ("their sums", producers[~producers.warmup])):
-        latency = rows[["mean_latency_ms", "max_latency_ms", "records"]].astype("float64")
-        latency = latency[latency.records != 0]
-        if len(latency) and latency.notna().all(axis=None):
-            found["mean_latency_ms"] = float(np.average(latency.mean_latency_ms, weights=latency.records))
-            found["max_latency_ms"] = float(latency.max_latency_ms.max())
-            found["latency_by"] = name
-            break
-    n = inside.producer.nunique() or producers[~producers.warmup].producer.nunique()
-    return found | {"n_producers": int(n), "n_producer_errors": int(producers.n_errors.sum())}
-
-
-def _shares(inside: pd.DataFrame, producers: pd.DataFrame) -> pd.DataFrame:
-    found = _by_producer(inside).rename("records_per_s").reset_index()
-    if found.empty:
-        whole = producers[~producers.warmup & producers.records_per_s.notna()]
-        found = whole[["producer", "records_per_s"]].reset_index(drop=True)
-    return found.assign(share=found.records_per_s / found.records_per_s.sum())
 
 
 def _beside(rates: pd.DataFrame, tables) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from scipy import stats
 
 from ..errors import ParameterError
 from ..wording import count, number
+from . import trial_steady
 from .compare import Comparison, compare_arms
 from .contrast import Contrast, html, table
 from .estimate import Interval, check_level
@@ -51,6 +52,10 @@ DRIFT = (
 DRIFT_ASSUMPTION = "The drift is a steady one, in per cent per trial; pairs are independent of each other"
 RESAMPLES, UNUSED = 1_000, 2
 """Of the bootstrap of medians; where only the means are wanted, hardly any."""
+FLAT_OUT = (
+    "producers that send as fast as they can fill their own buffers, so the time to acknowledgement is mostly the "
+    "time that records wait there: it says how long the producers ran, not how far the brokers are"
+)
 OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
 
@@ -163,8 +168,8 @@ def compare_links(
     How many times as much passes over the second link as over the first.
 
     A pair is the n-th trial of either link in a block of the plan: in A B B A the first two and the last two. A trial
-    whose partner was not measured is in `by_trial` only. How often the interval of paired trials covers is counted by
-    `make validity` (data/validity/trials.csv).
+    that was not measured keeps its place in the plan; its partner is in `by_trial` only. How often the interval of
+    paired trials covers is counted by `make validity` (data/validity/trials.csv).
 
     Parameters
     ----------
@@ -202,7 +207,8 @@ def compare_links(
             own = paired_trials(trials, name, names)
             single = _by_trial(trials, found, name, names, level, seed, UNUSED)
             one = _paired(own, name, names, level, seed, single, UNUSED) if len(own) > 1 else single
-            others[name] = one.means
+            flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
+            others[name] = _said(one.means, (FLAT_OUT,) if flat_out else ())
     columns = ["run_id", "test_id", "at_s", "second"]
     seconds = _seconds(trials, found, value)
     seconds = seconds[[each for each in (*columns, "link", "trial", "_value") if each in seconds]]
@@ -210,7 +216,11 @@ def compare_links(
 
 
 def of_links(found: TrialRates, settings, names, value: str) -> pd.DataFrame:
-    """The trials of two settings, with `link` and `trial`; those without a positive value are left out."""
+    """
+    The trials of two settings, with `link`, `trial` and `nth`; those without a positive value are left out.
+
+    `nth` is a trial's place among those of its link in its block of the plan, whether these were measured or not.
+    """
     if len(settings) != 2 or len(names) != 2 or names[0] == names[1]:
         raise ParameterError(
             f"two links are compared; given were {', '.join(map(str, settings)) or 'none'} "
@@ -218,14 +228,8 @@ def of_links(found: TrialRates, settings, names, value: str) -> pd.DataFrame:
         )
     if value not in found.rates:
         raise ParameterError(f"value={value!r}: the trials have {', '.join(MEASURED)}")
-    rows = found.rates
-    fits = [rows.setting.map(lambda each, one=one: fnmatchcase(str(each), one)) for one in settings]
-    both = rows[fits[0].astype(bool) & fits[1].astype(bool)]
-    if len(both):
-        raise ParameterError(f"setting {both.setting.iloc[0]!r} matches both {' and '.join(settings)}")
-    link = np.select([fit.astype(bool) for fit in fits], [0, 1], -1)
-    rows = rows.assign(link=[names[k] if k >= 0 else None for k in link])
-    rows = rows[rows.link.notna() & (rows[value] > 0)].reset_index(drop=True)
+    measured, missing = (_linked(frame, settings, names) for frame in (found.rates, found.left_out))
+    rows = measured.assign(nth=_places(measured, missing))[measured[value] > 0].reset_index(drop=True)
     for name, setting in zip(names, settings, strict=True):
         if not (rows.link == name).any():
             known = ", ".join(dict.fromkeys(map(str, found.rates.setting))) or "none"
@@ -235,15 +239,36 @@ def of_links(found: TrialRates, settings, names, value: str) -> pd.DataFrame:
     return rows.assign(trial=rows.run_id + " " + rows.test_id)
 
 
+def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
+    """The rows of either link, with `link`."""
+    if rows.empty:
+        return rows.assign(link=None)
+    fits = [rows.setting.map(lambda each, one=one: fnmatchcase(str(each), one)) for one in settings]
+    fits = [fit.astype(bool) for fit in fits]
+    both = rows[fits[0] & fits[1]]
+    if len(both):
+        raise ParameterError(f"setting {both.setting.iloc[0]!r} matches both {' and '.join(settings)}")
+    link = np.select(fits, [0, 1], -1)
+    return rows.assign(link=[names[k] if k >= 0 else None for k in link])[link >= 0]
+
+
+def _places(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
+    block = ["run_id", "block", "link"]
+    columns = [*block, "test_id"]
+    planned = pd.concat(
+        [frame[columns] for frame in (measured, missing) if len(frame)] or [measured[columns]]
+    )
+    return planned.groupby(block, dropna=False).test_id.rank(method="dense").iloc[: len(measured)]
+
+
 def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
     """The n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
-    rows = trials[trials.block.notna()].sort_values(["run_id", "block", "test_id"])
-    rows = rows.assign(nth=rows.groupby(["run_id", "block", "link"]).cumcount() + 1)
+    rows = trials[trials.block.notna()].sort_values(["run_id", "block", "nth"])
     columns = ["run_id", "block", "nth", value, "order"]
     sides = [rows.loc[rows.link == name, columns] for name in names]
     both = sides[0].merge(sides[1], on=["run_id", "block", "nth"], suffixes=("_a", "_b"))
     both = both.rename(columns={f"{value}_a": "a", f"{value}_b": "b"})
-    pair = both.run_id + " " + both.block.astype(str) + " " + both.nth.astype(str)
+    pair = both.run_id + " " + both.block.astype(str) + " " + both.nth.astype(int).astype(str)
     found = pd.DataFrame({"run_id": both.run_id, "block": both.block, "pair": pair, "a": both.a, "b": both.b})
     return found.assign(order_a=both.order_a, order_b=both.order_b, ratio=both.b / both.a)
 
@@ -262,7 +287,8 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, found: TrialRates) -> tupl
         if trials[column].nunique() > 1:
             kinds = ", ".join(f"{n} by {each}" for each, n in trials[column].value_counts().items())
             notes.append(f"trials are not all counted alike ({kinds})")
-    return tuple(notes)
+    own = found.seconds[found.seconds.setting.isin(settings)]
+    return (*notes, *trial_steady.cautions(trial_steady.settled(own)))
 
 
 def _seconds(trials: pd.DataFrame, found: TrialRates, value: str) -> pd.DataFrame:
@@ -304,13 +330,20 @@ def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples=RE
     means = replace(
         result.means,
         naive=naive,
-        basis=result.means.basis.replace("block", "pair").replace("with both arms", "of trials"),
+        basis=_in_pairs(result.means.basis),
+        method=_in_pairs(result.means.method),
+        assumption=_in_pairs(result.means.assumption),
+        warnings=tuple(each for each in result.means.warnings if "medians" not in each),
         others=(
             Interval(by_trial.means.method, by_trial.means.low, by_trial.means.high),
             by_trial.means.naive,
         ),
     )
     return replace(result, means=means)
+
+
+def _in_pairs(text: str) -> str:
+    return text.replace("block", "pair").replace("with both arms", "of trials")
 
 
 def _said(contrast: Contrast, notes: tuple[str, ...]) -> Contrast:
