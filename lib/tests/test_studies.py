@@ -246,6 +246,11 @@ def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp
     assert sorted(file.experiment for file in files) == ["beside", "kafka_load", "ping"]
 
 
+def test_what_cannot_run_beside_a_load_is_refused_before_it_is_tried():
+    with pytest.raises(ParameterError, match=r"ping: 2 echoes .* cannot run beside a load"):
+        KafkaTrial(LOAD, beside=(Ping(count=2),))
+
+
 def test_a_trial_that_fails_keeps_what_was_printed(hosts, tmp_path):
     log = []
     trial = KafkaTrial(MadeLoad(log, fails=True), ping=Ping(count=2), beside=(MadeBeside(log),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..errors import ParameterError
+from ..kafka.java import checked_flags
 from ..kafka.secret import names_secret
 from .checks import check_numbers
 from .kafka_payload import LEAST_BYTES
@@ -94,8 +95,7 @@ def check_load(load) -> None:
         value = getattr(load, name)
         if not any(value is each or (isinstance(value, str) and value == each) for each in allowed):
             raise ParameterError(f"KafkaLoad {name} is {value!r}; allowed is {', '.join(map(str, allowed))}.")
-    if isinstance(load.jvm, str) or not all(isinstance(f, str) and f.startswith("-") for f in load.jvm):
-        raise ParameterError(f"KafkaLoad jvm is {load.jvm!r}; it must be a list of flags such as '-Xss1m'.")
+    checked_flags(load.jvm)
     for name in _OURS:
         _check_settings(load, name)
     _check_amount(load)

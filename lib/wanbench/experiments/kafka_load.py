@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import Path
 from typing import ClassVar
 
+from ..errors import ParameterError
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
@@ -148,8 +149,8 @@ class KafkaLoad:
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
         for name in ("topic_settings", "producer_settings", "consumer_settings"):
-            object.__setattr__(self, name, _pairs(getattr(self, name)))
-        if not isinstance(self.jvm, str):
+            object.__setattr__(self, name, _pairs(name, getattr(self, name)))
+        if isinstance(self.jvm, list):
             object.__setattr__(self, "jvm", tuple(self.jvm))
         check_load(self)
 
@@ -293,9 +294,12 @@ class KafkaLoad:
         return 60.0 + self._sent_bytes() * 8 / 1e6
 
 
-def _pairs(settings):
+def _pairs(parameter, settings):
     """Settings as sorted pairs of text: a load can be compared, hashed and written down."""
-    items = settings.items() if isinstance(settings, Mapping) else settings
+    try:
+        items = dict(settings).items()
+    except (TypeError, ValueError):
+        raise ParameterError(f"KafkaLoad {parameter} must map names of settings to values.") from None
     spell = {True: "true", False: "false"}
     return tuple(
         sorted((str(name), spell[value] if isinstance(value, bool) else str(value)) for name, value in items)

@@ -21,6 +21,7 @@ from .kafka_account import WINDOW, count_batches, times_that_count
 from .kafka_payload import json_records
 from .kafka_tools import Tool, noting_words, stop_all
 from .kafka_words import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
+from .program import put_whole
 
 UNANSWERED = ("Unreachable", "Timeout")
 """The kinds of an `AnswerError` where no broker answered."""
@@ -158,8 +159,7 @@ class Session:
             for host in self.producer_hosts:
                 path = paths[host.name] = f"{host.scratch}/records-{sha256[:16]}.json"
                 if host.run(["test", "-f", path], timeout_s=_RUN_S, ok=None).returncode:
-                    host.put(Path(file.name), f"{path}.{self.stem}")
-                    host.run(["mv", f"{path}.{self.stem}", path], timeout_s=_RUN_S)
+                    put_whole(host, Path(file.name), path)
         return paths
 
     def _follow(self, pool):

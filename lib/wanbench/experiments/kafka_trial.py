@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import LabError
+from ..errors import LabError, ParameterError
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
@@ -46,6 +46,11 @@ class KafkaTrial:
     beside: tuple = ()
 
     name: ClassVar[str] = "kafka_trial"
+
+    def __post_init__(self):
+        for each in self.beside:
+            if not hasattr(each, "beside"):
+                raise ParameterError(f"{each} cannot run beside a load: it has no method `beside`.")
 
     @property
     def rtt_ms(self) -> float | None:

@@ -18,10 +18,13 @@ def program_words(host: Host, program: Path, *beside: Path) -> list[str]:
     This Python runs it where the host has it, as on this machine, else the first `python3` there.
     """
     for path in (program, *beside):
-        target = f"{host.scratch}/{path.name}"
-        unfinished = f"{target}.{uuid.uuid4().hex}"
-        host.put(path, unfinished)
-        # In one step: another that starts the same program now must not meet half of it.
-        host.run(["mv", "-f", unfinished, target], timeout_s=_TIMEOUT_S)
+        put_whole(host, path, f"{host.scratch}/{path.name}")
     here = host.run(["test", "-x", sys.executable], timeout_s=_TIMEOUT_S, ok=None).returncode == 0
     return [sys.executable if here else "python3", f"{host.scratch}/{program.name}"]
+
+
+def put_whole(host: Host, source: Path, target: str) -> None:
+    """Put a file on a host in one step, so that whoever reads `target` meanwhile does not meet half of it."""
+    unfinished = f"{target}.{uuid.uuid4().hex}"
+    host.put(source, unfinished)
+    host.run(["mv", "-f", unfinished, target], timeout_s=_TIMEOUT_S)

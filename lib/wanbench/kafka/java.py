@@ -10,6 +10,7 @@ from ..errors import ParameterError
 from ..labs.base import Host
 from ..places import kafka_jars
 from .errors import ClusterError
+from .secret import names_secret
 
 PROFILES = {
     "load": ("-XX:+UseG1GC",),
@@ -101,6 +102,8 @@ def checked_flags(flags: object) -> tuple[str, ...]:
         isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
     ):
         raise ParameterError(f"jvm is {flags!r}; it must be a list of flags such as '-XX:+UseZGC'.")
+    if any(map(names_secret, flags)):
+        raise ParameterError("jvm has a flag that may hold a secret, and flags stand in a command line.")
     return tuple(flags)
 
 
