@@ -65,3 +65,16 @@ def test_an_unknown_lab_is_refused(recorded):
     _, links, plan = recorded
     with pytest.raises(ParameterError, match="it must be one of local, samples"):
         carry_out(plan, links, lab="moon", campaign=CAMPAIGN)
+
+
+def test_the_local_lab_has_hosts_for_brokers_and_for_controllers_of_their_own(recorded, monkeypatch):
+    _, links, plan = recorded
+    monkeypatch.setattr("wanbench.campaign.measure", lambda plan, lab, **_: lab)
+    here, there = plan.regions[:2]
+
+    def hosts(brokers, **cluster):
+        lab = carry_out(plan, links, lab="local", campaign="c", brokers=brokers, cluster=cluster)
+        return {len(each) for each in lab.hosts.values()}
+
+    assert hosts([]) == hosts([here, there]) == {1} and hosts([here, here]) == {2}
+    assert hosts([here], controllers=[there, there, there]) == {3}

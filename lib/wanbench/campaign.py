@@ -71,7 +71,7 @@ def carry_out(
     here = LocalLab(
         plan.regions,
         _within(links, plan),
-        hosts_per_region=max(Counter(brokers).values(), default=1),
+        hosts_per_region=_most_in_a_region(brokers, (cluster or {}).get("controllers", "combined")),
         emulator=emulator,
         sysctls=sysctls,
         seed=plan.seed,
@@ -111,6 +111,12 @@ def _has_links(run, links):
         for name, value in dataclasses.asdict(settings).items()
         if (name, value) != ("queue_bytes", None)
     )
+
+
+def _most_in_a_region(brokers, controllers):
+    """Hosts that the busiest region needs; controllers that are nothing else share them with the brokers."""
+    apart = () if controllers == "combined" else controllers
+    return max([1, *Counter(brokers).values(), *Counter(apart).values()])
 
 
 def _within(links, plan):
