@@ -53,6 +53,8 @@ def test_anything_else_is_refused(tmp_path, content):
 def test_settings_are_checked():
     with pytest.raises(ParameterError, match="cut_s is 0"):
         Cut(cut_s=0)
+    with pytest.raises(ParameterError, match="interval_s is 0"):
+        Cut(interval_s=0)
 
 
 def test_a_lab_without_emulated_links_cannot_cut(tmp_path):

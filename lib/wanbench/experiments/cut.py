@@ -43,7 +43,8 @@ class Cut:
     name: ClassVar[str] = "cut"
 
     def __post_init__(self):
-        check_numbers(self, ("before_s", 0.1, 3600), ("cut_s", 0.1, 3600), ("after_s", 0.1, 3600))
+        check_numbers(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
+        check_numbers(self, ("interval_s", 0.001, 3600))
         self._ping()
 
     def __str__(self) -> str:
