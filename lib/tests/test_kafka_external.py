@@ -245,7 +245,8 @@ class NoLab:
         ({"password_from": "zQ7marked"}, "not set"),
         ({"password_from": None}, "needs a user and a password"),
         ({"settings": {"sasl.jaas.config": MARK}}, "password_from"),
-        ({"settings": {"bootstrap.servers": "a\nb"}}, "one line"),
+        ({"settings": {"client.dns.lookup": "a\nb"}}, "one line"),
+        ({"settings": {"security.protocol": "PLAINTEXT"}}, "sets security.protocol itself"),
         ({"key_file": "a"}, "go together"),
         ({"authority_file": "/nowhere"}, "authority_file cannot be read"),
         ({"protocol": "PLAINTEXT"}, "no mechanism"),
@@ -256,3 +257,9 @@ def test_parameters_that_make_no_sense_are_refused(environment, words, said):
     with pytest.raises(ParameterError, match=said) as raised:
         ExternalCluster(NoLab(), **given | words)
     assert not is_marked(str(raised.value))
+
+
+def test_a_client_may_be_told_how_to_check_names(environment):
+    wanted = {"ssl.endpoint.identification.algorithm": ""}
+    given = {"bootstrap": "a:9092", "mechanism": "PLAIN", "user": "ada", "password_from": "OUR_PASSWORD"}
+    assert ExternalCluster(NoLab(), **given, settings=wanted).settings == wanted

@@ -1,7 +1,7 @@
 """
 What to run on a pair of hosts; each leaves raw files in the run folder. Measuring bank: imports `errors`,
-`runs`, `labs.base`, `kafka`; analysing code never imports it, and reads what is left with the module of the same name
-in `ingest`.
+`runs`, `labs.base`, `links`, `kafka`; analysing code never imports it, and reads what is left with the module of the
+same name in `ingest`.
 """
 
 from .base import ExperimentError

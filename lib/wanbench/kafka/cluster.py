@@ -211,7 +211,7 @@ class Cluster(Reached):
             "settings": without_secrets(self.settings),
             "security": self.security.describe(),
             "profile": self.profile,
-            "jvm": [*PROFILES[self.profile], *self.jvm],
+            "jvm": self._flags(),
             "heap_mb": self.heap_mb,
             "metrics": self.metrics,
             "started_in_s": self.started_in_s,
@@ -262,9 +262,6 @@ class Cluster(Reached):
             with ThreadPoolExecutor(len(self._nodes)) as threads:
                 for result in [threads.submit(do, node) for node in self._nodes.values()]:
                     result.result()
-
-    def _lab_hosts(self):
-        return [host for hosts in self.lab.hosts.values() for host in hosts]
 
     def _node(self, node_id):
         if node_id not in self._nodes:

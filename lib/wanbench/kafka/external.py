@@ -20,7 +20,7 @@ from .java import Jars
 from .placement import Broker
 from .reached import Reached
 from .secret import from_environment, refuse_secrets, without_secrets
-from .settings import checked_settings
+from .settings import CLIENT_OWNED, checked_settings
 
 CONNECT_S = 10.0
 """How long to look for a broker before saying that there is none."""
@@ -105,7 +105,7 @@ class ExternalCluster(Reached):
             None if certificate_file is None else identity(certificate_file, key_file, key_password),
         )
         secrets_by = "password_from, authority_file, certificate_file and key_file"
-        self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by))
+        self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
         self.brokers: tuple[Broker, ...] = ()
         self._jars, self._clients, self._told, self._checked_s = None, None, {}, 0.0
 

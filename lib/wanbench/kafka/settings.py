@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from ..errors import ParameterError
 from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, Seat
 
-_OWNED = re.compile(
+BROKER_OWNED = re.compile(
     r"node\.id|broker\.(id|rack)|process\.roles|(advertised\.)?listeners|log\.dirs?|metadata\.log\.dir"
     r"|controller\.(quorum\.(voters|bootstrap\.servers)|listener\.names)"
     r"|inter\.broker\.listener\.name|listener\.security\.protocol\.map|(listener\.name\..*)?(ssl|sasl)\..*"
 )
+CLIENT_OWNED = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.mechanism|ssl\.(key|trust)store\..*")
+"""Settings of clients that follow from how they are let in."""
 _NAME = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
 
 
@@ -40,9 +42,9 @@ def defaults(brokers: int) -> dict[str, str]:
     }
 
 
-def checked_settings(settings: Mapping[str, object]) -> dict[str, str]:
+def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
-    Broker settings as Kafka writes them.
+    Settings as Kafka writes them, of brokers or, with `CLIENT_OWNED`, of clients.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, str]:
     for name, value in settings.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ParameterError(f"setting {name!r}: its name must look like num.network.threads.")
-        if _OWNED.fullmatch(name):
+        if owned.fullmatch(name):
             raise ParameterError(f"the cluster sets {name} itself; leave it out of the settings.")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if not isinstance(value, str | int | float) or not text.isprintable():
