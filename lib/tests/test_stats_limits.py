@@ -136,3 +136,12 @@ def test_the_limits_explain_the_thesis():
             found.rates.rename(columns={"acks": "speed"}), "batches_per_s", ["delay_ms", "rate_bps", "speed"]
         )
         explain(renamed, limits(found, brokers=1))
+
+
+def test_trials_that_are_not_in_use_are_told():
+    rows = [trial(k, "internet", 100 + k) for k in (1, 2, 3)]
+    for row in rows[0]["batches"]:
+        row["batches"] = row["records"] = row["bytes"] = 0
+    found = limits(trial_rates(together(rows)), brokers=1)
+    assert len(found.trials) == 2 and "1 trial not in use" in found.says
+    assert "not in use" not in limits(trial_rates(together(rows[1:])), brokers=1).says

@@ -101,6 +101,24 @@ def test_producers_that_send_flat_out_wait_in_their_own_buffers():
     assert told not in str(paced) and "mean_latency_ms" in paced.beside
 
 
+def test_a_trial_in_which_nothing_arrived_is_told():
+    rows = trials(1)
+    for row in rows[0]["batches"]:
+        row["batches"] = row["records"] = row["bytes"] = 0
+    found = compare_links(trial_rates(together(rows)))
+    assert len(found.pairs) == 5
+    assert "1 trial without a positive rate of batches left out" in str(found)
+    said = trial_rates(together(rows)).figure().layout.meta["caption"]
+    assert "Caution" not in said
+
+
+def test_cautions_stand_below_the_figure_of_trials():
+    rows = trials(1)
+    rows[0]["tests"][0]["outcome"] = "failed"
+    caption = trial_rates(together(rows)).figure().layout.meta["caption"]
+    assert "Caution: 1 trial left out (1 that failed)." in caption
+
+
 def test_the_words_of_the_ratio_are_of_pairs():
     ratio = compare_links(measured(1, blocks=1)).ratio
     assert ratio.n == 2 and "block" not in ratio.basis + ratio.method + ratio.assumption

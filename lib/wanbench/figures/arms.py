@@ -45,7 +45,12 @@ def trials_in_order(found: TrialRates, value: str = "batches_per_s", *, note: st
         subtitle=f"One point per trial. Lines: mean of a setting; bands: its {percent(LEVEL)} interval (trials as "
         "units).",
         alt=f"Trials in the order of measuring. {found}",
-        caption=f"{found.rule}. {count(len(rates), 'trial')}.",
+        caption=" ".join(
+            [
+                f"{found.rule}. {count(len(rates), 'trial')}.",
+                *(f"Caution: {each}." for each in found.warnings()),
+            ]
+        ),
         table=rates[["order", "block", "setting", "test_id", value, "n_seconds", "counted_by"]],
         note=note,
     )

@@ -128,7 +128,7 @@ def fit_factorial(
     logs = [factor.name for factor in known if not factor.is_contrast]
     if delay in logs and rate in logs:
         combination = -make.unit(1 + names.index(delay)) - make.unit(1 + names.index(rate))
-        claim = f"Halving {delay} multiplies {response} by {{}} what doubling {rate} does"
+        claim = f"At the middle of the design halving {delay} multiplies {response} by {{}} what doubling {rate} does"
         thesis = make(combination, "halved delay over doubled rate", claim, _doubled, "times")
         covers = (cover, np.asarray(fit.cov_params()))
         where = Places(known, terms, delay, rate, fit.params, covers, freedom, level)
@@ -216,7 +216,7 @@ def _main_effects(make: _Maker, factors: Sequence[Factor], response: str) -> tup
             continue
         claim = f"At the middle of the design the elasticity of {response} to {name} is {{}}"
         elasticities[name] = make(unit, f"elasticity to {name}", claim)
-        claim = f"Doubling {name} multiplies {response} by {{}}"
+        claim = f"At the middle of the design doubling {name} multiplies {response} by {{}}"
         doublings[name] = make(unit, f"doubling {name}", claim, _doubled)
     return elasticities, doublings, effects
 

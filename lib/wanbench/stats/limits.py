@@ -234,6 +234,7 @@ def limits(
         raise ParameterError(
             "no trial states what its limits follow from: partitions, producers, batch_bytes, RTT"
         )
+    out = int((~known).sum())
     frame = frame[known].reset_index(drop=True)
     both = frame[COLUMNS].to_numpy(dtype=float)
     frame["predicted"] = both.min(axis=1)
@@ -249,6 +250,11 @@ def limits(
         "batch per partition in each; rate: what the background leaves of the link, less headers "
         f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); loss: "
         f"{'Mathis et al. 1997, random loss' if lossy_tcp else 'left out'}."
+        + (
+            f" {count(out, 'trial')} not in use: reached nothing, or do not state what a limit follows from."
+            if out
+            else ""
+        )
     )
     return Limits(frame, reached, found, level, said)
 

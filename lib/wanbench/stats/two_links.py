@@ -196,7 +196,7 @@ def compare_links(
     names = tuple(names or (each.strip("*").strip() or each for each in settings))
     trials = of_links(found, settings, names, value)
     pairs = paired_trials(trials, value, names)
-    notes = _notes(trials, pairs, found)
+    notes = _notes(trials, pairs, found, value)
     by_trial = _by_trial(trials, found, value, names, level, seed, resamples)
     paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
     ratio = _said((paired or by_trial).means, notes)
@@ -273,13 +273,16 @@ def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
     return found.assign(order_a=both.order_a, order_b=both.order_b, ratio=both.b / both.a)
 
 
-def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, found: TrialRates) -> tuple[str, ...]:
+def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, found: TrialRates, value: str) -> tuple[str, ...]:
     notes = []
     settings = set(trials.setting)
     out = found.left_out[found.left_out.setting.isin(settings)]
     if len(out):
         why = ", ".join(f"{n:,} {each}" for each, n in sorted(out.reason.value_counts().items()))
         notes.append(f"{count(len(out), 'trial')} of these settings left out ({why})")
+    nothing = int((found.rates.setting.isin(settings) & ~(found.rates[value] > 0)).sum())
+    if nothing:
+        notes.append(f"{count(nothing, 'trial')} without a positive {SAID.get(value, value)} left out")
     alone = len(trials) - 2 * len(pairs)
     if alone and len(pairs) > 1:
         notes.append(f"{count(alone, 'trial')} without a partner, not in the pairs")
