@@ -5,8 +5,10 @@ import shutil
 
 import pytest
 
-from wanbench.errors import ParameterError
+from wanbench.errors import CommandError, ParameterError
 from wanbench.kafka import Cluster, ClusterError, KafkaLab, unavailable
+from wanbench.kafka.node import Node
+from wanbench.kafka.placement import Seat
 from wanbench.kafka.security import Tls
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
@@ -221,3 +223,36 @@ def test_a_cluster_that_is_not_started_says_so(closed):
         with pytest.raises(ClusterError, match="not started"):
             ask()
     cluster.__exit__(None, None, None)
+
+
+class Deaf:
+    """A host on which a process runs that no command reaches."""
+
+    name, scratch, address, region = "eu/0", "/scratch", "10.0.0.1", "eu"
+
+    def __init__(self):
+        self.stopped = 0
+
+    def start(self, command):
+        return self
+
+    def wait(self, timeout_s):
+        raise CommandError("it runs")
+
+    def stop(self):
+        self.stopped += 1
+
+    def get(self, source, target):
+        target.write_text("12\n")
+
+    def run(self, command, *, timeout_s, ok):
+        raise CommandError("no answer")
+
+
+def test_a_node_that_cannot_be_signalled_is_stopped_nevertheless(monkeypatch):
+    monkeypatch.setattr(Node, "command", ["java"])
+    node = Node(Seat(1, host := Deaf(), True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node.start()
+    with pytest.raises(CommandError, match="no answer"):
+        node.kill()
+    assert host.stopped == 1

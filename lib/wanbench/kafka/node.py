@@ -118,8 +118,10 @@ class Node:
         """End the node at once, as a power cut would; nothing if it does not run."""
         self.is_up = False
         if self._process is not None and self._ended() is None:
-            self._signal("KILL")
-            self._process.stop()
+            try:
+                self._signal("KILL")
+            finally:
+                self._process.stop()
 
     def death(self) -> ClusterError | None:
         """How it ended, in its own words, if nobody asked it to; None if it runs."""
