@@ -79,6 +79,12 @@ def test_parameters_that_cannot_be_are_refused(given, said):
         KafkaLoad(**given)
 
 
+def test_a_flag_is_judged_by_its_name_alone():
+    assert KafkaLoad(jvm=["-Djdk.net.hosts.file=/private/hosts"]).jvm == (
+        "-Djdk.net.hosts.file=/private/hosts",
+    )
+
+
 @pytest.mark.parametrize("name", ["producer_settings", "consumer_settings", "topic_settings"])
 def test_a_secret_that_is_refused_is_not_shown(name):
     login = {"sasl.jaas.config": 'Module required username="ada" password="hunter2";'}

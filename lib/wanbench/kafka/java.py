@@ -102,7 +102,7 @@ def checked_flags(flags: object) -> tuple[str, ...]:
         isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
     ):
         raise ParameterError(f"jvm is {flags!r}; it must be a list of flags such as '-XX:+UseZGC'.")
-    if any(map(names_secret, flags)):
+    if any(names_secret(flag.partition("=")[0]) for flag in flags):
         raise ParameterError("jvm has a flag that may hold a secret, and flags stand in a command line.")
     return tuple(flags)
 
