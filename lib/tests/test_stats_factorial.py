@@ -137,3 +137,23 @@ def test_the_figure_carries_both_parts():
     assert drawn.layout.meta["csv"].startswith("delay_ms,loss,rate_bps")
     without = fitted(measured(), delay="latency").figure()
     assert len(without.data) == 1
+
+
+def test_the_finding_of_places_says_what_they_rest_on():
+    """Throughput is the least of a window and a rate, which no product of two factors follows."""
+    levels = {"delay_ms": [10.0, 40.0], "rate_bps": [1e7, 1e8], "batch_bytes": [16_384.0, 131_072.0]}
+    plan = design(levels, replicates=3, seed=1)
+    noise = np.exp(np.random.default_rng(1).normal(0, 0.02, len(plan)))
+    window = 5 * plan.batch_bytes / (2 * plan.delay_ms / 1000)
+    runs = plan.assign(batches_per_s=np.minimum(window, plan.rate_bps / 8) / plan.batch_bytes * noise)
+    bent = fit_factorial(runs, "batches_per_s", [*levels])
+    whole = fit_factorial(runs, "batches_per_s", [*levels], interactions=3)
+    line = "two levels of delay_ms and of rate_bps show a straight line between them"
+    assert bent.lack_of_fit_p < 0.01 and "does not fit" in bent.finding("where").sentence
+    assert not whole.lack_of_fit_p < 0.01 and "does not fit" not in whole.finding("where").sentence
+    assert all(line in text for text in (whole.finding("where").sentence, str(whole), whole._repr_html_()))
+    runs = runs.assign(delay_ms=np.where(runs.index % 2, runs.delay_ms, 20.0))
+    assert (
+        "two levels of rate_bps show"
+        in fit_factorial(runs, "batches_per_s", [*levels]).finding("where").sentence
+    )

@@ -8,7 +8,8 @@ check), `predict` (a pair that was not measured). On TCP: `tcp` (the window-limi
 compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
 estimated). On two arms and on factors: `compare`, `factorial`. On a survey of others: `readings`, `variants`,
 `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
-`calibration`. On trials of Kafka: `trial_rates` (one row per trial), `two_links` (private against internet),
+`calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per trial), `trial_steady` (do rates keep
+their level while they count), `processors` (was it the machine), `two_links` (private against internet),
 `scales` (at several link rates), `producer_shares`, `rtt_table`, `limits` (window, rate, loss), `mechanism` (why the
 thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that share a region are
 never taken as independent: `dyadic` and `leaveout` say how.

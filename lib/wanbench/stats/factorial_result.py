@@ -176,12 +176,24 @@ class Factorial:
         listed = "; ".join(where[:4]) + (f"; and {len(where) - 4} more" if len(where) > 4 else "")
         return f"{said}. It fails with {listed}." if where else f"{said}."
 
+    def place_cautions(self) -> tuple[str, ...]:
+        """What must be said of the places where the thesis holds and fails."""
+        if self.thesis is None:
+            return ()
+        two = [name for name in (self.delay, self.rate) if self.runs[name].nunique() == 2]
+        line = (
+            f"two levels of {' and of '.join(two)} show a straight line between them, so where a limit is met on the "
+            "way, gains are averages over the way"
+        )
+        return (*self.thesis.warnings, *([line] if two else []))
+
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding where the thesis holds and fails; its number is the part of the space where it holds."""
         share = self.space.verdict.value_counts(normalize=True)
+        cautions = [f"Caution: {each}." for each in self.place_cautions()]
         return Finding(
             name=name,
-            sentence=f"{self.verdict()} {self.region_sentence()}",
+            sentence=" ".join([self.verdict(), self.region_sentence(), *cautions]).strip(),
             estimate=float(share.get("holds", 0.0)),
             low=None,
             high=None,
@@ -195,7 +207,7 @@ class Factorial:
 
     def __str__(self) -> str:
         said = [each.sentence for each in (*self.doublings.values(), *self.effects.values())]
-        notes = [f"Caution: {each}." for each in self.contrasts[0].warnings]
+        notes = [f"Caution: {each}." for each in self.place_cautions() or self.contrasts[0].warnings]
         return " ".join([*said, self.verdict(), *notes]).strip()
 
     def _repr_html_(self) -> str:
@@ -203,7 +215,9 @@ class Factorial:
         if self.thesis is None:
             return shown
         said = f"<p>{escape(self.verdict())} {escape(self.region_sentence())}</p>"
-        return f"{shown}{said}<p>{escape(f'Places: {METHOD}.')}</p>"
+        notes = self.place_cautions()[len(self.thesis.warnings) :]
+        cautions = "".join(f"<p>Caution: {escape(each)}.</p>" for each in notes)
+        return f"{shown}{said}{cautions}<p>{escape(f'Places: {METHOD}.')}</p>"
 
 
 def _level(value) -> str:
