@@ -11,7 +11,7 @@ from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.publish.static import browser
-from wanbench.stats import fit_rtt, fit_window
+from wanbench.stats import compare_links, fit_rtt, fit_window, rtt_table, trial_rates
 
 RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
 
@@ -52,7 +52,7 @@ def test_pages_say_that_they_are_replayed(site):
         for record in records
         if "Replayed from the committed samples" in (made.folder / f"{record.name}.html").read_text()
     }
-    assert {"00-tour", "01-lab-calibration", "02-intercloud-throughput"} <= replayed
+    assert {each.stem for each in notebook_paths(root()) if each.stem < "10"} == replayed
 
 
 def test_findings_stand_on_the_front_page(site):
@@ -97,3 +97,15 @@ def test_the_recorded_survey_gives_back_what_the_links_were_given():
     window = fit_window(pairs, resamples=200)
     payload_share = 1448 / 1500
     assert window.capacity.estimate == pytest.approx(run.parameters["rate_bps"] * payload_share, rel=0.05)
+
+
+def test_the_recorded_trials_give_back_what_the_paths_were_given(tmp_path):
+    run = wanbench.runs.find(samples_folder(), "private-vs-internet")[-1]
+    tables = wanbench.ingest.tabulate(run.folder, tmp_path)
+    rtts = rtt_table(tables)
+    assert rtts.numbers["internet", "mean"].estimate == pytest.approx(132.9, rel=0.1)
+    assert rtts.numbers["private", "mean"].estimate == pytest.approx(62.5, rel=0.1)
+    rates = trial_rates(tables)
+    assert rates.left_out.empty and len(rates.rates) == 29
+    ratio = compare_links(rates.of("internet", "private").at(rate_bps=1e8)).ratio
+    assert 1 < ratio.low < ratio.estimate < 132.9 / 62.5 * 1.2
