@@ -130,8 +130,18 @@ def test_a_scrape_that_hangs_does_not_hold_up_the_end(tmp_path):
         time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
-    (said,) = scrapes(path)
-    assert "asked to end" in said["error"]
+    first, last = scrapes(path)
+    assert "asked to end" in first["error"] and "timed out" in last["error"] and last["took_s"] < 1.9
+
+
+def test_an_end_in_the_middle_of_a_scrape_costs_no_last_answer(tmp_path):
+    path = tmp_path / "x.prom.txt"
+    with exporter(lasts_s=0.5) as url, scraping(url, path, 30.0, 30.0) as process:
+        assert comes_about(lambda: path.stat().st_size > 0)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    assert [one["error"] is None for one in scrapes(path)] == [False, True]
 
 
 def test_a_recording_over_a_restart():

@@ -11,7 +11,7 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.kafka import Cluster, ClusterError, admin, unavailable
+from wanbench.kafka import Cluster, ClusterError, admin, ask, unavailable
 from wanbench.kafka.access import Access, ClientFiles
 from wanbench.kafka.private_files import put_private
 from wanbench.kafka.security import Tls
@@ -308,6 +308,15 @@ def test_a_program_that_dies_is_said(printed, said):
 
 def test_the_answer_is_the_last_line():
     assert admin.ask(Scripted(b'noise\n{"answer": [1]}\n'), FILES, "cluster") == [1]
+
+
+def test_a_password_is_hidden_in_what_is_said_of_errors_and_changes_no_answer(capsys):
+    ask._print({"answer": ["kafka-1"]}, "kafka")
+    ask._print({"error": {"kind": "X", "said": "not with kafka"}}, "kafka")
+    ask._print({"at_s": 1.0, "blind": 'not with "x"'}, '"x"')
+    answer, error, blind = map(json.loads, capsys.readouterr().out.splitlines())
+    assert answer == {"answer": ["kafka-1"]}
+    assert error["error"]["said"] == blind["blind"] == "not with (hidden)"
 
 
 def test_verbs_are_known_here_and_there():

@@ -42,6 +42,7 @@ class Receipts:
 
     @property
     def complete(self) -> bool:
+        """Whether every partition has said that this was all."""
         return len(self.at_end) >= self.partitions
 
     def stop(self, *_) -> None:
@@ -50,6 +51,7 @@ class Receipts:
         self.flush()
 
     def take(self, batches: dict) -> None:
+        """Note the records that `poll` handed over, with the time."""
         at_ns = time.time_ns() + self.shift_ns
         for batch in batches.values():
             for each in batch:
@@ -69,6 +71,7 @@ class Receipts:
         self.flush()
 
     def flush(self) -> None:
+        """Print what waits."""
         lines = []
         while self._lines:
             lines.append(self._lines.popleft())
@@ -90,6 +93,7 @@ def read_words(arguments=None):
 
 
 def main() -> int:
+    """Receive until that was all, or until asked to end."""
     import kafka
 
     words = read_words()

@@ -5,7 +5,7 @@ printed. Started by `wanbench.experiments.broker_metrics`; read by `wanbench.ing
 
 The first line is `#scrapes` and JSON. Then each scrape is a line `#scrape` and JSON, the number of bytes that follow
 in it, these bytes as they came, and a line's end. One that was not answered has an error and no bytes. When it is
-asked to end (SIGTERM) it scrapes once more.
+asked to end (SIGTERM) it scrapes once more, unless it had an answer just then.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def main(settings: dict) -> None:
             break
         write("#scrape", *found)
         due += interval_s * max(1, -(-(time.monotonic() - due) // interval_s))
-    if found is None:
+    if found is None or found[0]["error"]:
         write("#scrape", *scrape(url, LAST_S))
 
 

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 import uuid
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -69,21 +69,24 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
     """
     name, ids = f"wanbench-first-{uuid.uuid4().hex[:8]}", sorted(brokers)
     turned = [(ids[first:] + ids[:first])[:COPIES] for first in range(len(ids))]
-    admin.create_topics(
-        {name: {"assignments": dict(enumerate(turned)), "configs": {"min.insync.replicas": "1"}}},
-        wait_for_metadata=True,
-    )
-    producer = KafkaProducer(**client, **EAGER, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
-    consumer = KafkaConsumer(
-        name,
-        **client,
-        **EAGER,
-        group_id=name,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        fetch_max_wait_ms=50,
-    )
-    try:
+    with ExitStack() as ending:
+        ending.callback(forget, admin, name)
+        admin.create_topics(
+            {name: {"assignments": dict(enumerate(turned)), "configs": {"min.insync.replicas": "1"}}},
+            wait_for_metadata=True,
+        )
+        producer = KafkaProducer(**client, **EAGER, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
+        ending.callback(producer.close, timeout=0)
+        consumer = KafkaConsumer(
+            name,
+            **client,
+            **EAGER,
+            group_id=name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            fetch_max_wait_ms=50,
+        )
+        ending.callback(consumer.close, autocommit=False)
         sent = [producer.send(name, b"first", partition=number) for number in range(len(ids))]
         for future in sent:
             future.get(ATTEMPT_MS / 1000)
@@ -94,16 +97,18 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
                 missing.discard(partition.partition)
             if time.monotonic() > end:
                 raise TimeoutError(f"records of the partitions {sorted(missing)} were not consumed")
-    finally:
-        producer.close(timeout=0)
-        consumer.close(autocommit=False)
-        with suppress(KafkaError):
-            admin.delete_topics([name])
-        with suppress(KafkaError):
-            admin.delete_groups([name])
+
+
+def forget(admin: KafkaAdminClient, name: str) -> None:
+    """Delete the topic and the group of that name, if they are there."""
+    with suppress(KafkaError):
+        admin.delete_topics([name])
+    with suppress(KafkaError):
+        admin.delete_groups([name])
 
 
 def say(words: str) -> None:
+    """Print a line at once."""
     print(words, flush=True)
 
 
