@@ -74,14 +74,14 @@ def test_records_pass_from_a_java_producer_to_a_java_consumer(lab, cluster):
     produce = cluster.java(
         host,
         "org.apache.kafka.tools.ProducerPerformance",
-        *("--topic", "passing", "--num-records", "500", "--record-size", "100", "--throughput", "-1"),
+        *("--topic", "passing", "--num-records", "20000", "--record-size", "100", "--throughput", "-1"),
         *("--command-property", f"bootstrap.servers={cluster.bootstrap}", "acks=all"),
     )
-    assert b"500 records sent" in host.run(produce, timeout_s=60).stdout
+    assert b"20000 records sent" in host.run(produce, timeout_s=60).stdout
     consume = cluster.java(
-        host, "org.apache.kafka.tools.ConsumerPerformance", *servers, "--num-records", "500"
+        host, "org.apache.kafka.tools.ConsumerPerformance", *servers, "--num-records", "20000"
     )
-    assert b", 500, " in host.run(consume, timeout_s=60).stdout.splitlines()[-1]
+    assert b", 20000, " in host.run(consume, timeout_s=60).stdout.splitlines()[-1]
     partitions = lab.host("eu").run(["ls", cluster.log_folder(1)], timeout_s=10).stdout.split()
     assert {b"passing-0", b"passing-1", b"passing-2"} <= set(partitions)
 
