@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
 import pytest
 from example_site import CELLS, built_site, jobs, make_checkout, notebook
+from patience import comes_about
 
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.publish.execute import NotebookError, Progress, execute, kernel_environment
@@ -97,10 +97,7 @@ def test_interrupts_reach_the_notebook_which_puts_its_things_away(tmp_path, sign
     words = [sys.executable, "-c", "import sys; from wanbench.cli import main; sys.exit(main())", "run", "00"]
     process = subprocess.Popen(words, cwd=top, stderr=subprocess.PIPE, text=True)
     try:
-        deadline = time.monotonic() + 120
-        while not (top / "notebooks/started").exists():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
+        assert comes_about((top / "notebooks/started").exists, 120) and process.poll() is None
         process.send_signal(signal_number)
         _, stderr = process.communicate(timeout=60)
     finally:
