@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shutil
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -247,6 +248,27 @@ def test_a_browser_that_does_not_start_is_said_on_the_page(tmp_path, monkeypatch
     figure = read_figure({"data": [], "layout": {}}, 1, set())
     with Renderer() as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
         renderer.write(figure, tmp_path)
+
+
+def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr("wanbench.publish.static.browser", lambda: sys.executable)
+    drawn = []
+    monkeypatch.setattr(Renderer, "_draw", lambda _, figure, *size: drawn.append(figure.title) or b"drawing")
+    kept, folder = tmp_path / "kept", tmp_path / "figures"
+    folder.mkdir()
+
+    def write(title):
+        drawn.clear()
+        figure = read_figure({"data": [], "layout": {"title": title, "meta": {"name": "rtt"}}}, 1, set())
+        paths = Renderer(kept).write(figure, folder, "page")
+        assert {path.read_bytes() for path in paths} == {b"drawing"}
+        return len(drawn)
+
+    assert [write("one"), write("one"), write("two"), write("two")] == [4, 0, 4, 0]
+    next(kept.glob("page/rtt/*.svg")).unlink()
+    assert write("two") == 4
+    monkeypatch.setattr("wanbench.publish.static.browser", lambda: str(tmp_path))
+    assert write("two") == 4
 
 
 class TestStaticFiles:

@@ -109,7 +109,7 @@ def make_page(
             if renderer is None or note:
                 continue
             try:
-                renderer.write(figure, folder)
+                renderer.write(figure, folder, executed.name)
                 drawn.add(figure.name)
             except StaticFilesError as error:
                 note = f"Not all figures on this page have SVG and PNG files: {error}"

@@ -68,7 +68,7 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None) -> li
     for job in jobs:
         check_notebook(job.notebook, job.given, job.source)
     with ExitStack() as stack:
-        renderer = stack.enter_context(Renderer()) if browser() else None
+        renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
         for job in jobs:
             reason = _publish(job, site, renderer, stream)
             if reason:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import re
+import shutil
 import threading
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import kaleido
@@ -13,8 +17,10 @@ from choreographer.browsers.chromium import Chromium
 
 from ..errors import WanbenchError
 from .figures import Figure
+from .files import replaced_folder
 
 SIZES_PX = ((1200, 675), (800, 450))
+KEY = "drawn-from.sha256"
 START_S = 60
 RENDER_S = 60
 
@@ -47,9 +53,16 @@ def normalised_svg(svg: bytes) -> bytes:
 class Renderer:
     """
     Draws figures in one browser, started with the first figure; a context manager that stops it.
+
+    Parameters
+    ----------
+    kept : Path or None
+        A folder for copies of what was drawn, so that a figure is drawn again only when it, the browser or
+        Kaleido has changed; None draws every time.
     """
 
-    def __init__(self):
+    def __init__(self, kept: Path | None = None):
+        self.kept = kept
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._kaleido = None
@@ -68,31 +81,47 @@ class Renderer:
             self._loop.close()
             self._loop = None
 
-    def write(self, figure: Figure, folder: Path) -> list[Path]:
+    def write(self, figure: Figure, folder: Path, page: str = "") -> list[Path]:
         """
         Write all static files of a figure into a folder.
+
+        Parameters
+        ----------
+        figure : Figure
+        folder : Path
+        page : str
+            The page it stands on; with the figure's name, the name of its kept copy.
 
         Raises
         ------
         StaticFilesError
             The browser is missing, does not start, or cannot draw the figure.
         """
-        paths = [folder / name for name in static_names(figure.name)]
-        for path in paths:
+        names = static_names(figure.name)
+        if self.kept is None:
+            self._draw_all(figure, folder)
+        else:
+            drawing = self.kept / page / figure.name
+            key = _key(figure)
+            if not _is_kept(drawing, key, names):
+                with replaced_folder(drawing) as fresh:
+                    self._draw_all(figure, fresh)
+                    (fresh / KEY).write_text(key)
+            for name in names:
+                shutil.copyfile(drawing / name, folder / name)
+        return [folder / name for name in names]
+
+    def _draw_all(self, figure: Figure, folder: Path) -> None:
+        for path in (folder / name for name in static_names(figure.name)):
             width, height = (int(number) for number in re.findall(r"(\d+)x(\d+)", path.stem)[-1])
             content = self._draw(figure, width, height, path.suffix[1:])
             path.write_bytes(normalised_svg(content) if path.suffix == ".svg" else content)
-        return paths
 
     def _draw(self, figure: Figure, width: int, height: int, ending: str) -> bytes:
-        left_out = ("width", "height", "meta")
-        layout = {key: value for key, value in figure.layout.items() if key not in left_out}
-        traces = [{**trace, "uid": f"{number:06x}"} for number, trace in enumerate(figure.data)]
-        drawing = {"data": traces, "layout": layout}  # without a uid Plotly makes up random ones
         options = {"format": ending, "width": width, "height": height, "scale": 1}
         try:
             self._start()
-            return self._wait(self._kaleido.calc_fig(drawing, opts=options), RENDER_S)
+            return self._wait(self._kaleido.calc_fig(_drawing(figure), opts=options), RENDER_S)
         except StaticFilesError:
             raise
         except Exception as error:  # Kaleido, choreographer and the browser raise many kinds
@@ -119,6 +148,28 @@ class Renderer:
         except BaseException:
             future.cancel()
             raise
+
+
+def _drawing(figure: Figure) -> dict:
+    """The figure as Plotly draws it, the same each time: without a uid Plotly makes up random ones."""
+    left_out = ("width", "height", "meta")
+    layout = {key: value for key, value in figure.layout.items() if key not in left_out}
+    return {"data": [{**trace, "uid": f"{n:06x}"} for n, trace in enumerate(figure.data)], "layout": layout}
+
+
+def _key(figure: Figure) -> str:
+    """A hash of everything that decides how the static files of a figure look."""
+    path = browser()
+    drawn_by = [version("kaleido"), version("plotly"), path, Path(path).stat().st_mtime_ns if path else None]
+    text = json.dumps([_drawing(figure), SIZES_PX, drawn_by], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_kept(drawing: Path, key: str, names: list[str]) -> bool:
+    try:
+        return (drawing / KEY).read_text() == key and all((drawing / name).is_file() for name in names)
+    except FileNotFoundError:
+        return False
 
 
 async def _opened(page: kaleido.PageGenerator, path: str) -> kaleido.Kaleido:
