@@ -47,6 +47,11 @@ def samples_folder() -> Path:
     return root() / "data" / "samples"
 
 
+def published_folder() -> Path:
+    """What others have published, in our own columns, committed with the code."""
+    return root() / "data" / "published"
+
+
 def downloads_folder() -> Path:
     """
     Where fetched files of others are kept: `data/external` of the checkout, or the folder that the environment

@@ -9,6 +9,7 @@ them. Imports `tables`, `regions`, `ingest`, `gate`, `places`, `errors`; analysi
 from .assemble import join
 from .at_hand import at_hand
 from .citing import cite
+from .committed import read_published
 from .fetching import NotFetchedError, available, fetch
 from .folders import read_folder
 from .mapped import read_table
@@ -22,5 +23,6 @@ from .survey import read_locations, read_survey
 
 __all__ = [
     "NotFetchedError", "at_hand", "available", "cite", "describe", "fetch", "join", "load_mapping", "read_folder",
-    "read_locations", "read_markdown", "read_matrix", "read_skyplane", "read_survey", "read_table", "region_from",
+    "read_locations", "read_markdown", "read_matrix", "read_published", "read_skyplane", "read_survey", "read_table",
+    "region_from",
 ]  # fmt: skip

@@ -1,0 +1,32 @@
+"""Committed studies are what the importers make of the original files, and say where they come from."""
+
+import pytest
+from pandas.testing import assert_frame_equal
+
+from wanbench.errors import ParameterError
+from wanbench.importers import available, read_published
+from wanbench.importers.committed import STUDIES, import_originals, write_tables
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_committed_tables_are_what_the_originals_hold(name):
+    if not all(available(original) for original in STUDIES[name][1]):
+        pytest.skip("the original files are not on this machine")
+    committed, made = read_published(name), import_originals(name)
+    assert set(committed) == set(made)
+    for table in made:
+        assert_frame_equal(committed[table], made[table])
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_committed_tables_name_their_source(name):
+    sources = read_published(name)["sources"]
+    assert len(sources) == len(STUDIES[name][1])
+    assert sources.licence.eq("Apache-2.0").all() and sources.sha256.str.len().eq(64).all()
+    assert not sources.path.str.contains("/").any()
+
+
+def test_an_unknown_study_is_refused_with_those_that_exist():
+    for use in (read_published, import_originals, write_tables):
+        with pytest.raises(ParameterError, match="no committed study 'x'; there are intercloud-2022-02, sky"):
+            use("x")
