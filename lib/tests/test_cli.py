@@ -35,7 +35,7 @@ def asked(monkeypatch):
 
     jobs = Asked()
 
-    def publish(wanted, site):
+    def publish(wanted, site, *, again):
         jobs.extend(wanted)
         return [
             Record(
@@ -149,7 +149,7 @@ def test_outside_a_checkout_the_installed_one_is_used(tmp_path, monkeypatch, ask
 
 
 def test_interrupt_ends_with_130(checkout, monkeypatch, capsys):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wanbench.publish.report.publish", interrupted)

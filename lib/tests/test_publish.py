@@ -14,7 +14,7 @@ from wanbench.errors import RawDataError
 from wanbench.publish.figures import read_figure
 from wanbench.publish.files import replace_file
 from wanbench.publish.notebooks import read_notebook
-from wanbench.publish.report import publish
+from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.publish.static import Renderer, StaticFilesError, browser
 
@@ -179,6 +179,32 @@ def test_two_builds_are_byte_identical(site, tmp_path, monkeypatch):
     }
     assert set(first) == set(second)
     assert [str(path) for path in first if first[path] != second[path]] == []
+
+
+def test_a_page_is_made_again_only_when_what_it_is_made_from_has_changed(tmp_path, monkeypatch):
+    top = make_checkout(tmp_path / "top", {"00-example": CELLS})
+    executed = shutil.copy(built_site() / "build/notebooks/00-example.ipynb", tmp_path / "executed.ipynb")
+    runs = []
+    monkeypatch.setattr("wanbench.publish.report.browser", lambda: None)
+    monkeypatch.setattr("wanbench.publish.report.execute", lambda *_: runs.append(1) or stored(executed))
+
+    def made(again=False, **given):
+        before = len(runs)
+        job = Job(top / "notebooks/00-example.ipynb", given)
+        (record,) = publish([job], Site.of(top), io.StringIO(), again=again)
+        assert record.outcome == "published"
+        return len(runs) - before
+
+    assert [made(), made(), made(again=True), made()] == [1, 0, 1, 0]
+    assert [made(n_points=3), made(n_points=3), made()] == [1, 0, 1]
+    changes = [top / "data/raw/a/run/journal.jsonl", top / "data/findings/00-example/slope.txt"]
+    changes.append(top / "notebooks/00-example.ipynb")
+    for path in changes:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((path.read_text() if path.exists() else "{}") + "\n")
+        assert [made(), made()] == [1, 0], path
+    (top / "site/00-example.html").unlink()
+    assert [made(), made()] == [1, 0]
 
 
 # The front page

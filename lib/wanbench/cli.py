@@ -66,6 +66,11 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--replay", action="store_true", help="use the committed samples instead of measuring"
     )
+    report.add_argument(
+        "--again",
+        action="store_true",
+        help="make pages again whose data, parameters and code have not changed",
+    )
     report.set_defaults(command=report_command)
 
     run = commands.add_parser("run", help="run one notebook with parameters of your own and publish its page")
@@ -95,7 +100,7 @@ def report_command(arguments: argparse.Namespace) -> int:
         preset = find_preset(notebook.stem, arguments.preset, top)
         source = str(preset.relative_to(top)) if preset else ""
         jobs.append(Job(notebook, read_parameters(preset) if preset else {}, source))
-    return _publish(jobs, arguments.replay)
+    return _publish(jobs, arguments.replay, arguments.again)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -138,12 +143,12 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     return 0 if all(check.found for check in found) else 1
 
 
-def _publish(jobs, replay: bool) -> int:
+def _publish(jobs, replay: bool, again: bool = True) -> int:
     from .publish.report import publish
     from .publish.site import Site
 
     site = Site.of(root())
-    records = publish([_measured_or_replayed(job, replay) for job in jobs], site)
+    records = publish([_measured_or_replayed(job, replay) for job in jobs], site, again=again)
     failed = [record for record in records if record.outcome != "published"]
     front = site.folder / "index.html"
     print(

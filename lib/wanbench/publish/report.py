@@ -16,6 +16,7 @@ from .page import make_page
 from .parameters import check_notebook
 from .site import Record, Site
 from .static import Renderer, browser
+from .unchanged import made_from
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class Job:
     remark: str | None = None
 
 
-def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None) -> list[Record]:
+def publish(
+    jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True
+) -> list[Record]:
     """
     Run notebooks and publish their pages; a page that fails does not keep the others from being made.
 
@@ -53,6 +56,8 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None) -> li
     site : Site
     stream : text file
         Gets the progress; default sys.stderr.
+    again : bool
+        Whether to make pages again that would come out as they are, because nothing they are made from has changed.
 
     Returns
     -------
@@ -70,6 +75,9 @@ def publish(jobs: Sequence[Job], site: Site, stream: TextIO | None = None) -> li
     with ExitStack() as stack:
         renderer = stack.enter_context(Renderer(site.build / "drawings")) if browser() else None
         for job in jobs:
+            if not again and _is_current(job, site):
+                print(f"{job.notebook.stem}: nothing has changed; the page is kept", file=stream, flush=True)
+                continue
             reason = _publish(job, site, renderer, stream)
             if reason:
                 site.record_failed(job.notebook.stem, reason)
@@ -90,5 +98,14 @@ def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) ->
     ) as error:  # a fault of ours or of a library must not keep the other pages from being made
         traceback.print_exc(file=stream)
         return f"{type(error).__name__}: {error}"
-    site.record_published(page)
+    site.record_published(page, _made_from(job, site))
     return None
+
+
+def _is_current(job: Job, site: Site) -> bool:
+    record = site.record(job.notebook.stem)
+    return record.outcome == "published" and record.made_from == _made_from(job, site)
+
+
+def _made_from(job: Job, site: Site) -> str:
+    return made_from(job.notebook, dict(job.given), [job.replay_reason, job.remark], site.root)

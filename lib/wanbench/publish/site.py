@@ -35,7 +35,7 @@ class Record:
     What became of a page.
 
     `outcome` is "published", "failed" (with `reason`) or "not made"; `thumbnail` is a path in the site,
-    `lead` HTML.
+    `lead` HTML, `made_from` a hash of what the page was made from.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Record:
     reason: str = ""
     replay_reason: str = ""
     remark: str = ""
+    made_from: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Site:
         """Where the executed notebook of a page is kept."""
         return self.build / "notebooks" / f"{name}.ipynb"
 
-    def record_published(self, page: Page) -> None:
-        """Note that a page was published."""
+    def record_published(self, page: Page, made_from: str = "") -> None:
+        """Note that a page was published, and from what."""
         first = next((figure.name for figure in page.figures if figure.name in page.drawn), None)
         self._write(
             Record(
@@ -88,6 +89,7 @@ class Site:
                 thumbnail=f"figures/{page.name}/{first}-800x450.png" if first else "",
                 replay_reason=page.replay_reason or "",
                 remark=page.remark or "",
+                made_from=made_from,
             )
         )
 
@@ -152,7 +154,8 @@ class Site:
         except (OSError, ValueError, TypeError) as error:
             expected = "the record of a page; `make clean` removes it"
             raise RawDataError(path, None, str(error), expected) from None
-        if record.outcome == "published" and not (self.folder / f"{name}.html").is_file():
+        files = (self.folder / f"{name}.html", self.folder / "figures" / name)
+        if record.outcome == "published" and not all(path.exists() for path in files):
             return Record(name, "not made")
         return record
 
