@@ -35,7 +35,7 @@ DECOMPRESS = {
 }
 """Names of compressions, as `formats` knows them, to what decompresses a binary file."""
 
-FREE_BYTES, MOST_TIMES = 256 << 20, 100
+FREE_BYTES, MOST_TIMES = 64 << 20, 100
 """
 A compressed file may become this large, or this many times its own size if that is more. Logs of measurements shrink
 5 to 20 times; a decompression bomb, 1,000 times and more.
