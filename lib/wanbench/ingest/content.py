@@ -143,15 +143,15 @@ def as_utf8(file: Content) -> BinaryIO:
 
 
 class Content:
-    """A file's content from its beginning on, decompressed if it is compressed."""
+    """A file's content from its beginning on, decompressed if it is compressed; its size is then not known."""
 
     def __init__(self, path, file: BinaryIO, size: int):
-        self.path, self.format = path, None
+        self.path, self.format, self.size = path, None, size
         self._file, self._most, self._n, self._start = file, None, 0, b""
         name = compression(self.peek(COMPRESSION_BYTES))
         if name in DECOMPRESS:
             file.seek(0)
-            self.format, self._start, self._n = name, b"", 0
+            self.format, self.size, self._start, self._n = name, None, b"", 0
             self._most = max(FREE_BYTES, MOST_TIMES * size)
             self._file = DECOMPRESS[name](file)
 

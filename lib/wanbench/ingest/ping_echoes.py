@@ -97,8 +97,9 @@ class Echoes:
     The result and the first fault found do not depend on how the events are cut into batches.
     """
 
-    def __init__(self, path, first_sequence: int, *, wraps: bool):
+    def __init__(self, path, first_sequence: int, *, wraps: bool, silent: int = 0):
         self.path, self.first, self.wraps = path, first_sequence, wraps
+        self._silent = SILENT_ECHOES - silent  # of the echoes that no line shows, earlier pings had some
         self._raw = self._unwrapped = self._next = first_sequence
         self._newest = first_sequence - 1
         self._open: list[Events] = []
@@ -145,7 +146,7 @@ class Echoes:
                 faults[-1] += " (a line per reply: ping without -q)"
         if footer.duplicates != duplicates:
             faults.append(f"{duplicates} duplicates")
-        if footer.transmitted > SILENT_ECHOES + SILENT_PER_LINE * lines:
+        if footer.transmitted > self._silent + SILENT_PER_LINE * lines:
             faults.append(f"at most {SILENT_ECHOES:,} echoes that no line shows")
         if faults:
             expected = "counts that fit the lines: " + ", ".join(faults)
@@ -164,7 +165,7 @@ class Echoes:
             raw = sequence = printed
         newest = np.maximum.accumulate(np.maximum(sequence, self._newest))
         late = (sequence < self.first) | (sequence < newest - WINDOW)
-        far = sequence - self.first > SILENT_ECHOES + SILENT_PER_LINE * events.line_number
+        far = sequence - self.first > self._silent + SILENT_PER_LINE * events.line_number
         wrong = np.flatnonzero(late | far)
         fault = None
         if len(wrong):
