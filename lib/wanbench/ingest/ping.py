@@ -162,8 +162,9 @@ def _batches(source, words, fast, known, carry) -> Iterator[Batch]:
         reader = LineReader(path, known)
         parts, n = [], 0
         for ping, rows in _rows(path, scan(as_utf8(file), reader, words, fast=fast), words, carry):
-            parts.append((ping, rows))
-            n += len(rows.sequence)
+            if len(rows.sequence):
+                parts.append((ping, rows))
+                n += len(rows.sequence)
             if n >= ROWS_AT_ONCE:
                 yield Batch.of(parts, words)
                 parts, n = [], 0

@@ -113,7 +113,7 @@ class Echoes:
             self.check()
             raise RawDataError(self.path, *fault)
         if sum(len(part.sequence) for part in self._open) < AT_ONCE * WINDOW:
-            return _lost(np.arange(0))
+            return NO_ROWS
         events = self.check()
         final = int(np.searchsorted(events.sequence, self._newest - WINDOW))
         self._open = [events.take(slice(final, None))]
@@ -121,9 +121,12 @@ class Echoes:
 
     def check(self) -> Events:
         """The events so far that are not rows yet, by sequence; RawDataError for a duplicate of nothing."""
-        events = as_events([], Words())
-        if self._open:
+        if len(self._open) == 1:
+            events = self._open[0]
+        elif self._open:
             events = Events(*(np.concatenate(parts) for parts in zip(*self._open, strict=True)))
+        else:
+            events = as_events([], Words())
         if (np.diff(events.sequence) < 0).any():
             events = events.take(np.argsort(events.sequence, kind="stable"))
         self._refuse_duplicates_of_nothing(events)
@@ -151,6 +154,8 @@ class Echoes:
         if faults:
             expected = "counts that fit the lines: " + ", ".join(faults)
             raise RawDataError(self.path, footer.line_number, footer.text, expected)
+        if self._newest + 1 == self.first + footer.transmitted:
+            return rows
         tail = _lost(np.arange(self._newest + 1, self.first + footer.transmitted))
         return Rows(*(np.concatenate(both) for both in zip(rows, tail, strict=True)))
 
@@ -196,7 +201,7 @@ class Echoes:
     def _rows(self, events):
         """Rows of final events, sorted by sequence, and of the echoes before them that no line shows."""
         if not len(events.sequence):
-            return _lost(np.arange(0))
+            return NO_ROWS
         new = np.diff(events.sequence, prepend=-1) != 0
         keep = events.kind == REPLY
         again = np.zeros(len(keep), bool)
@@ -268,3 +273,6 @@ def _lost(sequence):
         zero,
         zero,
     )
+
+
+NO_ROWS = _lost(np.arange(0))

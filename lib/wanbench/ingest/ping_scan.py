@@ -45,14 +45,20 @@ def _recognised(stream, reader, fast):
         return
     waiting: deque = deque()
     with ThreadPoolExecutor(WORKERS) as workers:
-        for chunk in _chunks(stream):
-            waiting.append((chunk, workers.submit(ping_plain.find, chunk)))
-            if len(waiting) > WORKERS:
-                chunk, plain = waiting.popleft()
-                yield chunk, plain.result()
+        fault = None
+        try:
+            for chunk in _chunks(stream):
+                waiting.append((chunk, workers.submit(ping_plain.find, chunk)))
+                if len(waiting) > WORKERS:
+                    chunk, plain = waiting.popleft()
+                    yield chunk, plain.result()
+        except RawDataError as error:  # what was read before it comes first
+            fault = error
         while waiting:
             chunk, plain = waiting.popleft()
             yield chunk, plain.result()
+        if fault:
+            raise fault
 
 
 def _chunks(stream):
