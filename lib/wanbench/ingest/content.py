@@ -57,10 +57,12 @@ def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
     RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
     """
     with decompressed(source) as (path, file):
-        data = file.read(most_bytes + 1)
-        if len(data) > most_bytes:
-            raise RawDataError(path, None, "a larger file", f"at most {most_bytes:,} bytes")
-        return path, data
+        return path, _whole(file, most_bytes)
+
+
+def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
+    """As `read_bytes`, of a file's bytes that were read already."""
+    return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
 def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
@@ -115,6 +117,13 @@ def encoding_of(path, opening: bytes) -> tuple[str, int]:
     if name := binary_format(opening):
         raise RawDataError(path, None, name, TEXT)
     return "utf-8", 0
+
+
+def _whole(file: Content, most_bytes: int) -> bytes:
+    data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise RawDataError(file.path, None, "a larger file", f"at most {most_bytes:,} bytes")
+    return data
 
 
 @contextmanager
