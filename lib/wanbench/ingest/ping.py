@@ -123,8 +123,11 @@ class Batch(NamedTuple):
     def of(cls, parts: list[tuple[Ping, Rows]], words: Words) -> Batch:
         """All parts, in order."""
         counts = [len(rows.sequence) for _, rows in parts]
+        rows = parts[0][1]
+        if len(parts) > 1:
+            rows = Rows(*map(np.concatenate, zip(*(rows for _, rows in parts), strict=True)))
         return cls(
-            Rows(*(np.concatenate(columns) for columns in zip(*(rows for _, rows in parts), strict=True))),
+            rows,
             np.repeat([ping.number for ping, _ in parts], counts),
             np.repeat([words.code(ping.target) for ping, _ in parts], counts),
         )
