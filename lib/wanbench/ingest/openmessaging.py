@@ -39,6 +39,12 @@ from ..tables import CONTEXT, table
 LARGEST_BYTES = 200_000_000
 MOST_WINDOWS = 1_000_000
 LARGEST = 1e15
+EXACT_BITS = 18
+"""The benchmark's histograms keep five significant digits, so 18 binary ones."""
+
+LARGEST_WHOLE_MS = 26_000
+"""Above it a bucket of these histograms holds more than a tenth of a millisecond and says little of the clocks."""
+
 WHAT = {"publish": "publish", "publishdelay": "publish delay", "endtoend": "end to end"}
 UNITS_PER_MS = {"publish": 1, "publish delay": 1_000, "end to end": 1}
 PERCENT = re.compile(
@@ -128,10 +134,10 @@ class _Result:
     def clock_limited(self) -> bool:
         """Whether the end-to-end quantiles are whole milliseconds, or below zero."""
         values = [row["latency_ms"] for row in self.quantiles() if row["what"] == "end to end"]
-        near = [value for value in values if value < 100]
-        return any(value < 0 for value in values) or (
-            bool(near) and all(value == round(value) for value in near)
-        )
+        if any(value < 0 for value in values):
+            return True
+        near = [value for value in values if value < LARGEST_WHOLE_MS]
+        return bool(near) and all(map(_is_whole, near))
 
     def series(self, name: str) -> list[float | None]:
         """A list of numbers; empty if there is none."""
@@ -203,6 +209,21 @@ class _Result:
 def _row(what: str, window: int | None, share: float, value: float | None) -> dict:
     latency_ms = None if value is None or not isfinite(value) else value / UNITS_PER_MS[what]
     return {"what": what, "window": window, "quantile": share, "latency_ms": latency_ms}
+
+
+def _is_whole(value_ms: float) -> bool:
+    """
+    Whether a latency in a histogram of microseconds may have been a whole millisecond.
+
+    The benchmark states the highest value of a histogram's bucket. Below 262.144 ms a bucket is a microsecond; it
+    doubles with each doubling of the latency.
+
+    >>> [_is_whole(value) for value in (83.0, 302.001, 852.003, 83.001, 302.501)]
+    [True, True, True, False, False]
+    """
+    value_us = round(value_ms * 1_000)
+    bucket_us = 1 << max(0, value_us.bit_length() - EXACT_BITS)
+    return value_us % 1_000 < bucket_us and abs(value_ms * 1_000 - value_us) < 1e-3
 
 
 def _share(digits: str) -> float:
