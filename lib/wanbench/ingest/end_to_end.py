@@ -16,6 +16,9 @@ from .kafka_words import Complaints
 
 WHAT = "round trip"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+EVERY = 1_000
+"""The tool prints its progress once in so many records."""
+
 _DECIMALS = 4
 _MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
 _QUANTILES = re.compile(
@@ -38,7 +41,7 @@ def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
         values = {name: float(line[name]) for name in QUANTILES}
         if list(values.values()) == sorted(values.values()):
             found.append((line.start(), line.end(), {"kind": "quantiles", "values": values}))
-    if "\t" in text and (line := _PROGRESS.search(text, at)):
+    if "\t" in text and (line := _PROGRESS.search(text, at)) and int(line["record"]) % EVERY == 0:
         found.append((line.start(), line.end(), {"kind": "progress", "record": int(line["record"])}))
     return min(found, key=lambda each: each[0], default=None)
 

@@ -3,6 +3,9 @@ Takes what Kafka's perf tools printed apart: whose figures, whose words. Imports
 
 A file may hold several outputs, one after the other, and those of a producer and a consumer at once. Words belong to
 the tool that they name, else to the output that printed figures last, or to the first one where none has yet.
+
+A file without figures is still a tool's output if the tool speaks in it: prints a header, its usage, a log line, an
+exception. Scripts and documents that name a tool, or quote a line of it, say other things on most of their lines.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ OUTPUTS = {
     each.tool: each
     for each in (kafka_producer.ProducerOutput, kafka_consumer.ConsumerOutput, end_to_end.RoundTrips)
 }
+SIGNS = ("header", "warm-up", "steady state", "progress")
+"""Events without a figure of the tables."""
+
 WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToEndLatency"
 
 
@@ -34,6 +40,9 @@ class Reading:
         self._of_tool: dict[str, object] = {}
         self._latest = None
         self._waiting: list[tuple[str, str]] = []
+        self._has_figures = False
+        self._n_spoken = self._n_unknown = 0
+        self._spoke: str | None = None
         self._header: tuple[str, ...] | None = None
         self._after: str | None = None
         self._first: Line | None = None
@@ -48,27 +57,37 @@ class Reading:
             if line.text[at:start].strip():
                 self._words(line.said[at:start], torn=False)
             self._take(tool, event, line)
+            if event["kind"] in SIGNS:
+                self._weigh(tool, spoken=line.text.strip() == line.text[start:end].strip())
+            else:
+                self._has_figures = True
             at, self._after = end, None
         if at == 0 or line.text[at:].strip():
             self._words(line.said[at:], torn=not line.whole)
 
     def end(self) -> None:
         """To be called after the last line. RawDataError if nothing of these tools was in the file."""
-        if self.outputs:
+        if self._has_figures or (self.outputs and self.may_be_silent):
             return
-        known = self.expected or next(filter(None, map(kafka_words.tool, self._said())), None)
-        if self.may_be_silent and self._first is None:
-            self._begin(known).complaints.silent = True
+        if self._first is None and self.may_be_silent:
+            self._begin(self.expected).complaints.silent = True
             return
-        grave = any(kind in (kafka_words.ERROR, kafka_words.WARNING) for _, kind in self._waiting)
-        if known is None or not (grave or any(kafka_words.tool(text) for text in self._said())):
-            if self._first is None:
-                raise RawDataError(self.path, None, "an empty file", WANTED)
+        if self._first is None:
+            raise RawDataError(self.path, None, "an empty file", WANTED)
+        known = self.expected or self._spoke
+        enough = 1 if self.may_be_silent else max(1, self._n_unknown)
+        if known is None or self._n_spoken < enough:
             raise RawDataError(self.path, self._first.number, self._first.said.strip(), WANTED)
-        self._begin(known)
+        if not self.outputs:
+            self._begin(known)
 
-    def _said(self):
-        return [text for text, _ in self._waiting]
+    def _weigh(self, tool: str | None, *, spoken: bool) -> None:
+        """Count a line without figures: one that a tool speaks, or an unknown one."""
+        if spoken:
+            self._n_spoken += 1
+            self._spoke = self._spoke or tool
+        else:
+            self._n_unknown += 1
 
     def _find(self, line, at):
         """The earliest figures of any tool from a place on: start, end, tool, what they are."""
@@ -127,6 +146,7 @@ class Reading:
         self._after = kind
         if kind in (kafka_words.NOTHING, kafka_words.MORE):
             return
+        self._weigh(kafka_words.tool(said), spoken=kafka_words.is_spoken(said))
         output = self._whose(said)
         if torn and kind == kafka_words.UNKNOWN and output is not None:
             output.complaints.torn = kafka_words.shown(said)[-60:]
