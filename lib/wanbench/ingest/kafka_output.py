@@ -12,14 +12,24 @@ from __future__ import annotations
 
 from ..errors import RawDataError
 from . import client_metrics, end_to_end, kafka_consumer, kafka_producer, kafka_words
-from .kafka_lines import Line
+from .kafka_lines import Line, is_behind
 
 OUTPUTS = {
     each.tool: each
     for each in (kafka_producer.ProducerOutput, kafka_consumer.ConsumerOutput, end_to_end.RoundTrips)
 }
+TOOLS = ("producer", "consumer", "round trip", "metric")
 SIGNS = ("header", "warm-up", "steady state", "progress")
 """Events without a figure of the tables."""
+
+FREE_ROWS, LEAST_BYTES = 50_000, 80
+"""
+A file may hold so many rows, or one in so many of its characters if that is more: a row takes about 600 bytes of
+memory, and the shortest line of figures has 87 characters.
+"""
+
+OUTPUT_ROWS = 3
+"""An output takes the memory of so many rows."""
 
 WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToEndLatency"
 
@@ -28,15 +38,16 @@ class Reading:
     """
     Reads lines in order.
 
-    `expected` is the tool that is known beforehand; if it `may_be_silent`, a file without a word is its output too.
-    `outputs` are those found, in order of appearance, `metrics` what clients said of themselves: the output, and the
-    line.
+    `size` is the file's, in characters. `expected` is the tool that is known beforehand; if it `may_be_silent`, a file
+    without a word is its output too. `outputs` are those found, in order of appearance, `metrics` what clients said of
+    themselves: rows, by the id of the output.
     """
 
-    def __init__(self, path, expected: str | None = None, *, may_be_silent: bool = False):
+    def __init__(self, path, size: int = 0, expected: str | None = None, *, may_be_silent: bool = False):
+        self._rows_left = max(FREE_ROWS, size // LEAST_BYTES)
         self.path, self.expected, self.may_be_silent = path, expected, may_be_silent
         self.outputs: list = []
-        self.metrics: list[tuple[object, object]] = []
+        self.metrics: dict[int, list[dict]] = {}
         self._of_tool: dict[str, object] = {}
         self._latest = None
         self._waiting: list[tuple[str, str]] = []
@@ -51,8 +62,8 @@ class Reading:
         """Take one line, which may hold figures, words, or both where something got in between."""
         if self._first is None and line.text.strip():
             self._first = line
-        at = 0
-        while found := self._find(line, at):
+        at, known = 0, {}
+        while (at == 0 or at < len(line.text)) and (found := self._find(line, at, known)):
             start, end, tool, event = found
             if line.text[at:start].strip():
                 self._words(line.said[at:start], torn=False)
@@ -89,23 +100,26 @@ class Reading:
         else:
             self._n_unknown += 1
 
-    def _find(self, line, at):
-        """The earliest figures of any tool from a place on: start, end, tool, what they are."""
+    def _find(self, line, at, known):
+        """
+        The earliest figures of any tool from a place on: start, end, tool, what they are.
+
+        What a search finds behind that place is kept in `known`, so that a line is searched once, not once a figure.
+        """
         text = line.text
-        found = [
-            (tool, each)
-            for tool, each in (
-                ("producer", kafka_producer.find(text, at, line.whole)),
-                ("consumer", kafka_consumer.find(text, at, self._header)),
-                ("round trip", end_to_end.find(text, at, line.whole)),
-                ("metric", self._metric(text, at)),
-            )
-            if each is not None
-        ]
-        if not found:
-            return None
-        tool, (start, end, event) = min(found, key=lambda each: each[1][0])
-        return start, end, tool, event
+        if is_behind(known, "producer", at):
+            known["producer"] = kafka_producer.find(text, at, line.whole)
+        consumer = kafka_consumer.find(text, at, self._header, known)
+        if is_behind(known, "round trip", at):
+            known["round trip"] = end_to_end.find(text, at, line.whole)
+        if is_behind(known, "metric", at):
+            known["metric"] = self._metric(text, at)
+        earliest, whose = None, None
+        for tool in TOOLS:
+            found = consumer if tool == "consumer" else known[tool]
+            if found is not None and (earliest is None or found[0] < earliest[0]):
+                earliest, whose = found, tool
+        return earliest and (earliest[0], earliest[1], whose, earliest[2])
 
     def _metric(self, text, at):
         if ":{" not in text:
@@ -119,15 +133,27 @@ class Reading:
             named = client_metrics.source_of(event["line"]["group"], event["line"]["labels"])
             known = named or (self._latest and self._latest.tool) or self.expected or "producer"
             known = known if known in ("producer", "consumer") else "producer"
-            self.metrics.append((self._of_tool.get(known) or self._begin(known), event["line"]))
+            output = self._of_tool.get(known) or self._begin(known)
+            if row := client_metrics.row(event["line"], output.tool):
+                self._count(1, line)
+                self.metrics.setdefault(id(output), []).append(row)
             return
         output = self._of_tool.get(tool)
         if output is None or not output.takes(event):
+            self._count(OUTPUT_ROWS, line)
             output = self._begin(tool)
         if event["kind"] == "header":
             self._header = event["names"]
+        self._count(1, line)
         output.add(event, line)
         self._latest = output
+
+    def _count(self, n: int, line: Line) -> None:
+        """Refuse more rows than a file of this size may hold."""
+        self._rows_left -= n
+        if self._rows_left < 0:
+            expected = f"at most one row of figures in {LEAST_BYTES} characters, or {FREE_ROWS:,}"
+            raise RawDataError(self.path, line.number, line.said.strip(), expected)
 
     def _begin(self, tool):
         output = OUTPUTS[tool]()
@@ -142,11 +168,15 @@ class Reading:
         return output
 
     def _words(self, said, *, torn):
+        if not said or said.isspace():
+            self._after = kafka_words.NOTHING
+            return
         kind = kafka_words.kind(said, self._after)
         self._after = kind
         if kind in (kafka_words.NOTHING, kafka_words.MORE):
             return
-        self._weigh(kafka_words.tool(said), spoken=kafka_words.is_spoken(said))
+        if not self._has_figures:
+            self._weigh(kafka_words.tool(said), spoken=kafka_words.is_spoken(said))
         output = self._whose(said)
         if torn and kind == kafka_words.UNKNOWN and output is not None:
             output.complaints.torn = kafka_words.shown(said)[-60:]
