@@ -3,8 +3,21 @@
 import pytest
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3, iperf3_documents
+from wanbench.ingest import (
+    broker_metrics,
+    end_to_end,
+    exposition,
+    iperf3,
+    iperf3_documents,
+    kafka_consumer,
+    kafka_lines,
+    kafka_load,
+    kafka_output,
+    openmessaging,
+)
 
+WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
+CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924 "
 FREE = iperf3_documents.FREE_VALUES
 
 
@@ -42,3 +55,72 @@ def test_what_is_no_number_is_sought_in_one_pass(text):
     ends = [match.end() for match in pattern.finditer(text)]
     starts = [match.start() for match in pattern.finditer(text)]
     assert starts == [0, *ends[:-1]] and ends[-1] == len(text), "no place is looked at twice"
+
+
+def counted(monkeypatch, module, name):
+    """The calls of a function, as they are made."""
+    calls, function = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given: calls.append(given) or function(*given))
+    return calls
+
+
+def test_figures_that_run_together_are_searched_once_a_line(monkeypatch):
+    of_round_trips = counted(monkeypatch, end_to_end, "find")
+    of_consumers = counted(monkeypatch, kafka_consumer, "find")
+    assert len(kafka_load.read((WINDOW * 90).encode())["producer_windows"]) == 90
+    assert len(of_round_trips) <= 1 and len(of_consumers) <= 1
+
+
+def test_windows_of_a_consumer_that_run_together_are_searched_once_each(monkeypatch):
+    searches = counted(monkeypatch, kafka_consumer, "_pattern")
+    assert len(kafka_load.read((CONSUMED * 90).encode())["consumer_windows"]) == 90
+    assert len(searches) < 90 + 4 * len(kafka_consumer.LAYOUTS)
+
+
+@pytest.mark.parametrize("line", ["", "a", "1000\t5.1", "\tat a.b(c)"])
+def test_more_short_lines_than_a_file_can_have_are_refused(line, monkeypatch):
+    monkeypatch.setattr(kafka_lines, "FREE_LINES", 100)
+    with pytest.raises(RawDataError, match=r"at most [0-9]+ lines in a file of this size"):
+        kafka_load.read(f"{WINDOW}\n{(line + chr(10)) * 150}".encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Avg latency: 1.5 ms " * 100, "producer-metrics:a-avg:{} : 1\n" * 100],
+    ids=["outputs", "metrics"],
+)
+def test_more_figures_than_a_file_can_have_are_refused(text, monkeypatch):
+    monkeypatch.setattr(kafka_output, "FREE_ROWS", 20)
+    with pytest.raises(RawDataError, match=r"at most one row of figures in 80 characters"):
+        kafka_load.read(text.encode())
+
+
+@pytest.mark.parametrize(
+    "module", [iperf3, kafka_load, broker_metrics, openmessaging], ids=lambda m: m.__name__
+)
+def test_a_file_that_is_too_large_is_refused_by_its_size(module, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "LARGEST_BYTES", 100)
+    path = tmp_path / "large.txt"
+    path.write_bytes(b"x" * 101)
+    with pytest.raises(RawDataError, match="at most 100 bytes"):
+        module.read(path)
+
+
+def test_each_line_of_an_exporter_is_matched_once(monkeypatch, tmp_path):
+    text = "".join(f'# HELP m{n} words\nm{n}{{k="v"}} {n}\n\n' for n in range(50))
+    places = []
+
+    class Counting:
+        def __init__(self, pattern):
+            self.pattern = pattern
+
+        def match(self, text, at):
+            places.append((id(self), at))
+            return self.pattern.match(text, at)
+
+    for name in ("_SAMPLE", "_OTHER"):
+        monkeypatch.setattr(exposition, name, Counting(getattr(exposition, name)))
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    broker_metrics.read(path)
+    assert len(places) == len(set(places)) <= 2 * text.count("\n")

@@ -110,11 +110,12 @@ class Samples:
         """
         is_open = _EOF.search(text) is not None
         pattern, unit_us = (_OPEN_SAMPLE, 1_000_000) if is_open else (_SAMPLE, 1_000)
-        at, before, line = 0, 0, None
-        most, first = self._most, self.n
+        at, before, is_sample = 0, 0, False
+        most = self._most
         match, values, times_us = pattern.match, self.values, self.times_us
         while at < len(text):
             if line := match(text, at):
+                is_sample = True
                 series, value, stamp = line.groups()
                 code = self._series.get(series)
                 if code is None:
@@ -133,12 +134,13 @@ class Samples:
                 if self.n > most:
                     self._refuse(text, at, line_number, f"at most {most:,} samples in a file of this size")
             elif line := _OTHER.match(text, at):
+                is_sample = False
                 if line[1] and (about := _ABOUT.match(line[1])):
                     self._about(about[1], about[2], text, at, line_number)
             else:
                 self._refuse(text, at, line_number, WANTED)
             before, at = at, line.end()
-        if self.n > first and not whole and not text.endswith("\n") and line.re is pattern:
+        if is_sample and not whole and not text.endswith("\n"):
             self._refuse(text, before, line_number, "a line's end after the last sample, which may be cut")
         if again := _again(self._timeless):
             expected = "a time beside each sample of a series that occurs again"

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from ..errors import RawDataError
 
-LARGEST_BYTES = 256 << 20
+LARGEST_BYTES = 64 << 20
+"""The tools print less than 1 MB in an hour, and a log of errors all the while less than this."""
+
 OTHERWISE = "cp1252"
 """What is not UTF-8 or UTF-16 is taken as the Windows code page for Western Europe."""
 

@@ -62,6 +62,10 @@ class Reading:
         """Take one line, which may hold figures, words, or both where something got in between."""
         if self._first is None and line.text.strip():
             self._first = line
+        if event := kafka_producer.alone(line.text, line.whole):
+            self._take("producer", event, line)
+            self._has_figures, self._after = True, None
+            return
         at, known = 0, {}
         while (at == 0 or at < len(line.text)) and (found := self._find(line, at, known)):
             start, end, tool, event = found
@@ -109,6 +113,9 @@ class Reading:
         text = line.text
         if is_behind(known, "producer", at):
             known["producer"] = kafka_producer.find(text, at, line.whole)
+        if known["producer"] and known["producer"][0] == at:  # nothing can come before it
+            start, end, event = known["producer"]
+            return start, end, "producer", event
         consumer = kafka_consumer.find(text, at, self._header, known)
         if is_behind(known, "round trip", at):
             known["round trip"] = end_to_end.find(text, at, line.whole)

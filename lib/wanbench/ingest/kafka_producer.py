@@ -36,6 +36,8 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
     """The first thing from `at` on that only this tool says: where it begins and ends, and what it is."""
     found = None
+    if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
+        return line.start(), line.end(), event
     if " records sent, " in text:
         for line in _LINE.finditer(text, at):
             event = _event(line, whole_line or line.end() < len(text))
@@ -46,6 +48,12 @@ def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
         if word in text and (line := pattern.search(text, at)) and (found is None or line.start() < found[0]):
             found = (line.start(), line.end(), {"kind": kind})
     return found
+
+
+def alone(text: str, whole_line: bool) -> dict | None:
+    """What a line says that holds figures of this tool and nothing else, as nearly all do."""
+    line = _LINE.fullmatch(text) if " records sent, " in text else None
+    return line and _event(line, whole_line)
 
 
 def _event(line: re.Match, ended: bool) -> dict | None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
@@ -35,9 +36,12 @@ import pandas as pd
 
 from ..errors import ParameterError, RawDataError
 from ..tables import CONTEXT, table
+from .content import read_text
 
-LARGEST_BYTES = 200_000_000
-MOST_WINDOWS = 1_000_000
+LARGEST_BYTES = 16 << 20
+MOST_WINDOWS = 100_000
+"""Eleven days of windows of ten seconds; a day's result has about 4 MB. Each number becomes a row of 500 bytes."""
+
 LARGEST = 1e15
 EXACT_BITS = 18
 """The benchmark's histograms keep five significant digits, so 18 binary ones."""
@@ -117,6 +121,11 @@ class _Result:
         ]
 
     def quantiles(self) -> list[dict]:
+        """Rows of table quantiles: of the whole run, and of each window."""
+        return self._quantiles
+
+    @cached_property
+    def _quantiles(self):
         rows = []
         for name in self.members:
             if found := QUANTILES.fullmatch(name):
@@ -237,17 +246,10 @@ def _share(digits: str) -> float:
 
 
 def _members(path: Path) -> dict:
+    _, text = read_text(path, most_bytes=LARGEST_BYTES)
     try:
-        with open(path, "rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-        if len(content) > LARGEST_BYTES:
-            raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
-        members = json.loads(content)
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
+        members = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, RawDataError):
-            raise
         raise RawDataError(path, getattr(error, "lineno", None), error, "a result in JSON") from error
     if not isinstance(members, dict):
         raise RawDataError(path, None, type(members).__name__, "a result, an object in JSON")
