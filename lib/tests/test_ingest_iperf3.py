@@ -256,7 +256,7 @@ def test_rates_that_do_not_fit_are_refused(path, factor):
         (b'{"a": ' * 100_000, "nested too deeply"),
         (b'{"start": {"version": ' + b"9" * 5000 + b"}}", "JSON of an iperf3 client"),
         (b'{"start": {"version": 1e999}, "error": "x"}', "start.version = inf"),
-        (b'{"event": "interval", "data": {}}', "an event 'end' or 'error'"),
+        (b'{"event": "interval", "data": {}}', "JSON of an iperf3 client"),
         (b'{"event": "start", "data": 5}\n{"event": "end", "data": {}}', "start = 5"),
         (b"[1, 2]", "JSON of an iperf3 client"),
         (b'{"start": {"version": "iperf 3.12"}, "end": {}', "which ends with '}'"),
@@ -278,7 +278,7 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
 
 def test_bare_nan_in_texts_is_left_alone():
     data = (FOLDER / "handmade-not-a-number.json").read_bytes()
-    [(line_number, document)] = iperf3_documents.documents("a", data)
+    [(line_number, document)] = iperf3_documents.documents("a", data.decode())
     assert line_number == 1 and document["title"] == 'a nan, an "inf" and -nan, in words'
     assert document["end"]["sum"]["jitter_ms"] != document["end"]["sum"]["jitter_ms"]
 
@@ -288,3 +288,42 @@ def test_line_numbers_of_documents_behind_text():
     with pytest.raises(RawDataError) as error:
         iperf3.read(data)
     assert error.value.line_number == 5
+
+
+STREAM = (FOLDER / "handmade-stream.json").read_bytes()
+N_STREAMS = 3
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.99])
+def test_a_stream_that_breaks_off_keeps_its_intervals(share):
+    data = STREAM[: int(share * STREAM.rindex(b"\n", 0, -1))]
+    transfers, intervals = iperf3.read(data)
+    n_whole = data[: data.rindex(b"\n")].count(b'"event": "interval"')
+    _, known = iperf3.read(STREAM)
+    assert len(intervals) == N_STREAMS * n_whole
+    pd.testing.assert_frame_equal(intervals, known[: len(intervals)])
+    assert transfers.error[0].startswith("the stream breaks off in ") and transfers.throughput_bps.isna().all()
+
+
+def test_a_stream_that_breaks_off_hides_no_later_test():
+    torn = STREAM[: len(STREAM) // 2].rstrip(b"\n")
+    transfers, intervals = iperf3.read(torn + b"\n" + STREAM)
+    assert transfers.error.isna().tolist() == [False, True]
+    assert len(intervals) > len(iperf3.read(STREAM)[1]) and intervals.stream.max() == 2 * N_STREAMS - 1
+
+
+def test_damage_within_a_stream_is_refused():
+    damaged = STREAM.replace(b'"event": "interval", ', b'"event": "interval" ', 1)
+    with pytest.raises(RawDataError, match="Expecting ',' delimiter") as error:
+        iperf3.read(damaged)
+    assert error.value.line_number == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("name", ["v3.12_tcp.json", "handmade-stream.json", "handmade-not-a-number.json"])
+def test_files_that_a_redirect_recoded(name, encoding):
+    text = (FOLDER / name).read_text()
+    for there, here in zip(
+        iperf3.read(text.replace("\n", "\r\n").encode(encoding)), iperf3.read(text.encode()), strict=True
+    ):
+        pd.testing.assert_frame_equal(there, here)

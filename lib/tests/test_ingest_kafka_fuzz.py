@@ -47,8 +47,9 @@ def odd(draw):
 
 def rows_of(data):
     """The rows of a file, as dictionaries."""
-    reading = Reading("a")
-    for line in kafka_load.lines(data):
+    path, text = kafka_load._text(data)
+    reading = Reading(path, len(text))
+    for line in kafka_load.lines(path, text):
         reading.feed(line)
     reading.end()
     return kafka_load._rows(reading, 0)

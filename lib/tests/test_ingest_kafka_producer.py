@@ -315,7 +315,6 @@ def test_what_stands_beside_the_output(tmp_path):
         (b"", "an empty file"),
         (b"\n \n", "an empty file"),
         (b"hello\n", "hello"),
-        (bytes(50), ""),
         (b"1,2,3\n4,5,6\n", "1,2,3"),
     ],
 )

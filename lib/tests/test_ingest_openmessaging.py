@@ -137,6 +137,24 @@ def test_finer_clocks_are_known(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("latencies", "limited"),
+    [
+        ([101.0, 250.0], True),
+        ([302.001, 659.003, 1500.007], True),
+        ([302.001, 659.003, 1500.507], False),
+        ([150.25, 250.0], False),
+        ([2000.007, 2500.015], True),
+        ([40_000.0, 50_000.0], False),
+    ],
+    ids=["whole", "ends of buckets", "one between", "fractions", "seconds", "too coarse"],
+)
+def test_whole_milliseconds_are_known_however_long_the_latencies_are(tmp_path, latencies, limited):
+    quantiles = {str(50.0 + n): value for n, value in enumerate(latencies)}
+    other = OLDER | {"endToEndLatency50pct": [], "aggregatedEndToEndLatencyQuantiles": quantiles}
+    assert openmessaging.read(written(tmp_path, other))["benchmark_runs"].clock_limited[0] == limited
+
+
+@pytest.mark.parametrize(
     ("content", "expected"),
     [
         ("", "a result in JSON"),

@@ -25,6 +25,7 @@ KINDS = {
     ),
 }
 LARGEST_EXACT_FLOAT = 2**53
+_NUMBERS = ("floating", "integer", "mixed-integer-float", "empty")
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 
 
@@ -108,6 +109,11 @@ def _convert_text(values, null):
         values = values.astype(object)
     if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
         return values.astype("str"), _none(values)
+    if pd.api.types.infer_dtype(values) in ("string", "empty"):
+        try:
+            return values.where(~null, None).astype("str"), _none(values)
+        except UnicodeEncodeError:  # a lone surrogate: which one is said below
+            pass
     wrong = ~values.map(_is_plain_text).astype(bool)
     return values.where(~(null | wrong), None).astype("str"), wrong
 
@@ -124,6 +130,11 @@ def _convert_count(values, null):
     if pd.api.types.is_bool_dtype(values.dtype) and values.dtype != object:
         return values, ~null
     if values.dtype == object:
+        if pd.api.types.infer_dtype(values) in ("integer", "empty"):
+            try:
+                return values.where(~null, None).astype("Int64"), _none(values)
+            except OverflowError:  # more than 64 bits: which one is said below
+                pass
         wrong = ~values.map(_is_whole_number).astype(bool)
         return values.where(~(null | wrong), None).map(int, na_action="ignore").astype("Int64"), wrong
     if pd.api.types.is_float_dtype(values.dtype):
@@ -147,6 +158,12 @@ def _is_whole_number(value) -> bool:
 
 
 def _convert_number(values, null):
+    if values.dtype == object and pd.api.types.infer_dtype(values) in _NUMBERS:
+        try:
+            plain = values.where(~null, np.nan).astype("float64")
+            return plain, np.isinf(plain)
+        except OverflowError:  # an integer that no float holds: which one is said below
+            pass
     if values.dtype == object:
         wrong = ~values.map(_is_number).astype(bool)
         values = values.where(~(null | wrong), np.nan).astype("float64")

@@ -1,10 +1,11 @@
 """
-Reads what `wanbench.kafka.scrape` printed, or one scrape of an exporter: rows of table metrics. Imports nothing that
+Reads what `wanbench.kafka.scrape` printed, or the text of an exporter: rows of table metrics. Imports nothing that
 measures.
 
-- A scrape is parsed by prometheus_client. What is a counter, or is called like one (_total, _count, _sum, _bucket), is
-  cumulative; `stats.rates` makes rates of those.
-- The time of a scrape is the middle between question and answer.
+- What is a counter, or is called like one (_total, _count, _sum, _bucket), is cumulative; `stats.rates` makes rates of
+  those. Metrics keep the names that the file gives them.
+- A sample has the time that stands beside it, else the middle between question and answer of its scrape. Text that
+  holds a series twice without times is refused: one could not tell its scrapes apart.
 - Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
   Prometheus server would write them.
 - Values that are not finite (a percentile of nothing is NaN) are left out: the broker says that it has none.
@@ -13,80 +14,85 @@ measures.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from math import isfinite
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from prometheus_client.parser import text_string_to_metric_families
 
 from .. import tables
-from ..errors import ParameterError, RawDataError
+from ..errors import RawDataError
 from ..tables import CONTEXT
+from .content import decoded, read_bytes
+from .exposition import NO_TIME, Samples
 from .iperf3_members import Members
 
 SUFFIX = ".prom.txt"
-LARGEST_BYTES = 2**31
+LARGEST_BYTES = 2**30
+"""A day of scrapes every 5 s."""
+
 COLUMNS = tuple(column for column in tables.table("metrics").columns if column not in CONTEXT)
-CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
-UNITS = {
-    "bytes": "bytes",
-    "fraction": "fraction",
-    "milliseconds": "ms",
-    "ms": "ms",
-    "percent": "%",
-    "ratio": "fraction",
-    "records": "records",
-    "seconds": "s",
-}
 FIRST = "a line #scrapes with what is scraped in JSON, as wanbench.kafka.scrape prints it"
 NEXT = "a line #scrape with its time and the number of its bytes in JSON"
 
 
 def read(path) -> dict[str, pd.DataFrame]:
     """
-    The metrics in a file of scrapes, without context; of a file that is one answer of an exporter, without times.
+    The metrics in a file of scrapes, or of an exporter's text, without context.
 
-    RawDataError names the line that is none of Prometheus's, or where the file is cut short.
+    RawDataError names the line that a Prometheus server would refuse, or where the file is cut short.
     """
-    path = Path(path)
-    try:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from None
-    if len(data) > LARGEST_BYTES:
-        raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
-    rows = list(_scrapes(path, data) if data.startswith(b"#scrapes ") else _one(path, data))
-    values = {c.name: pd.Series([row.get(c.name) for row in rows], dtype=object) for c in COLUMNS}
-    try:
-        return {"metrics": pd.DataFrame({c.name: c.check(values[c.name], "metrics") for c in COLUMNS})}
-    except ParameterError as error:
-        raise RawDataError(path, None, error, "values that table metrics allows") from None
+    path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
+    samples, about = Samples(path, len(data)), {}
+    if data.startswith(b"#scrapes "):
+        about = _scrapes(path, data, samples)
+    else:
+        text = decoded(path, data)
+        del data
+        samples.feed(text)
+        if not samples.n:
+            found = text.strip() and "no sample"
+            raise RawDataError(
+                path, None, found or "nothing", "the answer of an exporter, or of several scrapes"
+            )
+    return {"metrics": _frame(samples, about)}
 
 
 READS = {SUFFIX: read}
 
 
-def _one(path, data) -> Iterator[dict]:
-    if not data.strip():
-        raise RawDataError(path, None, "nothing", "the answer of an exporter, or of several scrapes")
-    yield from _metrics(path, 1, data, {"source": "prometheus"})
+def _frame(samples: Samples, about: dict) -> pd.DataFrame:
+    known = samples.columns().to_pandas()
+    times_us = np.frombuffer(samples.times_us, np.int64) if len(known) else np.array([], np.int64)
+    known["value"] = np.frombuffer(samples.values) if len(known) else []
+    at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
+    known["at_utc"] = pd.Series(at).dt.tz_localize("UTC")
+    same = {
+        "source": "prometheus",
+        "host": None,
+        "node_id": None,
+        "interval_s": None,
+        "statistic": None,
+    } | about
+    every = np.zeros(len(known), int)
+    for column in COLUMNS:
+        if column.name in same:
+            one = pd.Series(pd.array([same[column.name]], dtype=column.dtype))
+            known[column.name] = one.take(every).reset_index(drop=True)
+    return pd.DataFrame({column.name: column.check(known[column.name], "metrics") for column in COLUMNS})
 
 
-def _scrapes(path, data) -> Iterator[dict]:
+def _scrapes(path, data: bytes, samples: Samples) -> dict:
+    """Feed the answers of a file of scrapes; what is the same in all its rows."""
     at, line_number = data.find(b"\n") + 1, 1
     if not at:
-        raise RawDataError(path, 1, data.decode("utf-8", "replace"), FIRST)
+        raise RawDataError(path, 1, data[:200].decode("utf-8", "replace"), FIRST)
     first = _members(path, 1, data[:at], b"#scrapes ", FIRST)
-    about = {"source": "prometheus", "host": first.text("host"), "node_id": first.count("node_id")}
+    about = {"host": first.text("host"), "node_id": first.count("node_id")}
     while at < len(data):
         line_number += 1
         end = data.find(b"\n", at) + 1
         if not end:
-            raise RawDataError(path, line_number, data[at:].decode("utf-8", "replace"), NEXT)
+            raise RawDataError(path, line_number, data[at : at + 200].decode("utf-8", "replace"), NEXT)
         said = _members(path, line_number, data[at:end], b"#scrape ", NEXT)
         size, at_s, took_s, error = _of_scrape(said)
         answer = data[end : end + size]
@@ -95,16 +101,21 @@ def _scrapes(path, data) -> Iterator[dict]:
             raise RawDataError(
                 path, line_number, f"{len(answer)} bytes after {said.values}", f"{size}, and a line's end"
             )
-        row = about | {
-            "at_utc": datetime.fromtimestamp(at_s + took_s / 2, UTC),
-            "subject": "",
-            "cumulative": False,
-        }
-        yield row | {"metric": "up", "value": 0.0 if error else 1.0, "unit": ""}
-        yield row | {"metric": "scrape_duration_seconds", "value": took_s, "unit": "s"}
+        at_us = round((at_s + took_s / 2) * 1_000_000)
+        samples.add("up", 0.0 if error else 1.0, at_us)
+        samples.add("scrape_duration_seconds", took_s, at_us)
         if not error:
-            yield from _metrics(path, line_number + 1, answer, row)
+            samples.feed(_text(path, answer, line_number + 1), line_number + 1, at_us, whole=True)
         line_number += answer.count(b"\n") + 1
+    return about
+
+
+def _text(path, answer: bytes, line_number: int) -> str:
+    try:
+        return answer.decode()
+    except UnicodeDecodeError as error:
+        at = line_number + answer.count(b"\n", 0, error.start)
+        raise RawDataError(path, at, error, "text in UTF-8") from None
 
 
 def _of_scrape(said: Members) -> tuple[int, float, float, str | None]:
@@ -128,50 +139,3 @@ def _members(path, line_number, line, word, expected) -> Members:
     except (ValueError, RecursionError):
         raise RawDataError(path, line_number, line.decode("utf-8", "replace").strip(), expected) from None
     return Members(path, line_number, content)
-
-
-def _metrics(path, line_number, answer, about) -> Iterator[dict]:
-    try:
-        text = answer.decode()
-        families = list(text_string_to_metric_families(text))
-    except UnicodeDecodeError as error:
-        raise RawDataError(path, line_number, error, "text in UTF-8") from None
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
-        raise _worst(path, line_number, text, error) from None
-    for family in families:
-        for sample in family.samples:
-            try:
-                value = float(sample.value)
-            except OverflowError:
-                value = float("inf")
-            if isfinite(value):
-                yield about | {
-                    "subject": ", ".join(f"{name}={said}" for name, said in sample.labels.items()),
-                    "metric": sample.name,
-                    "value": value,
-                    "unit": _unit(sample.name),
-                    "cumulative": family.type == "counter" or CUMULATIVE.fullmatch(sample.name) is not None,
-                }
-
-
-def _worst(path, line_number, text, error) -> RawDataError:
-    """The fault with the line that alone is refused too."""
-    expected = f"the text format of Prometheus ({type(error).__name__}: {error})"
-    for number, line in enumerate(text.split("\n"), line_number):
-        try:
-            list(text_string_to_metric_families(line))
-        except (ValueError, IndexError, KeyError, TypeError, OverflowError):
-            return RawDataError(path, number, line, expected)
-    return RawDataError(path, None, error, expected)
-
-
-def _unit(name: str) -> str:
-    """
-    The last word of a name that is a unit, as names of metrics are made in Prometheus.
-
-    >>> _unit("kafka_bytes_in_total"), _unit("jvm_gc_collection_seconds_sum"), _unit("kafka_requests_total")
-    ('bytes', 's', '')
-    """
-    if name.endswith(("_count", "_bucket")):
-        return ""
-    return next((UNITS[word] for word in reversed(name.split("_")) if word in UNITS), "")

@@ -31,12 +31,12 @@ def source_of(group: str, labels: str) -> str | None:
     return None
 
 
-def row(line: re.Match, source: str, host: str) -> dict | None:
+def row(line: re.Match, source: str) -> dict | None:
     """
-    A row of table metrics, without its context; None where the value is no number.
+    A row of table metrics, without its context and host; None where the value is no number.
 
     >>> line = LINE.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
-    >>> found = row(line, "consumer", "consumer 0")
+    >>> found = row(line, "consumer")
     >>> found["metric"], found["subject"], found["value"]
     ('consumer-metrics:io-time', 'client-id=a, node-id=node-1', 16.1)
     """
@@ -52,7 +52,7 @@ def row(line: re.Match, source: str, host: str) -> dict | None:
         return None
     return {
         "source": source,
-        "host": host,
+        "host": None,
         "subject": line["labels"],
         "metric": metric,
         "value": value,

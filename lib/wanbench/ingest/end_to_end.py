@@ -16,6 +16,9 @@ from .kafka_words import Complaints
 
 WHAT = "round trip"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+EVERY = 1_000
+"""The tool prints its progress once in so many records."""
+
 _DECIMALS = 4
 _MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
 _QUANTILES = re.compile(
@@ -27,18 +30,22 @@ _PROGRESS = re.compile(r"(?<![\d.])(?P<record>\d{1,19})\t\d{1,30}\.\d{1,30}(?:E-
 def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
     """The first thing from `at` on that only this tool says: where it begins and ends, and what it is."""
     found = []
-    if line := _MEAN.search(text, at):
+    if "Avg" in text and (line := _MEAN.search(text, at)):
         try:
             value = real(line["mean"], _DECIMALS)
             if value is None or value >= 0:
                 found.append((line.start(), line.end(), {"kind": "mean", "value": value}))
         except ValueError:
             pass
-    if (line := _QUANTILES.search(text, at)) and (whole_line or line.end() < len(text)):
+    if (
+        "Percentiles" in text
+        and (line := _QUANTILES.search(text, at))
+        and (whole_line or line.end() < len(text))
+    ):
         values = {name: float(line[name]) for name in QUANTILES}
         if list(values.values()) == sorted(values.values()):
             found.append((line.start(), line.end(), {"kind": "quantiles", "values": values}))
-    if "\t" in text and (line := _PROGRESS.search(text, at)):
+    if "\t" in text and (line := _PROGRESS.search(text, at)) and int(line["record"]) % EVERY == 0:
         found.append((line.start(), line.end(), {"kind": "progress", "record": int(line["record"])}))
     return min(found, key=lambda each: each[0], default=None)
 

@@ -9,6 +9,7 @@ nothing that measures.
 - Round-trip times and congestion windows are the sending client's; what iperf3 prints of them for a receiving
   client is of its own socket, which sends nothing, and is not kept.
 - A file may hold several tests, one after the other: all are read, their streams counted on.
+- A `--json-stream` that was interrupted keeps its intervals; `error` says where it breaks off.
 - Bytes, seconds and bits per second of every summary and interval must fit within 1 %.
 """
 
@@ -18,8 +19,8 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from ..errors import RawDataError
 from ..tables import CONTEXT, table
+from .content import read_text
 from .iperf3_documents import LARGEST_BYTES, WANTED, documents
 from .iperf3_members import Members
 
@@ -48,29 +49,17 @@ def read(source) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def read_rows(source) -> tuple[list[dict], list[dict]]:
     """As `read`, as lists of rows: cheaper where thousands of small files are read."""
-    given = isinstance(source, bytes | bytearray)
-    path, data = ("<bytes>", bytes(source)) if given else (source, _bytes(source))
+    path, text = read_text(source, most_bytes=LARGEST_BYTES, otherwise="utf-8")
     transfers: list[dict] = []
     intervals: list[dict] = []
     first_stream = 0
-    for line_number, document in documents(path, data):
+    for line_number, document in documents(path, text):
         test = _Test(Members(path, line_number, document))
         more = test.intervals(first_stream)
         transfers += test.transfers(more)
         intervals += more
         first_stream = max((row["stream"] + 1 for row in more), default=first_stream)
     return transfers, intervals
-
-
-def _bytes(path):
-    try:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
-    if len(data) > LARGEST_BYTES:
-        raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
-    return data
 
 
 def _frame(rows, columns, name):

@@ -10,46 +10,122 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 from ..errors import RawDataError
 
 LARGEST_BYTES = 256 << 20
+FREE_VALUES, LEAST_BYTES = 200_000, 12
+"""
+A file may hold so many values, or one in so many of its bytes if that is more. A value takes 50 to 100 bytes of memory;
+iperf3 writes one in 15 to 25 bytes.
+"""
+
 WANTED = "JSON of an iperf3 client (its option -J)"
-_OPENING = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
-_STRING_OR_NOT_A_NUMBER = re.compile(r'"(?:[^"\\\n]|\\.)*"|-?\b(?:nan|inf)\b', re.IGNORECASE)
+_OPENING = re.compile(r"^[ \t]*+(?=\{)", re.MULTILINE)
+_NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
+_UP_TO_NOT_A_NUMBER = re.compile(
+    rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)',
+    re.IGNORECASE | re.DOTALL,
+)
+"""Everything is matched once, a string without its end too, so that no file takes more than a moment."""
+
 _REPEATED_UNCHANGED = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")
 _REVERSE = "_bidir_reverse"
 
 
-def documents(path, data: bytes) -> list[tuple[int, dict]]:
+def documents(path, text: str) -> Iterator[tuple[int, dict]]:
     """
-    All documents in a file, each with the number of its first line; a stream's events make one document.
+    The documents in a file as they come, each with the number of its first line; a stream's events make one document.
 
     The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it,
-    with "_bidir_reverse"; numbers that are none are NaN. RawDataError for a document that is cut or damaged,
-    or where there is none.
+    with "_bidir_reverse"; numbers that are none are NaN. A stream that breaks off has an "error" that says so.
+    RawDataError for a document that is cut or damaged, or where there is none.
     """
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    found, line_number, counted, end = [], 1, 0, 0
+    _check_values(path, text)
+    stream: _Stream | None = None
+    mended = False
+    line_number, counted, end = 1, 0, 0
     while opening := _OPENING.search(text, end):
-        line_number += text.count("\n", counted, opening.end())
-        counted = opening.end()
+        start = opening.end()
+        line_number += text.count("\n", counted, start)
+        counted = start
         try:
-            document, end = _decode(path, text, opening.end(), line_number)
-        except json.JSONDecodeError:
-            text = _STRING_OR_NOT_A_NUMBER.sub(_as_python_writes_it, text)  # keeps every place
-            try:
-                document, end = _decode(path, text, opening.end(), line_number)
-            except json.JSONDecodeError as error:
-                _refuse(path, text, opening.end(), error)
-        found.append((line_number, document))
-    if not found:
-        lines = text.split("\n")
-        first = next((n for n, line in enumerate(lines) if line.strip()), None)
+            value, end = _decode(path, text, start, line_number)
+        except json.JSONDecodeError as error:
+            if not mended and re.match(_NOT_A_NUMBER, text[error.pos : error.pos + 5], re.IGNORECASE):
+                text, mended = _UP_TO_NOT_A_NUMBER.sub(_as_python_writes_it, text), True  # keeps every place
+                continue
+            end = _end_of_line(text, start)
+            if stream is None or not _is_cut(text, error, end):
+                _refuse(path, text, start, error)
+            yield stream.broken_off(text[max(start, end - 60) : end].strip())
+            stream = None
+            continue
+        event = value.get("event")
+        if isinstance(event, str) and "data" in value:
+            if stream and event == "start":
+                yield stream.whole()
+            if stream is None or event == "start":
+                stream = _Stream(line_number)
+            stream.add(event, value["data"])
+        elif stream and stream.document.get("start") == value.get("start"):
+            stream = None  # --json-stream-full-output repeats the stream as one document
+            yield line_number, value
+        else:
+            yield line_number, value
+    if stream:
+        yield stream.whole()
+    if not end:
+        first = re.search(r"\S", text)
         if first is None:
             raise RawDataError(path, None, "an empty file", WANTED)
-        raise RawDataError(path, first + 1, lines[first].strip(), WANTED)
-    return _joined(path, found)
+        line = text[first.start() : _end_of_line(text, first.start())].strip()
+        raise RawDataError(path, text.count("\n", 0, first.start()) + 1, line, WANTED)
+
+
+class _Stream:
+    """The events of one test that `--json-stream` printed, put together as iperf3 would have written them at once."""
+
+    def __init__(self, line_number: int):
+        self.line_number, self.document = line_number, {"start": {}, "intervals": []}
+
+    def add(self, event: str, data) -> None:
+        """One more event; those that are not known are passed over."""
+        if event == "interval":
+            self.document["intervals"].append(data)
+        elif event in ("start", "end", "error"):
+            self.document[event] = data
+
+    def whole(self) -> tuple[int, dict]:
+        """The document; its error says so if no event ended the stream."""
+        if "end" not in self.document and "error" not in self.document:
+            self.document["error"] = "the stream breaks off before its end"
+        return self.line_number, self.document
+
+    def broken_off(self, words: str) -> tuple[int, dict]:
+        """The document, whose error says with which words the stream breaks off."""
+        self.document.setdefault("error", f"the stream breaks off in {words!r}")
+        return self.line_number, self.document
+
+
+def _check_values(path, text):
+    """Refuse a file that holds more values than its size allows, before any of them takes memory."""
+    most = max(FREE_VALUES, len(text) // LEAST_BYTES)
+    n = sum(map(text.count, ",[{"))
+    if n > most:
+        found = f"{n:,} values in {len(text):,} characters"
+        raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
+
+
+def _end_of_line(text, at):
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _is_cut(text, error, end) -> bool:
+    """Whether a line of a stream ends before its JSON does."""
+    return error.pos >= len(text[:end].rstrip()) or error.msg.startswith("Unterminated string")
 
 
 def _decode(path, text, start, line_number):
@@ -65,15 +141,14 @@ def _decode(path, text, start, line_number):
 
 def _refuse(path, text, start, error):
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-        found = text[start:].rstrip().rsplit("\n", 1)[-1].strip()[-60:]
+        found = text.rstrip()[-60:].rsplit("\n", 1)[-1].strip()
         raise RawDataError(path, error.lineno, found, "a whole JSON document, which ends with '}'") from None
     found = text[error.pos : error.pos + 60].split("\n")[0]
     raise RawDataError(path, error.lineno, found, f"JSON ({error.msg})") from None
 
 
 def _as_python_writes_it(match):
-    token = match[0]
-    return token if token.startswith('"') else "NaN".rjust(len(token))
+    return match[1] + ("NaN".rjust(len(match[2])) if match[2] else "")
 
 
 def _members(pairs):
@@ -89,34 +164,3 @@ def _members(pairs):
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_members)
-
-
-def _joined(path, found):
-    """The documents, with the events of a stream put together as iperf3 would have written them at once."""
-    whole: list[tuple[int, dict]] = []
-    stream: tuple[int, dict] | None = None
-    for line_number, value in found:
-        event = value.get("event")
-        if not isinstance(event, str) or "data" not in value:
-            if stream and stream[1]["start"] == value.get("start"):
-                stream = None  # --json-stream-full-output repeats the stream as one document
-            whole.append((line_number, value))
-            continue
-        if event == "start" and stream:
-            whole.append(_ended(path, stream))
-        if event == "start" or stream is None:
-            stream = (line_number, {"start": {}, "intervals": []})
-        if event == "interval":
-            stream[1]["intervals"].append(value["data"])
-        elif event in ("start", "end", "error"):
-            stream[1][event] = value["data"]
-    if stream:
-        whole.append(_ended(path, stream))
-    return whole
-
-
-def _ended(path, stream):
-    line_number, document = stream
-    if "end" not in document and "error" not in document:
-        raise RawDataError(path, line_number, "a JSON stream without its end", "an event 'end' or 'error'")
-    return line_number, document

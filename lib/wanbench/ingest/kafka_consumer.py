@@ -19,7 +19,7 @@ import re
 from datetime import datetime
 from functools import cache
 
-from .kafka_lines import Line
+from .kafka_lines import Line, is_behind
 from .kafka_numbers import WHOLE, real, real_with, whole
 from .kafka_words import Complaints
 
@@ -48,22 +48,35 @@ LONGEST_DATES = 130
 _DECIMALS = 4
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
+_TWO_FIGURES = re.compile(r"(?:[\dN∞]|ity), -?[\dNI∞]")
 _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
-def find(text: str, at: int, header: tuple[str, ...] | None) -> tuple[int, int, dict] | None:
-    """The first thing from `at` on that only this tool says: where it begins and ends, and what it is."""
-    if text.count(", ") < 3:
+def find(
+    text: str, at: int, header: tuple[str, ...] | None, known: dict | None = None
+) -> tuple[int, int, dict] | None:
+    """
+    The first thing from `at` on that only this tool says: where it begins and ends, and what it is.
+
+    `known` keeps what the searches of this line found, for a later place.
+    """
+    known = {} if known is None else known
+    if is_behind(known, "two figures", at):
+        two = _TWO_FIGURES.search(text, at)
+        known["two figures"] = two and two.span()
+    if known["two figures"] is None and MB not in text:
         return None
     if MB in text and (line := _HEADER.search(text, at)):
         names = tuple(line[0].split(", "))
         if MB in names and RECORDS in names and len(set(names)) == len(names):
             return line.start(), line.end(), {"kind": "header", "names": names}
     for names in _layouts(header):
-        if line := _pattern(names).search(text, at):
-            event = _event(names, line.groups())
-            if event is not None:
-                return line.start(), line.end(), event
+        if is_behind(known, names, at):
+            line = _pattern(names).search(text, at)
+            event = line and _event(names, line.groups())
+            known[names] = (line.start(), line.end(), event) if event is not None else None
+        if known[names] is not None:
+            return known[names]
     for names in _layouts(header):
         dates = tuple(name for name in names if FIELDS[name] is None)
         if names[: len(dates)] != dates or not (header or START in names):
@@ -178,10 +191,9 @@ class ConsumerOutput:
             if self.consumed is not None and len(self.windows) == 1 and self.consumed > last["records"]:
                 row |= {"bytes": None, "records": self.consumed, "ended_at": None}
             rows.append(row | self._about(consumer, error))
-            windows += [
-                row | {"consumer": consumer, "window": window}
-                for window, row in enumerate(self.windows[thread])
-            ]
+            for window, row in enumerate(self.windows[thread]):
+                row.update(consumer=consumer, window=window)
+            windows += self.windows[thread]
         alone = {"records": self.consumed} | self._about(number, error)
         return {"consumers": rows or [alone], "consumer_windows": windows}
 

@@ -1,26 +1,36 @@
 """
 Lines of text that Kafka's tools printed, whatever has become of the file since. Imports `errors` only.
 
-Known: UTF-8 with and without byte order mark, UTF-16 (PowerShell redirects), Windows code pages, \\r\\n, a last line
-without its end, and digits of any script.
+Known: \\r\\n, a last line without its end, and digits of any script.
 """
 
 from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import RawDataError
 
-LARGEST_BYTES = 256 << 20
+LARGEST_BYTES = 64 << 20
+"""The tools print less than 1 MB in an hour, and a log of errors all the while less than this."""
+
+OTHERWISE = "cp1252"
+"""What is not UTF-8 or UTF-16 is taken as the Windows code page for Western Europe."""
+
 LONGEST_LINE = 10_000
 """Longer ones are read in pieces, so that no line of a damaged file takes more than a moment."""
 
+FREE_LINES, LEAST_BYTES = 100_000, 40
+"""
+A file may hold so many lines, or one in so many of its characters if that is more: each line takes 5 to 20 µs, and the
+tools print 60 characters and more in one.
+"""
+
 LATEST_S = 1e11
-BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 SEPARATORS = {"٫": ".", "٬": "'"}
 
 
@@ -39,41 +49,6 @@ class Line(NamedTuple):
     printed_at_s: float | None
 
 
-def read_bytes(source) -> tuple[object, bytes]:
-    """The path ("<bytes>" for bytes) and the content; RawDataError if there is none, or too much."""
-    if isinstance(source, bytes | bytearray):
-        path, data = "<bytes>", bytes(source)
-    else:
-        path = source
-        try:
-            with open(source, "rb") as file:
-                data = file.read(LARGEST_BYTES + 1)
-        except (OSError, ValueError) as error:
-            found = getattr(error, "strerror", None) or error
-            raise RawDataError(source, None, found, "a file that can be read") from error
-    if len(data) > LARGEST_BYTES:
-        raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
-    return path, data
-
-
-def decoded(data: bytes) -> str:
-    """
-    The text; what is not UTF-8 is taken as the Windows code page for Western Europe.
-
-    >>> decoded("5 ms".encode("utf-16")), decoded(b"1\\xa0000 records")
-    ('5 ms', '1\\xa0000 records')
-    """
-    for mark, name in BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
-            return data[len(mark) :].decode(name, "replace")
-    if data[1:2] == b"\0" and data[:1] != b"\0":
-        return data.decode("utf-16-le", "replace")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
-
-
 def plain_digits(text: str) -> str:
     """
     The text with digits of other scripts as 0 to 9, character by character.
@@ -81,34 +56,55 @@ def plain_digits(text: str) -> str:
     >>> plain_digits("٣٫٥ ms, ５ records")
     '3.5 ms, 5 records'
     """
-    if text.isascii():
-        return text
-    return "".join(
-        SEPARATORS.get(character) or str(unicodedata.decimal(character, character)) for character in text
-    )
+    return text if text.isascii() else text.translate(_DIGITS)
 
 
-def lines(data: bytes, printed_at_s: list[float] | None = None) -> list[Line]:
+class _Digits(dict):
+    """What `str.translate` looks up: each character's digit, worked out once."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = SEPARATORS.get(character) or str(unicodedata.decimal(character, character))
+        return self[code]
+
+
+_DIGITS = _Digits()
+
+
+def lines(path, text: str, printed_at_s: list[float] | None = None) -> Iterator[Line]:
     """
     The lines, with the time each came where that is known; one longer than `LONGEST_LINE` in pieces.
 
-    >>> [(line.number, line.said, line.whole) for line in lines(b"one\\r\\ntwo")]
+    RawDataError if there are more than a file of this size may hold.
+
+    >>> [(line.number, line.said, line.whole) for line in lines("a.txt", "one\\r\\ntwo")]
     [(1, 'one', True), (2, 'two', False)]
     """
-    parts = decoded(data).split("\n")
-    times = printed_at_s or []
-    found = []
-    for number, part in enumerate(parts, start=1):
-        if number == len(parts) and not part:
-            break
-        said = part.removesuffix("\r")
-        text = plain_digits(said)
+    n, most = text.count("\n"), max(FREE_LINES, len(text) // LEAST_BYTES)
+    if n > most:
+        found = f"{n:,} lines in {len(text):,} characters"
+        raise RawDataError(path, None, found, f"at most {most:,} lines in a file of this size")
+    return _lines(text, printed_at_s or [])
+
+
+def _lines(text: str, times: list[float]) -> Iterator[Line]:
+    number, at = 0, 0
+    while at < len(text):
+        end = text.find("\n", at)
+        is_whole = end >= 0
+        end = end if is_whole else len(text)
+        number += 1
         at_s = times[number - 1] if number <= len(times) else None
-        for start in range(0, len(said) or 1, LONGEST_LINE):
-            end = start + LONGEST_LINE
-            whole = number < len(parts) or end < len(said)
-            found.append(Line(number, said[start:end], text[start:end], whole, at_s))
-    return found
+        last = end - 1 if text[end - 1 : end] == "\r" and end > at else end
+        for start in range(at, max(last, at + 1), LONGEST_LINE):
+            said = text[start : min(start + LONGEST_LINE, last)]
+            yield Line(number, said, plain_digits(said), is_whole or start + LONGEST_LINE < last, at_s)
+        at = end + 1
+
+
+def is_behind(known: dict, what, at: int) -> bool:
+    """Whether a search must be made again from a place on: it was not made yet, or what it found begins before."""
+    return what not in known or (known[what] is not None and known[what][0] < at)
 
 
 def times_beside(source) -> list[float] | None:

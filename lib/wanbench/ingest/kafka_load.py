@@ -22,8 +22,8 @@ import pandas as pd
 
 from ..errors import RawDataError
 from ..tables import CONTEXT, table
-from . import client_metrics
-from .kafka_lines import beside, is_time, lines, read_bytes, times_beside
+from .content import read_text
+from .kafka_lines import LARGEST_BYTES, OTHERWISE, beside, is_time, lines, times_beside
 from .kafka_output import WANTED, Reading
 
 TABLES = {
@@ -72,11 +72,11 @@ def tools(source) -> tuple[str, ...]:
     >>> tools(b"Avg latency: 4.1 ms\\n"), tools(b"PING ::1\\n")
     (('round trip',), ())
     """
-    path, data = read_bytes(source)
-    reading = Reading(path)
-    for line in lines(data):
-        reading.feed(line)
+    path, text = _text(source)
+    reading = Reading(path, len(text))
     try:
+        for line in lines(path, text):
+            reading.feed(line)
         reading.end()
     except RawDataError:
         return ()
@@ -85,10 +85,10 @@ def tools(source) -> tuple[str, ...]:
 
 def read_as(source, expected: str | None) -> dict[str, pd.DataFrame]:
     """As `read`, of the tool that is expected; one that only complained is then known all the same."""
-    path, data = read_bytes(source)
+    path, text = _text(source)
     named = NAMED.search(str(path))
-    reading = Reading(path, expected or (named and named["tool"]), may_be_silent=bool(named))
-    for line in lines(data, times_beside(source)):
+    reading = Reading(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
+    for line in lines(path, text, times_beside(source)):
         reading.feed(line)
     for line in _stderr(source):
         reading.feed(line)
@@ -139,7 +139,11 @@ def _stderr(source):
     if isinstance(source, bytes | bytearray) or Path(source).suffix != ".txt":
         return []
     path = Path(source).with_suffix(".stderr.txt")
-    return lines(read_bytes(path)[1]) if path.is_file() else []
+    return lines(*_text(path)) if path.is_file() else []
+
+
+def _text(source) -> tuple[object, str]:
+    return read_text(source, most_bytes=LARGEST_BYTES, otherwise=OTHERWISE)
 
 
 def _rows(reading: Reading, first: int) -> dict[str, list[dict]]:
@@ -147,12 +151,8 @@ def _rows(reading: Reading, first: int) -> dict[str, list[dict]]:
     after: dict[str, int] = {}
     for output in reading.outputs:
         number = after.get(output.tool, first)
-        metrics = [
-            client_metrics.row(line, output.tool, f"{output.tool} {number}")
-            for whose, line in reading.metrics
-            if whose is output
-        ]
-        for row in filter(None, metrics):
+        for row in reading.metrics.get(id(output), ()):
+            row["host"] = f"{output.tool} {number}"
             found.setdefault("metrics", []).append(row)
             output.metric(row)
         rows = output.rows(number)

@@ -33,6 +33,8 @@ def whole(text: str) -> int:
     >>> whole("20079"), whole("1.000.000"), whole("-12")
     (20079, 1000000, -12)
     """
+    if len(text) < 19 and text.isascii() and text.isdigit():
+        return int(text)
     sign = -1 if text.startswith("-") else 1
     groups = _DIGITS.findall(text)
     if not groups or (len(groups) > 1 and not _are_groups(groups)) or len(text) > 40:
@@ -62,6 +64,9 @@ def real(text: str, decimals: int) -> float | None:
         ...
     ValueError: '1,600' may be a decimal number or one in groups of three
     """
+    before, point, fraction = text.partition(".")
+    if point and len(fraction) == decimals and text.isascii() and before.isdigit() and fraction.isdigit():
+        return float(text)
     if not text[-1:].isdigit():
         return None
     sign = -1.0 if text.startswith("-") else 1.0

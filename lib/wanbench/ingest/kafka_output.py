@@ -3,18 +3,34 @@ Takes what Kafka's perf tools printed apart: whose figures, whose words. Imports
 
 A file may hold several outputs, one after the other, and those of a producer and a consumer at once. Words belong to
 the tool that they name, else to the output that printed figures last, or to the first one where none has yet.
+
+A file without figures is still a tool's output if the tool speaks in it: prints a header, its usage, a log line, an
+exception. Scripts and documents that name a tool, or quote a line of it, say other things on most of their lines.
 """
 
 from __future__ import annotations
 
 from ..errors import RawDataError
 from . import client_metrics, end_to_end, kafka_consumer, kafka_producer, kafka_words
-from .kafka_lines import Line
+from .kafka_lines import Line, is_behind
 
 OUTPUTS = {
     each.tool: each
     for each in (kafka_producer.ProducerOutput, kafka_consumer.ConsumerOutput, end_to_end.RoundTrips)
 }
+TOOLS = ("producer", "consumer", "round trip", "metric")
+SIGNS = ("header", "warm-up", "steady state", "progress")
+"""Events without a figure of the tables."""
+
+FREE_ROWS, LEAST_BYTES = 50_000, 80
+"""
+A file may hold so many rows, or one in so many of its characters if that is more: a row takes about 600 bytes of
+memory, and the shortest line of figures has 87 characters.
+"""
+
+OUTPUT_ROWS = 3
+"""An output takes the memory of so many rows."""
+
 WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToEndLatency"
 
 
@@ -22,18 +38,22 @@ class Reading:
     """
     Reads lines in order.
 
-    `expected` is the tool that is known beforehand; if it `may_be_silent`, a file without a word is its output too.
-    `outputs` are those found, in order of appearance, `metrics` what clients said of themselves: the output, and the
-    line.
+    `size` is the file's, in characters. `expected` is the tool that is known beforehand; if it `may_be_silent`, a file
+    without a word is its output too. `outputs` are those found, in order of appearance, `metrics` what clients said of
+    themselves: rows, by the id of the output.
     """
 
-    def __init__(self, path, expected: str | None = None, *, may_be_silent: bool = False):
+    def __init__(self, path, size: int = 0, expected: str | None = None, *, may_be_silent: bool = False):
+        self._rows_left = max(FREE_ROWS, size // LEAST_BYTES)
         self.path, self.expected, self.may_be_silent = path, expected, may_be_silent
         self.outputs: list = []
-        self.metrics: list[tuple[object, object]] = []
+        self.metrics: dict[int, list[dict]] = {}
         self._of_tool: dict[str, object] = {}
         self._latest = None
         self._waiting: list[tuple[str, str]] = []
+        self._has_figures = False
+        self._n_spoken = self._n_unknown = 0
+        self._spoke: str | None = None
         self._header: tuple[str, ...] | None = None
         self._after: str | None = None
         self._first: Line | None = None
@@ -42,51 +62,71 @@ class Reading:
         """Take one line, which may hold figures, words, or both where something got in between."""
         if self._first is None and line.text.strip():
             self._first = line
-        at = 0
-        while found := self._find(line, at):
+        if event := kafka_producer.alone(line.text, line.whole):
+            self._take("producer", event, line)
+            self._has_figures, self._after = True, None
+            return
+        at, known = 0, {}
+        while (at == 0 or at < len(line.text)) and (found := self._find(line, at, known)):
             start, end, tool, event = found
             if line.text[at:start].strip():
                 self._words(line.said[at:start], torn=False)
             self._take(tool, event, line)
+            if event["kind"] in SIGNS:
+                self._weigh(tool, spoken=line.text.strip() == line.text[start:end].strip())
+            else:
+                self._has_figures = True
             at, self._after = end, None
         if at == 0 or line.text[at:].strip():
             self._words(line.said[at:], torn=not line.whole)
 
     def end(self) -> None:
         """To be called after the last line. RawDataError if nothing of these tools was in the file."""
-        if self.outputs:
+        if self._has_figures or (self.outputs and self.may_be_silent):
             return
-        known = self.expected or next(filter(None, map(kafka_words.tool, self._said())), None)
-        if self.may_be_silent and self._first is None:
-            self._begin(known).complaints.silent = True
+        if self._first is None and self.may_be_silent:
+            self._begin(self.expected).complaints.silent = True
             return
-        grave = any(kind in (kafka_words.ERROR, kafka_words.WARNING) for _, kind in self._waiting)
-        if known is None or not (grave or any(kafka_words.tool(text) for text in self._said())):
-            if self._first is None:
-                raise RawDataError(self.path, None, "an empty file", WANTED)
+        if self._first is None:
+            raise RawDataError(self.path, None, "an empty file", WANTED)
+        known = self.expected or self._spoke
+        enough = 1 if self.may_be_silent else max(1, self._n_unknown)
+        if known is None or self._n_spoken < enough:
             raise RawDataError(self.path, self._first.number, self._first.said.strip(), WANTED)
-        self._begin(known)
+        if not self.outputs:
+            self._begin(known)
 
-    def _said(self):
-        return [text for text, _ in self._waiting]
+    def _weigh(self, tool: str | None, *, spoken: bool) -> None:
+        """Count a line without figures: one that a tool speaks, or an unknown one."""
+        if spoken:
+            self._n_spoken += 1
+            self._spoke = self._spoke or tool
+        else:
+            self._n_unknown += 1
 
-    def _find(self, line, at):
-        """The earliest figures of any tool from a place on: start, end, tool, what they are."""
+    def _find(self, line, at, known):
+        """
+        The earliest figures of any tool from a place on: start, end, tool, what they are.
+
+        What a search finds behind that place is kept in `known`, so that a line is searched once, not once a figure.
+        """
         text = line.text
-        found = [
-            (tool, each)
-            for tool, each in (
-                ("producer", kafka_producer.find(text, at, line.whole)),
-                ("consumer", kafka_consumer.find(text, at, self._header)),
-                ("round trip", end_to_end.find(text, at, line.whole)),
-                ("metric", self._metric(text, at)),
-            )
-            if each is not None
-        ]
-        if not found:
-            return None
-        tool, (start, end, event) = min(found, key=lambda each: each[1][0])
-        return start, end, tool, event
+        if is_behind(known, "producer", at):
+            known["producer"] = kafka_producer.find(text, at, line.whole)
+        if known["producer"] and known["producer"][0] == at:  # nothing can come before it
+            start, end, event = known["producer"]
+            return start, end, "producer", event
+        consumer = kafka_consumer.find(text, at, self._header, known)
+        if is_behind(known, "round trip", at):
+            known["round trip"] = end_to_end.find(text, at, line.whole)
+        if is_behind(known, "metric", at):
+            known["metric"] = self._metric(text, at)
+        earliest, whose = None, None
+        for tool in TOOLS:
+            found = consumer if tool == "consumer" else known[tool]
+            if found is not None and (earliest is None or found[0] < earliest[0]):
+                earliest, whose = found, tool
+        return earliest and (earliest[0], earliest[1], whose, earliest[2])
 
     def _metric(self, text, at):
         if ":{" not in text:
@@ -100,15 +140,27 @@ class Reading:
             named = client_metrics.source_of(event["line"]["group"], event["line"]["labels"])
             known = named or (self._latest and self._latest.tool) or self.expected or "producer"
             known = known if known in ("producer", "consumer") else "producer"
-            self.metrics.append((self._of_tool.get(known) or self._begin(known), event["line"]))
+            output = self._of_tool.get(known) or self._begin(known)
+            if row := client_metrics.row(event["line"], output.tool):
+                self._count(1, line)
+                self.metrics.setdefault(id(output), []).append(row)
             return
         output = self._of_tool.get(tool)
         if output is None or not output.takes(event):
+            self._count(OUTPUT_ROWS, line)
             output = self._begin(tool)
         if event["kind"] == "header":
             self._header = event["names"]
+        self._count(1, line)
         output.add(event, line)
         self._latest = output
+
+    def _count(self, n: int, line: Line) -> None:
+        """Refuse more rows than a file of this size may hold."""
+        self._rows_left -= n
+        if self._rows_left < 0:
+            expected = f"at most one row of figures in {LEAST_BYTES} characters, or {FREE_ROWS:,}"
+            raise RawDataError(self.path, line.number, line.said.strip(), expected)
 
     def _begin(self, tool):
         output = OUTPUTS[tool]()
@@ -123,10 +175,15 @@ class Reading:
         return output
 
     def _words(self, said, *, torn):
+        if not said or said.isspace():
+            self._after = kafka_words.NOTHING
+            return
         kind = kafka_words.kind(said, self._after)
         self._after = kind
         if kind in (kafka_words.NOTHING, kafka_words.MORE):
             return
+        if not self._has_figures:
+            self._weigh(kafka_words.tool(said), spoken=kafka_words.is_spoken(said))
         output = self._whose(said)
         if torn and kind == kafka_words.UNKNOWN and output is not None:
             output.complaints.torn = kafka_words.shown(said)[-60:]

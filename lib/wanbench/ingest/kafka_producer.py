@@ -36,16 +36,24 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
     """The first thing from `at` on that only this tool says: where it begins and ends, and what it is."""
     found = None
+    if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
+        return line.start(), line.end(), event
     if " records sent, " in text:
         for line in _LINE.finditer(text, at):
             event = _event(line, whole_line or line.end() < len(text))
             if event is not None:
                 found = (line.start(), line.end(), event)
                 break
-    for pattern, kind in ((_WARMUP, "warm-up"), (_STEADY, "steady state")):
-        if (line := pattern.search(text, at)) and (found is None or line.start() < found[0]):
+    for pattern, word, kind in ((_WARMUP, "Warmup", "warm-up"), (_STEADY, "In steady", "steady state")):
+        if word in text and (line := pattern.search(text, at)) and (found is None or line.start() < found[0]):
             found = (line.start(), line.end(), {"kind": kind})
     return found
+
+
+def alone(text: str, whole_line: bool) -> dict | None:
+    """What a line says that holds figures of this tool and nothing else, as nearly all do."""
+    line = _LINE.fullmatch(text) if " records sent, " in text else None
+    return line and _event(line, whole_line)
 
 
 def _event(line: re.Match, ended: bool) -> dict | None:
@@ -119,7 +127,8 @@ class ProducerOutput:
             self.warmup = True
         elif kind == "steady state":
             self.in_steady_state = True
-            self.windows = [window | {"warmup": True} for window in self.windows]
+            for window in self.windows:
+                window["warmup"] = True
         elif kind == "summary":
             self.summary = event["row"]
         elif kind == "steady summary":
@@ -127,17 +136,16 @@ class ProducerOutput:
         else:
             known = self.warmup or self.in_steady_state
             warmup = not self.in_steady_state if known else None
-            self.windows.append(event["row"] | {"printed_at_s": line.printed_at_s, "warmup": warmup})
+            event["row"].update(printed_at_s=line.printed_at_s, warmup=warmup)
+            self.windows.append(event["row"])
 
     def metric(self, row: dict) -> None:
         """Take a row of table metrics that this producer printed; none of them fills a gap here."""
 
     def rows(self, number: int) -> dict[str, list[dict]]:
         """Rows of the tables, without context; `number` is the producer's in its test."""
-        windows = [
-            row | {"producer": number, "window": window, "length_s": _length_s(row)}
-            for window, row in enumerate(self.windows)
-        ]
+        for window, row in enumerate(self.windows):
+            row.update(producer=number, window=window, length_s=_length_s(row))
         rows = []
         with_warmup = self.steady is not None or self.warmup or self.in_steady_state
         if with_warmup and self.summary is not None:
@@ -150,7 +158,7 @@ class ProducerOutput:
             missing = "no summary of the steady state" if with_warmup and self.summary else "no summary"
         last = {"warmup": False, "n_errors": self.complaints.n, "error": self._error(missing)}
         rows.append((figures or {}) | last)
-        return {"producers": [row | {"producer": number} for row in rows], "producer_windows": windows}
+        return {"producers": [row | {"producer": number} for row in rows], "producer_windows": self.windows}
 
     def _error(self, missing: str | None) -> str | None:
         whole = self.summary or self.steady

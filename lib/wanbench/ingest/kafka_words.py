@@ -41,6 +41,11 @@ _CLUES = {
     "round trip": re.compile(r"EndToEndLatency|poll\(\) timed out before finding a result|e2e-latency"),
 }
 
+_SPOKEN = re.compile(
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d[^ ]*\s+\[?(?:WARN|ERROR|FATAL)\b|(?:WARN|ERROR|FATAL)\s+\[|"
+    r"log4j:ERROR |WARNING: Exiting before |Exiting before consuming the |usage: (?:kafka-)?\w+-\w+|"
+    r"Error: (?:Could not find or load|Unable to initialize) main class |Error occurred during initialization of VM"
+)
 NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", "unknown"
 
 
@@ -67,6 +72,16 @@ def kind(text: str, after: str | None) -> str:
     if text[0] in " \t" and after is not None:
         return MORE
     return ERROR if _EXCEPTION.match(text) else UNKNOWN
+
+
+def is_spoken(text: str) -> bool:
+    """
+    Whether a program printed the line while it ran: an entry of a log, an exception, its usage, a refusal of Java's.
+
+    >>> is_spoken("kafka-producer-perf-test: error: no topic"), is_spoken("Warning: kafka-producer-perf-test is slow")
+    (True, False)
+    """
+    return bool(_SPOKEN.match(text) or _EXCEPTION.match(text))
 
 
 def tool(text: str) -> str | None:

@@ -1,0 +1,62 @@
+"""Scripts and documents that name Kafka's perf tools are no output of them; what a tool said without figures is."""
+
+from pathlib import Path
+
+import pytest
+
+from wanbench import ingest
+from wanbench.errors import RawDataError
+from wanbench.ingest import end_to_end, kafka_load
+
+PACKAGE = Path(kafka_load.__file__).parents[1]
+HEADER = "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
+WARN = "[2026-03-01 12:00:00,000] WARN [Producer clientId=perf-producer-client] Got error produce response (Sender)"
+DIED = "org.apache.kafka.common.errors.TimeoutException: Expiring 8 record(s) for t-0"
+NAMING = {
+    "one command": "#!/bin/sh\nkafka-producer-perf-test.sh --topic t --num-records 9 --throughput -1\n",
+    "both tools": "set -eu\nbin/kafka-producer-perf-test --topic t\nbin/kafka-consumer-perf-test --topic t\n",
+    "echo of an error": 'kafka-producer-perf-test --topic t || echo "ERROR: kafka-producer-perf-test failed"\nexit 1\n',
+    "usage in a script": "cat <<END\nusage: producer-perf-test TOPIC\nEND\nexit 2\n",
+    "compose": "services:\n  load:\n    command: kafka-run-class kafka.tools.EndToEndLatency b:9092 t 10 1 100\n",
+    "python": 'import subprocess\nsubprocess.run(["kafka-consumer-perf-test", "--topic", topic])\n',
+    "awk of a header": f"kafka-consumer-perf-test --topic t > out\ngrep -v '{HEADER}' out\n",
+    "prose": "# Load\n\nWarning: kafka-producer-perf-test needs a topic.\nError handling is up to you.\n",
+    "a quoted line": f"# Trouble\n\nkafka-producer-perf-test may say:\n\n{WARN}\n\nThen look at the brokers.\n",
+    "a quoted header": f"# Columns\n\nThe tool kafka-consumer-perf-test prints\n\n{HEADER}\n\nand then figures.\n",
+    "numbers in columns": "1\t2.5\n2\t3.5\n3\t4.5\n",
+}
+
+
+@pytest.mark.parametrize("read", [kafka_load.read, end_to_end.read], ids=["kafka_load", "end_to_end"])
+@pytest.mark.parametrize("text", NAMING.values(), ids=NAMING)
+def test_what_only_names_the_tools_is_refused(text, read):
+    with pytest.raises(RawDataError, match="expected output of kafka-producer-perf-test"):
+        read(text.encode())
+    assert kafka_load.tools(text.encode()) == ()
+
+
+def test_own_sources_are_refused():
+    sources = [
+        PACKAGE / name for name in ("experiments/kafka_load.py", "ingest/kafka_words.py", "stats/tails.py")
+    ]
+    found = ingest.read_files(sources, "kafka_load")
+    assert len(found["unread"]) == len(sources)
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        (f"{WARN}\n", "producers"),
+        (f"$ kafka-producer-perf-test --topic t\n{WARN}\n{DIED}\n", "producers"),
+        (f"{HEADER}\n", "consumers"),
+        (
+            "Error: Could not find or load main class org.apache.kafka.tools.ProducerPerformance\n",
+            "producers",
+        ),
+        ("WARNING: Exiting before consuming the expected number of records: timeout\n", "consumers"),
+    ],
+    ids=["log", "terminal", "header", "java", "time-out"],
+)
+def test_what_a_tool_said_without_figures_is_a_row(text, table):
+    [row] = kafka_load.read(text.encode())[table].to_dict("records")
+    assert row["error"].startswith("no summary")
