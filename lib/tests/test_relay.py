@@ -1,5 +1,6 @@
 """The relay without devices: segments, and one link on a clock of its own."""
 
+import os
 import random
 import struct
 
@@ -9,6 +10,7 @@ from scipy import stats
 
 from wanbench.links import LinkSettings, queue_in_bytes
 from wanbench.links.link import Link
+from wanbench.links.relay import Relay
 from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
 
 MSS = 1448
@@ -243,6 +245,24 @@ def test_a_cut_link_takes_nothing_and_counts_it():
     severed.is_cut = True
     assert not severed.accept(packet(bytes(MSS * 5)), now=0.0)
     assert severed.packets_cut == 5
+
+
+@pytest.mark.parametrize(
+    ("heals", "arrives"), [(False, False), (True, True)], ids=["due during the cut", "due after the healing"]
+)
+def test_what_was_on_its_way_before_a_cut_arrives_only_if_it_is_due_after_the_healing(heals, arrives):
+    relay, (device, target) = Relay(), os.pipe()
+    relay.links[1, 2] = on_its_way = Link(target)
+    [(due, packets, size, raw)] = on_its_way.accept(packet(b"x"), now=0.0)
+    relay._heap.append((due, 1, on_its_way, packets, size, raw))
+    relay.cut([(1, 2)], True)
+    if heals:
+        relay.cut([(1, 2)], False)
+    relay._deliver(1)
+    assert (on_its_way.packets_delivered, on_its_way.packets_cut) == (int(arrives), int(not arrives))
+    os.close(target)
+    assert os.read(device, 65_536) == (raw if arrives else b"")
+    os.close(device)
 
 
 def test_the_counts_add_up_whatever_happens():

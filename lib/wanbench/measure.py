@@ -105,14 +105,12 @@ def measure(
 
 def _settings(lab):
     """What tells this lab from one with other settings, as far as it can be known before it is opened."""
-    links, emulator = getattr(lab, "links", {}), getattr(lab, "emulator", "auto")
+    links = getattr(lab, "links", {})
     settings = {
         "kind": lab.kind,
         "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in links.items()),
         "sysctls": dict(getattr(lab, "sysctls", {})),
     }
-    if emulator != "auto":
-        settings["emulator"] = emulator
     if cluster := getattr(lab, "cluster_settings", None):
         settings["cluster"] = cluster
     return settings

@@ -59,10 +59,6 @@ class KafkaLab(Lab):
     def sysctls(self):
         return getattr(self.lab, "sysctls", {})
 
-    @property
-    def emulator(self):
-        return getattr(self.lab, "emulator", "auto")
-
     def counters(self) -> list[dict]:
         """What every link carried; see `LocalLab.counters`. Empty where the network is real."""
         counters = getattr(self.lab, "counters", None)

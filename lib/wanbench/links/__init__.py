@@ -2,7 +2,7 @@
 The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
 
 `labs.local` may import it, and it imports `errors` only. `LinkSettings` says what one direction of a pair is
-like; `keeper` is the process that holds the namespaces; `relay` and `netem` are two makers of the same links.
+like; `keeper` is the process that holds the namespaces; `relay` carries the packets, in user space.
 """
 
 from __future__ import annotations

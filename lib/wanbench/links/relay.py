@@ -44,9 +44,6 @@ class Relay:
         os.set_blocking(device, False)
         self._poll.register(device, select.EPOLLIN)
 
-    def next_hop(self, number: int) -> None:
-        """A TUN device needs no link-layer address of its other end."""
-
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
         """Make the links. Packets for any other pair are dropped; `seed` is that of all loss and jitter."""
         self.links = {
@@ -64,7 +61,7 @@ class Relay:
             self.links[pair].set(**settings, now=time.monotonic())
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
-        """Cut or heal links. What is on its way and would arrive during the cut is lost as well."""
+        """Cut or heal links; what that means stands at `wanbench.labs.local.LocalLab.cut`."""
         for pair in pairs:
             self.links[pair].is_cut = is_cut
 
