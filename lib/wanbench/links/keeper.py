@@ -113,6 +113,7 @@ def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
     Ask the kernel for punctuality: real-time priority, no timer slack, memory locked; and collect no garbage.
 
+    Children do not inherit the priority: they would stop a machine of one processor.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
     granted = {}
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
         granted["real_time_priority"] = True
     except OSError:
         granted["real_time_priority"] = False
