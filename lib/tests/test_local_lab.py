@@ -309,8 +309,31 @@ def test_a_relay_that_falls_behind_says_so():
         finally:
             os.kill(lab._keeper.pid, signal.SIGCONT)
         running.wait(10)
-        assert lab.lateness()["packets_overrun"] > 0
+        overrun = lab.lateness()["packets_overrun"]
+        assert overrun > 0
+        [sending] = [row for row in lab.devices() if (row["region"], row["device"]) == ("a", "wan0")]
+        assert sending["packets_dropped_sending"] == overrun
         assert lab.lateness()["longest_turn_ms"] > 0
+
+
+NOBODY_TAKES_IT = """
+import socket
+with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as device:
+    device.bind(("lo", 0))
+    device.send(bytes(12) + b"\x88\xb5" + bytes(50))  # an EtherType for experiments, IEEE 802
+"""
+
+
+def test_what_the_kernel_drops_outside_the_links_is_counted(lab):
+    def dropped():
+        found = [(row["region"], row["device"], row["packets_dropped_receiving"]) for row in lab.devices()]
+        assert len(found) == 2 * len(REGIONS)
+        return {(region, device): packets for region, device, packets in found if packets}
+
+    before = dropped()
+    lab.host("spare").run([sys.executable, "-c", NOBODY_TAKES_IT], timeout_s=20)
+    new = {place: packets - before.get(place, 0) for place, packets in dropped().items()}
+    assert new["spare", "lo"] == 1 and sum(new.values()) == 1
 
 
 def test_the_counts_add_up(lab):

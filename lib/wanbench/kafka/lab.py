@@ -64,6 +64,11 @@ class KafkaLab(Lab):
         counters = getattr(self.lab, "counters", None)
         return counters() if counters else []
 
+    def devices(self) -> list[dict]:
+        """What the kernel dropped outside the links; see `LocalLab.devices`. Empty where the network is real."""
+        devices = getattr(self.lab, "devices", None)
+        return devices() if devices else []
+
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         """Logs and effective configuration of the brokers, as raw files of a run."""
         return self.cluster.keep(folder, stem)

@@ -282,6 +282,19 @@ class LocalLab(Lab):
             ]
         return rows
 
+    def devices(self) -> list[dict]:
+        """
+        What the kernel carried and dropped at each region's devices since the lab was opened, outside the links.
+
+        Returns
+        -------
+        list of dict
+            One per region and device ("wan0" towards the other regions, "lo" within the region): region, device,
+            and packets received, dropped_receiving, sent and dropped_sending (`packets_received`, ...), as in
+            `wanbench.links.namespaces.device_counts`.
+        """
+        return [{"region": self.regions[row.pop("region_number") - 1], **row} for row in self._ask("devices")]
+
     def lateness(self) -> dict:
         """
         How late the links were so far, over all of them: whether the machine was fast enough.

@@ -104,6 +104,10 @@ class Keeper:
         """What the links of these directed pairs carried, in the same order."""
         return self.relay.counters([tuple(pair) for pair in pairs])
 
+    def devices(self):
+        """What the kernel counted at the regions' devices."""
+        return self.relay.devices()
+
     def lateness(self):
         """How late the relay was so far."""
         return self.relay.lateness()
@@ -153,7 +157,7 @@ def main() -> None:
     # A private view of the processes where the kernel allows it; without one everything else still works.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
     keeper = Keeper()
-    verbs = ("hello", "scratch", "open", "set", "cut", "counters", "lateness")
+    verbs = ("hello", "scratch", "open", "set", "cut", "counters", "devices", "lateness")
     server = Server(
         lab,
         {

@@ -79,6 +79,38 @@ def open_device(name: str = DEVICE) -> int:
     return device
 
 
+def device_counts(listing: str) -> list[dict]:
+    """
+    What the kernel counted at the devices of a namespace, from the text of its /proc/net/dev.
+
+    A TCP super-packet counts once. "dropped sending" at `wan0`: the relay did not read in time; at `lo` nothing
+    is. "dropped receiving": the kernel had no room, such as in the backlog of packets between the hosts of one
+    region (net.core.netdev_max_backlog), or nobody to take the packet.
+
+    Examples
+    --------
+    >>> heads = "Inter-| Receive | Transmit\\n face |bytes packets errs drop ...\\n"
+    >>> [row] = device_counts(heads + "  lo: 900 9 0 2 0 0 0 0  1100 11 0 0 0 0 0 0\\n")
+    >>> row["device"], row["packets_received"], row["packets_dropped_receiving"], row["packets_sent"]
+    ('lo', 9, 2, 11)
+    """
+    rows = []
+    for line in listing.splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        if name.strip() in ("lo", DEVICE):
+            counted = [int(number) for number in numbers.split()]
+            rows.append(
+                {
+                    "device": name.strip(),
+                    "packets_received": counted[1],
+                    "packets_dropped_receiving": counted[3],
+                    "packets_sent": counted[9],
+                    "packets_dropped_sending": counted[11],
+                }
+            )
+    return rows
+
+
 def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     """
     Write sysctls in this namespace.
