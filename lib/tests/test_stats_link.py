@@ -104,7 +104,7 @@ def test_jitter_adds_as_squares_and_knows_when_it_cannot_tell():
     values = 80 + np.random.default_rng(2).normal(0, 5.0, 2000)
     row = link.jitter(echoes(values), links(jitter_ms=5 / math.sqrt(2))).iloc[0]
     assert row.requested == pytest.approx(5.0) and row.low < 5.0 < row.high
-    assert row.verdict == "within"
+    assert row.verdict == "within" and row.note.endswith(f"mean RTT {values.mean():.1f} ms")
     assert link.jitter(echoes(values), links(jitter_ms=7.0)).verdict[0] == "outside"
     few = link.jitter(echoes(values[:6]), links(jitter_ms=5.0)).iloc[0]
     assert few.verdict == "unknown" or few.low <= few.requested + few.allowed
@@ -208,6 +208,34 @@ def test_silence_proves_nothing_without_replies_before_or_losses_after():
     assert ended.verdict == "unknown" and ended.note == "no echo was lost after the cut"
     still = link.cut(cut_echoes(heals_at_s=5.0), cuts()).iloc[0]
     assert still.verdict != "within"
+
+
+def shortened(to_ms, keeps_order):
+    """An echo every 5 ms over 150 ms each way, from 1 s on over `to_ms`; with order kept, none overtakes another."""
+    sent = np.arange(0, 2, 0.005)
+    arrives = sent + np.where(sent < 1.0, 0.3, 2 * to_ms / 1000)
+    if keeps_order:
+        arrives = np.maximum.accumulate(arrives)
+    return echoes((arrives - sent) * 1000, received_at_s=1000 + arrives)
+
+
+@pytest.mark.parametrize(
+    ("to_ms", "keeps_order", "verdict", "overtaken"),
+    [(10, True, "within", 0), (10, False, "outside", 55), (149, False, "unknown", np.nan)],
+)
+def test_a_shorter_delay_must_not_reorder(to_ms, keeps_order, verdict, overtaken):
+    row = link.order(shortened(to_ms, keeps_order)).iloc[0]
+    assert row.verdict == verdict and row.delivered == pytest.approx(overtaken, nan_ok=True)
+    assert row.note == "the round trip did not become shorter" or row.note.startswith("RTT 300")
+
+
+def test_order_of_nothing_is_unknown():
+    assert link.order(echoes([80.0], lost=[0])).verdict.tolist() == ["unknown"]
+    table = link.order(shortened(10, True))
+    [finding] = calibration.findings(table)
+    assert "1 of 1 link within the limit (none); measured by it, the greatest error is 0 replies" in str(
+        finding
+    )
 
 
 def test_calibrations_concatenate_and_are_summed_up():

@@ -41,6 +41,7 @@ NAMES = {
     "loss": "packet loss",
     "rate": "rate",
     "cut": "time to the last packet after a cut",
+    "order": "replies out of order while a delay becomes shorter",
 }
 METHOD = "requested settings against what was measured, per link; median RTT and rate, exact binomial loss"
 ASSUMPTION = "The clock and the tools of the hosts measure better than the limit"

@@ -103,7 +103,8 @@ def jitter(
             tail = (1 - level) / 2
             low, high = (delivered * sqrt(freedom / stats.chi2.ppf(q, freedom)) for q in (1 - tail, tail))
             allowed = allowed_ms + allowed_share * requested
-            note = f"as good as {freedom + 1:.0f} independent echoes"
+            mean = quantity(float(values.mean()), "ms")
+            note = f"as good as {freedom + 1:.0f} independent echoes; mean RTT {mean}"
             row |= judged(requested, delivered, low, high, allowed, note)
             if row["verdict"] == OUTSIDE and low <= requested + allowed and high >= requested - allowed:
                 row |= {"verdict": UNKNOWN, "note": f"too few echoes to tell: {note}"}
@@ -274,6 +275,32 @@ def cut(
             note = f"{len(during):,} replies after the command{resumed}"
             row |= judged(0.0, 1000 * (last - cut_at), nan, nan, allowed_ms)
         rows.append({**row, "note": note})
+    return table_of(rows)
+
+
+def order(echoes: pd.DataFrame, *, by: Sequence[str] = ("run_id",)) -> pd.DataFrame:
+    """
+    Replies that arrived after a reply to a later echo, of links whose delay became shorter meanwhile; none may.
+
+    "unknown" unless the last tenth of the RTTs is shorter than the first by more than the mean time between
+    replies: with less, no echo can overtake the one before.
+
+    Parameters
+    ----------
+    echoes : DataFrame
+        Table of this name, with `received_at_s` (ping -D).
+    """
+    rows = []
+    for key, ends, group in groups(echoes, by):
+        replies = answered(group).dropna(subset="received_at_s").sort_values("sequence")
+        row = row_of(key, ends, "order", "replies", nan, "none", len(replies))
+        tenth, at = ceil(len(replies) / 10), replies.received_at_s
+        before, after = replies.rtt_ms.head(tenth).median(), replies.rtt_ms.tail(tenth).median()
+        if len(at) and before - after > 1000 * (at.max() - at.min()) / len(at):
+            overtaken = int((at < at.cummax().shift()).sum())
+            note = f"RTT {quantity(before, 'ms')} at first, {quantity(after, 'ms')} at the end"
+            row |= judged(0.0, float(overtaken), nan, nan, 0.0, note)
+        rows.append(row if row["note"] else row | {"note": "the round trip did not become shorter"})
     return table_of(rows)
 
 
