@@ -85,7 +85,7 @@ def _finding(row, page: str) -> Finding:
     name = NAMES.get(row.quantity, row.quantity)
     sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(known, 'link')} within the limit"
     sentence += f" ({row.limit})"
-    if known and row.quantity != "loss":
+    if known and row.quantity != "loss" and row.worst_error:
         asked = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
         error = quantity(abs(row.worst_error), row.unit)
         sentence += f"; measured by it, the greatest error is {error}{asked}, {row.worst_link}"
