@@ -215,6 +215,15 @@ def test_jitter_has_the_mean_and_the_deviation_asked_for_and_keeps_the_order():
     assert correlation == pytest.approx(np.exp(-0.01 / 0.02), abs=0.03)
 
 
+@pytest.mark.parametrize(("jitter_ms", "longer_ms"), [(2, 0.04), (5, 0.2)])
+def test_jitter_stays_jitter_where_a_thousand_packets_a_second_cross_the_link(jitter_ms, longer_ms):
+    shaky = link(20, jitter_ms=jitter_ms)
+    sent = np.arange(60_000) * 0.001
+    delays_ms = (np.array([shaky.accept(packet(b""), now=at)[0][0] for at in sent]) - sent) * 1000
+    assert delays_ms.mean() == pytest.approx(20 + longer_ms, abs=0.45)
+    assert delays_ms.std() == pytest.approx(jitter_ms, rel=0.1)
+
+
 def test_packets_close_together_are_not_reordered_by_jitter():
     shaky = link(50, jitter_ms=25, jitter_correlation_s=0.001)
     due = [shaky.accept(packet(b""), now=k * 1e-4)[0][0] for k in range(2000)]

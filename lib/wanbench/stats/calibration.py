@@ -38,6 +38,7 @@ ENDS = ("from_region", "to_region")
 NAMES = {
     "rtt": "round-trip time",
     "jitter": "jitter",
+    "mean": "mean round-trip time under jitter",
     "loss": "packet loss",
     "rate": "rate",
     "cut": "time to the last packet after a cut",
