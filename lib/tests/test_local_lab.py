@@ -316,7 +316,7 @@ def test_a_relay_that_falls_behind_says_so():
         assert lab.lateness()["longest_turn_ms"] > 0
 
 
-NOBODY_TAKES_IT = """
+NOBODY_TAKES_IT = r"""
 import socket
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as device:
     device.bind(("lo", 0))
