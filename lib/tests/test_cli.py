@@ -177,6 +177,7 @@ def test_doctor_is_well_when_all_is_there(monkeypatch, capsys):
     assert cli.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "MISSING" not in out and "iperf3" in out and "/bin/iperf3" in out
+    assert "a relay in user space makes its links" in out
 
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):

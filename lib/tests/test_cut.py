@@ -1,4 +1,4 @@
-"""Cutting a link under echoes: the experiment, what reads it, and the verdict from both."""
+"""Cutting or changing a link under echoes: the experiments, what reads them, and the verdicts from both."""
 
 import json
 
@@ -9,12 +9,13 @@ from scripted_lab import ScriptedLab
 import wanbench
 from wanbench.calibrate import calibrate, plan_for_links, separate_pairs
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.experiments import Cut, ExperimentError
+from wanbench.experiments import Cut, ExperimentError, Shorten
+from wanbench.gate.observed import round_trips
 from wanbench.ingest import cut
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.stats import link
-from wanbench.stats.drops import drops, lateness
+from wanbench.stats.drops import drops, lateness, outside_links
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
 REASON = LocalLab.unavailable()
@@ -90,6 +91,31 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     assert list(late.run_id) == [run.run_id] and late.packets_delivered[0] > 100
     pairs = wanbench.ingest.summarise_pairs(tables)
     assert pairs.n_echoes.sum() == 0  # echoes under a cut say nothing about a path
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    experiment = Shorten(10, before_s=0.5, after_s=0.5)
+    run, tables = calibrate("shorten", [LinkSettings(150)], experiment, lab="local", progress=False)
+    assert run.finished and tables["unread"].empty
+    [verdict] = link.order(tables["echoes"]).verdict
+    assert verdict == "within"
+    assert wanbench.ingest.summarise_pairs(tables).n_echoes.sum() == 0
+    assert round_trips(tables).empty
+    kernel = outside_links([tables["device_counters"]])
+    assert set(kernel.device) == {"lo", "wan0"} and (kernel.packets_sent[kernel.device == "wan0"] > 0).all()
+
+
+def test_settings_of_shorten_are_checked(tmp_path):
+    with pytest.raises(ParameterError, match="delay_ms is -1"):
+        Shorten(-1)
+    with (
+        ScriptedLab(["aws:r-1", "gcp:r-2"]) as lab,
+        pytest.raises(ExperimentError, match="no emulated links"),
+    ):
+        Shorten(10).run(lab.host("aws:r-1"), lab.host("gcp:r-2"), tmp_path, "0001.1")
 
 
 def counters(**changes):

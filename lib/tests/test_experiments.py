@@ -34,6 +34,16 @@ def test_ping_keeps_what_was_printed(tmp_path):
     assert [p.name for p in (tmp_path / "ping").iterdir()] == [f"{STEM}.txt"]
 
 
+@pytest.mark.parametrize(
+    ("interval_s", "preload"), [(0.1, None), (0.01, None), (0.005, 3), (0.002, 6), (0.001, 11)]
+)
+def test_echoes_that_are_close_together_do_not_wait_for_replies(interval_s, preload):
+    words = Ping(interval_s=interval_s).command("10.0.0.2")
+    assert preload is None or preload <= 3 or interval_s < 0.005, "ping refuses more to all but root"
+    assert ("-l" in words) == (preload is not None)
+    assert preload is None or words[words.index("-l") + 1] == str(preload)
+
+
 def test_ping_without_any_reply_is_a_result(tmp_path):
     files, _ = carry_out(Ping(), tmp_path, lambda host, command: Reply(PING_TEXT, returncode=1))
     assert files[0].returncode == 1
@@ -219,10 +229,8 @@ def test_settings_are_checked(make, words):
 
 def test_expected_times():
     assert Ping(count=11, interval_s=0.1).expected_s(50.0) == pytest.approx(1.08, abs=0.06)
-    assert Ping(count=101, interval_s=0.002).expected_s(5.0) == pytest.approx(
-        0.52, abs=0.05
-    )  # one echo a round trip
-    assert Ping(count=600, interval_s=0.005).expected_s(40.0) == pytest.approx(5.9, abs=0.3)  # or every 10 ms
+    assert Ping(count=101, interval_s=0.002).expected_s(5.0) == pytest.approx(0.25, abs=0.05)
+    assert Ping(count=600, interval_s=0.005).expected_s(40.0) == pytest.approx(3.3, abs=0.3)
     timed = Iperf3(duration_s=2, omit_s=1)
     assert timed.expected_s(100) - timed.expected_s(0) == pytest.approx(0.75)
     assert timed.expected_s(0) > 3

@@ -286,6 +286,14 @@ def test_counters_of_a_resumed_run_are_summed(tmp_path):
     assert out["unread"].path.tolist() == ["links/counters.3.json"]
 
 
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'[{"region": 5}]', b"[" * 100_000])
+def test_counters_of_devices_that_are_none_are_named(tmp_path, content):
+    run = RunFolder(tmp_path / "run")
+    run.event("lab-closed", files=[run.file("devices/counters.json", content)])
+    out = ingest.read_run(run.folder)
+    assert "device_counters" not in out and out["unread"].path.tolist() == ["devices/counters.json"]
+
+
 def test_cuts(tmp_path):
     run = RunFolder(tmp_path / "run")
     times = {"cut_at_s": 1.0, "cut_answered_at_s": 1.1, "healed_at_s": 2.0, "healed_answered_at_s": 2.1}

@@ -180,7 +180,7 @@ def test_no_lab_without_the_right_to_open_the_tun_device(tmp_path):
         pytest.skip("needs root, to give its rights up")
     if not user_namespaces():
         pytest.skip("user namespaces cannot be made here")
-    if os.stat("/dev/net/tun").st_mode & 0o006 or LocalLab.unavailable("netem") is None:
+    if os.stat("/dev/net/tun").st_mode & 0o006:
         pytest.skip("everyone may open a lab here")
     reason = as_nobody("print(LocalLab.unavailable())", tmp_path)
     mode = oct(os.stat("/dev/net/tun").st_mode & 0o777)[2:]

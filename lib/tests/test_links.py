@@ -1,5 +1,6 @@
 """What a link may be, the queue it gets, and links from distances and matrices."""
 
+import json
 import math
 import subprocess
 import sys
@@ -105,6 +106,22 @@ def test_a_matrix_may_be_a_table():
 def test_a_matrix_that_cannot_be_meant_fails(matrix, named):
     with pytest.raises(ParameterError, match=named):
         matrix_links(matrix)
+
+
+def test_children_of_the_keeper_do_not_inherit_its_real_time_priority():
+    # A child at this priority would stop a machine of one processor until it ends.
+    code = (
+        "import json, subprocess, sys\n"
+        "from wanbench.links.keeper import hurry\n"
+        "granted = hurry(locked_later=False)\n"
+        "child = [sys.executable, '-c', 'import os; print(os.sched_getscheduler(0) == os.SCHED_OTHER)']\n"
+        "print(json.dumps([granted, subprocess.run(child, capture_output=True, text=True).stdout.strip()]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    granted, is_ordinary = json.loads(done.stdout)
+    if not granted["real_time_priority"]:
+        pytest.skip("the kernel grants no real-time priority here")
+    assert is_ordinary == "True"
 
 
 def test_the_keeper_loads_nothing_large():

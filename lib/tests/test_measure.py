@@ -19,8 +19,19 @@ from measuring import (
 )
 from scripted_lab import ScriptedLab, well
 
+from wanbench import ingest
 from wanbench.errors import LabError, ParameterError, RawDataError
 from wanbench.runs import overlaps
+from wanbench.stats.drops import outside_links
+
+DEVICE = (
+    "region",
+    "device",
+    "packets_received",
+    "packets_dropped_receiving",
+    "packets_sent",
+    "packets_dropped_sending",
+)
 
 
 def test_all_pairs_are_measured_in_rounds(tmp_path):
@@ -185,11 +196,20 @@ def test_counters_of_each_sitting_have_their_own_file(tmp_path):
         def counters(self):
             return []
 
+        def devices(self):
+            return [dict(zip(DEVICE, ("aws:r-1", "lo", 5, 1, 5, 0), strict=True))]
+
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path, Counting(REGIONS, stopping_after(5, lambda: os.kill(os.getpid(), signal.SIGINT))))
     run = go(tmp_path, Counting(REGIONS))
     kept = [f["path"] for f in run.raw_files() if f["experiment"] == "links"]
     assert kept == ["links/counters.json", "links/counters.2.json"]
+    counted = ingest.read_run(run.folder)["device_counters"]
+    assert counted.source_file.tolist() == ["devices/counters.json", "devices/counters.2.json"]
+    assert counted[list(DEVICE)].values.tolist() == [["aws:r-1", "lo", 5, 1, 5, 0]] * 2
+    [summed] = outside_links([counted]).to_dict("records")
+    assert (summed["packets_dropped_receiving"], summed["verdict"]) == (2, "outside")
+    assert outside_links([counted.assign(packets_dropped_receiving=0)]).verdict.tolist() == ["within"]
 
 
 def test_a_lost_raw_file_stops_the_run_from_being_finished(tmp_path):

@@ -27,17 +27,14 @@ def test_a_finished_run_is_returned_without_opening_the_lab(tmp_path):
 
 
 def test_other_parameters_and_other_labs_are_other_runs(tmp_path):
-    chosen = ScriptedLab(REGIONS)
-    chosen.emulator = "relay"
     folders = {
-        go(tmp_path, chosen).folder,
         go(tmp_path, ScriptedLab(REGIONS)).folder,
         go(tmp_path, ScriptedLab(REGIONS), parameters={"a": 1}).folder,
         go(tmp_path, ScriptedLab(REGIONS, sysctls={"net.ipv4.tcp_rmem": "4096 8192 16384"})).folder,
         go(tmp_path, ScriptedLab(REGIONS), plan_of(seed=1)).folder,
         go(tmp_path, ScriptedLab(REGIONS), plan_of(experiments=[Ping(count=2)])).folder,
     }
-    assert len(folders) == 6
+    assert len(folders) == 5
 
 
 @pytest.mark.parametrize(

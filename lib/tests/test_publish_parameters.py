@@ -18,7 +18,7 @@ sizes: list[float] = [
     1.0,
     2.5,
 ]  # in MB
-emulator: Literal["auto", "netem", "relay"] = "auto"
+protocol: Literal["tcp", "udp", "both"] = "tcp"
 verbose = False
 sysctls: dict[str, str] = {}
 offset_ms = -5
@@ -44,7 +44,7 @@ def test_declarations_are_read():
         "clouds": ["aws", "gcp"],
         "rate_bps": None,
         "sizes": [1.0, 2.5],
-        "emulator": "auto",
+        "protocol": "tcp",
         "verbose": False,
         "sysctls": {},
         "offset_ms": -5,
@@ -68,7 +68,7 @@ def test_declarations_are_read():
         ("rate_bps", None, None),
         ("rate_bps", 10, 10.0),
         ("sizes", [1, 2], [1.0, 2.0]),
-        ("emulator", "relay", "relay"),
+        ("protocol", "udp", "udp"),
         ("verbose", True, True),
         ("sysctls", {"net.ipv4.tcp_rmem": "4096"}, {"net.ipv4.tcp_rmem": "4096"}),
         ("anything", [1, "a", None], [1, "a", None]),
@@ -94,7 +94,7 @@ def test_values_that_fit_pass(name, value, accepted):
         ("clouds", ["aws", 3], r"must be str at \[1\], not 3"),
         ("rate_bps", "fast", r"must be float or None, not 'fast'"),
         ("sizes", [1, None], r"must be float at \[1\]"),
-        ("emulator", "tbf", r"must be 'auto' or 'netem' or 'relay', not 'tbf'"),
+        ("protocol", "quic", r"must be 'tcp' or 'udp' or 'both', not 'quic'"),
         ("sysctls", {"a": 1}, r"must be str at \['a'\]"),
         ("sysctls", [], r"must be dict of str to str"),
         (

@@ -102,7 +102,7 @@ def test_the_window_and_the_rate_of_the_links_are_found(sysctls, options):
     for (a, b), rtt in RTTS_MS.items():
         limits = {"rate_bps": RATE_BPS, "queue_bytes": QUEUE_BYTES} if rtt < FAR_MS else {}
         links[a, b] = links[b, a] = LinkSettings(rtt / 2, **limits)
-    with LocalLab(REGIONS, links, emulator="relay", sysctls=sysctls, seed=1) as lab:
+    with LocalLab(REGIONS, links, sysctls=sysctls, seed=1) as lab:
         with ThreadPoolExecutor(len(RTTS_MS)) as threads:
             rtts = list(threads.map(lambda pair: rtt_ms(lab, pair), RTTS_MS))
             run = threads.map(
@@ -134,7 +134,7 @@ def test_the_loss_of_a_link_is_found_from_throughput():
     links = {}
     for (_, loss), region in names.items():
         links["here", region], links[region, "here"] = LinkSettings(10, loss=loss), LinkSettings(10)
-    with LocalLab(["here", *names.values()], links, emulator="relay", seed=2) as lab:
+    with LocalLab(["here", *names.values()], links, seed=2) as lab:
 
         def one(cell, port):
             name, loss = cell

@@ -1,5 +1,6 @@
 """The relay without devices: segments, and one link on a clock of its own."""
 
+import os
 import random
 import struct
 
@@ -9,6 +10,7 @@ from scipy import stats
 
 from wanbench.links import LinkSettings, queue_in_bytes
 from wanbench.links.link import Link
+from wanbench.links.relay import Relay
 from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
 
 MSS = 1448
@@ -213,6 +215,15 @@ def test_jitter_has_the_mean_and_the_deviation_asked_for_and_keeps_the_order():
     assert correlation == pytest.approx(np.exp(-0.01 / 0.02), abs=0.03)
 
 
+@pytest.mark.parametrize(("jitter_ms", "longer_ms"), [(2, 0.04), (5, 0.2)])
+def test_jitter_stays_jitter_where_a_thousand_packets_a_second_cross_the_link(jitter_ms, longer_ms):
+    shaky = link(20, jitter_ms=jitter_ms)
+    sent = np.arange(60_000) * 0.001
+    delays_ms = (np.array([shaky.accept(packet(b""), now=at)[0][0] for at in sent]) - sent) * 1000
+    assert delays_ms.mean() == pytest.approx(20 + longer_ms, abs=0.45)
+    assert delays_ms.std() == pytest.approx(jitter_ms, rel=0.1)
+
+
 def test_packets_close_together_are_not_reordered_by_jitter():
     shaky = link(50, jitter_ms=25, jitter_correlation_s=0.001)
     due = [shaky.accept(packet(b""), now=k * 1e-4)[0][0] for k in range(2000)]
@@ -243,6 +254,24 @@ def test_a_cut_link_takes_nothing_and_counts_it():
     severed.is_cut = True
     assert not severed.accept(packet(bytes(MSS * 5)), now=0.0)
     assert severed.packets_cut == 5
+
+
+@pytest.mark.parametrize(
+    ("heals", "arrives"), [(False, False), (True, True)], ids=["due during the cut", "due after the healing"]
+)
+def test_what_was_on_its_way_before_a_cut_arrives_only_if_it_is_due_after_the_healing(heals, arrives):
+    relay, (device, target) = Relay(), os.pipe()
+    relay.links[1, 2] = on_its_way = Link(target)
+    [(due, packets, size, raw)] = on_its_way.accept(packet(b"x"), now=0.0)
+    relay._heap.append((due, 1, on_its_way, packets, size, raw))
+    relay.cut([(1, 2)], True)
+    if heals:
+        relay.cut([(1, 2)], False)
+    relay._deliver(1)
+    assert (on_its_way.packets_delivered, on_its_way.packets_cut) == (int(arrives), int(not arrives))
+    os.close(target)
+    assert os.read(device, 65_536) == (raw if arrives else b"")
+    os.close(device)
 
 
 def test_the_counts_add_up_whatever_happens():

@@ -110,6 +110,31 @@ def test_jitter_adds_as_squares_and_knows_when_it_cannot_tell():
     assert few.verdict == "unknown" or few.low <= few.requested + few.allowed
 
 
+def wandering(n, deviation, seed):
+    """A first-order autoregression of the correlation that echoes a millisecond apart have by default."""
+    rng, kept = np.random.default_rng(seed), math.exp(-0.001 / 0.05)
+    values = [rng.normal()]
+    for draw in rng.normal(0, math.sqrt(1 - kept**2), n - 1):
+        values.append(kept * values[-1] + draw)
+    return deviation * np.array(values)
+
+
+def test_jitter_must_not_become_delay():
+    late = link.mean_rtt(echoes(86 + wandering(4000, 2.0, 1)), links(jitter_ms=1.0)).iloc[0]
+    assert late.verdict == "outside" and late.requested == 80.0 and late.low > 81.8
+    unsure = link.mean_rtt(echoes(82.2 + wandering(4000, 7.0, 1)), links(jitter_ms=5.0)).iloc[0]
+    assert unsure.verdict in ("unknown", "within") and unsure.high - unsure.low > 3
+    assert link.mean_rtt(echoes([80.0]), links()).verdict.tolist() == ["unknown"]
+
+
+def test_the_interval_of_a_mean_under_wandering_jitter_holds():
+    held = 0
+    for seed in range(200):
+        row = link.mean_rtt(echoes(80 + wandering(2000, 7.0, seed)), links(jitter_ms=5.0), level=0.95).iloc[0]
+        held += row.low <= 80 <= row.high
+    assert 0.9 <= held / 200 <= 0.99
+
+
 def test_wandering_jitter_counts_for_fewer_echoes():
     rng = np.random.default_rng(3)
     walk = np.zeros(500)
@@ -208,6 +233,34 @@ def test_silence_proves_nothing_without_replies_before_or_losses_after():
     assert ended.verdict == "unknown" and ended.note == "no echo was lost after the cut"
     still = link.cut(cut_echoes(heals_at_s=5.0), cuts()).iloc[0]
     assert still.verdict != "within"
+
+
+def shortened(to_ms, keeps_order):
+    """An echo every 5 ms over 150 ms each way, from 1 s on over `to_ms`; with order kept, none overtakes another."""
+    sent = np.arange(0, 2, 0.005)
+    arrives = sent + np.where(sent < 1.0, 0.3, 2 * to_ms / 1000)
+    if keeps_order:
+        arrives = np.maximum.accumulate(arrives)
+    return echoes((arrives - sent) * 1000, received_at_s=1000 + arrives)
+
+
+@pytest.mark.parametrize(
+    ("to_ms", "keeps_order", "verdict", "overtaken"),
+    [(10, True, "within", 0), (10, False, "outside", 55), (149, False, "unknown", np.nan)],
+)
+def test_a_shorter_delay_must_not_reorder(to_ms, keeps_order, verdict, overtaken):
+    row = link.order(shortened(to_ms, keeps_order)).iloc[0]
+    assert row.verdict == verdict and row.delivered == pytest.approx(overtaken, nan_ok=True)
+    assert row.note == "the round trip did not become shorter" or row.note.startswith("RTT 300")
+
+
+def test_order_of_nothing_is_unknown():
+    assert link.order(echoes([80.0], lost=[0])).verdict.tolist() == ["unknown"]
+
+
+def test_an_error_of_nothing_is_not_named():
+    [finding] = calibration.findings(link.order(shortened(10, True)))
+    assert finding.sentence.endswith("becomes shorter: 1 of 1 link within the limit (none).")
 
 
 def test_calibrations_concatenate_and_are_summed_up():

@@ -29,7 +29,6 @@ def carry_out(
     lab: str,
     campaign: str,
     parameters: dict | None = None,
-    emulator: str = "auto",
     sysctls: Mapping[str, str] | None = None,
     brokers: Sequence[str] = (),
     cluster: Mapping | None = None,
@@ -48,7 +47,7 @@ def carry_out(
     campaign : str
     parameters : dict, optional
         What the caller was asked to do, kept in the manifest.
-    emulator, sysctls
+    sysctls
         See `LocalLab`.
     brokers : sequence of str
         Regions of the brokers of a Kafka cluster on the lab; none by default.
@@ -72,7 +71,6 @@ def carry_out(
         plan.regions,
         _within(links, plan),
         hosts_per_region=_most_in_a_region(brokers, (cluster or {}).get("controllers", "combined")),
-        emulator=emulator,
         sysctls=sysctls,
         seed=plan.seed,
     )

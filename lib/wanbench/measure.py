@@ -105,14 +105,12 @@ def measure(
 
 def _settings(lab):
     """What tells this lab from one with other settings, as far as it can be known before it is opened."""
-    links, emulator = getattr(lab, "links", {}), getattr(lab, "emulator", "auto")
+    links = getattr(lab, "links", {})
     settings = {
         "kind": lab.kind,
         "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in links.items()),
         "sysctls": dict(getattr(lab, "sysctls", {})),
     }
-    if emulator != "auto":
-        settings["emulator"] = emulator
     if cluster := getattr(lab, "cluster_settings", None):
         settings["cluster"] = cluster
     return settings
@@ -284,17 +282,17 @@ class _Session:
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
     def _keep_of_lab(self, lab, opened_at_utc):
-        """What the lab itself knows at its end: counters of its links, logs of its servers."""
+        """What the lab itself knows at its end: counters of its links and devices, logs of its servers."""
         if self.kept:
             return
         before = self.writer.before
         session = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
-        files = []
-        if callable(counters := getattr(lab, "counters", None)):
-            name = f"counters.{session}.json" if session > 1 else "counters.json"
-            content = json.dumps(counters(), indent=1).encode() + b"\n"
-            ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
-            files.append(self.writer.keep("links", name, content, **ends))
+        files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
+        for folder, verb in (("links", "counters"), ("devices", "devices")):
+            if callable(counts := getattr(lab, verb, None)):
+                content = json.dumps(counts(), indent=1).encode() + b"\n"
+                ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+                files.append(self.writer.keep(folder, name, content, **ends))
         if callable(keep := getattr(lab, "keep", None)):
             files += keep(self.writer.folder, f"session-{session}")
         if files:

@@ -14,6 +14,7 @@ from .kafka_probe import KafkaProbe
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
 from .ping import Ping
+from .shorten import Shorten
 
 __all__ = [
     "BrokerMetrics",
@@ -26,4 +27,5 @@ __all__ = [
     "KafkaTrial",
     "LinkSamples",
     "Ping",
+    "Shorten",
 ]

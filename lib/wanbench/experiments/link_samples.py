@@ -29,7 +29,7 @@ class LinkSamples(Beside):
     """
     Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
 
-    Only for labs with emulated links (`Host.links`). A relay carries no packets while it counts its links, so no more
+    Only for labs with emulated links (`Host.links`). The relay carries no packets while it counts its links, so no more
     than six are asked for at once: the median of two takes it 0.03 to 0.06 ms, of six 0.06 to 0.1 ms, where all 72 of
     nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting lib/tests/test_link_samples.py``, twice
     on two processors).
@@ -110,11 +110,10 @@ class _Sampler(threading.Thread):
             self.faults.append(f"sampling stopped after {len(self.lines)} samples: {error}")
 
     def _sample(self) -> None:
-        at_once = _AT_ONCE if getattr(self.links, "emulator", None) == "relay" else len(self.pairs)
         rows, longest_s = [], 0.0
-        for first in range(0, len(self.pairs), at_once):
+        for first in range(0, len(self.pairs), _AT_ONCE):
             asked_at_s, asked = time.time(), time.perf_counter()
-            counted = self.links.counters(self.pairs[first : first + at_once])
+            counted = self.links.counters(self.pairs[first : first + _AT_ONCE])
             took_s = time.perf_counter() - asked
             longest_s = max(longest_s, took_s)
             rows += [{"at_s": asked_at_s + took_s / 2, **self._nominal(row), **row} for row in counted]

@@ -43,7 +43,7 @@ def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     Columns: table, column_name (which of the table's columns `rtt_ms` is: the least that the row gives), row,
     position (of the row in its table; of the first echo), from_region, to_region, rtt_ms, max_ms (the greatest
-    that it gives), time. Rows under a cut link are left out.
+    that it gives), time. Rows of a link that was cut or changed are left out.
     """
     parts = [_echoes(tables["echoes"])] if "echoes" in tables else []
     parts += [_summaries(name, tables[name]) for name in LEAST_FIRST if name in tables]
@@ -59,7 +59,8 @@ def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:
     frame = echoes.assign(position=np.arange(len(echoes)))
-    frame = frame[frame.rtt_ms.notna() & ~frame.duplicate & ~frame.source_file.str.startswith("cut/")]
+    disturbed = frame.source_file.str.startswith(("cut/", "shorten/"))
+    frame = frame[frame.rtt_ms.notna() & ~frame.duplicate & ~disturbed]
     groups = frame.groupby(TEST, sort=False, dropna=False)
     found = groups.agg(
         rtt_ms=("rtt_ms", "min"),

@@ -57,8 +57,8 @@ def summarise_pairs(
     Notes
     -----
     A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP,
-    whose rate was chosen, does not count, nor do transfers that ended in an error, nor echoes under a cut link.
-    Echoes sent and lost are null where a source does not tell them.
+    whose rate was chosen, does not count, nor do transfers that ended in an error, nor echoes while a link was
+    cut or changed. Echoes sent and lost are null where a source does not tell them.
     """
     from ..regions import light_rtt_ms
 
@@ -70,7 +70,7 @@ def summarise_pairs(
     elif said := mixed(found):
         warnings.warn(said, MixedSettings, stacklevel=2)
     tests, echoes, pings = found["tests"], found["echoes"], found["pings"]
-    echoes = echoes[~_under_cut(echoes, run.get("sources")) & ~echoes.duplicate]
+    echoes = echoes[~_disturbed(echoes, run.get("sources")) & ~echoes.duplicate]
     transfers = _by_sender(found["transfers"])
     names = [frame[PAIR] for frame in (tests, echoes, pings, transfers)]
     pairs = pd.concat(names).drop_duplicates().sort_values(PAIR)
@@ -110,10 +110,10 @@ def _of_pairs(run, name):
     return frame
 
 
-def _under_cut(echoes, sources):
-    """Echoes of a run's cuts: by their file, unless somebody else's lies in a folder of that name."""
+def _disturbed(echoes, sources):
+    """Echoes while a link was cut or changed: by their file, unless somebody else's lies in a folder of that name."""
     foreign = echoes.source_file.isin([] if sources is None else sources.path)
-    return echoes.source_file.str.startswith("cut/") & ~foreign
+    return echoes.source_file.str.startswith(("cut/", "shorten/")) & ~foreign
 
 
 def _by_sender(transfers):

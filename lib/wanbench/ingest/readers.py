@@ -12,6 +12,7 @@ MODULES = {
     "host_metrics": ("host_metrics",),
     "broker_metrics": ("broker_metrics",),
     "links": ("link_samples",),
+    "devices": ("devices",),
 }
 """Experiment to the modules that read what it leaves; each has READS, patterns of file names to functions."""
 

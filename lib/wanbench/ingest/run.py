@@ -127,6 +127,7 @@ class _Files:
             ("iperf3", ".json"): self._iperf3,
             ("cut", ".txt"): self._ping,
             ("cut", ".json"): self._cut,
+            ("shorten", ".txt"): self._ping,
             ("links", ".json"): self._counters,
         }
         if not loose and (found := own.get((experiment, Path(name).suffix))):

@@ -59,14 +59,15 @@ class KafkaLab(Lab):
     def sysctls(self):
         return getattr(self.lab, "sysctls", {})
 
-    @property
-    def emulator(self):
-        return getattr(self.lab, "emulator", "auto")
-
     def counters(self) -> list[dict]:
         """What every link carried; see `LocalLab.counters`. Empty where the network is real."""
         counters = getattr(self.lab, "counters", None)
         return counters() if counters else []
+
+    def devices(self) -> list[dict]:
+        """What the kernel dropped outside the links; see `LocalLab.devices`. Empty where the network is real."""
+        devices = getattr(self.lab, "devices", None)
+        return devices() if devices else []
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         """Logs and effective configuration of the brokers, as raw files of a run."""

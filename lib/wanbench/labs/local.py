@@ -20,11 +20,10 @@ from wanbench.labs.base import Completed, Host, Lab
 from wanbench.labs.local_checks import MOST, checked_links, checked_regions, checked_whole
 from wanbench.labs.processes import GRACE_S, EnteredProcess, command_error
 from wanbench.links import LinkSettings, queue_in_bytes
-from wanbench.links.available import netem_why_not, why_not
+from wanbench.links.available import why_not
 from wanbench.links.launch import KeeperProcess
 from wanbench.links.namespaces import address, checked_sysctls
 
-EMULATORS = ("auto", "netem", "relay")
 SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -93,12 +92,10 @@ class LocalLab(Lab):
         Directed pairs. Those that are missing cannot reach each other.
     hosts_per_region : int
         1 to 254.
-    emulator : str
-        "netem" (the kernel's), "relay" (a process), or "auto": netem if the kernel has it.
     sysctls : mapping of str to str, optional
         Settings below `net.` of the regions' namespaces, on top of `SYSCTLS`.
     seed : int
-        Of all loss and jitter of the relay. netem takes its own.
+        Of all loss and jitter.
 
     Raises
     ------
@@ -123,7 +120,6 @@ class LocalLab(Lab):
         links: Mapping[tuple[str, str], LinkSettings],
         *,
         hosts_per_region: int = 1,
-        emulator: str = "auto",
         sysctls: Mapping[str, str] | None = None,
         seed: int = 0,
     ):
@@ -131,9 +127,6 @@ class LocalLab(Lab):
         self.links = self._links_at_first = checked_links(links, self.regions)
         self.hosts_per_region = checked_whole("hosts_per_region", hosts_per_region, 1, MOST)
         self.seed = checked_whole("seed", seed, 0, 2**63 - 1)
-        if emulator not in EMULATORS:
-            raise ParameterError(f"emulator is {emulator!r}; allowed is {', '.join(EMULATORS)}.")
-        self.emulator = emulator
         self.wanted_sysctls = checked_sysctls(sysctls or {})
         self.sysctls = {**SYSCTLS, **self.wanted_sysctls}
         self.hosts = {
@@ -146,22 +139,19 @@ class LocalLab(Lab):
         self._keeper, self._opened, self._scratch = None, {}, None
 
     @classmethod
-    def unavailable(cls, emulator: str = "auto") -> str | None:
+    def unavailable(cls) -> str | None:
         """Why no local lab can be opened on this machine, as a sentence; None if one can. It is tried."""
-        return why_not(emulator)
+        return why_not()
 
     def __enter__(self) -> LocalLab:
         if self._keeper is not None:
             raise LabError("the lab is open already.")
-        if reason := self.unavailable(self.emulator):
+        if reason := self.unavailable():
             raise LabError(f"no local lab: {reason}")
-        if self.emulator == "auto":
-            self.emulator = "relay" if netem_why_not() else "netem"
         self._keeper = KeeperProcess()
         try:
             self._opened = self._keeper.ask(
                 "open",
-                emulator=self.emulator,
                 regions=len(self.regions),
                 hosts_per_region=self.hosts_per_region,
                 sysctls=self.sysctls,
@@ -243,7 +233,12 @@ class LocalLab(Lab):
 
     def cut(self, a: str, b: str, *, one_way: bool = False) -> None:
         """
-        Cut the pair: from now on nothing arrives, not even what is on its way.
+        Cut the pair, as a broken cable would.
+
+        A packet is dropped, and counted in `packets_cut`, if the link is cut when the packet is sent or when it
+        would arrive. So nothing arrives from now until the cut is healed, not even what was on its way; and
+        what was sent before the cut arrives after it if its delay ends after the healing. A link that is
+        healed delivers one delay later again.
 
         Parameters
         ----------
@@ -275,18 +270,30 @@ class LocalLab(Lab):
             queue_dropped, cut, device_dropped and in_flight (`packets_sent`, `bytes_sent`, ...): the first is
             the sum of the others. Then `bytes_backlog`, what waits for the rate; and `mean_late_ms` and
             `worst_late_ms`, how much later than asked the relay delivered (None where it delivered nothing).
-            What an emulator does not count is None. Packets are those of the wire; bytes are those of IP.
+            Packets are those of the wire; bytes are those of IP.
         """
         pairs, rows = list(self.links if pairs is None else pairs), []
         self._check_pairs(pairs)
-        at_once = _PAIRS_PER_REQUEST if self.emulator == "relay" else len(pairs)
-        for first in range(0, len(pairs), max(1, at_once)):
-            some = pairs[first : first + at_once]
+        for first in range(0, len(pairs), _PAIRS_PER_REQUEST):
+            some = pairs[first : first + _PAIRS_PER_REQUEST]
             counted = self._ask("counters", pairs=self._numbered(some))
             rows += [
                 {"from_region": a, "to_region": b, **row} for (a, b), row in zip(some, counted, strict=True)
             ]
         return rows
+
+    def devices(self) -> list[dict]:
+        """
+        What the kernel carried and dropped at each region's devices since the lab was opened, outside the links.
+
+        Returns
+        -------
+        list of dict
+            One per region and device ("wan0" towards the other regions, "lo" within the region): region, device,
+            and packets received, dropped_receiving, sent and dropped_sending (`packets_received`, ...), as in
+            `wanbench.links.namespaces.device_counts`.
+        """
+        return [{"region": self.regions[row.pop("region_number") - 1], **row} for row in self._ask("devices")]
 
     def lateness(self) -> dict:
         """
@@ -296,8 +303,7 @@ class LocalLab(Lab):
         -------
         dict
             "writes", "mean_late_ms", "worst_late_ms", "longest_turn_ms", "packets_unroutable" and
-            "packets_overrun", as in `wanbench.links.relay.Relay.lateness`. Empty for netem, which does not
-            tell.
+            "packets_overrun", as in `wanbench.links.relay.Relay.lateness`.
         """
         return self._ask("lateness")
 

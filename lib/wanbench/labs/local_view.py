@@ -14,6 +14,9 @@ from pathlib import Path
 from wanbench.links import queue_in_bytes
 from wanbench.links.launch import is_rootless
 
+EMULATOR = "relay"
+"""What makes the links, as a manifest names it. Runs recorded earlier may name another: "netem"."""
+
 _TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
 _GLOBAL_SYSCTLS = ("net.core.rmem_max", "net.core.wmem_max")
 _CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
@@ -23,7 +26,7 @@ def description(lab, lateness: dict, opened: dict) -> dict:
     """What the manifest keeps of a lab, in JSON types."""
     return {
         "kind": lab.kind,
-        "emulator": lab.emulator,
+        "emulator": EMULATOR,
         "seed": lab.seed,
         "machine": {
             "system": platform.system(),
@@ -61,9 +64,7 @@ def description(lab, lateness: dict, opened: dict) -> dict:
 def line(lab) -> str:
     """The lab in a line."""
     state = "open" if lab.is_open else "closed"
-    return (
-        f"<local lab, {state}: {len(lab.regions)} regions, {len(lab.links)} links, emulator {lab.emulator}>"
-    )
+    return f"<local lab, {state}: {len(lab.regions)} regions, {len(lab.links)} links>"
 
 
 def html(lab) -> str:

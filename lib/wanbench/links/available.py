@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from wanbench.links import tc
 from wanbench.links.launch import search_path, unshare_words
 
 # Program: its package on Debian and Ubuntu, on Fedora.
@@ -39,15 +37,8 @@ def missing_programs() -> str | None:
     )
 
 
-def why_not(emulator: str = "auto") -> str | None:
-    """
-    Why no local lab can be opened here, as a sentence; None if one can.
-
-    Parameters
-    ----------
-    emulator : str
-        "auto", "netem" or "relay".
-    """
+def why_not() -> str | None:
+    """Why no local lab can be opened here, as a sentence; None if one can."""
     if not sys.platform.startswith("linux"):
         return f"the local lab needs Linux (network namespaces); this is {sys.platform}."
     if reason := missing_programs():
@@ -58,29 +49,7 @@ def why_not(emulator: str = "auto") -> str | None:
         )
     if reason := _trial("true"):
         return f"namespaces cannot be made here: {reason}.{_hint()}"
-    if emulator == "netem":
-        return netem_why_not()
-    if emulator == "auto" and netem_why_not() is None:
-        return None
     return tun_why_not()
-
-
-@functools.cache
-def netem_why_not() -> str | None:
-    """Why there can be no netem links here, found by making one in a scratch namespace; None if they can."""
-    if shutil.which("tc", path=search_path()) is None:
-        return "the program tc is missing (Debian, Ubuntu: package iproute2; Fedora: package iproute-tc)."
-    reason = _tc_trial(tc.netem(1.0, 0.1, 0.01))
-    return (
-        f"this kernel lacks what netem links need (sch_netem, sch_htb, cls_u32): {reason}."
-        if reason
-        else None
-    )
-
-
-def hub_why_not() -> str | None:
-    """Why there can be not even a hub without delay here; None if there can."""
-    return _tc_trial(tc.fifo(None))
 
 
 def tun_why_not() -> str | None:
@@ -97,15 +66,11 @@ def tun_why_not() -> str | None:
     return f"the relay cannot make a TUN device: {reason}." if reason else None
 
 
-def _tc_trial(leaf):
-    return _trial("tc", "-batch", "-", text="".join(f"{line}\n" for line in tc.trial(leaf)))
-
-
-def _trial(*command, text=""):
+def _trial(*command):
     try:
         done = subprocess.run(
             [*unshare_words(), *command],
-            input=text.encode(),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TRIAL_S,
             check=False,

@@ -25,11 +25,9 @@ from pathlib import Path
 from wanbench.errors import LabError
 from wanbench.links import namespaces
 from wanbench.links.control import Server
-from wanbench.links.netem import Netem
 from wanbench.links.relay import Relay
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
-EMULATORS = {"netem": Netem, "relay": Relay}
 
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
@@ -39,7 +37,7 @@ class Keeper:
     """What a lab can ask of its keeper; the words of a request are the parameters of the method."""
 
     def __init__(self):
-        self.emulator = self.folder = None
+        self.relay = self.folder = None
         self._namespaces = []
 
     def hello(self):
@@ -59,14 +57,12 @@ class Keeper:
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def open(self, *, emulator, regions, hosts_per_region, sysctls, pairs, seed):
+    def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
         """
         Make the regions' namespaces and the links.
 
         Parameters
         ----------
-        emulator : str
-            "relay" or "netem".
         regions : int
             How many; they are numbered from 1.
         pairs : list of [from, to]
@@ -79,51 +75,49 @@ class Keeper:
             the sysctls that the kernel refused, with the reason; "congestion_control_by": "sysctl" or
             "route", who set it.
         """
-        if self.emulator is not None:
+        if self.relay is not None:
             raise LabError("the lab is open already.")
         home, refused = namespaces.this_namespace(), {}
-        maker = EMULATORS[emulator]()
+        relay = Relay()
         for number in range(1, regions + 1):
             self._namespaces.append(namespaces.make_namespace())
-            maker.add_region(number)
+            relay.add_region(number)
             refused = namespaces.set_sysctls(sysctls)
             by_route = sysctls[CONGESTION_CONTROL] if CONGESTION_CONTROL in refused else None
-            namespaces.run_batch(
-                "ip",
-                namespaces.commands(
-                    number,
-                    hosts_per_region,
-                    congestion_control=by_route,
-                    next_hop=maker.next_hop(number),
-                ),
-            )
+            namespaces.run_ip(namespaces.commands(number, hosts_per_region, congestion_control=by_route))
         namespaces.enter(home)
         os.close(home)
-        maker.connect([tuple(pair) for pair in pairs], seed)
-        self.emulator = maker
+        relay.connect([tuple(pair) for pair in pairs], seed)
+        self.relay = relay
         by = "route" if refused.pop(CONGESTION_CONTROL, None) else "sysctl"
         return {"namespaces": self._namespaces, "refused": refused, "congestion_control_by": by}
 
     def set(self, *, links):
         """Give links new settings: a list of [from, to, {the fields of LinkSettings}]."""
-        self.emulator.set([((source, target), settings) for source, target, settings in links])
+        self.relay.set([((source, target), settings) for source, target, settings in links])
 
     def cut(self, *, pairs, is_cut):
         """Cut or heal directed pairs."""
-        self.emulator.cut([tuple(pair) for pair in pairs], is_cut)
+        self.relay.cut([tuple(pair) for pair in pairs], is_cut)
 
     def counters(self, *, pairs):
         """What the links of these directed pairs carried, in the same order."""
-        return self.emulator.counters([tuple(pair) for pair in pairs])
+        return self.relay.counters([tuple(pair) for pair in pairs])
+
+    def devices(self):
+        """What the kernel counted at the regions' devices."""
+        return self.relay.devices()
 
     def lateness(self):
-        """How late the emulator was so far."""
-        return self.emulator.lateness()
+        """How late the relay was so far."""
+        return self.relay.lateness()
 
 
 def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
     Ask the kernel for punctuality: real-time priority, no timer slack, memory locked; and collect no garbage.
+
+    Children do not inherit the priority: they would stop a machine of one processor.
 
     Parameters
     ----------
@@ -137,7 +131,7 @@ def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
     granted = {}
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
         granted["real_time_priority"] = True
     except OSError:
         granted["real_time_priority"] = False
@@ -163,7 +157,7 @@ def main() -> None:
     # A private view of the processes where the kernel allows it; without one everything else still works.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
     keeper = Keeper()
-    verbs = ("hello", "scratch", "open", "set", "cut", "counters", "lateness")
+    verbs = ("hello", "scratch", "open", "set", "cut", "counters", "devices", "lateness")
     server = Server(
         lab,
         {
@@ -173,10 +167,10 @@ def main() -> None:
     )
     watched = {server.fileno(): server.ready, lab_process: _gone}
     try:
-        while keeper.emulator is None:
+        while keeper.relay is None:
             for descriptor in select.select(list(watched), (), ())[0]:
                 watched[descriptor]()
-        keeper.emulator.serve(watched)
+        keeper.relay.serve(watched)
     except EOFError:
         return
     finally:

@@ -20,7 +20,6 @@ from wanbench.errors import LabError, ParameterError
 
 DEVICE = "wan0"
 MTU_BYTES = 1500
-_NEXT_HOP = "169.254.0.1"
 
 _SYSCTL = re.compile(r"net(\.[a-z0-9_-]+)+")
 _CLONE_NEWNET = 0x40000000
@@ -80,6 +79,38 @@ def open_device(name: str = DEVICE) -> int:
     return device
 
 
+def device_counts(listing: str) -> list[dict]:
+    """
+    What the kernel counted at the devices of a namespace, from the text of its /proc/net/dev.
+
+    A TCP super-packet counts once. "dropped sending" at `wan0`: the relay did not read in time; at `lo` nothing
+    is. "dropped receiving": the kernel had no room, such as in the backlog of packets between the hosts of one
+    region (net.core.netdev_max_backlog), or nobody to take the packet.
+
+    Examples
+    --------
+    >>> heads = "Inter-| Receive | Transmit\\n face |bytes packets errs drop ...\\n"
+    >>> [row] = device_counts(heads + "  lo: 900 9 0 2 0 0 0 0  1100 11 0 0 0 0 0 0\\n")
+    >>> row["device"], row["packets_received"], row["packets_dropped_receiving"], row["packets_sent"]
+    ('lo', 9, 2, 11)
+    """
+    rows = []
+    for line in listing.splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        if name.strip() in ("lo", DEVICE):
+            counted = [int(number) for number in numbers.split()]
+            rows.append(
+                {
+                    "device": name.strip(),
+                    "packets_received": counted[1],
+                    "packets_dropped_receiving": counted[3],
+                    "packets_sent": counted[9],
+                    "packets_dropped_sending": counted[11],
+                }
+            )
+    return rows
+
+
 def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     """
     Write sysctls in this namespace.
@@ -122,30 +153,15 @@ def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     return checked
 
 
-def run_batch(program: str, commands: Iterable[str], *, pass_fds: Iterable[int] = ()) -> None:
-    """
-    Carry out commands of `ip` or `tc` in this namespace, in one process; LabError with its words if one fails.
-
-    Parameters
-    ----------
-    pass_fds : iterable of int
-        Open files that the program is to have; it finds them in /proc/self/fd.
-    """
+def run_ip(commands: Iterable[str]) -> None:
+    """Carry out commands of `ip` in this namespace, in one process; LabError with its message if one fails."""
     text = "".join(f"{command}\n" for command in commands)
-    done = subprocess.run(
-        [program, "-batch", "-"],
-        input=text.encode(),
-        capture_output=True,
-        pass_fds=tuple(pass_fds),
-        check=False,
-    )
+    done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
     if done.returncode:
-        raise LabError(f"{program} says {done.stderr.decode(errors='replace').strip()!r} to {text!r}.")
+        raise LabError(f"ip says {done.stderr.decode(errors='replace').strip()!r} to {text!r}.")
 
 
-def commands(
-    region_number: int, hosts: int, *, congestion_control: str | None = None, next_hop: str | None = None
-) -> list[str]:
+def commands(region_number: int, hosts: int, *, congestion_control: str | None = None) -> list[str]:
     """
     The `ip` commands that give a region its addresses and its way to all others.
 
@@ -154,8 +170,6 @@ def commands(
     congestion_control : str, optional
         Algorithm that the route asks for; needed where the kernel refuses it as the namespace's default. A
         tool that chooses its own (iperf3 -C) still gets that.
-    next_hop : str, optional
-        Link-layer address of the other end, where the device needs one.
 
     Examples
     --------
@@ -167,15 +181,9 @@ def commands(
     route add 10.0.0.0/8 dev wan0 src 10.2.0.1
     """
     route = f"route add 10.0.0.0/8 dev {DEVICE} src {address(region_number)}"
-    neighbour = []
-    if next_hop:
-        # No one has this address: the neighbour is told, not asked for.
-        neighbour.append(f"neigh add {_NEXT_HOP} lladdr {next_hop} dev {DEVICE} nud permanent")
-        route += f" via {_NEXT_HOP} onlink"
     return [
         "link set lo up",
         *(f"addr add {address(region_number, host)}/32 dev lo" for host in range(hosts)),
         f"link set {DEVICE} mtu {MTU_BYTES} txqueuelen 10000 up",
-        *neighbour,
         f"{route} congctl {congestion_control}" if congestion_control else route,
     ]

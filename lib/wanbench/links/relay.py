@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from wanbench.links.link import COUNTED, UNITS, Link
-from wanbench.links.namespaces import DEVICE, open_device
+from wanbench.links.namespaces import DEVICE, device_counts, open_device
 from wanbench.links.segments import OFFLOAD_BYTES
 
 _READ_BYTES = OFFLOAD_BYTES + 65_535
@@ -33,19 +33,16 @@ class Relay:
         self.longest_turn_s = 0.0
         self._devices, self._rows = {}, {}
         # Each stays that of the namespace in which it was opened.
-        self._listings: list[int] = []
+        self._listings: dict[int, int] = {}
         self._heap, self._count = [], 0
         self._poll = select.epoll()
 
     def add_region(self, number: int) -> None:
         """Make the region's device in the network namespace that this process is in; numbers are 1 to 254."""
         self._devices[number] = device = open_device()
-        self._listings.append(os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC))
+        self._listings[number] = os.open("/proc/thread-self/net/dev", os.O_RDONLY | os.O_CLOEXEC)
         os.set_blocking(device, False)
         self._poll.register(device, select.EPOLLIN)
-
-    def next_hop(self, number: int) -> None:
-        """A TUN device needs no link-layer address of its other end."""
 
     def connect(self, pairs: Iterable[tuple[int, int]], seed: int) -> None:
         """Make the links. Packets for any other pair are dropped; `seed` is that of all loss and jitter."""
@@ -64,7 +61,7 @@ class Relay:
             self.links[pair].set(**settings, now=time.monotonic())
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
-        """Cut or heal links. What is on its way and would arrive during the cut is lost as well."""
+        """Cut or heal links; what that means stands at `wanbench.labs.local.LocalLab.cut`."""
         for pair in pairs:
             self.links[pair].is_cut = is_cut
 
@@ -94,8 +91,18 @@ class Relay:
             "worst_late_ms": max(link.late_max_s for link in self.links.values()) * 1000 if writes else None,
             "longest_turn_ms": self.longest_turn_s * 1000,
             "packets_unroutable": self.packets_unroutable,
-            "packets_overrun": sum(map(_dropped_by_the_device, self._listings)),
+            "packets_overrun": sum(
+                row["packets_dropped_sending"] for row in self.devices() if row["device"] == DEVICE
+            ),
         }
+
+    def devices(self) -> list[dict]:
+        """What the kernel carried and dropped at each region's devices, outside the links: see `device_counts`."""
+        return [
+            {"region_number": number, **row}
+            for number, listing in self._listings.items()
+            for row in device_counts(os.pread(listing, 65_536, 0).decode())
+        ]
 
     def serve(self, watched: dict[int, Callable[[], None]]) -> None:
         """
@@ -180,12 +187,6 @@ class Relay:
             link.late_sum_s += late
             if late > link.late_max_s:
                 link.late_max_s = late
-
-
-def _dropped_by_the_device(listing):
-    """The column "drop" under "Transmit" of /proc/net/dev."""
-    lines = (line.split(b":") for line in os.pread(listing, 65_536, 0).splitlines()[2:])
-    return next(int(numbers.split()[11]) for name, numbers in lines if name.strip() == DEVICE.encode())
 
 
 def _counted(link, now):

@@ -38,9 +38,11 @@ ENDS = ("from_region", "to_region")
 NAMES = {
     "rtt": "round-trip time",
     "jitter": "jitter",
+    "mean": "mean round-trip time under jitter",
     "loss": "packet loss",
     "rate": "rate",
     "cut": "time to the last packet after a cut",
+    "order": "replies out of order while a delay becomes shorter",
 }
 METHOD = "requested settings against what was measured, per link; median RTT and rate, exact binomial loss"
 ASSUMPTION = "The clock and the tools of the hosts measure better than the limit"
@@ -84,7 +86,7 @@ def _finding(row, page: str) -> Finding:
     name = NAMES.get(row.quantity, row.quantity)
     sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(known, 'link')} within the limit"
     sentence += f" ({row.limit})"
-    if known and row.quantity != "loss":
+    if known and row.quantity != "loss" and row.worst_error:
         asked = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
         error = quantity(abs(row.worst_error), row.unit)
         sentence += f"; measured by it, the greatest error is {error}{asked}, {row.worst_link}"

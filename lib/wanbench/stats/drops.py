@@ -1,4 +1,4 @@
-"""Where packets were dropped: the queue of links that have a rate, and nowhere else."""
+"""Where packets were dropped: in the queue of links that have a rate, and nowhere else."""
 
 from __future__ import annotations
 
@@ -54,6 +54,29 @@ def drops(counters: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
         )
         .reset_index(drop=True)
     )
+
+
+def outside_links(sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """
+    What the kernel dropped at the regions' devices, per run and device, before or after any link could count it.
+
+    "outside" where it dropped anything.
+
+    Parameters
+    ----------
+    sessions : sequence of DataFrame
+        Tables `device_counters`.
+
+    Returns
+    -------
+    DataFrame
+        run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict.
+    """
+    counters = pd.concat(sessions, ignore_index=True)
+    names = ["packets_received", "packets_dropped_receiving", "packets_sent", "packets_dropped_sending"]
+    summed = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
+    dropped = summed.packets_dropped_receiving + summed.packets_dropped_sending
+    return summed.assign(verdict=(dropped > 0).map({True: OUTSIDE, False: WITHIN}))
 
 
 def lateness(sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -105,23 +105,66 @@ def jitter(
             allowed = allowed_ms + allowed_share * requested
             note = f"as good as {freedom + 1:.0f} independent echoes"
             row |= judged(requested, delivered, low, high, allowed, note)
-            if row["verdict"] == OUTSIDE and low <= requested + allowed and high >= requested - allowed:
-                row |= {"verdict": UNKNOWN, "note": f"too few echoes to tell: {note}"}
+            row |= _too_few(row)
         rows.append(or_unknown(row, requests, "fewer than two echoes were answered"))
     return table_of(rows)
 
 
-def effective_n(values: np.ndarray) -> float:
+def mean_rtt(
+    echoes: pd.DataFrame,
+    links: pd.DataFrame,
+    *,
+    by: Sequence[str] = ("run_id",),
+    level: float = 0.99,
+    allowed_ms: float = 1.0,
+    allowed_share: float = 0.01,
+) -> pd.DataFrame:
     """
-    How many independent values say as much about a variance: n (1 - r^2) / (1 + r^2), at least 2.
+    Mean RTT of links with jitter against the sum of the two one-way delays: jitter must not become delay.
+
+    Student's interval, in which echoes count as n (1 - r) / (1 + r), with r the correlation of one with the
+    next (Bartlett 1935). Outside the limit only if the whole interval is; "unknown" if the estimate alone is.
+    """
+    rows = []
+    for key, ends, group in groups(echoes, by):
+        requests = both_ways(links, key, ends, by)
+        values = answered(group).rtt_ms.to_numpy(dtype=float)
+        limit = f"{allowed_ms:g} ms + {percent(allowed_share)}"
+        row = row_of(key, ends, "mean", "ms", level, limit, len(values))
+        if requests is not None and len(values) > 1:
+            requested, delivered = sum(float(link.delay_ms) for link in requests), float(values.mean())
+            n = effective_n(values, of="mean")
+            half = stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / sqrt(n)
+            note = f"as good as {n:.0f} independent echoes"
+            allowed = allowed_ms + allowed_share * requested
+            row |= judged(requested, delivered, delivered - half, delivered + half, allowed, note)
+            row |= _too_few(row)
+        rows.append(or_unknown(row, requests, "fewer than two echoes were answered"))
+    return table_of(rows)
+
+
+def _too_few(row: dict) -> dict:
+    """What changes in a row whose estimate is outside the limit, but not its whole interval."""
+    low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
+    if row["verdict"] == OUTSIDE and row["low"] <= high and row["high"] >= low:
+        return {"verdict": UNKNOWN, "note": f"too few echoes to tell: {row['note']}"}
+    return {}
+
+
+def effective_n(values: np.ndarray, of: str = "variance") -> float:
+    """
+    How many independent values say as much about a variance, n (1 - r^2) / (1 + r^2), or a mean, n (1 - r) / (1 + r).
+
+    At least 2, and at most n: neighbours that differ more than by chance count for no more than independent ones.
 
     >>> effective_n(np.array([1.0, 2.0, 1.0, 2.0, 1.5])) <= 5
     True
     """
     centred = values - values.mean()
     total = centred @ centred
-    r = float(centred[1:] @ centred[:-1] / total) if total > 0 else 0.0
-    return max(2.0, len(values) * (1 - r * r) / (1 + r * r))
+    r = max(0.0, float(centred[1:] @ centred[:-1] / total)) if total > 0 else 0.0
+    r = r if of == "mean" else r * r
+    return max(2.0, len(values) * (1 - r) / (1 + r))
 
 
 def loss(
@@ -274,6 +317,32 @@ def cut(
             note = f"{len(during):,} replies after the command{resumed}"
             row |= judged(0.0, 1000 * (last - cut_at), nan, nan, allowed_ms)
         rows.append({**row, "note": note})
+    return table_of(rows)
+
+
+def order(echoes: pd.DataFrame, *, by: Sequence[str] = ("run_id",)) -> pd.DataFrame:
+    """
+    Replies that arrived after a reply to a later echo, of links whose delay became shorter meanwhile; none may.
+
+    "unknown" unless the last tenth of the RTTs is shorter than the first by more than the mean time between
+    replies: with less, no echo can overtake the one before.
+
+    Parameters
+    ----------
+    echoes : DataFrame
+        Table of this name, with `received_at_s` (ping -D).
+    """
+    rows = []
+    for key, ends, group in groups(echoes, by):
+        replies = answered(group).dropna(subset="received_at_s").sort_values("sequence")
+        row = row_of(key, ends, "order", "replies", nan, "none", len(replies))
+        tenth, at = ceil(len(replies) / 10), replies.received_at_s
+        before, after = replies.rtt_ms.head(tenth).median(), replies.rtt_ms.tail(tenth).median()
+        if len(at) and before - after > 1000 * (at.max() - at.min()) / len(at):
+            overtaken = int((at < at.cummax().shift()).sum())
+            note = f"RTT {quantity(before, 'ms')} at first, {quantity(after, 'ms')} at the end"
+            row |= judged(0.0, float(overtaken), nan, nan, 0.0, note)
+        rows.append(row if row["note"] else row | {"note": "the round trip did not become shorter"})
     return table_of(rows)
 
 

@@ -29,6 +29,17 @@ declare(
     column("cumulative", "flag", "", "a counter since the process started, not a rate or a level"),
 )
 declare(
+    "device_counters",
+    "what the kernel carried and dropped at one device of an emulated region, in one session of its lab",
+    *CONTEXT,
+    column("region", "text", "", "the region whose device it is"),
+    column("device", "text", "", "wan0: towards the other regions; lo: within the region"),
+    column("packets_received", "count", "packets", "that the device received; a TCP super-packet is one"),
+    column("packets_dropped_receiving", "count", "packets", "dropped by the kernel: no room, or no taker"),
+    column("packets_sent", "count", "packets", "that the device sent; a TCP super-packet is one"),
+    column("packets_dropped_sending", "count", "packets", "dropped because the relay was late to read them"),
+)
+declare(
     "link_samples",
     "what one direction of an emulated link had carried by one time of a test, since the lab opened",
     *CONTEXT,
