@@ -10,7 +10,7 @@ import pytest
 from test_ingest_ping import a_log
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import ping, ping_echoes, ping_lines, ping_plain, ping_scan
+from wanbench.ingest import content, ping, ping_echoes, ping_lines, ping_plain, ping_scan
 
 SAMPLES = Path(__file__).parent / "samples" / "ping"
 HEADER = "PING 198.51.100.7 (198.51.100.7) 56(84) bytes of data.\n"
@@ -163,6 +163,14 @@ def test_a_long_file_without_a_ping_is_given_up(monkeypatch):
         ping.read("".join(f"word {n}\n" for n in range(51)).encode())
     rows = ping.read(b"word\n" * 50 + a_ping("1.1") + b"word\n" * 50 + a_ping("1.2"))
     assert rows.rtt_ms.tolist() == [1.1, 1.2]
+
+
+def test_empty_lines_are_passed_over_and_a_bomb_of_them_is_refused(monkeypatch):
+    monkeypatch.setattr(content, "FREE_BYTES", 1 << 20)
+    data = gzip.compress(b"\n" * 1_000_000 + a_ping("1.1") + b"\n" * 99)
+    assert ping.read(data).rtt_ms.tolist() == [1.1]
+    with pytest.raises(RawDataError, match="gzip data of more than 1,048,576 bytes once decompressed"):
+        ping.read(gzip.compress(b"\n" * 2_000_000))
 
 
 def test_many_pings_cannot_claim_millions_of_echoes():

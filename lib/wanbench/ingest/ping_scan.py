@@ -81,16 +81,21 @@ def _chunks(stream):
 def _events(chunk, plain, lines_before, reader, words):
     """Yield the chunk's events by ping, in line order; return how many lines have been read by its end."""
     n = len(plain.starts) - 1
-    other = np.ones(n, bool)
-    other[plain.places] = False
-    others = np.append(np.flatnonzero(other), n)
+    wanted = np.diff(plain.starts) > 1  # a line that is only its end says nothing
+    wanted[-1:] |= not chunk.endswith(b"\n")
+    said = np.append(np.flatnonzero(wanted), n)
+    wanted[plain.places] = False
+    others = np.append(np.flatnonzero(wanted), n)
     events, pings, fault, place = [], [reader.ping], None, 0
     try:
         while place < n:
-            if reader.phase == "body" and reader.ping.dialect != "windows":  # plain lines are replies there
-                place = int(others[np.searchsorted(others, place)])
-                if place == n:
-                    break
+            in_plain = (
+                reader.phase == "body" and reader.ping.dialect != "windows"
+            )  # plain lines are replies there
+            places = others if in_plain else said
+            place = int(places[np.searchsorted(places, place)])
+            if place == n:
+                break
             if chunk.startswith(b"wrong", plain.starts[place]):
                 _tell_last_reply(reader, plain, place, lines_before)
             events.append(_feed(reader, chunk, plain.starts, place, lines_before))
