@@ -57,10 +57,12 @@ def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
     RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
     """
     with decompressed(source) as (path, file):
-        data = file.read(most_bytes + 1)
-        if len(data) > most_bytes:
-            raise RawDataError(path, None, "a larger file", f"at most {most_bytes:,} bytes")
-        return path, data
+        return path, _whole(file, most_bytes)
+
+
+def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
+    """As `read_bytes`, of a file's bytes that were read already."""
+    return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
 def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
@@ -117,6 +119,13 @@ def encoding_of(path, opening: bytes) -> tuple[str, int]:
     return "utf-8", 0
 
 
+def _whole(file: Content, most_bytes: int) -> bytes:
+    data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise RawDataError(file.path, None, "a larger file", f"at most {most_bytes:,} bytes")
+    return data
+
+
 @contextmanager
 def decompressed(source) -> Iterator[tuple[object, Content]]:
     """
@@ -143,15 +152,15 @@ def as_utf8(file: Content) -> BinaryIO:
 
 
 class Content:
-    """A file's content from its beginning on, decompressed if it is compressed."""
+    """A file's content from its beginning on, decompressed if it is compressed; its size is then not known."""
 
     def __init__(self, path, file: BinaryIO, size: int):
-        self.path, self.format = path, None
+        self.path, self.format, self.size = path, None, size
         self._file, self._most, self._n, self._start = file, None, 0, b""
         name = compression(self.peek(COMPRESSION_BYTES))
         if name in DECOMPRESS:
             file.seek(0)
-            self.format, self._start, self._n = name, b"", 0
+            self.format, self.size, self._start, self._n = name, None, b"", 0
             self._most = max(FREE_BYTES, MOST_TIMES * size)
             self._file = DECOMPRESS[name](file)
 
