@@ -1,0 +1,136 @@
+"""
+What files cost that were made to cost much, or are just large: `python benchmarks/hostile_files.py`.
+
+Makes each file in a temporary folder, reads it in a process of its own, and prints processor time per 10 MB, how many
+times the file's size the process grew while it read, and the result. Goal: at most 1 s per 10 MB and 10 times the size,
+or a refusal by size. Processor times grow where other work shares the processors, so the load is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "lib" / "tests" / "samples" / "iperf3" / "v3.12_tcp_p3_omit1_cubic.json"
+MOST_S_PER_10_MB, MOST_TIMES = 1.0, 10.0
+OWN_MB = 20
+"""What pandas and pyarrow load on first use, whatever the file."""
+
+WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
+CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924"
+WARNING = (
+    "[2026-03-01 12:00:00,000] WARN [Producer clientId=perf-producer-client] Got error response (Sender)\n"
+)
+ECHO = "64 bytes from 203.0.113.107: icmp_seq=1 ttl=57 time=40.1 ms"
+FILES = {
+    # name: (reader, beginning, text that recurs, end); {n} is counted up
+    "iperf3, intervals": ("iperf3", "{intervals}", "", ""),
+    "iperf3, unclosed string": ("iperf3", '{"start": "', "x", ""),
+    "iperf3, unclosed string of escapes": ("iperf3", '{"start": "', '\\"', ""),
+    "iperf3, empty lists": ("iperf3", '{"start": [', "[],", "1]}"),
+    "iperf3, -nan": ("iperf3", '{"start": [', "          -nan,", "1]}"),
+    "iperf3, empty documents": ("iperf3", "", "{}\n", ""),
+    "Kafka, windows": ("kafka_load", "", f"{WINDOW}\n", ""),
+    "Kafka, windows together": ("kafka_load", "", WINDOW, ""),
+    "Kafka, consumer's windows together": ("kafka_load", "", f"{CONSUMED} ", ""),
+    "Kafka, warnings": ("kafka_load", f"{WINDOW}\n", WARNING, ""),
+    "Kafka, empty lines": ("kafka_load", f"{WINDOW}\n", "\n", ""),
+    "Kafka, metrics": ("kafka_load", "", "producer-metrics:batch-size-avg:{client-id=a} : 16220.100\n", ""),
+    "Prometheus, many series": ("broker_metrics", "", 'node_cpu_seconds_total{{cpu="{n}",mode="idle"}} 362812\n', ""),
+    "Prometheus, many times": ("broker_metrics", "", 'http_requests_total{{code="200"}} 7 {n}\n', ""),
+    "Prometheus, short lines": ("broker_metrics", "", "a 1 {n}\n", ""),
+    "Prometheus, unclosed label": ("broker_metrics", 'a{l="', '\\"x', ""),
+    "OpenMessaging, numbers": ("openmessaging", '{"publishRate": [', "1.5,", "1]}"),
+    "sadf, empty lists": ("host_metrics", '{"sysstat": [', "[],", "1]}"),
+    "ping, empty lines": ("ping", "", "\n", ""),
+    "ping, echoes together": ("ping", "PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.\n", ECHO, ""),
+}  # fmt: skip
+
+
+def main() -> int:
+    """Measure, print, and say whether every file stays within the goal (exit status 1 if not)."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
+    options.add_argument("--megabytes", type=int, default=20, help="size of each file (default: %(default)s)")
+    options.add_argument("--only", default="", help="files whose names contain this")
+    asked = options.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f} before, Python {sys.version.split()[0]}", flush=True)
+    print(f"{'':38} {'MB':>5} {'s/10 MB':>8} {'times':>6}  result")
+    within = True
+    for name in FILES:
+        if asked.only not in name:
+            continue
+        command = [sys.executable, __file__, "--job", name, str(asked.megabytes * 1_000_000)]
+        found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        per_10_mb, times = found["s"] / found["mb"] * 10, max(0.0, found["more_mb"] - OWN_MB) / found["mb"]
+        fits = per_10_mb <= MOST_S_PER_10_MB and times <= MOST_TIMES
+        within &= fits
+        mark = " " if fits else "!"
+        print(
+            f"{name:38} {found['mb']:5.0f} {per_10_mb:8.2f} {times:6.1f} {mark} {found['what']}", flush=True
+        )
+    print(
+        f"Goal, {MOST_S_PER_10_MB:g} s per 10 MB and {MOST_TIMES:g} times the size: {'met' if within else 'missed'}."
+    )
+    return 0 if within else 1
+
+
+def write(path: Path, beginning: str, recurs: str, end: str, size: int) -> None:
+    """A file of about `size` bytes."""
+    with path.open("w") as file:
+        if beginning == "{intervals}":
+            document = json.loads(SAMPLE.read_text())
+            one = document["intervals"][1]
+            document["intervals"] = [one] * (size // len(json.dumps(one)))
+            json.dump(document, file)
+            return
+        file.write(beginning)
+        written, n = 0, 0
+        while written < size:
+            part = (
+                "".join([recurs.format(n=n + k) for k in range(1000)]) if "{n}" in recurs else recurs * 1000
+            )
+            written, n = written + file.write(part), n + 1000
+        file.write(end)
+
+
+def job(name: str, size: str) -> dict:
+    """Make one file and read it."""
+    from wanbench.errors import RawDataError
+    from wanbench.ingest import broker_metrics, host_metrics, iperf3, kafka_load, openmessaging, ping
+
+    readers = {"iperf3": iperf3, "kafka_load": kafka_load, "broker_metrics": broker_metrics}
+    readers |= {"openmessaging": openmessaging, "host_metrics": host_metrics, "ping": ping}
+    reader, *parts = FILES[name]
+    with tempfile.TemporaryDirectory(prefix="wanbench-hostile-") as folder:
+        path = Path(folder, "a.sadf.json" if reader == "host_metrics" else "a.txt")
+        write(path, *parts, int(size))
+        before, start = _peak_mb(), time.process_time()
+        try:
+            found = readers[reader].read(path)
+            frames = (
+                found.values() if isinstance(found, dict) else found if isinstance(found, tuple) else [found]
+            )
+            what = f"{sum(map(len, frames)):,} rows"
+        except RawDataError as error:
+            what = f"refused: expected {error.expected[:70]}"
+        spent = time.process_time() - start
+        return {"mb": path.stat().st_size / 1e6, "s": spent, "more_mb": _peak_mb() - before, "what": what}
+
+
+def _peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--job"]:
+        print(json.dumps(job(*sys.argv[2:])))
+    else:
+        sys.exit(main())
