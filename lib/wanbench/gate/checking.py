@@ -16,12 +16,15 @@ from . import (
     early,
     halved,
     light,
+    mixed_units,
     near_answers,
     observed,
     off_earth,
+    plateau,
     rates,
     repeats,
     scale,
+    shifted_copies,
     summaries,
     triangle,
     units,
@@ -31,8 +34,8 @@ from .places import known_places
 
 RULES = (
     off_earth.RULE, light.RULE, scale.RULE, halved.RULE, coordinates.RULE, asymmetry.RULE, triangle.RULE,
-    summaries.RULE,
-    repeats.COPIES, repeats.MIRROR, rates.BYTES, rates.WINDOW, units.BLOCK, ceilings.LINK, ceilings.INSTANCE,
+    summaries.RULE, repeats.COPIES, repeats.MIRROR, shifted_copies.RULE, rates.BYTES, rates.WINDOW, units.BLOCK,
+    mixed_units.RULE, plateau.RULE, ceilings.LINK, ceilings.INSTANCE,
 )  # fmt: skip
 """Every rule of the gate."""
 
@@ -74,7 +77,11 @@ def check(
     none = light.nought(_over_ground(rtts, links))[0]
     rtts = light.nought(rtts)[1]
     rows = off_earth.check(tables.get("regions"), regions) + (
-        none + summaries.check(tables) + repeats.check(tables) + rates.check(tables, rtts, links, instances)
+        none
+        + summaries.check(tables)
+        + repeats.check(tables)
+        + shifted_copies.check(tables)
+        + rates.check(tables, rtts, links, instances)
     )
     return declared.from_rows("flags", _of_round_trips(_over_ground(rtts, links), places) + rows)
 

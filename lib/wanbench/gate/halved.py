@@ -35,8 +35,8 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
         here = open_rows & ((rtts.table == table) & (rtts.column_name == column)).to_numpy()
         if _pairs(group) >= FEWEST_PAIRS and _halved(group) and _scatter(2 * group.rtt_ms, group) < SCATTER:
             found = (
-                f"{column}: {_below(group):.0%} of {count(len(group), 'row')} are below light in fibre, and twice their "
-                f"RTT is {number(_inflation(2 * group.rtt_ms, group))} times light in the median"
+                f"{column}: {_below(group):.0%} of {count(len(group), 'row')} are below light in fibre, and twice "
+                f"their RTT is {number(_inflation(2 * group.rtt_ms, group))} times light in the median"
             )
             flags.append(_wide(table, "column", found, ONE_WAY, group))
             flags += light.flags(rtts[here & _fast(rtts)], ONE_WAY)
@@ -46,8 +46,8 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
             cause = f"{ONE_WAY}, in what was measured with {region}"
             mine = _of(group, region)
             found = (
-                f"{_below(mine):.0%} of {count(len(mine), 'row')} of {region} are below light in fibre, and twice their "
-                f"RTT is {number(_inflation(2 * mine.rtt_ms, mine))} times light in the median, as others are"
+                f"{_below(mine):.0%} of {count(len(mine), 'row')} of {region} are below light in fibre, and twice "
+                f"their RTT is {number(_inflation(2 * mine.rtt_ms, mine))} times light in the median, as others are"
             )
             flags.append(_wide(table, "region", found, cause, mine, region=region))
             theirs = here & ~explained & _ends_in(rtts, region)

@@ -27,8 +27,8 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
             continue
         cause = CAUSE.format(region=region)
         found = (
-            f"{count(len(group), 'row')} from {region} take {quantity(group.rtt_ms.median(), 'ms')} in the median where "
-            f"light in fibre takes {quantity(group.fibre_ms.median(), 'ms')}"
+            f"{count(len(group), 'row')} from {region} take {quantity(group.rtt_ms.median(), 'ms')} in the median "
+            f"where light in fibre takes {quantity(group.fibre_ms.median(), 'ms')}"
         )
         where = {"region": region, "column_name": group.column_name.iloc[0]}
         where |= {"value": float(group.rtt_ms.median()), "bound": float(group.fibre_ms.median())}

@@ -37,8 +37,8 @@ themselves; where these hardly do (by less than 0.3 in natural logarithms), if n
 """
 NEAR = "answered near the sender, by a NAT or a proxy, or a wrong RTT"
 NEAR_OR_SECONDS = (
-    "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over so long a way is one of both, "
-    "and this row alone does not tell which"
+    "answered near the sender, by a NAT or a proxy, or in seconds: an RTT under 1 ms over so long a way is one of "
+    "both, and this row alone does not tell which"
 )
 
 
