@@ -1,6 +1,8 @@
 """sysstat on the hosts of a lab, and what is read of sadf -j."""
 
+import gzip
 import json
+import lzma
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,6 +91,26 @@ def test_older_versions_are_read_in_their_own_words():
     assert values(later, "cpu all", "system") == [50.0] and values(later, "disk sda", "svctm") == [0.25]
 
 
+def test_newer_versions_name_the_time_zone():
+    new = read(SAMPLES / "handmade-12.7.1_timezone.sadf.json")
+    assert values(new, "net eth0", "rxpck") == [100.5] and values(new, "cpu all", "usr") == [12.5]
+    assert set(new.at_utc.astype(str)) == {"2026-11-20 23:59:59+00:00"} and set(new.interval_s) == {31}
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_compressed_files_are_read_as_they_come(tmp_path, compress):
+    path = tmp_path / "x.sadf.json"
+    path.write_bytes(compress(NETWORK.read_bytes()))
+    assert read(path).value.tolist() == read(NETWORK).value.tolist()
+
+
+def test_the_data_file_of_sar_is_named(tmp_path):
+    path = tmp_path / "sa21"
+    path.write_bytes(b"\x96\xd5\x75\x21\x0c\x06\x01\x00" + bytes(100))
+    with pytest.raises(RawDataError, match="found 'a data file of sysstat, which sadf -j prints as text'"):
+        host_metrics.read(path)
+
+
 def damaged(tmp_path, old, new, count=1):
     path = tmp_path / "x.sadf.json"
     text = MACHINE.read_text()
@@ -106,6 +128,9 @@ def damaged(tmp_path, old, new, count=1):
         ('"usr": 0.00', '"usr": NaN', "a number"),
         ('"rxpck": 0.00', '"rxpck": -3', "a number from 0"),
         ('"utc": 1', '"utc": 0', "a time in UTC"),
+        ('"utc": 1', '"tz": "CET"', "a time in UTC"),
+        ('"utc": 1', '"tz": "GMT"', "a time in UTC"),
+        ('"utc": 1', '"tz": null', "a time in UTC"),
         ('"time": "17', '"time": "25', "hour"),
         ('"date": "2026-', '"date": "26-', "a date and a time"),
         ('{"cpu": "all"', '{"processor": "all"', "cpu, which one it is of"),

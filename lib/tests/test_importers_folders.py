@@ -1,5 +1,7 @@
 """Folders of files that other scripts left: names told apart, readers of ingest used, nothing dropped."""
 
+import gzip
+import lzma
 import os
 import shutil
 from pathlib import Path
@@ -83,6 +85,32 @@ def test_what_cannot_be_read_is_kept_in_unread(tmp_path):
     tests = found["tests"].set_index("from_region")
     assert tests.outcome.to_dict() == {A: "done", B: "failed"}
     assert tests.reason[B] == "the file could not be read" and tests.failed_experiment[B] == "ping"
+
+
+def several(*hosts):
+    header, *rest = PING.read_bytes().split(b"\n")
+    return b"\n$ \n".join(b"\n".join([header.replace(b"10.9.0.2 ", host + b" "), *rest]) for host in hosts)
+
+
+def test_a_file_may_hold_several_pings_of_its_pair_but_of_no_other(tmp_path):
+    names = "aws-us-east-1_gcp-us-west1_pingDOTtxt", "gcp-us-west1_aws-us-east-1_pingDOTtxt"
+    both = several(b"one.example.org", b"two.example.org")
+    found = importers.read_folder(
+        folder(tmp_path, **{names[0]: several(b"10.9.0.2", b"10.9.0.2"), names[1]: both})
+    )
+    assert found["echoes"].ping.tolist() == [0] * 6 + [1] * 6 and set(found["echoes"].from_region) == {A}
+    [unread] = found["unread"].to_dict("records")
+    assert unread["found"] == "one.example.org, two.example.org"
+    assert unread["expected"] == "pings of one host: the file's name tells one pair"
+    assert found["tests"].set_index("from_region").outcome.to_dict() == {A: "done", B: "failed"}
+
+
+@pytest.mark.parametrize("pattern", ["{from}_{to}_{kind}.txt.*", "{from}_{to}_*.txt.*"])
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_compressed_files_are_read_as_they_come(tmp_path, pattern, compress):
+    name = "aws-us-east-1_gcp-us-west1_pingDOTtxtDOTz"
+    found = importers.read_folder(folder(tmp_path, **{name: compress(PING.read_bytes())}), pattern)
+    assert len(found["echoes"]) == 6 and not len(found["unread"])
 
 
 def test_a_refused_transfer_is_a_failed_test(tmp_path):

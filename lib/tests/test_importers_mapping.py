@@ -1,5 +1,6 @@
 """A user's own table under a mapping: what is read, and how each fault is said."""
 
+import gzip
 import json
 
 import numpy as np
@@ -222,6 +223,13 @@ def test_a_column_that_is_not_there(tmp_path):
 def test_other_ways_to_write_text(tmp_path):
     (tmp_path / "mine.csv").write_bytes(f"a,b,rtt\r\n{A},{B},1\r\n".encode("utf-16"))
     assert len(importers.read_table(tmp_path / "mine.csv", MAPPING)["pings"]) == 1
+    (tmp_path / "mine.csv").write_bytes(gzip.compress(f"a,b,rtt\n{A},{B},1\n".encode()))
+    assert len(importers.read_table(tmp_path / "mine.csv", MAPPING)["pings"]) == 1
+    (tmp_path / "mine.csv").write_bytes(
+        b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0" + bytes(16) + b"xl/workbook.xml"
+    )
+    with pytest.raises(RawDataError, match=r"found 'an Excel workbook \(XLSX\)'"):
+        importers.read_table(tmp_path / "mine.csv", MAPPING)
     (tmp_path / "mine.csv").write_bytes(
         b"\xef\xbb\xbfa,b,rtt\r" + f"{A},{B},1\r".encode() + b"\xff,b,1\r\0,b,1\r"
     )

@@ -1,5 +1,7 @@
 """Latency matrices in CSV: layouts, cells, what is left out and said. All numbers are made up."""
 
+import gzip
+import lzma
 import re
 
 import pandas as pd
@@ -181,6 +183,9 @@ def test_delimiters_are_found_or_given(read, delimiter):
     "text",
     [
         PLAIN.encode("utf-16"),
+        PLAIN.encode("utf-16-le"),
+        gzip.compress(PLAIN.encode()),
+        lzma.compress(PLAIN.encode("utf-16")),
         b"\xef\xbb\xbf" + PLAIN.encode(),
         PLAIN.replace("\n", "\r\n").encode(),
         PLAIN.replace("\n", "\n,,,\n\n").encode(),
@@ -317,6 +322,7 @@ def test_the_gate_sees_it(read, gated):
             "latency.csv:2: .*a time, as 67.3.*not one time between two regions",
         ),
         (PLAIN + 'ap-south-1,"1', "latency.csv:5: expected CSV whose quotes are closed"),
+        (b"%PDF-1.7\n1,2\n", "latency.csv: expected text, .* found 'a PDF document'"),
         (b"x,us-east-1\nus-\xff,3\n", "latency.csv:2: expected text in UTF-8"),
         (b"x,us-east-1\nus-\x00,3\n", "latency.csv:2: expected text, found 'NUL'"),
         ("x" + ",us-east-1" * 700 + "\n", "at most 600 rows and 600 columns"),

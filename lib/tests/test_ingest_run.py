@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,16 @@ import pytest
 
 from wanbench import ingest, regions, tables
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.ingest.ping_lines import HEADER
 
 SAMPLES = Path(__file__).parent / "samples"
 A, B, C = "aws:eu-west-1", "gcp:us-east1", "azure:westeurope"
 AT = "2026-11-21T10:00:{:02d}.000000+00:00"
+GOOD = {
+    "ping": (SAMPLES / "ping" / "busybox-1.35_loss.txt").read_bytes(),
+    "iperf3": (SAMPLES / "iperf3" / "v3.12_tcp_p3_omit1_cubic.json").read_bytes(),
+    "host_metrics": (SAMPLES / "host_metrics" / "sysstat-12.6.1_b.sadf.json").read_bytes(),
+}
 REFUSED = SAMPLES / "iperf3" / "v3.12_refused.json"
 
 
@@ -128,7 +135,7 @@ def test_all_tables_of_a_run(run):
         "path": "ping/0004-aws.eu-west-1-azure.westeurope.2.txt",
         "line_number": 1,
         "found": "rubbish",
-        "expected": "output of ping, which begins with 'PING' or 'Pinging'",
+        "expected": HEADER,
     }
 
 
@@ -301,6 +308,31 @@ def test_loose_files(tmp_path):
         ingest.read_files([good], "iperf2")
     with pytest.raises(ParameterError, match="allowed is a list of files"):
         ingest.read_files(str(good), "ping")
+
+
+@pytest.mark.parametrize("experiment", ingest.run.EXPERIMENTS)
+@pytest.mark.parametrize("name", [b"b\xff.txt", b"b\0.txt"])
+def test_a_name_that_cannot_be_read_costs_no_other_file(tmp_path, experiment, name):
+    path = os.fsdecode(bytes(tmp_path) + b"/" + name)
+    if "\0" not in path:
+        Path(path).write_bytes(ping_log(30.0))
+    good = tmp_path / "a.txt"
+    good.write_bytes(GOOD.get(experiment, b"nothing"))
+    out = ingest.read_files([path, good, path], experiment)
+    unread = out["unread"][out["unread"].path != str(good)]
+    assert unread.expected.tolist() == ["a name in UTF-8 without NUL"] * 2
+    assert set(unread.path) == {path.encode("utf-8", "backslashreplace").decode()}
+    if experiment in GOOD:
+        read = next(frame for name, frame in out.items() if name != "unread")
+        assert set(read.source_file) == {str(good)}
+
+
+def test_what_was_found_is_kept_short_whatever_was_found(tmp_path):
+    for experiment in ingest.run.EXPERIMENTS:
+        path = tmp_path / "long.txt"
+        path.write_bytes(b"x" * 300_000)
+        [row] = ingest.read_files([path], experiment)["unread"].to_dict("records")
+        assert len(row["found"]) <= 120 and len(row["expected"]) <= 1000
 
 
 def test_summaries_say_what_they_need(run):

@@ -20,20 +20,28 @@ class RawDataError(WanbenchError, ValueError):
     line_number : int or None
         1 for the first line; None where the fault belongs to the whole file.
     found : str
-        What stands there; long text is shortened in the message.
+        What stands there; kept to its first `LONGEST_FOUND` characters.
     expected : str
-        What was expected instead.
+        What was expected instead; kept to its first `LONGEST_EXPECTED` characters.
     """
+
+    LONGEST_FOUND, LONGEST_EXPECTED = 120, 1000
 
     def __init__(self, path, line_number, found, expected):
         self.path, self.line_number = str(path), line_number
-        self.found, self.expected = str(found), expected
-        place = self.path if line_number is None else f"{self.path}:{line_number}"
-        shown = self.found if len(self.found) <= 120 else self.found[:117] + "..."
-        super().__init__(f"{place}: expected {expected}, found {shown!r}.")
+        self.found = _shortened(found, self.LONGEST_FOUND)
+        self.expected = _shortened(expected, self.LONGEST_EXPECTED)
+        place = self.path.encode("utf-8", "backslashreplace").decode()  # a name may hold any bytes
+        place += "" if line_number is None else f":{line_number}"
+        super().__init__(f"{place}: expected {self.expected}, found {self.found!r}.")
 
     def __reduce__(self):
         return RawDataError, (self.path, self.line_number, self.found, self.expected)
+
+
+def _shortened(text, most: int) -> str:
+    text = str(text)
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 class LabError(WanbenchError, RuntimeError):

@@ -13,6 +13,7 @@ import pandas as pd
 from .. import tables
 from ..errors import ParameterError, RawDataError
 from ..ingest import read_files
+from ..ingest.content import as_utf8, decompressed
 from .assemble import finished
 from .names import region_from
 from .provenance import check_about, file_sha256, source
@@ -54,10 +55,10 @@ def read_folder(
 
     Notes
     -----
-    A file is read by the readers of `ingest`. Files that differ in their kind only are one test; its `test_id` is
-    their name with * for the kind, `run_id` the pattern's run, else the folder's name. A test has failed if one
-    of its files could not be read, or if iperf3 says that it failed. Files whose name or content cannot be read
-    are rows of unread.
+    A file is read by the readers of `ingest`; one that pings several hosts is refused. Files that differ in their
+    kind only are one test; its `test_id` is their name with * for the kind, `run_id` the pattern's run, else the
+    folder's name. A test has failed if one of its files could not be read, or if iperf3 says that it failed. Files
+    whose name or content cannot be read are rows of unread.
 
     Raises
     ------
@@ -92,6 +93,8 @@ def read_folder(
     frames = {"echoes": found["ping"]["echoes"]} | {
         name: found["iperf3"][name] for name in ("transfers", "intervals")
     }
+    frames["echoes"], of_several = _of_one_host(frames["echoes"])
+    unread += of_several
     unread += [row for each in KINDS for row in found[each]["unread"].to_dict("records")]
     broken = {row["path"] for row in unread}
     if not any(str(file["path"]) not in broken for file in files):
@@ -189,8 +192,8 @@ def _kind(path, told):
         if told.lower() not in KINDS:
             raise RawDataError(path, None, told, f"a kind: {' or '.join(KINDS)}")
         return told.lower()
-    with open(path, "rb") as file:
-        return "iperf3" if file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "ping"
+    with decompressed(path) as (_, file):
+        return "iperf3" if as_utf8(file).read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "ping"
 
 
 def _region(path, text, cloud, regions):
@@ -216,6 +219,19 @@ def _unread(error):
         "found": shown(error.found),
         "expected": shown(error.expected),
     }
+
+
+def _of_one_host(echoes):
+    """The echoes of files that ping one host, and rows of unread for the others: their name tells only one pair."""
+    hosts = echoes.groupby("source_file", sort=False).target.unique()
+    several = hosts[hosts.map(len) > 1]
+    unread = [
+        _unread(
+            RawDataError(path, None, ", ".join(targets), "pings of one host: the file's name tells one pair")
+        )
+        for path, targets in several.items()
+    ]
+    return echoes[~echoes.source_file.isin(several.index)], unread
 
 
 def _with_context(name, frame, files):

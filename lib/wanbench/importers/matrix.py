@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .. import tables
 from ..errors import ParameterError, RawDataError
+from ..ingest import content
 from .assemble import finished
 from .grid import MATRIX, Found, Grid, NoMatrixError, read_grid
 from .provenance import check_about, read_bytes, source_of_bytes
@@ -96,15 +97,8 @@ def read_text(path, about=None) -> tuple[str, dict]:
 
 
 def decoded(path, data: bytes) -> str:
-    """The text that bytes are; RawDataError names the first line that is none."""
-    if len(data) > MOST_BYTES:
-        raise RawDataError(path, None, f"{len(data):,} bytes", f"at most {MOST_BYTES:,} bytes")
-    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    try:
-        text = data.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = None if wide else data.count(b"\n", 0, error.start) + 1
-        raise RawDataError(path, line, data[error.start : error.start + 20], "text in UTF-8") from None
+    """The text that bytes are, decompressed; RawDataError names the first line that is none, or the format."""
+    text = content.decoded(path, content.unpacked(path, data, most_bytes=MOST_BYTES))
     if "\0" in text:
         raise RawDataError(path, text[: text.index("\0")].count("\n") + 1, "NUL", "text")
     return text.replace("\r\n", "\n").replace("\r", "\n")

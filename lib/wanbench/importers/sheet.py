@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import RawDataError
-from .provenance import read_bytes, source_of_bytes
+from ..ingest import content
+from .provenance import LARGEST_BYTES, read_bytes, source_of_bytes
 
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 ZONE = r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})"
@@ -181,8 +182,9 @@ def read_csv(path, *, delimiter: str = ",", comment: str | None = None, about=No
     """
     data = read_bytes(path)
     kept, bad, header, header_line = [], [], None, None
-    plain = data.isascii() and b'"' not in data and b"\0" not in data
-    for number, line in enumerate(_lines(data), 1):
+    text = _decoded(path, data)
+    plain = text.isascii() and '"' not in text and "\0" not in text
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or (comment and line.lstrip().startswith(comment)):
             continue
         fields, fault = (line.split(delimiter), None) if plain else _fields(line, delimiter)
@@ -222,13 +224,16 @@ def _sheet(path, data, header, header_line, kept, bad, about):
     return sheet
 
 
-def _lines(data: bytes) -> list[str]:
-    """The lines of a text in UTF-8, or in UTF-16 with its mark; bytes that are neither are kept as surrogates."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = data.decode("utf-16", "replace")
-    else:
-        text = data.decode("utf-8-sig", "surrogateescape")
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+def _decoded(path, data: bytes) -> str:
+    """
+    The text of a file's bytes, decompressed, its lines ended by \\n; bytes that are not UTF-8 are kept as surrogates.
+
+    RawDataError names the format of what is no text.
+    """
+    data = content.unpacked(path, data, most_bytes=LARGEST_BYTES)
+    encoding, mark = content.encoding_of(path, data[: content.OPENING_BYTES])
+    text = data[mark:].decode(encoding, "surrogateescape" if encoding == "utf-8" else "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _fields(line, delimiter):
@@ -254,7 +259,7 @@ def read_jsonl(path, *, about=None) -> Sheet:
     data = read_bytes(path)
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
     rows, lines, bad = [], [], []
-    for number, line in enumerate(_lines(data), 1):
+    for number, line in enumerate(_decoded(path, data).split("\n"), 1):
         rest = line.strip()
         while rest:
             try:

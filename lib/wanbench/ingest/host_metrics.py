@@ -1,5 +1,5 @@
 """
-Reads what `sadf -j` printed, sysstat 10.1 to 12.7: rows of table metrics. Imports nothing that measures.
+Reads what `sadf -j` printed, sysstat 10.1 to 12.7.9: rows of table metrics. Imports nothing that measures.
 
 - Metrics are called as sysstat calls them in that version ("usr" or "user", "rxkB"); what sysstat calls kB are 1,024
   bytes, so the unit says KiB.
@@ -22,6 +22,7 @@ import pandas as pd
 from .. import tables
 from ..errors import ParameterError, RawDataError
 from ..tables import CONTEXT
+from .content import read_text
 from .iperf3_members import Members
 
 SUFFIX = ".sadf.json"
@@ -80,16 +81,11 @@ READS = {SUFFIX: read}
 
 
 def _document(path: Path) -> Members:
+    _, text = read_text(path, most_bytes=LARGEST_BYTES)
     try:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
-        if len(data) > LARGEST_BYTES:
-            raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
-        content = json.loads(data, parse_constant=float)
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from None
+        content = json.loads(text, parse_constant=float)
     except json.JSONDecodeError as error:
-        lines = data.decode("utf-8", "replace").splitlines()
+        lines = text.split("\n")
         line = lines[error.lineno - 1].strip() if error.lineno <= len(lines) else "the end"
         expected = f"JSON of sadf -j, whole and with decimal points (LC_ALL=C): {error.msg}"
         raise RawDataError(path, error.lineno, line, expected) from None
@@ -167,7 +163,8 @@ def _number(entry: Members, name: str, subject: str) -> float:
 
 def _time(stamp: Members) -> tuple[datetime, float | None]:
     day, hour = stamp.text("date"), stamp.text("time")
-    if stamp.values.get("utc") not in (1, True):
+    # From 12.7.1 on: the name of the zone. No other name will do: sadf prints "GMT" in British summer, too.
+    if stamp.values.get("utc") not in (1, True) and stamp.values.get("tz") != "UTC":
         stamp.refuse(
             f"{stamp.where}: {json.dumps(stamp.values)[:100]}", "a time in UTC (sadf without -t and -T)"
         )

@@ -97,8 +97,9 @@ class Echoes:
     The result and the first fault found do not depend on how the events are cut into batches.
     """
 
-    def __init__(self, path, first_sequence: int, *, wraps: bool):
+    def __init__(self, path, first_sequence: int, *, wraps: bool, silent: int = 0):
         self.path, self.first, self.wraps = path, first_sequence, wraps
+        self._silent = SILENT_ECHOES - silent  # of the echoes that no line shows, earlier pings had some
         self._raw = self._unwrapped = self._next = first_sequence
         self._newest = first_sequence - 1
         self._open: list[Events] = []
@@ -112,7 +113,7 @@ class Echoes:
             self.check()
             raise RawDataError(self.path, *fault)
         if sum(len(part.sequence) for part in self._open) < AT_ONCE * WINDOW:
-            return _lost(np.arange(0))
+            return NO_ROWS
         events = self.check()
         final = int(np.searchsorted(events.sequence, self._newest - WINDOW))
         self._open = [events.take(slice(final, None))]
@@ -120,9 +121,12 @@ class Echoes:
 
     def check(self) -> Events:
         """The events so far that are not rows yet, by sequence; RawDataError for a duplicate of nothing."""
-        events = as_events([], Words())
-        if self._open:
+        if len(self._open) == 1:
+            events = self._open[0]
+        elif self._open:
             events = Events(*(np.concatenate(parts) for parts in zip(*self._open, strict=True)))
+        else:
+            events = as_events([], Words())
         if (np.diff(events.sequence) < 0).any():
             events = events.take(np.argsort(events.sequence, kind="stable"))
         self._refuse_duplicates_of_nothing(events)
@@ -145,11 +149,13 @@ class Echoes:
                 faults[-1] += " (a line per reply: ping without -q)"
         if footer.duplicates != duplicates:
             faults.append(f"{duplicates} duplicates")
-        if footer.transmitted > SILENT_ECHOES + SILENT_PER_LINE * lines:
+        if footer.transmitted > self._silent + SILENT_PER_LINE * lines:
             faults.append(f"at most {SILENT_ECHOES:,} echoes that no line shows")
         if faults:
             expected = "counts that fit the lines: " + ", ".join(faults)
             raise RawDataError(self.path, footer.line_number, footer.text, expected)
+        if self._newest + 1 == self.first + footer.transmitted:
+            return rows
         tail = _lost(np.arange(self._newest + 1, self.first + footer.transmitted))
         return Rows(*(np.concatenate(both) for both in zip(rows, tail, strict=True)))
 
@@ -164,7 +170,7 @@ class Echoes:
             raw = sequence = printed
         newest = np.maximum.accumulate(np.maximum(sequence, self._newest))
         late = (sequence < self.first) | (sequence < newest - WINDOW)
-        far = sequence - self.first > SILENT_ECHOES + SILENT_PER_LINE * events.line_number
+        far = sequence - self.first > self._silent + SILENT_PER_LINE * events.line_number
         wrong = np.flatnonzero(late | far)
         fault = None
         if len(wrong):
@@ -195,7 +201,7 @@ class Echoes:
     def _rows(self, events):
         """Rows of final events, sorted by sequence, and of the echoes before them that no line shows."""
         if not len(events.sequence):
-            return _lost(np.arange(0))
+            return NO_ROWS
         new = np.diff(events.sequence, prepend=-1) != 0
         keep = events.kind == REPLY
         again = np.zeros(len(keep), bool)
@@ -267,3 +273,6 @@ def _lost(sequence):
         zero,
         zero,
     )
+
+
+NO_ROWS = _lost(np.arange(0))

@@ -1,16 +1,21 @@
 """
-What one line of ping says, in all its dialects. `ping` uses it; imports `errors` only.
+What one line of ping says, in all its dialects. `ping` uses it; imports `errors`, `ping_times`.
 
-Known: iputils (old and new), busybox, BSD and macOS, GNU inetutils, Windows in English; IPv4 and IPv6. A line
-that is none of theirs is refused: it could be an echo in words that this module does not know.
+Known: iputils (old and new), busybox, BSD and macOS, GNU inetutils, Windows in English; IPv4 and IPv6.
+
+Outside a ping (before its header, after its counts, or after the last line of one that was killed) any line may stand:
+prompts, dates, the words of a script. But a line that only ping prints is refused there, because its header was not
+understood; so is a line within a ping that is not ping's, because it may be an echo in words not known here.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..errors import RawDataError
+from .ping_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
 
 REPLY, SILENCE, REPORT = 0, 1, 2  # a reply; "no answer yet"; an error that names its echo
 LONGEST_LINE = 4096
@@ -37,6 +42,7 @@ NOTE_LINE = re.compile(
     r"|\^C|\r?[0-9]+/[0-9]+ packets.*|load: .*"
     rf"|{_AT}[0-9]{{1,6}} bytes from {_ADDRESS}(?: \([^ ]+\))?: [A-Z][ -~]*"
 )
+FLOOD_LINE = re.compile(r"[.\x08](?:[.\x08 EC]|\^C)*$")
 DUMP_HEADER = "Vr HL TOS "
 STATISTICS_LINE = re.compile(r"(?:\^C)?--- .* ping6? statistics ---")
 COUNTS_LINE = re.compile(
@@ -63,15 +69,26 @@ WINDOWS_AFTER_COUNTS_LINE = re.compile(r" *(?:Approximate round trip|Minimum = )
 
 HEADERS = (
     # (dialect, sequence of the first echo, the line)
-    ("iputils", 1, re.compile(r"PING .* \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\.")),
-    ("bsd", 0, re.compile(r"PING .* \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id .*)?")),
     (
         "iputils",
         1,
-        re.compile(r"PING .*\([^ ]+\) (?:, flow [^ ]+, )?(?:from [^ ]+ [^ ]*: )?[0-9]+ data bytes"),
+        re.compile(r"PING (?P<target>.*) \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\."),
     ),
-    ("bsd", 0, re.compile(r"PING6\([0-9=+ ]+bytes\) [^ ]+ --> [^ ]+")),
-    ("windows", 1, re.compile(r"Pinging [^ ]+ (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?")),
+    ("bsd", 0, re.compile(r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id .*)?")),
+    (
+        "iputils",
+        1,
+        re.compile(
+            r"PING (?P<target>.*?) ?\([^ ]+(?: \([^ ]+\))?\) (?:, flow [^ ]+, )?(?:from [^ ]+ [^ ]*: )?"
+            r"[0-9]+ data bytes"
+        ),
+    ),
+    ("bsd", 0, re.compile(r"PING6\([0-9=+ ]+bytes\) [^ ]+ --> (?P<target>[^ ]+)")),
+    (
+        "windows",
+        1,
+        re.compile(r"Pinging (?P<target>[^ ]+) (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?"),
+    ),
 )
 BEGINNINGS = (
     "[",
@@ -84,7 +101,26 @@ BEGINNINGS = (
     "rtt ",
     "round-t",
 )
-ANOTHER_LANGUAGE = re.compile(rb"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
+ANOTHER_LANGUAGE = re.compile(r"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
+ONLY_PING = re.compile(
+    rf"icmp_[rs]eq[ =]|{ANOTHER_LANGUAGE.pattern}|^{_AT.replace('?P<at>', '?:')}[0-9]+ bytes from "
+    r"|^Reply from |^Request timed out|^(?:\^C)?--- .* ping6? statistics ---|[0-9] packets transmitted, [0-9]"
+    r"|^Ping statistics for |^ *Packets: Sent = [0-9]"
+)
+"""What stands in lines that nothing but ping prints, whatever its language."""
+LIKE_AN_ECHO = re.compile(
+    r"seq[ =]|ttl=|time[=<]|[0-9] ?ms\b|unreachable|timed? ?out|answer|reply|^from ", re.IGNORECASE
+)
+"""What the line that ends an unfinished ping must not hold: it may be an echo."""
+LIKE_A_HEADER = re.compile(r"ping\w*[ (]", re.IGNORECASE)
+MOST_OTHER_LINES = 10_000
+"""So many lines in a row without a ping, and the file is refused: it is not ping's."""
+
+HEADER = (
+    "a header of ping in English, such as 'PING host (192.0.2.1) 56(84) bytes of data.' or "
+    "'Pinging 192.0.2.1 with 32 bytes of data:'"
+)
+ENGLISH = "output of ping in English (LC_ALL=C, or on Windows chcp 437)"
 
 
 class Event(NamedTuple):
@@ -112,29 +148,49 @@ class Footer(NamedTuple):
     duplicates: int
 
 
+@dataclass(slots=True)
+class Ping:
+    """
+    One ping in a file: what its header says, and its footer once that has come.
+
+    `number` counts from 0, `line_number` is its header's. `reported` counts the errors that Windows counts as received,
+    `doubtful` the times that may lack a carry, as printed.
+    """
+
+    number: int
+    line_number: int
+    dialect: str
+    first_sequence: int
+    target: str
+    footer: Footer | None = None
+    times: Times | None = None
+    reported: int = 0
+    counted: int = 0
+    doubtful: Tally = field(default_factory=Tally)
+
+
 class LineReader:
     """
     Reads lines in order, one at a time, and knows where in ping's output it is.
 
-    `phase` is "before", "body", "footer" (its counts are still to come) or "after". `dialect` and
-    `first_sequence` come from the header, `footer` from the end. `reported` counts the errors that Windows
-    counts as received.
+    `phase` is "outside" (of any ping), "body", "footer" (its counts are still to come) or "after". `ping` is the latest
+    ping, None before the first. `carried` tells by a ping's number whether its doubtful times lack a carry.
     """
 
-    def __init__(self, path, opening: bytes = b""):
-        self.path = path
-        self.phase, self.dialect, self.first_sequence = "before", "", 1
-        self.footer: Footer | None = None
-        self.reported = 0
+    def __init__(self, path, carried: dict[int, bool] | None = None):
+        self.path, self.carried = path, carried or {}
+        self.phase = "outside"
+        self.ping: Ping | None = None
         self.last_reply: tuple[int, int] = (0, 0)
-        self._opening = opening
-        self._message: tuple[int | None, str] = (None, "nothing")
-        self._counted = 0
+        self._first_other: tuple[int | None, str] = (None, "nothing")
+        self._other: tuple[int | None, str] = (None, "nothing")
+        self._n_other = 0
+        self._unfinished: tuple[int, str] | None = None
         self._dump_follows = False
 
     def feed(self, line_number: int, text: str, *, whole: bool = True) -> Event | None:
         """
-        What the line says about an echo, or None; RawDataError if it is no line of ping.
+        What the line says about an echo, or None; RawDataError if it is no line of ping where one must be.
 
         `whole` is False for a last line without its newline: ping was killed while it wrote, so the line
         counts only if nothing that matters can be missing.
@@ -146,54 +202,70 @@ class LineReader:
             return None
         if not whole and self._is_cut(text):
             return None
+        if text.startswith("P") and self._begins(line_number, text):
+            return None
         return getattr(self, f"_{self.phase}")(line_number, text)
 
     def end(self) -> None:
         """To be called after the last line: refuses a file in which no ping began."""
-        if self.phase == "before":
-            line_number, text = self._message
-            self.refuse(line_number, text, "output of ping, which begins with 'PING' or 'Pinging'")
+        if self.ping is None:
+            self.refuse(*self._first_other, HEADER)
 
     def refuse(self, line_number: int | None, found: str, expected: str):
         """Raise the RawDataError for this file."""
         raise RawDataError(self.path, line_number, found, expected)
 
+    def _begins(self, line_number, text):
+        """Whether a ping begins here."""
+        for dialect, first_sequence, header in HEADERS:
+            if line := header.fullmatch(text):
+                if self.phase == "footer":
+                    self.refuse(line_number, text, "the counts of packets transmitted and received")
+                number = 0 if self.ping is None else self.ping.number + 1
+                self.ping = Ping(number, line_number, dialect, first_sequence, line["target"])
+                self.phase, self.last_reply, self._n_other, self._unfinished = "body", (0, 0), 0, None
+                return True
+        return False
+
+    def _outside(self, line_number, text):
+        """A line that is not of a ping, or should not be."""
+        if ONLY_PING.search(text):
+            if self._unfinished:
+                self.refuse(*self._unfinished, "a line of ping in English")
+            header = self._other if LIKE_A_HEADER.match(self._other[1]) else (line_number, text)
+            foreign = ANOTHER_LANGUAGE.search(text) and not _is_echo(text)
+            self.refuse(*header, ENGLISH if foreign else HEADER)
+        self._other, self._n_other = (line_number, text), self._n_other + 1
+        if self._first_other[0] is None:
+            self._first_other = self._other
+        if self._n_other > MOST_OTHER_LINES:
+            where = self._first_other if self.ping is None else self._other
+            self.refuse(*where, f"{HEADER}, within {MOST_OTHER_LINES:,} lines")
+
     def _is_cut(self, text):
-        if self.phase == "before" or text.endswith((" ms", "% packet loss")):
+        if self.phase == "outside" or text.endswith((" ms", "% packet loss")):
             return False
         if self.phase == "footer" and COUNTS_LINE.fullmatch(text) and "% packet loss" in text:
             return False
         return text[0] in "0123456789 " or any(text.startswith(b) or b.startswith(text) for b in BEGINNINGS)
 
-    def _before(self, line_number, text):
-        for dialect, first_sequence, line in HEADERS:
-            if line.fullmatch(text):
-                self.phase, self.dialect, self.first_sequence = "body", dialect, first_sequence
-                return
-        if not MESSAGE_LINE.fullmatch(text):
-            expected = "output of ping, which begins with 'PING' or 'Pinging'"
-            if ANOTHER_LANGUAGE.search(self._opening) and not _is_echo(text):
-                expected = "output of ping in English (LC_ALL=C, or on Windows chcp 437)"
-            self.refuse(line_number, text, expected)
-        if self._message[0] is None:
-            self._message = (line_number, text)
-
     def _body(self, line_number, text):
         if STATISTICS_LINE.fullmatch(text) or text.startswith("Ping statistics for "):
             self.phase = "footer"
             return None
-        event = (
-            self._windows(line_number, text) if self.dialect == "windows" else self._unix(line_number, text)
-        )
+        windows = self.ping.dialect == "windows"
+        event = self._windows(line_number, text) if windows else self._unix(line_number, text)
         if event is not None:
             return event
         dump, self._dump_follows = self._dump_follows, text.startswith(DUMP_HEADER)
         if dump or self._dump_follows or NOTE_LINE.fullmatch(text) or MESSAGE_LINE.fullmatch(text):
             return None
-        self._refuse_another_ping(line_number, text)
-        if text[0] in ".\b":
+        if FLOOD_LINE.match(text):
             self.refuse(line_number, text, "a line per echo (ping without -f)")
-        self.refuse(line_number, text, "a line of ping in English")
+        if ONLY_PING.search(text) or LIKE_AN_ECHO.search(text):
+            self.refuse(line_number, text, "a line of ping in English")
+        self.phase, self._unfinished = "outside", (line_number, text)  # refused if more echoes follow
+        return self._outside(line_number, text)
 
     def _unix(self, line_number, text):
         if line := REPLY_LINE.fullmatch(text):
@@ -217,6 +289,8 @@ class LineReader:
         rtt_ms = _number(line["time"])
         if rtt_ms == 0:  # the clock was set back, or is too coarse: no light is that fast
             rtt_ms, marks = None, f"time={line['time']} ms {marks}".strip()
+        elif rtt_ms and self.ping.dialect == "iputils" and WITHOUT_CARRY.fullmatch(line["time"]):
+            rtt_ms, marks = self._resolved(line["time"], marks)
         return Event(
             line_number,
             REPORT if "BAD CHECKSUM" in marks else REPLY,
@@ -230,14 +304,25 @@ class LineReader:
             "(DUP!)" in line["marks"],
         )
 
+    def _resolved(self, digits, marks):
+        """A time that may lack its carry, as the footer proves it, and what is said of it."""
+        carry = self.carried.get(self.ping.number)
+        if carry is False:
+            return float(digits), marks
+        marks = f"time={digits} ms {marks}".strip()
+        if carry:
+            return float(round(float(digits) + CARRY_MS)), marks
+        self.ping.doubtful.add([float(digits)])
+        return None, marks
+
     def _windows(self, line_number, text):
         if line := WINDOWS_REPLY_LINE.fullmatch(text):
             exact = line["sign"] == "=" and int(line["time"]) > 0
-            self._counted += 1
+            self.ping.counted += 1
             return Event(
                 line_number,
                 REPLY,
-                self._counted,
+                self.ping.counted,
                 None,
                 float(line["time"]) if exact else None,
                 self._in_range(line_number, text, line["ttl"] or -1, 255),
@@ -246,23 +331,23 @@ class LineReader:
                 None if exact else f"time{line['sign']}{line['time']}ms",
             )
         if line := WINDOWS_REPORT_LINE.fullmatch(text):
-            self._counted += 1
-            self.reported += 1
+            self.ping.counted += 1
+            self.ping.reported += 1
             return Event(
-                line_number, REPORT, self._counted, responder=line["who"], error=line["words"].strip()
+                line_number, REPORT, self.ping.counted, responder=line["who"], error=line["words"].strip()
             )
         if line := WINDOWS_SILENCE_LINE.fullmatch(text):
-            self._counted += 1
-            return Event(line_number, SILENCE, self._counted, error=line["words"])
+            self.ping.counted += 1
+            return Event(line_number, SILENCE, self.ping.counted, error=line["words"])
         return None
 
     def _footer(self, line_number, text):
-        counts = (WINDOWS_COUNTS_LINE if self.dialect == "windows" else COUNTS_LINE).fullmatch(text)
+        counts = (WINDOWS_COUNTS_LINE if self.ping.dialect == "windows" else COUNTS_LINE).fullmatch(text)
         if not counts:
             self.refuse(line_number, text, "the counts of packets transmitted and received")
         more = DUPLICATES.search(counts["more"])
         transmitted, received = int(counts["transmitted"]), int(counts["received"])
-        self.footer = Footer(line_number, text, transmitted, received, int(more[1]) if more else 0)
+        self.ping.footer = Footer(line_number, text, transmitted, received, int(more[1]) if more else 0)
         self.phase = "after"
         try:
             loss = float(counts["loss"] or "nan")
@@ -272,14 +357,12 @@ class LineReader:
             self.refuse(line_number, text, f"the loss of {received} received out of {transmitted}")
 
     def _after(self, line_number, text):
-        line = WINDOWS_AFTER_COUNTS_LINE if self.dialect == "windows" else AFTER_COUNTS_LINE
-        if not line.fullmatch(text):
-            self._refuse_another_ping(line_number, text)
-            self.refuse(line_number, text, "nothing but round-trip times after the counts")
-
-    def _refuse_another_ping(self, line_number, text):
-        if any(header.fullmatch(text) for _, _, header in HEADERS):
-            self.refuse(line_number, text, "the output of one ping only")
+        line = WINDOWS_AFTER_COUNTS_LINE if self.ping.dialect == "windows" else AFTER_COUNTS_LINE
+        if line.fullmatch(text):
+            self.ping.times = self.ping.times or Times.of(line_number, text)
+        else:
+            self.phase = "outside"
+            self._outside(line_number, text)
 
     def _in_range(self, line_number, text, digits, most):
         if int(digits) > most:

@@ -17,17 +17,19 @@ import numpy as np
 from ..errors import RawDataError
 from . import ping_plain
 from .ping_echoes import Events, Words, as_events
-from .ping_lines import LONGEST_LINE, REPLY, LineReader
+from .ping_lines import LONGEST_LINE, REPLY, LineReader, Ping
 
 CHUNK_BYTES = 4 << 20
 WORKERS = 2
 
 
-def scan(stream: BinaryIO, reader: LineReader, words: Words, *, fast: bool) -> Iterator[Events]:
+def scan(
+    stream: BinaryIO, reader: LineReader, words: Words, *, fast: bool
+) -> Iterator[tuple[Ping, Events, bool]]:
     """
-    Events of all lines in order, in batches; the reader is at the end afterwards.
+    Each ping with its events in order, in batches, and whether that was the last batch because another ping began.
 
-    A faulty line raises RawDataError after the events before it have been given.
+    The reader is at the end afterwards. A faulty line raises RawDataError after the events before it have been given.
     """
     lines = 0
     for chunk, plain in _recognised(stream, reader, fast):
@@ -43,14 +45,20 @@ def _recognised(stream, reader, fast):
         return
     waiting: deque = deque()
     with ThreadPoolExecutor(WORKERS) as workers:
-        for chunk in _chunks(stream):
-            waiting.append((chunk, workers.submit(ping_plain.find, chunk)))
-            if len(waiting) > WORKERS:
-                chunk, plain = waiting.popleft()
-                yield chunk, plain.result()
+        fault = None
+        try:
+            for chunk in _chunks(stream):
+                waiting.append((chunk, workers.submit(ping_plain.find, chunk)))
+                if len(waiting) > WORKERS:
+                    chunk, plain = waiting.popleft()
+                    yield chunk, plain.result()
+        except RawDataError as error:  # what was read before it comes first
+            fault = error
         while waiting:
             chunk, plain = waiting.popleft()
             yield chunk, plain.result()
+        if fault:
+            raise fault
 
 
 def _chunks(stream):
@@ -71,35 +79,34 @@ def _chunks(stream):
 
 
 def _events(chunk, plain, lines_before, reader, words):
-    """Yield the chunk's events in line order; return how many lines have been read by its end."""
+    """Yield the chunk's events by ping, in line order; return how many lines have been read by its end."""
     n = len(plain.starts) - 1
     other = np.ones(n, bool)
     other[plain.places] = False
-    events: list = []
-    fault = None
-    first, end = 0, 0  # plain replies count from the header to the footer, or to a fault
+    others = np.append(np.flatnonzero(other), n)
+    events, pings, fault, place = [], [reader.ping], None, 0
     try:
-        while first < n and reader.phase != "body":
-            _feed(reader, chunk, plain.starts, first, lines_before)
-            first = end = first + 1
-        if reader.dialect == "windows":  # has no such line
-            plain, other = plain.take(slice(0, 0)), np.ones(n, bool)
-        for place in np.flatnonzero(other[first:]) + first:
-            end = place
+        while place < n:
+            if reader.phase == "body" and reader.ping.dialect != "windows":  # plain lines are replies there
+                place = int(others[np.searchsorted(others, place)])
+                if place == n:
+                    break
             if chunk.startswith(b"wrong", plain.starts[place]):
                 _tell_last_reply(reader, plain, place, lines_before)
-            events.append(_feed(reader, chunk, plain.starts, int(place), lines_before))
-            if reader.phase != "body":
-                break
-        else:
-            end = n
-        for place in range(end + 1, n):
-            _feed(reader, chunk, plain.starts, place, lines_before)
+            events.append(_feed(reader, chunk, plain.starts, place, lines_before))
+            if reader.ping is not pings[-1]:
+                pings.append(reader.ping)
+            place += 1
     except RawDataError as error:
         fault = error
-    within = slice(*np.searchsorted(plain.places, (first, end)))
-    _tell_last_reply(reader, plain, end, lines_before)
-    yield _merged(plain.take(within), [event for event in events if event], lines_before, words)
+    if reader.ping:
+        _tell_last_reply(reader, plain, place, lines_before)
+    before = plain.take(slice(0, np.searchsorted(plain.places, place)))
+    found = _merged(before, [event for event in events if event], lines_before, words)
+    begins = np.searchsorted(found.line_number, [ping.line_number for ping in pings[1:]])
+    for ping, start, end in zip(pings, [0, *begins], [*begins, None], strict=True):
+        if ping:
+            yield ping, found.take(slice(start, end)), ping is not pings[-1]
     if fault:
         raise fault
     return lines_before + n
@@ -111,7 +118,8 @@ def _tell_last_reply(reader, plain, place, lines_before):
     before = np.flatnonzero((plain.places < place) & is_reply)
     if len(before):
         last = (lines_before + int(plain.places[before[-1]]) + 1, int(plain.sequence[before[-1]]))
-        reader.last_reply = max(reader.last_reply, last)
+        if last[0] > reader.ping.line_number:
+            reader.last_reply = max(reader.last_reply, last)
 
 
 def _feed(reader, chunk, starts, place, lines_before):
@@ -120,7 +128,7 @@ def _feed(reader, chunk, starts, place, lines_before):
         text = line.removesuffix(b"\n").decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
         text = line[: LONGEST_LINE + 1].removesuffix(b"\n").decode("latin-1")
-        if reader.phase != "before":  # before, what matters is that it is not ping's English
+        if reader.phase in ("body", "footer"):  # elsewhere it may be the words of a script
             reader.refuse(lines_before + place + 1, text, "text in UTF-8")
     return reader.feed(lines_before + place + 1, text, whole=line.endswith(b"\n"))
 

@@ -104,13 +104,15 @@ class _Files:
         if reader is None:
             return
         try:
+            if _plain(path) != str(path) or "\0" in str(path):
+                raise RawDataError(path, None, path.name, "a name in UTF-8 without NUL")
             if sha256 is not None:
                 _check(path, sha256)
             reader(path, about)
         except RawDataError as error:
             where = {
                 "run_id": about["run_id"],
-                "path": about["source_file"],
+                "path": _plain(about["source_file"]),
                 "line_number": error.line_number,
             }
             self.unread.append(where | {"found": _plain(error.found), "expected": _plain(error.expected)})
@@ -173,14 +175,16 @@ def _check(path, sha256):
     try:
         with open(path, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or error
+        raise RawDataError(path, None, found, "a file that can be read") from error
     if found != sha256:
         raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {sha256}, as the journal says")
 
 
 def _plain(text):
-    return str(text).encode("utf-8", "replace").decode()
+    """Text that a table can hold: what is not UTF-8 in a file's name is escaped."""
+    return str(text).encode("utf-8", "backslashreplace").decode()
 
 
 def _echoes(files):

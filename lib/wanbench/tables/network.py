@@ -61,6 +61,8 @@ declare(
     "echoes",
     "one ICMP echo, or one more reply to it",
     *CONTEXT,
+    column("ping", "count?", "", "the ping's number in its file, from 0; null: not known"),
+    column("target", "text?", "", "the host that was pinged, as ping's header calls it; null: not known"),
     column(
         "sequence", "count", "", "as ping prints it, carried on past 65,535; counted where it prints none"
     ),

@@ -1,0 +1,214 @@
+"""
+What a raw file holds, as bytes or text: the one place where the readers open, decompress and decode. Imports `errors`
+and `formats`.
+
+- gzip, bzip2, xz and Zstandard are decompressed, by their first bytes, whatever the file is called.
+- Text is UTF-8, with or without byte order mark, or UTF-16, as PowerShell redirects it.
+- A file of another format (XLSX, PDF, Parquet, ...) is refused with the format's name.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from ..errors import RawDataError
+from .formats import COMPRESSION_BYTES, OPENING_BYTES, binary_format, compression
+
+TEXT = "text, which may be compressed with gzip, bzip2, xz or zstd"
+DECOMPRESS = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bzip2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+    "zstd": lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"),
+}
+"""Names of compressions, as `formats` knows them, to what decompresses a binary file."""
+
+FREE_BYTES, MOST_TIMES = 64 << 20, 100
+"""
+A compressed file may become this large, or this many times its own size if that is more. Logs of measurements shrink
+5 to 20 times; a decompression bomb, 1,000 times and more.
+"""
+
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"(?:\0[^\0]){8}")}
+"""How UTF-16 without a byte order mark begins where it holds mostly ASCII."""
+
+
+def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
+    """
+    The path ("<bytes>" for bytes) and the whole content, decompressed and not decoded.
+
+    RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
+    """
+    with decompressed(source) as (path, file):
+        return path, _whole(file, most_bytes)
+
+
+def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
+    """As `read_bytes`, of a file's bytes that were read already."""
+    return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
+
+
+def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple[object, str]:
+    """The path and the text of a file or of bytes: `decoded` of what `read_bytes` gives."""
+    path, data = read_bytes(source, most_bytes=most_bytes)
+    return path, decoded(path, data, otherwise=otherwise)
+
+
+def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
+    """
+    The text that bytes are, without byte order mark.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, for the error.
+    data : bytes
+        Its content, decompressed.
+    otherwise : str, optional
+        The encoding of text that is not what it seems to be, in which bytes that mean nothing become U+FFFD.
+
+    Raises
+    ------
+    RawDataError
+        Names the format of what is no text or, without `otherwise`, the line of the first byte that is none.
+
+    Examples
+    --------
+    >>> decoded("a.txt", b"\\xff\\xfeP\\0I\\0N\\0G\\0"), decoded("a.txt", b"1\\xa0000", otherwise="cp1252")
+    ('PING', '1\\xa0000')
+    """
+    encoding, mark = encoding_of(path, data[:OPENING_BYTES])
+    data = data[mark:]
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        if otherwise:
+            return data.decode(otherwise if encoding == "utf-8" else encoding, "replace")
+        line = data.count(b"\n", 0, error.start) + 1 if encoding == "utf-8" else None
+        found = data[error.start : error.start + 20]
+        raise RawDataError(path, line, found, f"text in {encoding.upper()}") from None
+
+
+def encoding_of(path, opening: bytes) -> tuple[str, int]:
+    """The encoding and the length of the byte order mark of text; RawDataError names the format of anything else."""
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if opening.startswith(mark):
+            return encoding, len(mark)
+    for encoding, pattern in UTF16.items():
+        if pattern.match(opening):
+            return encoding, 0
+    if name := binary_format(opening):
+        raise RawDataError(path, None, name, TEXT)
+    return "utf-8", 0
+
+
+def _whole(file: Content, most_bytes: int) -> bytes:
+    data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise RawDataError(file.path, None, "a larger file", f"at most {most_bytes:,} bytes")
+    return data
+
+
+@contextmanager
+def decompressed(source) -> Iterator[tuple[object, Content]]:
+    """
+    The path ("<bytes>" for bytes) and an object whose `read(size)` gives the content, decompressed.
+
+    RawDataError, then or on reading, for a file that cannot be read, is damaged, or is a decompression bomb.
+    """
+    if isinstance(source, bytes | bytearray):
+        yield "<bytes>", Content("<bytes>", io.BytesIO(source), len(source))
+        return
+    try:
+        file = open(source, "rb", buffering=0)  # noqa: SIM115
+    except (OSError, ValueError) as error:
+        found = getattr(error, "strerror", None) or error
+        raise RawDataError(source, None, found, "a file that can be read") from error
+    with file:
+        yield source, Content(source, file, os.fstat(file.fileno()).st_size)
+
+
+def as_utf8(file: Content) -> BinaryIO:
+    """The file, or what gives its text in UTF-8 if it is UTF-16. RawDataError names the format of what is no text."""
+    encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
+    return file if encoding == "utf-8" else _Transcoded(file, encoding)
+
+
+class Content:
+    """A file's content from its beginning on, decompressed if it is compressed; its size is then not known."""
+
+    def __init__(self, path, file: BinaryIO, size: int):
+        self.path, self.format, self.size = path, None, size
+        self._file, self._most, self._n, self._start = file, None, 0, b""
+        name = compression(self.peek(COMPRESSION_BYTES))
+        if name in DECOMPRESS:
+            file.seek(0)
+            self.format, self.size, self._start, self._n = name, None, b"", 0
+            self._most = max(FREE_BYTES, MOST_TIMES * size)
+            self._file = DECOMPRESS[name](file)
+
+    def peek(self, size: int) -> bytes:
+        """So many bytes, fewer only at the end, which the next `read` gives again."""
+        while len(self._start) < size and (part := self._more(size - len(self._start))):
+            self._start += part
+        return self._start[:size]
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, fewer only at the end."""
+        start, self._start = self._start[:size], self._start[size:]
+        parts, left = [start] if start else [], size - len(start)
+        while left and (part := self._more(left)):
+            parts.append(part)
+            left -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _more(self, size):
+        try:
+            part = self._file.read(size if self._most is None else min(size, self._most + 1 - self._n))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+            found = getattr(error, "strerror", None) or error
+            expected = f"a whole file in {self.format} format" if self.format else "a file that can be read"
+            raise RawDataError(self.path, None, found, expected) from error
+        self._n += len(part)
+        if self._most is not None and self._n > self._most:
+            found = f"{self.format} data of more than {self._most:,} bytes once decompressed"
+            expected = f"at most {FREE_BYTES:,} bytes, or {MOST_TIMES} times the size of the file"
+            raise RawDataError(self.path, None, found, expected)
+        return part
+
+
+class _Transcoded:
+    """UTF-16 content as UTF-8."""
+
+    def __init__(self, file: Content, encoding: str):
+        self._file, self._encoding = file, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def read(self, size: int) -> bytes:
+        """The next piece, of about so many bytes; b"" at the end."""
+        while True:
+            data = self._file.read(size)
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                found, expected = data[error.start : error.start + 20], f"text in {self._encoding.upper()}"
+                raise RawDataError(self._file.path, None, found, expected) from None
+            if text or not data:
+                return text.encode()
