@@ -374,3 +374,16 @@ def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_gate():
     causes = found.set_index("region").cause
     assert causes[name] == "latitude and longitude are exchanged"
     assert "not degrees" in causes[other] and set(found.rule) == {"earth"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_halved_rtts_of_one_region_accuse_no_other(seed):
+    made = simulate.clean(seed, form="grid", n_regions=24)
+    region = made["regions"].name[seed]
+    frame = made["pings"].copy()
+    rows = (frame.from_region == region) | (frame.to_region == region)
+    columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]
+    frame.loc[rows, columns] = frame.loc[rows, columns] / 2
+    flags = gate.check(made | {"pings": frame})
+    assert set(flags.region.dropna()) <= {region}
+    assert not (gate.suspects(frame, flags, table="pings") & ~rows).any()

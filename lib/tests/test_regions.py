@@ -37,7 +37,7 @@ def test_ibm_has_its_regions_and_the_data_centres_within_them():
     codes = set(select(clouds=["ibm"])["code"])
     centres = {code for code in codes if re.fullmatch(r"[a-z]{3}\d\d", code)}
     assert codes - centres == {
-        "au-syd", "br-sao", "ca-mon", "ca-tor", "eu-de", "eu-es", "eu-fr2", "eu-gb", "in-che", "jp-osa",
+        "au-syd", "br-sao", "ca-mon", "ca-tor", "eu-de", "eu-es", "eu-fr2", "eu-gb", "in-che", "in-mum", "jp-osa",
         "jp-tok", "us-east", "us-south",
     }  # fmt: skip
     zones = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from io import StringIO
@@ -32,9 +32,10 @@ INSTANCE = Rule(
 OVER = 1.05
 FAR_OVER = 2.0
 WORD = {LINK.name: "the link's rate", INSTANCE.name: "what the sender's instance may send"}
+EXCHANGED = "from and to are exchanged in these rows: {} of the other end allows them"
 OTHERWISE = "{} is not what is said, or the throughput is wrong or in another unit"
 EIGHTH, FEWEST_FOR_EIGHTH = (0.105, 0.126), 10
-MANY, FEWEST_FOR_COLUMN = 0.02, 2
+MANY, FEWEST_FOR_COLUMN, FEWEST_EXCHANGED = 0.02, 2, 3
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ class Column:
     @property
     def receiver(self) -> pd.Series:
         return self.frame.to_region.where(~self._reverse, self.frame.from_region)
+
+    def exchanged(self) -> Column:
+        """The column, were from and to exchanged in every row."""
+        ends = {"from_region": self.frame.to_region, "to_region": self.frame.from_region}
+        return replace(self, frame=self.frame.assign(**ends))
 
     @property
     def _reverse(self) -> pd.Series:
@@ -150,8 +156,17 @@ def _told(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
     return np.array([rates.get(key, np.nan) for key in keys], dtype=float)
 
 
-def check(rule: Rule, column: Column, most: np.ndarray, cause: str = "") -> list[dict]:
-    """Flags of the rates above `most`, per row; `cause` is what is known of the column already."""
+def check(rule: Rule, column: Column, most: np.ndarray, exchanged: np.ndarray, cause: str = "") -> list[dict]:
+    """
+    Flags of the rates above `most`, per row.
+
+    Parameters
+    ----------
+    most, exchanged : ndarray
+        The ceiling of each row, and what it were with from and to exchanged, in bit/s; NaN: none.
+    cause : str
+        What is known of the column already.
+    """
     value = column.rate.to_numpy()
     known = np.isfinite(value) & np.isfinite(most)
     share = np.divide(value, most, out=np.full(len(value), np.nan), where=known)
@@ -162,6 +177,8 @@ def check(rule: Rule, column: Column, most: np.ndarray, cause: str = "") -> list
     least = OVER if rule is LINK else FAR_OVER
     flags = []
     of = f"{len(over):,} of {count(n, 'row')}"
+    if len(over) >= FEWEST_EXCHANGED and (value <= OVER * exchanged)[over].all():
+        cause = cause or EXCHANGED.format(what)
     if len(over) >= max(FEWEST_FOR_COLUMN, MANY * n):
         greatest = int(np.nanargmax(share))
         found = f"{column.name} exceeds {what} in {of}, by up to {number(share[greatest])} times"

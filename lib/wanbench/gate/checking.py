@@ -14,12 +14,17 @@ from . import (
     ceilings,
     coordinates,
     early,
+    halved,
     light,
+    mixed_units,
+    near_answers,
     observed,
     off_earth,
+    plateau,
     rates,
     repeats,
     scale,
+    shifted_copies,
     summaries,
     triangle,
     units,
@@ -28,8 +33,9 @@ from .geolocation import Area
 from .places import known_places
 
 RULES = (
-    off_earth.RULE, light.RULE, scale.RULE, coordinates.RULE, asymmetry.RULE, triangle.RULE, summaries.RULE,
-    repeats.COPIES, repeats.MIRROR, rates.BYTES, rates.WINDOW, units.BLOCK, ceilings.LINK, ceilings.INSTANCE,
+    off_earth.RULE, light.RULE, scale.RULE, halved.RULE, coordinates.RULE, asymmetry.RULE, triangle.RULE,
+    summaries.RULE, repeats.COPIES, repeats.MIRROR, shifted_copies.RULE, rates.BYTES, rates.WINDOW, units.BLOCK,
+    mixed_units.RULE, plateau.RULE, ceilings.LINK, ceilings.INSTANCE,
 )  # fmt: skip
 """Every rule of the gate."""
 
@@ -71,7 +77,11 @@ def check(
     none = light.nought(_over_ground(rtts, links))[0]
     rtts = light.nought(rtts)[1]
     rows = off_earth.check(tables.get("regions"), regions) + (
-        none + summaries.check(tables) + repeats.check(tables) + rates.check(tables, rtts, links, instances)
+        none
+        + summaries.check(tables)
+        + repeats.check(tables)
+        + shifted_copies.check(tables)
+        + rates.check(tables, rtts, links, instances)
     )
     return declared.from_rows("flags", _of_round_trips(_over_ground(rtts, links), places) + rows)
 
@@ -101,8 +111,10 @@ def geolocate(
     places = known_places(tables.get("regions"), regions)
     _, rtts = light.nought(light.against_light(observed.round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
-    explained = scale.check(rtts)[1]
+    explained = near_answers.check(rtts, np.ones(len(rtts), bool))[1]
+    explained |= scale.check(rtts, ~explained)[1]
     explained |= early.check(rtts, ~explained)[1]
+    explained |= halved.check(rtts, ~explained)[1]
     area = coordinates.area_of(region, rtts[mine & ~explained], places, without)
     if area is None:
         raise ParameterError(f"{region} has no round trips with regions whose place is known")
@@ -120,8 +132,12 @@ def _over_ground(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame
 
 def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
     """The rules of RTT in turn: what one explains, the next does not look at."""
-    flags, explained = scale.check(rtts)
+    flags, explained = near_answers.check(rtts, np.ones(len(rtts), bool))
+    new, rows = scale.check(rtts, ~explained)
+    flags, explained = flags + new, explained | rows
     new, rows = early.check(rtts, ~explained)
+    flags, explained = flags + new, explained | rows
+    new, rows = halved.check(rtts, ~explained)
     flags, explained = flags + new, explained | rows
     new, rows = coordinates.check(rtts, ~explained, places)
     flags, explained = flags + new, explained | rows
@@ -130,6 +146,7 @@ def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
     below = ~explained & (rtts.rtt_ms < rtts.fibre_ms).to_numpy()
     possible = scale.opposite_ms(rtts)[below] >= rtts.fibre_ms.to_numpy()[below]
     causes = np.where(possible, light.ONE_WAY, light.ISOLATED)
+    causes = np.where(scale.sub_millisecond(rtts)[below], scale.NEAR, causes)
     flags, explained = flags + light.flags(rtts[below], causes), explained | below
     measured = ~explained & (rtts.table != "transfers").to_numpy()
     new, rows = asymmetry.check(rtts, measured)

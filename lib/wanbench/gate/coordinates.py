@@ -18,11 +18,11 @@ from .rule import IMPOSSIBLE, SUSPECT, Rule
 RULE = Rule(
     "coordinates",
     "The place of a region is one that its round trips allow.",
-    "the fewest regions that explain the pairs faster than light (greedy set cover) are blamed, if there is a place "
-    "where their RTTs are possible and fit the distances at least 1.5 times better, two regions that fit each other's "
-    "place so are exchanged; or, where no pair is too fast, if "
-    "exchanged coordinates or a sign fit 3 times better, and the stated place 2.5 times worse than that of others, "
-    "whose RTTs follow the distances (misfit of at most 0.4 in the median)",
+    "the fewest regions that explain the pairs faster than light (greedy set cover) are blamed, if their RTTs do not "
+    "allow the stated place, and allow another that fits the distances at least 1.5 times better; two regions that "
+    "fit each other's place so are exchanged; or, where no pair is too fast, if exchanged coordinates or a sign fit 3 "
+    "times better, and the stated place 2.5 times worse than that of others, whose RTTs follow the distances (misfit "
+    "of at most 0.4 in the median)",
     "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
 )
 OFFSET_MS = 10.0
@@ -61,6 +61,10 @@ class _Region:
     @property
     def stated_score(self) -> float:
         return float(self.score(self.latitude, self.longitude)[0])
+
+    def allowed_by(self, area: Area) -> bool:
+        """Whether the stated place, give or take its precision, lies in an area."""
+        return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
 
     def hypotheses(self) -> dict[str, tuple[float, float]]:
         """Places that a usual mistake would have turned into the stated one, by the mistake."""
@@ -161,7 +165,8 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
         cause = f"the labels, or the coordinates, of {first.name} and {second.name} are exchanged"
         for region in (first, second):
             area, of_region = locate(region.name, region.landmarks), blamed.get(region.name)
-            told = of_region or _told(region, 0, area, places, IMPOSSIBLE, np.inf)
+            verdict = SUSPECT if region.allowed_by(area) else IMPOSSIBLE
+            told = of_region or _told(region, 0, area, places, verdict, np.inf)
             blamed[region.name] = (*told[:2], cause, *told[3:])
     scores = {name: _region(name, pairs, places, blamed) for name in names if name not in blamed}
     scores = {name: each for name, each in scores.items() if len(each.landmarks) >= FEWEST_FOR_FIT}
@@ -189,7 +194,7 @@ def _best(counts: pd.Series, left, pairs, places, blamed):
         if len(region.landmarks) < FEWEST_LANDMARKS:
             continue
         area = locate(name, region.landmarks)
-        if area.empty:
+        if area.empty or region.allowed_by(area):
             continue
         step = max(1, len(area.points) // PIECES)
         tried = area.points.iloc[::step]

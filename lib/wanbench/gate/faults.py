@@ -260,6 +260,93 @@ def exchanged_columns(tables: Tables, rng) -> Planted:
     return Planted(tables | {"pings": pings}, "summary", "are exchanged or misnamed", scope="column")
 
 
+def halved(tables: Tables, rng) -> Planted:
+    """The column holds one-way delays."""
+    pings = _scaled(tables["pings"], pd.Series(True, index=tables["pings"].index), RTTS, 0.5)
+    return Planted(tables | {"pings": pings}, "half", "one-way delays", scope="column")
+
+
+def halved_region(tables: Tables, rng) -> Planted:
+    """All that was measured with one region, from it and to it, is halved."""
+    pings, region = tables["pings"], str(rng.choice(tables["regions"].name))
+    rows = (pings.from_region == region) | (pings.to_region == region)
+    pings = _scaled(pings, rows, RTTS, 0.5)
+    return Planted(tables | {"pings": pings}, "half", "one-way delays", region, "region")
+
+
+def answered_near(tables: Tables, rng) -> Planted:
+    """A NAT answers what one region sends, in less than a millisecond."""
+    pings, region = tables["pings"].copy(), str(rng.choice(tables["regions"].name))
+    rows = np.flatnonzero(pings.from_region == region)
+    echoes = np.sort(rng.uniform(0.1, 0.3) + 0.03 * rng.pareto(2, (len(rows), 5)).clip(max=15), axis=1)
+    for name, values in (("min", echoes[:, 0]), ("mean", echoes.mean(axis=1)), ("max", echoes[:, -1])):
+        if pings[f"{name}_rtt_ms"].notna().any():
+            pings.loc[rows, f"{name}_rtt_ms"] = values.round(3)
+    pings["sd_rtt_ms"] = pings.sd_rtt_ms.mask(pings.from_region == region)
+    return Planted(tables | {"pings": pings}, "light", f"answered near {region}", region, "region")
+
+
+def kilobits_in_a_third(tables: Tables, rng) -> Planted:
+    """A third of the rates are in kbit/s, and nothing else is known of the transfers."""
+    transfers = _bare(tables["transfers"])
+    rows = pd.Series(rng.random(len(transfers)) < 1 / 3)
+    transfers = _scaled(transfers, rows, ["throughput_bps"], 1e-3)
+    return Planted(tables | {"transfers": transfers}, "two units", "kbit/s for bit/s", scope="column")
+
+
+def _bare(transfers: pd.DataFrame) -> pd.DataFrame:
+    """The transfers without the bytes, durations and windows by which their rates could be judged."""
+    names = ("bytes", "duration_s", "window_bytes")
+    return transfers.assign(
+        **{name: pd.Series(None, index=transfers.index, dtype=transfers[name].dtype) for name in names}
+    )
+
+
+def limited(tables: Tables, rng) -> Planted:
+    """A limiter lets pass 1, 2.5 or 5 x 10^k bit/s, less the headers, where two in five pairs would be faster."""
+    transfers = _bare(tables["transfers"])
+    rate = transfers.throughput_bps
+    exact = np.log10(rate.quantile(0.6))
+    at = max(
+        each * 10.0**power
+        for each in (1, 2.5, 5)
+        for power in range(3, 12)
+        if np.log10(each) + power <= exact
+    )
+    passed = 0.95 * at * rng.uniform(0.995, 1.0, len(rate))
+    transfers["throughput_bps"] = rate.where(rate < passed, passed.round())
+    return Planted(tables | {"transfers": transfers}, "limiter", "a rate limiter at", scope="column")
+
+
+def copied_day(tables: Tables, rng) -> Planted:
+    """What was measured stands again, a day later."""
+    pings = tables["pings"]
+    first = pings[pings.started_at_utc < pings.started_at_utc.min() + pd.Timedelta(days=1)]
+    again = first.assign(started_at_utc=first.started_at_utc + pd.Timedelta(days=1))
+    both = declared.validate("pings", pd.concat([first, again], ignore_index=True))
+    return Planted(tables | {"pings": both}, "copied day", "was copied under the date", scope="table")
+
+
+def ends_exchanged(tables: Tables, rng) -> Planted:
+    """From and to are exchanged in a third of the transfers over links ten times slower in one direction."""
+    links, transfers = tables["links"].copy(), tables["transfers"].copy()
+    slow = links.from_region < links.to_region
+    links["rate_bps"] = links.rate_bps.where(~slow, links.rate_bps / 10)
+    slow = transfers.from_region < transfers.to_region
+    rate = tables["links"].rate_bps.iloc[0] * rng.uniform(0.7, 0.95, len(transfers))
+    rate = np.where(slow, rate / 10, rate)
+    carried = (rate * transfers.duration_s / 8).round()
+    transfers = transfers.assign(
+        throughput_bps=carried * 8 / transfers.duration_s, bytes=carried.astype("Int64")
+    )
+    rows = rng.random(len(transfers)) < 1 / 3
+    ends = transfers[["from_region", "to_region"]].to_numpy()
+    transfers.loc[rows, ["from_region", "to_region"]] = ends[rows][:, ::-1]
+    return Planted(
+        tables | {"links": links, "transfers": transfers}, "link", "from and to are exchanged", scope="column"
+    )
+
+
 FAULTS: Mapping[str, tuple[str, Callable]] = {
     "coordinates exchanged": ("pings", swapped),
     "longitude with the wrong sign": ("grid", wrong_sign),
@@ -270,13 +357,20 @@ FAULTS: Mapping[str, tuple[str, Callable]] = {
     "one direction in seconds": ("pings", one_direction),
     "one region in seconds": ("survey", one_region),
     "one pair in seconds, one direction": ("survey", one_pair),
+    "one-way delays for RTT": ("grid", halved),
+    "one region with one-way delays": ("survey", halved_region),
+    "one region answered near it": ("grid", answered_near),
     "echoes timed too short": ("grid", early_echoes),
     "bytes for bits": ("survey", bytes_for_bits),
     "bits times 8": ("survey", bits_for_bytes),
     "MiB for MB": ("survey", mebibytes),
     "bytes transferred for a rate": ("survey", blocks),
+    "kbit/s in a third of the rows": ("survey", kilobits_in_a_third),
+    "a rate limiter at a round number": ("survey", limited),
     "throughput above the link": ("lab", above_link),
     "bytes for bits at the link": ("lab", link_in_bytes),
+    "from and to exchanged": ("lab", ends_exchanged),
+    "a day copied": ("pings", copied_day),
     "duplicated rows": ("pings", duplicated),
     "one direction copied": ("grid", mirrored),
     "mean above the greatest": ("pings", mean_above_greatest),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..wording import count, number, quantity
-from . import ceilings
+from . import ceilings, mixed_units, plateau
 from .ceilings import Column
 from .observed import row_names
 from .rule import Rule
@@ -60,9 +60,17 @@ def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
         new = _bytes(column, known)
         cause = cause or next((each["cause"] for each in new if each["scope"] == "column"), "")
         flags += new + _in_no_time(column) + _window(column, rtts, cause)
-    flags += ceilings.check(ceilings.LINK, column, ceilings.link_rates(column, links), cause)
-    most = ceilings.instance_rates(column, instances, tests)
-    return flags + ceilings.check(ceilings.INSTANCE, column, most, cause)
+    if not flags:
+        flags += mixed_units.check(column, rtts)
+    link, link_back = (ceilings.link_rates(each, links) for each in (column, column.exchanged()))
+    instance, instance_back = (
+        ceilings.instance_rates(each, instances, tests) for each in (column, column.exchanged())
+    )
+    if not flags:
+        known = np.fmin(link, instance)
+        flags += plateau.check(column, mixed_units.rtt_ms(column.frame, rtts), known)
+    flags += ceilings.check(ceilings.LINK, column, link, link_back, cause)
+    return flags + ceilings.check(ceilings.INSTANCE, column, instance, instance_back, cause)
 
 
 def _known_rate(column: Column) -> pd.Series:

@@ -14,6 +14,8 @@ from .observed import row_names
 
 ABOUT = ("rtt", "throughput")
 WIDE = ("table", "column", "region")
+AT_BOTH_ENDS = ("coordinates", "half")
+"""The rules that blame a region for what was measured from it and to it."""
 
 
 @dataclass(frozen=True)
@@ -130,5 +132,5 @@ def _by_row(frame, flags, table) -> pd.Series:
 
 def _by_region(frame, flags) -> pd.Series:
     regions = flags[(flags.scope == "region") & flags.region.notna()]
-    placed = set(regions.region[regions.rule == "coordinates"])
+    placed = set(regions.region[regions.rule.isin(AT_BOTH_ENDS)])
     return frame.from_region.isin(set(regions.region)) | frame.to_region.isin(placed)

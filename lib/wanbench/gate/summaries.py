@@ -58,11 +58,11 @@ def _neighbours(frame, orders) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def decimals(values: pd.Series) -> int:
-    """How many decimal places a third of a column's values can do with, at most six."""
+def decimals(values: pd.Series, share: float = A_THIRD) -> int:
+    """How many decimal places more than this share of a column's values can do with, at most six."""
     known = values.dropna().to_numpy(dtype=float)
     for places in range(MOST_DECIMALS):
-        if not len(known) or np.isclose(known, known.round(places), rtol=1e-12, atol=1e-9).mean() > A_THIRD:
+        if not len(known) or np.isclose(known, known.round(places), rtol=1e-12, atol=1e-9).mean() > share:
             return places
     return MOST_DECIMALS
 

@@ -1,5 +1,5 @@
 """
-A table of cells as text into round-trip times between regions. Imports `names`, `times`, `sheet`, `errors`.
+A table of cells as text into round-trip times between regions. Imports `corner`, `names`, `times`, `sheet`, `errors`.
 
 Shared by `matrix` (CSV) and `markdown`; a grid is a table before anybody knows what it means.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import ParameterError
+from .corner import said_transposed
 from .names import candidates, check_cloud, cloud_from, region_from
 from .sheet import shown
 from .times import (
@@ -19,7 +20,6 @@ from .times import (
     milliseconds,
     other_quantity,
     said_statistic,
-    said_transposed,
     said_unit,
 )
 

@@ -50,13 +50,6 @@ _EITHER = re.compile(r"[1-9][0-9]{0,2}[.,][0-9]{3}")
 _CELL = re.compile(r"(?P<number>[0-9.,].*?)\s*(?P<unit>[a-zµμ]*)", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"[a-zµμ]+[0-9]*", re.IGNORECASE)
 _BRACKETED = re.compile(r"[(\[]\s*(?:in\s+)?([a-zµμ]+)\s*[)\]]|\bin\s+([a-zµμ]+)\b", re.IGNORECASE)
-_TO = ("to", "destination", "dest", "dst", "target")
-_WHERE = rf"from|source|src|origin|{'|'.join(_TO)}"
-_CORNER = re.compile(
-    rf"[^\w]*(?P<first>{_WHERE})(?:\s+regions?)?"
-    rf"(?:\s*(?P<arrow>[^\w\s](?:[^\w]*[^\w\s])?)\s*(?P<second>{_WHERE})(?:\s+regions?)?(?P<last>[^\w]*)|[^\w]*)",
-    re.IGNORECASE,
-)
 _ONE_WAY = re.compile(r"\bone[ -]way\b", re.IGNORECASE)
 _TIME = re.compile(r"\b(latency|latencies|rtts?|ping|round[ -]trips?|ms|msec|milliseconds)\b", re.IGNORECASE)
 _OTHER = re.compile(
@@ -167,23 +160,6 @@ def said_statistic(text: str) -> str | None:
     """
     found = {STATISTICS[word] for word in map(str.lower, _WORD.findall(text[:1000])) if word in STATISTICS}
     return found.pop() if len(found) == 1 else None
-
-
-def said_transposed(corner: str) -> bool:
-    """
-    Whether a corner says that the regions down the side are those that answer.
-
-    Of two words the first is that of the side, unless an arrow shows otherwise.
-
-    >>> said_transposed("To \\\\ From"), said_transposed("Source"), said_transposed("From → / To ↓")
-    (True, False, True)
-    """
-    found = _CORNER.fullmatch(corner.strip()[:100])
-    if found is None:
-        return False
-    first, arrow, second, last = found["first"], found["arrow"], found["second"], found["last"]
-    side = second if second and ("→" in arrow or "↓" in last) else first
-    return side.lower() in _TO
 
 
 def other_quantity(text: str) -> str | None:

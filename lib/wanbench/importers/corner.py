@@ -1,0 +1,91 @@
+"""The corner of a matrix: whether its rows are the regions that send or those that answer. Imports nothing."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+_SENDS = ("from", "source", "src", "origin", "sender", "sending")
+_ANSWERS = ("to", "destination", "dest", "dst", "target", "receiver", "receiving")
+_NOUNS = re.compile(
+    r"regions?|hosts?|zones?|locations?|cit(?:y|ies)|nodes?|sites?|clouds?|servers?|clients?|dcs?"
+)
+_MEASURE = re.compile(
+    r"\b(?:latency|latencies|rtts?|pings?|round[ -]trips?|times?|delays?|ms|msec|milliseconds|"
+    r"min|mean|avg|average|median|max|p\d\d)\b"
+)
+_SIDE = re.compile(r"[(\[]?\b(?:rows?|down|vertical(?:ly)?)\b[)\]]?")
+_TOP = re.compile(r"[(\[]?\b(?:columns?|cols?|across|horizontal(?:ly)?)\b[)\]]?")
+_BRACKETED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_TOKEN = re.compile(
+    r"(?P<word>[^\W_]+)"
+    r"|(?P<both><[-=]+>|[↔⇔⟷])"
+    r"|(?P<across>[-=–—~]+>|<[-=–—~]+|[<>»›«‹→⇒⟶⟹➔➙➜➝➞➡⇨⇾►▶▸←⇐⟵⟸⬅⇦◄◀])"
+    r"|(?P<down>[↓⇓⬇⇩▼▾↑⇑⬆⇧▲▴])"
+    r"|(?P<nothing>[^\S\n]|[_*`'\"\ufe0e\ufe0f])"
+    r"|(?P<apart>\n|.)"
+)
+LONGEST = 200
+
+
+def said_transposed(corner: str) -> bool:
+    """
+    Whether a corner says that the regions down the side are those that answer.
+
+    Of two names the first is that of the side: "Source → Destination", "From / To", "From to To". An arrow that points
+    along an axis overrules this: one that points down, one that an other sign parts from one of the names ("From → /
+    To"), or the words row and column.
+
+    >>> said_transposed("To \\\\ From"), said_transposed("Source → Dest"), said_transposed("From → / To ↓")
+    (True, False, True)
+    """
+    signs, names = _parts(corner)
+    if len(names) == 1:
+        axis = (signs[0] + signs[1])[-1:] if "down" not in signs[0] + signs[1] else ["down"]
+        return names[0] != (axis == ["across"])
+    if len(names) != 2:
+        return False
+    first, second = _axes(*signs)
+    second_is_side = second == "down" or (first == "across" and second != "across")
+    return names[1] if second_is_side and first != "down" else names[0]
+
+
+def _parts(corner: str) -> tuple[list[list[str]], list[bool]]:
+    """The arrows and signs before, between and after the names, and whether each name is of those that answer."""
+    text = unescape(corner[:LONGEST]).lower()
+    text = _TOP.sub("→", _SIDE.sub("↓", text))
+    text = _MEASURE.sub(" ", _BRACKETED.sub(" ", text)).strip(" \t\r\n:;,.-")
+    signs: list[list[str]] = [[]]
+    names: list[bool] = []
+    for token in _TOKEN.finditer(text):
+        kind, word = token.lastgroup, token[0]
+        if kind == "nothing" or (kind == "word" and names and not signs[-1] and _NOUNS.fullmatch(word)):
+            continue
+        if kind != "word":
+            signs[-1].append("apart" if kind == "both" else kind)
+        elif word not in _SENDS + _ANSWERS:
+            return [[]], []
+        elif not names or signs[-1] or names[-1] != (word in _ANSWERS):
+            names.append(word in _ANSWERS)
+            signs.append([])
+    return signs, names
+
+
+def _axes(before: list[str], between: list[str], after: list[str]) -> tuple[str, str]:
+    """The axis that each of two names stands along: "across", "down" or "", from the signs about them."""
+    if _arrows(before):
+        return _arrows(before)[-1], (_arrows(between) or [""])[-1]
+    if "apart" in between:
+        k = between.index("apart")
+        first, second = _arrows(between[:k]), _arrows(between[k:]) + _arrows(after)
+    else:
+        first, second = _arrows(between), _arrows(after)
+        if len(first) > 1:
+            first, second = first[:1], first[1:]
+        if "down" not in first + second and not second:
+            return "", ""
+    return (first or [""])[0], (second or [""])[0]
+
+
+def _arrows(signs: list[str]) -> list[str]:
+    return [sign for sign in signs if sign != "apart"]
