@@ -66,7 +66,12 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"record_bytes": 1 << 20}, "max.request.size and topic_settings max.message.bytes"),
         ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),
         ({"producer_settings": {"acks": "1"}}, "'acks'; give acks"),
-        ({"producer_settings": {"transactional.id": "t"}}, "the load sets it itself"),
+        ({"producer_settings": {"client.id": "c"}}, "the load sets it itself"),
+        ({"producer_settings": {"transactional.id": "t"}}, "markers in the log would be counted as batches"),
+        ({"consumer_settings": {"client.rack": "eu"}}, "'client.rack'; give client_rack"),
+        ({"client_rack": ""}, "client_rack is ''; it must be None, 'region' or the name of a rack"),
+        ({"placement": ((1,),)}, "placement is ((1,),); it must name 1 node ids for each of 3 partitions"),
+        ({"placement": "apart"}, "placement is 'apart'; it must name"),
         ({"producer_settings": {"sasl.jaas.config": "x"}}, "a secret"),
         ({"consumer_settings": {"ssl.key.password": "x"}}, "a secret"),
         ({"consumer_settings": {"fetch.min.bytes": "a\nb"}}, "values one line"),
@@ -131,6 +136,14 @@ def test_the_words_of_a_consumer():
         "--fetch-size=7", "--command-property", "client.id=load-consumer-4", "--command-property", "fetch.min.bytes=9",
     ]  # fmt: skip
     assert [load.records_of_topic(n) for n in range(2)] == [200, 100]
+
+
+@pytest.mark.parametrize(
+    "rack, words", [(None, []), ("region", ["client.rack=eu"]), ("rack-7", ["client.rack=rack-7"])]
+)
+def test_consumers_name_their_rack_when_asked(rack, words):
+    found = consumer_words(KafkaLoad(client_rack=rack), **WHERE, group="g", number=0, region="eu")
+    assert [word for word in found if word.startswith("client.rack")] == words
 
 
 def test_what_is_expected():
@@ -265,6 +278,32 @@ def test_the_count_is_that_of_kafkas_own_tool(lab, cluster):
     assert counted["rows"] == [[1, *key, *counts] for key, counts in sorted(expected.items())]
     assert sum(row[5] for row in counted["rows"]) == 700
     cluster.delete_topic("counted")
+
+
+@pytest.mark.lab
+def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
+    """Twice 4 Mbit/s are asked of a link of 2: the rows say how far the producers fell behind, and when."""
+    ways = (("here", "there"), ("there", "here"))
+    for way in ways:
+        lab.set_link(*way, rate_bps=2e6)
+    load = KafkaLoad(
+        producers=2, target_records_per_s=500, duration_s=20, consumer_groups=0, timeout_s=15, reporting_interval_s=0.5
+    )  # fmt: skip
+    try:
+        files = load.run(lab.host("here"), lab.host("there"), tmp_path, "s")
+    finally:
+        for way in ways:
+            lab.set_link(*way, rate_bps=200e6)
+    found = read(tmp_path, files)
+    (times,) = found["times.json"]["loads"].to_dict("records")
+    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 10,000 records after 15 s")
+    assert times["counts_until_s"] == times["asked_to_stop_at_s"] > times["counts_from_s"]
+    windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
+    assert all(each.printed_at_s.notna().all() for each in windows)
+    assert all(each.behind_s.iloc[-1] > max(1.0, each.behind_s.iloc[0]) for each in windows)
+    batches = found["batches.json"]["batches"]
+    assert batches.records.sum() >= sum(each.records.sum() for each in windows) > 0
+    assert tools_left() == []
 
 
 @pytest.mark.lab
