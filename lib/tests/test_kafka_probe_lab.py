@@ -144,7 +144,7 @@ def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
 @pytest.mark.lab
 def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(lab, tmp_path):
     source, target = lab.host("source"), lab.host("target")
-    probe = KafkaProbe(duration_s=60.0, placement=((1,),))
+    probe = KafkaProbe(duration_s=60.0, interval_s=0.05, placement=((1,),))
     with pytest.raises(ZeroDivisionError), probe.beside(source, target, tmp_path, "0001.1") as files:
         time.sleep(1.5)
         raise ZeroDivisionError

@@ -133,8 +133,9 @@ class KafkaProbe:
         check_settings(self, "topic_settings", {})
         if self.group_protocol != "classic":
             raise ParameterError(
-                f"KafkaProbe group_protocol is {self.group_protocol!r}; allowed is 'classic': kafka-python, the probe's "
-                "client, has no other. The consumers of a KafkaLoad take group.protocol in consumer_settings."
+                f"KafkaProbe group_protocol is {self.group_protocol!r}; allowed is 'classic', the only one that "
+                "kafka-python has, the probe's client. Consumers of a KafkaLoad take group.protocol in "
+                "consumer_settings."
             )
         if self.idempotence not in (True, False) or (self.idempotence and self.acks != "all"):
             raise ParameterError(

@@ -255,7 +255,7 @@ class Session:
 
     def _examine_window(self, window, tool):
         """CommandError if a producer did not print the window that was waited for."""
-        if (error := window.exception()) is None:
+        if window.exception() is None:
             return
         try:
             done = tool.wait(1.0)

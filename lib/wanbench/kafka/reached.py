@@ -65,7 +65,7 @@ class Reached(ABC):
         """
         Make a topic; ClusterError if there is one of that name or the cluster refuses.
 
-        `placement` names the node ids of each partition's replicas, the preferred leader first; None: Kafka places them.
+        `placement` names the node ids of each partition's replicas, the preferred leader first. None: Kafka's choice.
         """
         admin.create_topic(
             self._running_host(),

@@ -1,4 +1,4 @@
-"""What went on beside the load of a trial: pings, background traffic, packets on the link."""
+"""What went on beside the load of a trial: pings, background traffic, packets on the link, probes."""
 
 from __future__ import annotations
 
@@ -73,6 +73,13 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, ends: pd.DataFr
     headers = 8 * found._headers * found.background_packets_per_s
     found["background_wire_bps"] = found.measured_background_bps + headers
     return found.drop(columns=["_payload", "_headers"]).reset_index()
+
+
+def probes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per test: probe_records_per_s, of all probes that started."""
+    began = rows[rows.error.isna()]
+    rates = began[KEY].assign(probe_records_per_s=1 / began.interval_s.astype("float64"))
+    return rates.groupby(KEY, as_index=False).sum()
 
 
 def on_the_link(samples: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,12 @@ def records_per_s(inside: pd.DataFrame) -> pd.Series:
     return sums.records / sums.length_s
 
 
+def behind_s(inside: pd.DataFrame) -> float:
+    """How far the slowest producer was behind the rate asked of it, at its last line; NaN where none was asked."""
+    last = inside.sort_values("window").groupby("producer").behind_s.last()
+    return float(last.max()) if last.notna().any() else nan
+
+
 def latency(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:
     """Latency of all records, of the lines or else of the sums of a producer's whole time after its warm-up."""
     found = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
