@@ -34,6 +34,18 @@ class KafkaProbe:
     Of its own, p50 has 3 to 5 ms over the path with the consumer beside the leader, and 6 ms where a replica across the
     path is waited for (``python benchmarks/kafka_probe.py delay replicas``, on two processors with other work).
 
+    A probe slows a load that the round trips limit (acks "all" over a WAN) if both have the same leader. Each follower
+    has one fetch at a time on its way to a leader; a record of the probe ends it, and the load's next batch waits for
+    the one after, up to a round trip. Over 20, 40 and 60 ms, with all of the load on the probe's leader, 5 records a
+    second leave the load 0.82 (0.73 to 0.93) of its own rate and 20 leave 0.55 (0.547 to 0.560); a probe led by another
+    broker, or with one replica, costs no more than its processors do (``python benchmarks/kafka_probe.py cost``). So:
+
+    - give load and probe leaders of their own by `placement`, where there are enough brokers;
+    - compare loads that all had the same probe beside them, or none;
+    - compare two probes, or a probe and another benchmark, interleaved and not concurrently: each slows the other.
+
+    The default interval is a compromise between that cost and the records that a tail needs: 300 a minute.
+
     Parameters
     ----------
     interval_s : float
@@ -48,7 +60,7 @@ class KafkaProbe:
     producers : int
         In the one process, by turns. A broker takes the next request from a connection only when it has answered the
         one before, for acks "all" after replication: choose it so that `interval_s` times this is longer than that,
-        or records wait for each other.
+        or records wait for each other. Table probes counts those that did (n_queued), and tails of them say so.
     groups : int
         Consumer groups, a process each; every one receives every record.
     partitions, replication : int
@@ -83,7 +95,7 @@ class KafkaProbe:
     (3000, 'kafka_probe')
     """
 
-    interval_s: float = 0.05
+    interval_s: float = 0.2
     duration_s: float = 60.0
     record_bytes: int = 1_024
     acks: str = "all"
