@@ -94,7 +94,7 @@ class MadeUp:
     def client_file(self, host):
         return None
 
-    def create_topic(self, name, partitions, replication, settings, placement):
+    def create_topic(self, name, partitions, replication, settings, placement=None):
         if name in self.there:
             raise ClusterError(f"TopicAlreadyExistsError: {name}")
         self.topics.append(name)
