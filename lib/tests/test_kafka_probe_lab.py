@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from itertools import permutations
@@ -12,6 +13,7 @@ import pytest
 
 from wanbench import kafka
 from wanbench.experiments import ExperimentError, clock
+from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe
 from wanbench.labs.local import LocalLab
@@ -133,6 +135,20 @@ def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
     inside = records[records.intended_at_s.between(stopped_s, continued_s)]
     left_ms = (continued_s - inside.intended_at_s) * 1000
     assert len(inside) > 60 and (inside.latency_ms + row["clock_error_ms"] >= left_ms).all()
+
+
+@pytest.mark.lab
+def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_region(lab, tmp_path):
+    """Broker 2, in the source's region, leads; the consumer runs in the target's, where broker 1 follows."""
+    load = KafkaLoad(
+        partitions=1, replication=2, placement=((2, 1),), records=600, duration_s=None, target_records_per_s=200,
+        client_rack="region", consumer_windows=False,
+    )  # fmt: skip
+    load.run(lab.host("source"), lab.host("target"), tmp_path, "s")
+    batches = json.loads((tmp_path / "kafka_load/s.batches.json").read_text())["rows"]
+    assert {broker for broker, *_ in batches} == {2}
+    printed = (tmp_path / "kafka_load/s.consumer-0-0.txt").read_text()
+    assert re.findall(r"preferred-read-replica:.*: *(-?[\d.,]+)", printed)[0].startswith("1")
 
 
 @pytest.mark.lab
