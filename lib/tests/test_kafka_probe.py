@@ -357,12 +357,12 @@ def test_what_is_retriable_is_tried_again_and_told(capfd, monkeypatch):
             raise answer
         return answer
 
-    assert probe_record.patiently(attempt, "a connection") == 7
+    assert probe_record.insist(attempt, "a connection") == 7
     said = [json.loads(line)["waits_for"] for line in capfd.readouterr().out.splitlines()]
     assert said == ["a connection", "a connection (Timeout: slow)"]
     answers[:] = [ValueError("wrong")]
     with pytest.raises(ValueError, match="wrong"):
-        probe_record.patiently(attempt, "a connection")
+        probe_record.insist(attempt, "a connection")
 
 
 def test_a_lab_without_a_cluster_cannot_be_probed(tmp_path):

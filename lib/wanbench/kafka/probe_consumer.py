@@ -23,9 +23,9 @@ from collections import deque
 from functools import partial
 
 try:
-    from .probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened, patiently, put
+    from .probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
 except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened, patiently, put
+    from probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
 
 POLL_MS = 100
 FLUSH_NS = 1_000_000_000
@@ -114,12 +114,12 @@ def main() -> int:
         metrics_enabled=False,
         **client_settings(words.client),
     )
-    consumer = patiently(make, "a connection to the cluster")
+    consumer = insist(make, "a connection to the cluster")
     receipts.say({"waits_for": f"the assignment of {words.partitions} partitions by the group's coordinator"})
     while len(consumer.assignment()) < words.partitions and not receipts.stopped:
         receipts.take(consumer.poll(POLL_MS))
     for partition in consumer.assignment():
-        patiently(partial(consumer.position, partition), f"the position in partition {partition.partition}")
+        insist(partial(consumer.position, partition), f"the position in partition {partition.partition}")
     sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()

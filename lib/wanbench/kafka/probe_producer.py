@@ -27,31 +27,9 @@ from collections import deque
 from functools import partial
 
 try:
-    from .probe_record import (
-        END,
-        HEAD,
-        PROBE,
-        WARM_UP,
-        client_settings,
-        clocks_ns,
-        line,
-        patiently,
-        put,
-        record,
-    )
+    from .probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
 except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import (
-        END,
-        HEAD,
-        PROBE,
-        WARM_UP,
-        client_settings,
-        clocks_ns,
-        line,
-        patiently,
-        put,
-        record,
-    )
+    from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
 
 WARM_UPS = 3
 WARM_UP_S = 60.0
@@ -232,14 +210,14 @@ def main() -> int:
         **client_settings(words.client),
     )
     producers = [
-        patiently(make, f"a connection of producer {number + 1} of {words.producers} to the cluster")
+        insist(make, f"a connection of producer {number + 1} of {words.producers} to the cluster")
         for number in range(words.producers)
     ]
     probe = Probe(producers, words)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, probe.hurry)
     for number in range(WARM_UPS):
-        patiently(
+        insist(
             partial(probe.send_to_all, WARM_UP, WARM_UP_S),
             f"acknowledgements of warm-up {number + 1} of {WARM_UPS} from all partitions",
         )

@@ -58,7 +58,7 @@ def client_settings(path: str) -> dict:
         return json.load(file)
 
 
-def patiently(attempt, what: str):
+def insist(attempt, what: str):
     """
     Call `attempt` until it succeeds, however long that takes; print what is waited for, and why again each time.
 
