@@ -351,6 +351,13 @@ def test_time_counts_until_the_first_producer_ended_or_was_stopped(stopped, unti
     assert found["counts_until_s"] == until_s
 
 
+def test_of_producers_that_send_for_longer_than_was_asked_no_more_time_counts(tmp_path):
+    tool = SimpleNamespace(line_times=lambda: [(at_s, b"9.9 records/sec (0") for at_s in (1.0, 50.0)])
+    load = KafkaLoad(target_records_per_s=400, duration_s=5)
+    assert times_that_count(load, [tool], [], None)["counts_until_s"] == 6.0
+    assert times_that_count(load, [tool], [tool], 84.0)["counts_until_s"] == 6.0
+
+
 def test_consumers_can_be_stopped_with_the_producers(tmp_path):
     load = KafkaLoad(duration_s=1, drain=False)
     run(load, MadeUp(FOR_EVER, READS_ON), tmp_path)

@@ -35,7 +35,8 @@ def times_that_count(
     dict
         `all_sending_at_s`, when the last producer printed its first window; `counts_from_s`, so much later as the
         warm-up lasts, or when the last one printed that it was in its steady state; `counts_until_s`, when producers
-        were stopped or the first one that ended printed its last figures.
+        were stopped or the first one that ended printed its last figures, and after `duration_s` at the latest:
+        producers that fall behind their rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
     windows = [[at_s for at_s, line in each if WINDOW.encode() in line] for each in lines]
@@ -53,6 +54,8 @@ def times_that_count(
     until_s = min(
         stopped_at_s if tool in stopped else each[-1] for tool, each in zip(producers, windows, strict=True)
     )
+    if load.duration_s is not None and not load.is_stopped:
+        until_s = min(until_s, from_s + load.duration_s)
     if from_s < until_s:
         found |= {"counts_from_s": from_s, "counts_until_s": until_s}
     return found

@@ -166,7 +166,12 @@ declare(
         "Unix s",
         "from when on all sent, the warm-up over; null: never, or not known",
     ),
-    column("counts_until_s", "number?", "Unix s", "when the first producer ended or was stopped"),
+    column(
+        "counts_until_s",
+        "number?",
+        "Unix s",
+        "when the first producer ended or was stopped, or the time that was asked for was over",
+    ),
     column(
         "asked_to_stop_at_s",
         "number?",
