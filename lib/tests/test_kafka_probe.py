@@ -10,11 +10,12 @@ import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab, ScriptedProcess
 
 from wanbench.errors import CommandError, ParameterError
-from wanbench.experiments import ExperimentError, probe_at_work
+from wanbench.experiments import ExperimentError, KafkaTrial, probe_at_work
 from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe
 from wanbench.kafka import probe_consumer, probe_producer, probe_record
 from wanbench.kafka.admin import AnswerError
+from wanbench.runs import write_raw
 
 # The record
 
@@ -277,6 +278,15 @@ def test_a_probe_that_is_not_ready_in_time_names_what_it_waited_for_and_what_it_
     with pytest.raises(ExperimentError, match=f"the probe cannot start: {re.escape(why)}") as alone:
         probe.run(source, target, tmp_path, "0002.1")
     assert any(file.path.endswith("0002.1.probe.json") for file in alone.value.files)
+
+
+def test_a_trial_goes_on_without_a_probe_that_is_not_ready(probed, tmp_path):
+    source, target, _ = probed(consumer=COORDINATOR, lasts_s=None)
+    times = {"started_at_utc": "", "ended_at_utc": ""}
+    left = write_raw(tmp_path, "kafka_load", "a.txt", b"", **times)
+    load = SimpleNamespace(run=lambda *hosts_and_place, when_sending: [left])
+    files = KafkaTrial(load, beside=(KafkaProbe(start_timeout_s=1),)).run(source, target, tmp_path, "0001.1")
+    assert {"kafka_load/a.txt", "kafka_probe/0001.1.probe.json"} <= {file.path for file in files}
 
 
 def test_a_probes_program_that_ends_ends_the_start_with_its_last_words(probed, tmp_path):
