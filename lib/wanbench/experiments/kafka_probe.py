@@ -38,9 +38,8 @@ class KafkaProbe:
     has one fetch at a time on its way to a leader; a record of the probe ends it, and the load's next batch waits for
     the one after, up to a round trip. Over 20, 40 and 60 ms, with all of the load on the probe's leader, 1 record a
     second leaves the load 0.96 (0.89 to 1.03) of its own rate, 5 leave 0.82 (0.73 to 0.93) and 20 leave 0.55 (0.547 to
-    0.560); a probe led by another broker, or with one replica, costs no more than what it takes of the processors
-    (``python benchmarks/kafka_probe.py cost``). Each group commits its position once a second, which is a record too.
-    So:
+    0.560); 20 a second led by another broker leave 0.97 (0.92 to 1.03) (``python benchmarks/kafka_probe.py cost``, 95 %
+    intervals). Each group commits its position once a second, which is a record too. So:
 
     - give load and probe leaders of their own by `placement`, where there are enough brokers;
     - compare loads that all had the same probe beside them, or none;
