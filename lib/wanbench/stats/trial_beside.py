@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ..wording import count
 from . import utilisation
 from .trial_window import KEY
 
@@ -80,6 +81,13 @@ def probes(rows: pd.DataFrame) -> pd.DataFrame:
     began = rows[rows.error.isna()]
     rates = began[KEY].assign(probe_records_per_s=1 / began.interval_s.astype("float64"))
     return rates.groupby(KEY, as_index=False).sum()
+
+
+def cautions(rates: pd.DataFrame) -> list[str]:
+    """Of trials with a probe."""
+    n = int(rates.probe_records_per_s.notna().sum())
+    said = f"in {count(n, 'trial')} a probe ran beside the load and slows it: they compare with others that had one"
+    return [said] if n else []
 
 
 def on_the_link(samples: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:

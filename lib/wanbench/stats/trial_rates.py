@@ -32,8 +32,6 @@ NEEDED = (
     "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
     "link_samples", "probes",
 )  # fmt: skip
-SATURATED_S = 1.0
-"""Producers further behind than this, a reporting interval, are behind by more than records on their way."""
 COVERED, LEAST_COVERED = 0.9, 0.5
 """Parts of the counted seconds in which the background went on: below the one a caution, below the other left out."""
 ALONE = "whose background did not go on while they counted"
@@ -175,18 +173,7 @@ class TrialRates:
             said.append(
                 f"in {count(short, 'trial')} the background went on for less than all counted seconds"
             )
-        behind = self.rates.behind_s[self.rates.behind_s > SATURATED_S]
-        if len(behind):
-            said.append(
-                f"in {count(len(behind), 'trial')} the producers fell behind the rate that was asked, by up to "
-                f"{number(behind.max())} s: the system was saturated, and latencies grow as long as that lasts"
-            )
-        probed = self.rates.probe_records_per_s.dropna()
-        if len(probed):
-            said.append(
-                f"in {count(len(probed), 'trial')} a probe ran beside the load and slows it: they compare with others "
-                "that had one"
-            )
+        said += [*producers.cautions(self.rates), *beside.cautions(self.rates)]
         errors = int((self.rates.n_producer_errors > 0).sum())
         if errors:
             said.append(f"in {count(errors, 'trial')} producers printed errors or warnings")
