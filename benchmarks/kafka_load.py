@@ -1,13 +1,21 @@
 """
 What the harness costs: `python benchmarks/kafka_load.py [--blocks N] [--records N] [--batch-bytes N]`.
 
-One cluster of three brokers in three regions, one producer in a fourth, 20 ms from each of them, and the same load by
-turns (A B B A ...): by `KafkaLoad`, and as typed by hand, Kafka's perf tool started straight in the region's namespace
-with its words written out here; Java's own, such as the heap, are the same. The throughput is what the tool prints at
-its end. Batches are small enough that requests in flight over the round trip limit it and hardly anything else, so that
-loads differ little from one to the next; more bytes per batch show what the processors add. It prints the ratio with
-its interval, paired by blocks, against the target of 3 %, and exits with 1 if the whole interval is beyond it. A block
-of four loads takes most of a minute.
+One cluster of three brokers in three regions, one producer in a fourth, 20 ms from each of them, and the same load
+interleaved (A B C C B A ...) in three ways:
+
+- by `KafkaLoad`,
+- typed by hand with the class archive: Kafka's perf tool started straight in the region's namespace with its arguments
+  written out here, and Java's own as `KafkaLoad` has them, the archive of classes that this library makes among them,
+- typed by hand in plain Java: the same without that archive, as on a machine that never saw this library.
+
+The first over the second is what the harness costs. The first over the third is more: with the archive Java loads its
+classes sooner, and so spends less of a short load on it.
+
+The throughput is what the tool prints at its end. Batches are small enough that requests in flight over the round trip
+limit it and hardly anything else, so that loads differ little from one to the next; more bytes per batch show what the
+processors add. It prints both ratios with their intervals, paired by blocks, the cost of the harness against the target
+of 3 %, and exits with 1 if that whole interval is beyond it. A block of six loads takes more than a minute.
 """
 
 from __future__ import annotations
@@ -36,13 +44,15 @@ HOME, BROKERS = "home", ("west", "middle", "east")
 DELAY_MS = 20.0
 RATE_BPS = 1e9
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
-HAND, LIBRARY = "typed by hand", "KafkaLoad"
+HAND, PLAIN, LIBRARY = "typed by hand, class archive", "typed by hand, plain java", "KafkaLoad"
+ARCHIVE_FLAGS = ("-XX:SharedArchiveFile=", "-Xlog:cds")
+"""How the flags begin that have Java use the archive of classes."""
 
 
 def main() -> int:
     """Measure by turns, compare, and say whether the target is met."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
-    options.add_argument("--blocks", type=int, default=4, help="blocks of four loads (default: %(default)s)")
+    options.add_argument("--blocks", type=int, default=4, help="blocks of six loads (default: %(default)s)")
     options.add_argument("--records", type=int, default=60_000, help="of each load (default: %(default)s)")
     options.add_argument("--batch-bytes", type=int, default=16_384, help="batch.size (default: %(default)s)")
     options.add_argument("--seed", type=int, default=0, help="of the order (default: %(default)s)")
@@ -61,20 +71,31 @@ def main() -> int:
     print(load)
     regions = [HOME, *BROKERS]
     links = dict.fromkeys(permutations(regions, 2), LinkSettings(DELAY_MS, rate_bps=RATE_BPS))
-    plan = interleaved([HAND, LIBRARY], asked.blocks, seed=asked.seed)
+    plan = interleaved([HAND, PLAIN, LIBRARY], asked.blocks, seed=asked.seed)
     settings = {"socket.receive.buffer.bytes": -1, "socket.send.buffer.bytes": -1}
     with LocalLab(regions, links) as lab, Cluster(lab, BROKERS, settings=settings) as cluster:
         rows = list(measured(plan, load, lab, cluster))
-    found = compare_arms(
-        pd.DataFrame(rows), "throughput_bps", arms=(HAND, LIBRARY), block="block", time="order", unit="bit/s"
+    plain, hand = (
+        compare_arms(
+            pd.DataFrame(rows),
+            "throughput_bps",
+            arms=(arm, LIBRARY),
+            block="block",
+            time="order",
+            unit="bit/s",
+        )
+        for arm in (PLAIN, HAND)
     )
-    print(found.wording())
-    print(found.means)
-    ratio = found.means
+    for found in (plain, hand):
+        print(found.wording())
+        print(found.means)
+    ratio = hand.means
     met = ratio.low >= 1 - TARGET and ratio.high <= 1 + TARGET
     beyond = ratio.high < 1 - TARGET or ratio.low > 1 + TARGET
     said = "met" if met else "missed" if beyond else "neither met nor missed: the interval is too wide"
-    print(f"Target, within {TARGET:.0%}: {said} (the estimate is {more_or_less(ratio.estimate)}).")
+    print(
+        f"Target, {LIBRARY} within {TARGET:.0%} of {HAND}: {said} (the estimate is {more_or_less(ratio.estimate)})."
+    )
     return int(beyond)
 
 
@@ -86,27 +107,32 @@ def measured(plan, load, lab, cluster):
             *plan[["order", "block", "setting"]].itertuples(index=False),
         ]:
             began = time.monotonic()
-            printed = (by_hand if arm == HAND else by_library)(load, lab, cluster, Path(folder), order)
+            if arm == LIBRARY:
+                printed = by_library(load, lab, Path(folder), order)
+            else:
+                printed = by_hand(load, lab, cluster, order, archive=arm == HAND)
             (rate,) = reader.read(printed)["producers"].throughput_bps
             took_s = time.monotonic() - began
-            print(f"{order:3} {arm:14} {rate / 8e6:7.3f} MB/s  {took_s:5.1f} s", flush=True)
+            print(f"{order:3} {arm:29} {rate / 8e6:7.3f} MB/s  {took_s:5.1f} s", flush=True)
             if block is not None:
                 yield {"order": order, "block": int(block), "arm": arm, "throughput_bps": rate}
 
 
-def by_library(load, lab, cluster, folder, order) -> bytes:
+def by_library(load, lab, folder, order) -> bytes:
     """What the producer tool printed, run by the library."""
     files = load.run(lab.host(HOME), lab.host("east"), folder, f"{order:04d}")
     (path,) = (file.path for file in files if file.path.endswith("producer-0.txt"))
     return (folder / path).read_bytes()
 
 
-def by_hand(load, lab, cluster, folder, order) -> bytes:
-    """What it printed, started as a person would in a terminal of the region."""
+def by_hand(load, lab, cluster, order, *, archive) -> bytes:
+    """What it printed, started as a person would in a terminal of the region, with or without the class archive."""
     topic = f"hand-{order:04d}"
     settings = {"message.timestamp.type": "LogAppendTime", "retention.ms": -1, "retention.bytes": -1}
     cluster.create_topic(topic, partitions=load.partitions, replication=load.replication, settings=settings)
     java = cluster.java(lab.host(HOME), PRODUCER)
+    if not archive:
+        java = [word for word in java if not word.startswith(ARCHIVE_FLAGS)]
     words = [
         *java,
         "--bootstrap-server", cluster.bootstrap,

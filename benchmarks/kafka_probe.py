@@ -2,6 +2,7 @@
 Whether the Kafka probe is right, on links of known delay: `python benchmarks/kafka_probe.py [name ...]`.
 
 Without names: all of delay, replicas, held, stopped, clock. Takes about three minutes; needs Kafka and a local lab.
+`cost`, by name only: what a probe costs the load beside it, about a quarter of an hour; see kafka_probe_cost.py.
 `constant` is what the probe measures beyond the time on the path, which is half of ping's median round trip per
 crossing. Figures are of this machine and of what else it does meanwhile.
 """
@@ -183,11 +184,15 @@ def clock(bench):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["cost"]:
+        import kafka_probe_cost
+
+        sys.exit(kafka_probe_cost.main([]))
     if reason := LocalLab.unavailable() or kafka.unavailable():
         sys.exit(f"The probe cannot be tried: {reason}")
     parts = {"delay": delay, "replicas": replicas, "held": held, "stopped": stopped, "clock": clock}
     if unknown := set(sys.argv[1:]) - set(parts):
-        sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(parts)}, and cost alone")
     with cluster() as lab, tempfile.TemporaryDirectory(prefix="wanbench-probe-") as folder:
         bench = Bench(lab, folder)
         for name in sys.argv[1:] or parts:

@@ -11,8 +11,10 @@ def lines(values) -> bytes:
     return "".join(json.dumps(value) + "\n" for value in values).encode()
 
 
-def producer(records=4, *, sent=None, acknowledged=None, failed=(), stopped_ns=None, ended=True) -> bytes:
-    """Everything well, unless told otherwise: each record is sent 0.1 ms after it was due and answered 30 ms later."""
+def producer(
+    records=4, *, sent=None, acknowledged=None, failed=(), stopped_ns=None, ended=True, publish_ms=30
+) -> bytes:
+    """Everything well, unless told otherwise: each record is sent 0.1 ms after it was due, and answered later."""
     said = [{"program": "probe producer", "format": 1, "start_ns": START_NS, "interval_ns": INTERVAL_NS}]
     said[0]["records"] = records
     sent = range(records) if sent is None else sent
@@ -20,7 +22,7 @@ def producer(records=4, *, sent=None, acknowledged=None, failed=(), stopped_ns=N
     for n in sent:
         said.append(["sent", n, START_NS + n * INTERVAL_NS + 100_000, 0.1])
     for n in acknowledged:
-        said.append(["acknowledged", n, START_NS + n * INTERVAL_NS + 30_100_000, 0, n])
+        said.append(["acknowledged", n, START_NS + n * INTERVAL_NS + round(1e6 * publish_ms) + 100_000, 0, n])
     said += [["failed", n, START_NS + n * INTERVAL_NS + 30_100_000, why] for n, why in failed]
     return lines(said + ([{"ended": {}, "stopped_ns": stopped_ns}] if ended else []))
 
@@ -39,7 +41,13 @@ def consumer(receipts) -> bytes:
 
 
 def write(
-    folder: Path, producer: bytes, *consumers: bytes, clock=(0.0, 0.0, "one machine, one clock")
+    folder: Path,
+    producer: bytes,
+    *consumers: bytes,
+    clock=(0.0, 0.0, "one machine, one clock"),
+    settings=None,
+    leaders=(),
+    **more,
 ) -> Path:
     """The files of one probe; the path of the one that the reader starts from."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,9 +57,10 @@ def write(
     for name, content in names.items():
         (folder / name).write_bytes(content)
         files.append({"name": name, "sha256": hashlib.sha256(content).hexdigest()})
-    about = {"format": 1, "settings": {"record_bytes": 1024}}
+    about = {"format": 1, "settings": {"record_bytes": 1024} | (settings or {})} | more
+    about["topic"] = {"partitions": [{"partition": n, "leader": leader} for n, leader in enumerate(leaders)]}
     about["clock"] = dict(zip(("offset_ms", "error_ms", "method"), clock, strict=True))
-    about["files"] = {"producer": files[0], "consumers": files[1:]}
+    about["files"] = {"producer": files[0], "consumers": files[1:]} | more.get("files", {})
     path = folder / "0001.1.probe.json"
     path.write_text(json.dumps(about))
     return path

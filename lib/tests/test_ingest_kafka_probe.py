@@ -34,16 +34,20 @@ def whole(name, core):
 
 def test_everything_well(tmp_path):
     path = samples.write(
-        tmp_path, samples.producer(), samples.consumer([samples.receipt(n, 25 + n) for n in range(4)])
+        tmp_path,
+        samples.producer(),
+        samples.consumer([samples.receipt(n, 25 + n) for n in range(4)]),
+        settings={"producers": 2},
     )
     found = kafka_probe.read(path)
     records = found["probe_records"]
     assert records.latency_ms.tolist() == [25, 26, 27, 28] and not records.clock_limited.any()
     assert (records.acknowledged_at_s - records.sent_at_s).round(6).tolist() == [0.03] * 4
+    assert records.publish_latency_ms.tolist() == pytest.approx([30.1] * 4)
     [row] = found["probes"].to_dict("records")
     assert {name: row[name] for name in row if name.startswith("n_")} == {
         "n_intended": 4, "n_sent": 4, "n_acknowledged": 4, "n_received": 4, "n_missing": 0, "n_duplicates": 0,
-        "n_damaged": 0, "n_negative": 0, "n_clock_limited": 0,
+        "n_damaged": 0, "n_negative": 0, "n_clock_limited": 0, "n_queued": 0,
     }  # fmt: skip
     for name, core in found.items():
         whole(name, core)
@@ -74,6 +78,68 @@ def test_what_goes_wrong_is_counted_and_stays(tmp_path):
     never = found["probe_records"].query("sequence == 4")
     assert never.group.isna().all() and never.latency_ms.isna().all() and never.error.tolist() == ["E: no"]
     assert found["probe_records"].query("sequence == 5").group.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "settings, leaders, publish_ms, queued",
+    [
+        ({"producers": 1}, (1,), 19, []),
+        ({"producers": 1}, (1,), 21, [1, 2, 3]),
+        ({"producers": 2}, (1,), 39, []),
+        ({"producers": 2}, (1,), 41, [2, 3]),
+        ({"producers": 1}, (1, 2), 39, []),
+        ({"producers": 1}, (1, 2), 41, [2, 3]),
+        ({"producers": 1}, (1, 1), 39, [1, 2, 3]),
+        ({"producers": 1}, (None,), 21, [1, 2, 3]),
+        ({}, (1,), 41, None),
+    ],
+)
+def test_a_record_that_waits_for_the_one_ahead_on_its_connection_is_marked(
+    tmp_path, settings, leaders, publish_ms, queued
+):
+    """The interval is 20 ms; a connection is that of a producer to a leader."""
+    path = samples.write(
+        tmp_path,
+        samples.producer(publish_ms=publish_ms),
+        samples.consumer([]),
+        settings=settings,
+        leaders=leaders,
+    )
+    found = kafka_probe.read(path)
+    records, n_queued = found["probe_records"], found["probes"].n_queued[0]
+    if queued is None:
+        assert records.queued.isna().all() and pd.isna(n_queued)
+    else:
+        assert records[records.queued].sequence.tolist() == queued and n_queued == len(queued)
+
+
+def test_behind_a_record_without_an_answer_the_next_waits_and_behind_a_failed_one_it_does_not(tmp_path):
+    producer = samples.producer(5, acknowledged=[0, 2], failed=[(3, "E: no")], publish_ms=5)
+    path = samples.write(tmp_path, producer, settings={"producers": 1}, leaders=(1,))
+    found = kafka_probe.read(path)["probe_records"]
+    assert found[found.queued].sequence.tolist() == [2, 4]
+
+
+def test_a_probe_that_did_not_start_is_a_row_with_the_reason(tmp_path):
+    why = "after 300 s the probe's consumer 0 on eu/0 waits for a connection to the cluster"
+    for files in ({"producer": None, "consumers": []}, {}):
+        path = samples.write(
+            tmp_path, b"", samples.consumer([]), settings={"interval_s": 0.2}, not_started=why, files=files
+        )
+        found = kafka_probe.read(path)
+        [row] = found["probes"].to_dict("records")
+        assert (row["error"], row["interval_s"], row["n_intended"], row["n_received"]) == (why, 0.2, 0, 0)
+        assert found["probe_records"].empty and found["histograms"].empty
+        for name, core in found.items():
+            whole(name, core)
+
+
+def test_what_a_program_waited_for_before_it_was_ready_is_not_read(tmp_path):
+    waits = samples.lines([{"waits_for": "a connection to the cluster"}])
+    path = samples.write(
+        tmp_path, waits + samples.producer(), waits + samples.consumer([samples.receipt(0, 5)])
+    )
+    assert kafka_probe.read(path)["probes"].n_received.tolist() == [1]
 
 
 def test_negative_and_uncertain_latencies_are_marked_and_stay(tmp_path):

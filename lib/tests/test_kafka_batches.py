@@ -18,6 +18,7 @@ from wanbench.kafka import batches
 NOON_S = 1_800_000_000
 ROW = [1, "load-0", 0, NOON_S, 2, 7, 400]
 TIMES = {
+    "unfinished": "1 of 3 producers",
     "started_at_s": 10.0,
     "all_sending_at_s": 12.0,
     "counts_from_s": 13.5,
@@ -173,6 +174,7 @@ def test_times_become_a_row(tmp_path):
     "changed",
     [
         {"started_at_s": None},
+        {"unfinished": 1},
         {"started_at_s": "10"},
         {"started_at_s": 30.0},
         {"ended_at_s": 1e12},

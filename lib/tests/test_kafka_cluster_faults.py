@@ -10,6 +10,7 @@ from wanbench.kafka import Cluster, ClusterError, KafkaLab, unavailable
 from wanbench.kafka.node import Node
 from wanbench.kafka.placement import Seat
 from wanbench.kafka.security import Tls
+from wanbench.labs.base import Completed
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
@@ -247,6 +248,41 @@ class Deaf:
 
     def run(self, command, *, timeout_s, ok):
         raise CommandError("no answer")
+
+
+class Ended(Deaf):
+    """A host on which every process has ended by itself, as one that was killed from outside."""
+
+    def wait(self, timeout_s):
+        return Completed(("java",), 137, b"", b"Killed\n", "", "")
+
+
+def started(host, closed, monkeypatch):
+    monkeypatch.setattr(Node, "command", ["java"])
+    cluster = Cluster(closed, ["eu"])
+    node = Node(Seat(1, host, True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node.start()
+    cluster._nodes = {1: node}
+    return cluster, node
+
+
+def test_a_broker_that_died_can_be_started_again(closed, monkeypatch):
+    cluster, node = started(Ended(), closed, monkeypatch)
+    cluster.start(1, wait=False)
+    assert node.starts == 2
+
+
+@pytest.mark.parametrize("end", [Cluster.stop, Cluster.kill])
+def test_a_broker_that_died_is_not_ended_again(closed, monkeypatch, end):
+    cluster, _ = started(Ended(), closed, monkeypatch)
+    with pytest.raises(ClusterError, match="broker 1 on eu/0 ended with status 137"):
+        end(cluster, 1)
+
+
+def test_a_broker_that_runs_is_not_started_again(closed, monkeypatch):
+    cluster, _ = started(Deaf(), closed, monkeypatch)
+    with pytest.raises(ClusterError, match="broker 1 on eu/0 runs already"):
+        cluster.start(1, wait=False)
 
 
 def test_a_node_that_cannot_be_signalled_is_stopped_nevertheless(monkeypatch):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from itertools import permutations
@@ -12,6 +13,7 @@ import pytest
 
 from wanbench import kafka
 from wanbench.experiments import ExperimentError, clock
+from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe
 from wanbench.labs.local import LocalLab
@@ -71,8 +73,8 @@ def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
     assert row["n_intended"] == row["n_received"] == row["n_acknowledged"] == 200
     assert (row["n_duplicates"], row["n_damaged"], row["n_negative"], row["clock_offset_ms"]) == (0, 0, 0, 0)
     assert row["clock_method"] == "one machine, one clock"
-    schedule = (tmp_path / "kafka_probe/0001.1.producer.jsonl").read_text().partition("\n")[0]
-    held = set(json.loads(schedule)["held"])
+    lines = map(json.loads, (tmp_path / "kafka_probe/0001.1.producer.jsonl").read_text().splitlines())
+    held = set(next(line["held"] for line in lines if "held" in line))
     assert len(held) == 4 and set(records[records.latency_ms >= 520].sequence) >= held
     tail = tails.of_records(records, warm_up=0)
     assert tail.quantile(0.5) < 520 <= tail.quantile(0.985)
@@ -136,6 +138,20 @@ def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
 
 
 @pytest.mark.lab
+def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_region(lab, tmp_path):
+    """Broker 2, in the source's region, leads; the consumer runs in the target's, where broker 1 follows."""
+    load = KafkaLoad(
+        partitions=1, replication=2, placement=((2, 1),), records=600, duration_s=None, target_records_per_s=200,
+        client_rack="region", consumer_windows=False,
+    )  # fmt: skip
+    load.run(lab.host("source"), lab.host("target"), tmp_path, "s")
+    batches = json.loads((tmp_path / "kafka_load/s.batches.json").read_text())["rows"]
+    assert {broker for broker, *_ in batches} == {2}
+    printed = (tmp_path / "kafka_load/s.consumer-0-0.txt").read_text()
+    assert re.findall(r"preferred-read-replica:.*: *(-?[\d.,]+)", printed)[0].startswith("1")
+
+
+@pytest.mark.lab
 def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
     with pytest.raises(ExperimentError, match=r"the probe cannot start: .*replication factor"):
         measured(lab, tmp_path, "0001.1", placement=None, replication=3)
@@ -144,7 +160,7 @@ def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
 @pytest.mark.lab
 def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(lab, tmp_path):
     source, target = lab.host("source"), lab.host("target")
-    probe = KafkaProbe(duration_s=60.0, placement=((1,),))
+    probe = KafkaProbe(duration_s=60.0, interval_s=0.05, placement=((1,),))
     with pytest.raises(ZeroDivisionError), probe.beside(source, target, tmp_path, "0001.1") as files:
         time.sleep(1.5)
         raise ZeroDivisionError

@@ -6,16 +6,19 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from patience import comes_about
 
 from wanbench.errors import LabError
 from wanbench.experiments.base import ExperimentError
+from wanbench.experiments.kafka_account import times_that_count
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_payload import json_records
 from wanbench.experiments.kafka_words import CONSUMER, PRODUCER
 from wanbench.ingest import kafka_batches as reader
+from wanbench.ingest import kafka_load as producers
 from wanbench.kafka import ClusterError
 from wanbench.labs.base import Host
 from wanbench.labs.processes import EnteredProcess, command_error
@@ -91,7 +94,7 @@ class MadeUp:
     def client_file(self, host):
         return None
 
-    def create_topic(self, name, partitions, replication, settings):
+    def create_topic(self, name, partitions, replication, settings, placement=None):
         if name in self.there:
             raise ClusterError(f"TopicAlreadyExistsError: {name}")
         self.topics.append(name)
@@ -297,9 +300,9 @@ def test_a_broker_that_dies_is_noticed_while_the_tools_wait(tmp_path):
         ),
         (
             KafkaLoad(records=20, duration_s=None, timeout_s=1),
-            FOR_EVER,
+            "print('Connection refused', file=sys.stderr, flush=True)\ntime.sleep(600)",
             READS_ON,
-            "the producers did not end in time; they were stopped",
+            "producer-0 on here/0 printed no figures within 1 s",
         ),
     ],
     ids=["sent nothing", "sent all", "starved", "refused", "no window", "too slow"],
@@ -308,6 +311,51 @@ def test_what_a_tool_does_not_do_is_said(tmp_path, load, producer, consumer, exp
     reason, files = fails(load, MadeUp(producer, consumer), tmp_path)
     assert expected in reason
     assert {"producer-0.txt", "times.json"} <= files
+
+
+def test_producers_that_do_not_send_all_in_time_are_a_result_with_how_far_they_fell_behind(
+    tmp_path, monkeypatch
+):
+    def once_both_have_printed(load):
+        files = [tmp_path / f"scratch-here-0/s.producer-{n}.lines" for n in range(2)]
+        assert comes_about(lambda: all(f.exists() and len(f.read_text().split()) > 3 for f in files))
+        return 0.0
+
+    monkeypatch.setattr(KafkaLoad, "time_limit_s", once_both_have_printed)
+    load = KafkaLoad(producers=2, target_records_per_s=400, duration_s=60, consumer_groups=0)
+    run(load, MadeUp(FOR_EVER), tmp_path)
+    (row,) = reader.read_times(tmp_path / "kafka_load/s.times.json")["loads"].to_dict("records")
+    assert row["unfinished"] == (
+        "2 of 2 producers had not sent all their 24,000 records after 0 s and were stopped: producer-0, producer-1"
+    )
+    assert row["counts_from_s"] < row["counts_until_s"] == row["asked_to_stop_at_s"]
+    for n in range(2):
+        found = producers.read(tmp_path / f"kafka_load/s.producer-{n}.txt")
+        windows = found["producer_windows"]
+        assert len(windows) >= 3 and windows.printed_at_s.notna().all()
+        # A window of 10 records at 9.9 records/s lasts 1.0101 s, and 10 records at 400 a second take 0.025 s.
+        each_s = 10 / 9.9 - 10 / 400
+        assert windows.behind_s.tolist() == pytest.approx([each_s * (k + 1) for k in range(len(windows))])
+        assert "stopped" in found["producers"].error[0]
+
+
+@pytest.mark.parametrize("stopped, until_s", [([], 12.0), ([1], 12.0), ([0], 16.0), ([0, 1], 20.0)])
+def test_time_counts_until_the_first_producer_ended_or_was_stopped(stopped, until_s):
+    tools = [
+        SimpleNamespace(
+            line_times=lambda last=last: [(1.0, b"9.9 records/sec (0"), (last, b"9.9 records/sec (0")]
+        )
+        for last in (12.0, 16.0)
+    ]
+    found = times_that_count(COUNTED, tools, [tools[n] for n in stopped], 20.0 if stopped else None)
+    assert found["counts_until_s"] == until_s
+
+
+def test_of_producers_that_send_for_longer_than_was_asked_no_more_time_counts(tmp_path):
+    tool = SimpleNamespace(line_times=lambda: [(at_s, b"9.9 records/sec (0") for at_s in (1.0, 50.0)])
+    load = KafkaLoad(target_records_per_s=400, duration_s=5)
+    assert times_that_count(load, [tool], [], None)["counts_until_s"] == 6.0
+    assert times_that_count(load, [tool], [tool], 84.0)["counts_until_s"] == 6.0
 
 
 def test_consumers_can_be_stopped_with_the_producers(tmp_path):

@@ -281,6 +281,39 @@ def test_from_the_actual_send_a_late_producer_does_not_show(tmp_path):
         tails.of_records(records, since="x")
 
 
+def test_a_tail_of_publish_latency_counts_each_record_once_and_what_is_never_acknowledged(tmp_path):
+    """Two groups; one record is received by the second alone, one by none, one is never acknowledged."""
+    producer = samples.producer(200, acknowledged=range(1, 200))
+    groups = [[samples.receipt(n, 60) for n in range(200) if n not in missed] for missed in ((7, 9), (9,))]
+    path = samples.write(tmp_path, producer, *map(samples.consumer, groups), clock=(None, None, "not known"))
+    records = kafka_probe.read(path)["probe_records"]
+    for since, latency_ms in (("intended", 30.1), ("sent", 30.0)):
+        tail = tails.of_records(records, what="publish", since=since, warm_up=0)
+        assert (tail.n, tail.never) == (200, 1) and tail.quantile(0.99) == pytest.approx(latency_ms, abs=1e-3)
+    both = pd.concat([records.assign(test_id=name) for name in "ab"], ignore_index=True)
+    assert tails.of_records(both, what="publish", warm_up=0).n == 400
+    with pytest.raises(ParameterError, match="what is 'x'; allowed is end to end, publish"):
+        tails.of_records(records, what="x")
+    none = kafka_probe.read(samples.write(tmp_path, samples.producer(acknowledged=[]), samples.consumer([])))
+    with pytest.raises(ParameterError, match="no record was acknowledged"):
+        tails.of_records(none["probe_records"], what="publish")
+
+
+@pytest.mark.parametrize("producers, cautioned", [(1, True), (2, False)])
+def test_a_probe_that_queues_on_itself_is_a_caution(tmp_path, producers, cautioned):
+    """A record every 20 ms that takes 30 to publish needs two producers."""
+    receipts = [samples.receipt(n, 40) for n in range(500)]
+    path = samples.write(
+        tmp_path,
+        samples.producer(500),
+        samples.consumer(receipts),
+        settings={"producers": producers},
+        leaders=(1,),
+    )
+    found = tails.quantiles(tails.of_records(kafka_probe.read(path)["probe_records"], warm_up=0), (0.5,))
+    assert ("publishing takes longer than the interval times the producers" in str(found)) == cautioned
+
+
 def test_several_probes_are_runs(tmp_path):
     frames = []
     for k in range(3):

@@ -269,6 +269,33 @@ def test_whether_rates_settled_is_judged_for_all_settings_together():
     assert wider < 1
 
 
+@pytest.mark.parametrize("grows_s, cautioned", [(0.0, False), (0.05, False), (0.5, True)])
+def test_producers_that_fall_behind_are_a_caution(grows_s, cautioned):
+    """The rate of producer 1 falls short; its 11th window is the last in the counted seconds of all."""
+    rows = trial(1, "internet", 100)
+    for row in rows["producer_windows"]:
+        row["behind_s"] = grows_s * (row["window"] + 1) if row["producer"] == 1 else 0.03
+    found = trial_rates(together([rows]))
+    last = max(row["window"] for row in rows["producer_windows"]) - 1
+    assert found.rates.behind_s[0] == pytest.approx(max(0.03, grows_s * (last + 1)))
+    assert any("in 1 trial the producers fell behind" in each for each in found.warnings()) == cautioned
+    assert np.isnan(rates_of(trial(1, "internet", 100)).rates.behind_s[0]), "no rate was asked"
+
+
+def test_a_probe_beside_a_load_is_a_caution_unless_it_did_not_start():
+    rows = trial(1, "internet", 100)
+    about = {key: rows["producers"][0][key] for key in CONTEXT}
+    counts = dict.fromkeys(("record_bytes", "n_intended", "n_sent", "n_acknowledged", "n_received"), 0)
+    counts |= {f"n_{name}": 0 for name in ("missing", "duplicates", "damaged", "negative", "clock_limited")}
+    probe = about | counts | {"interval_s": 0.2, "clock_method": "one machine"}
+    rows["probes"] = [probe, probe | {"interval_s": 0.5}, probe | {"error": "no broker"}]
+    found = trial_rates(together([rows, trial(2, "private", 100)]))
+    assert found.rates.probe_records_per_s.fillna(0).tolist() == [7, 0]
+    assert any("in 1 trial a probe ran beside the load and slows it" in each for each in found.warnings())
+    rows["probes"] = rows["probes"][2:]
+    assert not trial_rates(together([rows])).warnings()
+
+
 def test_tables_may_be_missing():
     rows = together([trial(1, "internet", 100)])
     few = {name: rows[name] for name in ("tests", "trials", "producer_windows", "batches")}

@@ -19,16 +19,24 @@ _STEADY = b"teady state"
 _COUNT_S, _CONNECT_S = 300.0, 5.0
 
 
-def times_that_count(load, producers: Sequence[Tool], stopped_at_s: float | None) -> dict[str, float | None]:
+def times_that_count(
+    load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
+) -> dict[str, float | None]:
     """
     From when until when all producers sent, the warm-up over, in Unix s; None where that is not known.
+
+    Parameters
+    ----------
+    stopped, stopped_at_s
+        The producers that were stopped, and when.
 
     Returns
     -------
     dict
         `all_sending_at_s`, when the last producer printed its first window; `counts_from_s`, so much later as the
-        warm-up lasts, or when the last one printed that it was in its steady state; `counts_until_s`, when the
-        producers were stopped or the first one printed its last figures.
+        warm-up lasts, or when the last one printed that it was in its steady state; `counts_until_s`, when producers
+        were stopped or the first one that ended printed its last figures, and after `duration_s` at the latest:
+        producers that fall behind their rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
     windows = [[at_s for at_s, line in each if WINDOW.encode() in line] for each in lines]
@@ -43,7 +51,11 @@ def times_that_count(load, producers: Sequence[Tool], stopped_at_s: float | None
         if not all(steady):
             return found
         from_s = max(each[0] for each in steady)
-    until_s = min(each[-1] for each in windows) if stopped_at_s is None else stopped_at_s
+    until_s = min(
+        stopped_at_s if tool in stopped else each[-1] for tool, each in zip(producers, windows, strict=True)
+    )
+    if load.duration_s is not None and not load.is_stopped:
+        until_s = min(until_s, from_s + load.duration_s)
     if from_s < until_s:
         found |= {"counts_from_s": from_s, "counts_until_s": until_s}
     return found

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from ..errors import ParameterError
 from ..kafka.java import checked_flags
-from ..kafka.secret import names_secret
-from .checks import check_numbers
+from .checks import check_numbers, check_placement, check_rack, check_settings
 from .kafka_payload import LEAST_BYTES
 
 ACKS = ("0", "1", "all")
@@ -18,7 +15,6 @@ REQUEST_BYTES = 1 << 20
 """max.request.size of a producer and, but for a few bytes, message.max.bytes of a broker, unless they are set."""
 RECORD_MARGIN_BYTES = 1024
 _HEAP_MARGIN_MB = 64
-_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 _WHOLE = (
     ("topics", 1, 1000),
     ("partitions", 1, 10_000),
@@ -47,20 +43,24 @@ _NUMBERS = (
     ("timeout_s", 1, 1e6),
 )
 _OPTIONAL = ("target_records_per_s", "records", "duration_s", "timeout_s")
+_TRANSACTIONS = (
+    "a load does not use transactions: their markers in the log would be counted as batches, and producers of one "
+    "transactional.id fence each other off"
+)
 _OURS = {
     "producer_settings": {
         "bootstrap.servers": None,
         "client.id": None,
         "key.serializer": None,
         "value.serializer": None,
-        "transactional.id": None,
-        "acks": "acks",
-        "batch.size": "batch_bytes",
-        "linger.ms": "linger_ms",
-        "compression.type": "compression",
-        "enable.idempotence": "idempotence",
-        "buffer.memory": "buffer_bytes",
-        "max.in.flight.requests.per.connection": "max_in_flight",
+        "transactional.id": _TRANSACTIONS,
+        "acks": "give acks",
+        "batch.size": "give batch_bytes",
+        "linger.ms": "give linger_ms",
+        "compression.type": "give compression",
+        "enable.idempotence": "give idempotence",
+        "buffer.memory": "give buffer_bytes",
+        "max.in.flight.requests.per.connection": "give max_in_flight",
     },
     "consumer_settings": {
         "bootstrap.servers": None,
@@ -69,8 +69,9 @@ _OURS = {
         "key.deserializer": None,
         "value.deserializer": None,
         "auto.offset.reset": None,
+        "client.rack": "give client_rack",
     },
-    "topic_settings": {"message.timestamp.type": "timestamps"},
+    "topic_settings": {"message.timestamp.type": "give timestamps"},
 }
 
 
@@ -95,28 +96,13 @@ def check_load(load) -> None:
         value = getattr(load, name)
         if not any(value is each or (isinstance(value, str) and value == each) for each in allowed):
             raise ParameterError(f"KafkaLoad {name} is {value!r}; allowed is {', '.join(map(str, allowed))}.")
+    check_placement(load)
+    check_rack(load)
     checked_flags(load.jvm)
     for name in _OURS:
-        _check_settings(load, name)
+        check_settings(load, name, _OURS[name])
     _check_amount(load)
     _check_together(load)
-
-
-def _check_settings(load, name):
-    for key, value in getattr(load, name):
-        if names_secret(key):  # before an error that shows the value
-            raise ParameterError(
-                f"KafkaLoad {name} has {key!r}, a secret; the cluster has the clients' security, not the load."
-            )
-        if not _NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
-            raise ParameterError(
-                f"KafkaLoad {name} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of "
-                "text without '='."
-            )
-        if key in _OURS[name]:
-            instead = _OURS[name][key]
-            why = f"give {instead}" if instead else "the load sets it itself"
-            raise ParameterError(f"KafkaLoad {name} has {key!r}; {why}.")
 
 
 def _check_amount(load):

@@ -8,10 +8,10 @@ from math import ceil
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import ParameterError
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
+from .checks import setting_pairs
 from .kafka_checks import check_load
 from .kafka_session import Session
 
@@ -45,6 +45,9 @@ class KafkaLoad:
     ----------
     topics, partitions, replication : int
         Topics, partitions of each, replicas of each partition.
+    placement : tuple of tuple of int, optional
+        The node ids of each partition's replicas, the preferred leader first, alike for every topic; else Kafka places
+        them. A probe beside the load whose partitions other brokers lead hardly slows it: see `KafkaProbe`.
     topic_settings : mapping of str
         Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from them while they are there,
         unless `retention.ms` or `retention.bytes` stand here.
@@ -93,13 +96,17 @@ class KafkaLoad:
         Java's heap and flags of each tool.
     producer_settings, consumer_settings : mapping of str
         Further settings of the clients. Secrets belong to the cluster.
+    client_rack : str or None
+        client.rack of the consumers, which then read from a replica in that rack: the name of one, or "region" for each
+        consumer's own region, as brokers of a lab have it. None: they read from leaders.
     most_bytes : float
         Payload that the producers may send in all.
     start_timeout_s : float
         For the topics to have leaders, and for all producers to print their first window.
     timeout_s : float or None
-        For all producers to end. None: a minute more than `duration_s` and `warmup_s` twice over, or for `records`
-        than sending them at 1 Mbit/s.
+        For all producers to end; those that have not are stopped, and what they sent is the result: <stem>.times.json
+        says so in `unfinished`, and column behind_s of their windows how far they fell behind, and when. None: a minute
+        more than `duration_s` and `warmup_s` twice over, or for `records` than sending them at 1 Mbit/s.
 
     Examples
     --------
@@ -111,6 +118,7 @@ class KafkaLoad:
     topics: int = 1
     partitions: int = 3
     replication: int = 1
+    placement: tuple[tuple[int, ...], ...] | None = None
     topic_settings: Mapping[str, object] = ()
     timestamps: str = "LogAppendTime"
     producers: int = 1
@@ -140,6 +148,7 @@ class KafkaLoad:
     jvm: tuple[str, ...] = ()
     producer_settings: Mapping[str, object] = ()
     consumer_settings: Mapping[str, object] = ()
+    client_rack: str | None = None
     most_bytes: float = 20e9
     start_timeout_s: float = 60.0
     timeout_s: float | None = None
@@ -149,7 +158,10 @@ class KafkaLoad:
     def __post_init__(self):
         object.__setattr__(self, "acks", str(self.acks))
         for name in ("topic_settings", "producer_settings", "consumer_settings"):
-            object.__setattr__(self, name, _pairs(name, getattr(self, name)))
+            object.__setattr__(self, name, setting_pairs(self, name))
+        if isinstance(self.placement, list | tuple):
+            pairs = (tuple(each) if isinstance(each, list) else each for each in self.placement)
+            object.__setattr__(self, "placement", tuple(pairs))
         if isinstance(self.jvm, list):
             object.__setattr__(self, "jvm", tuple(self.jvm))
         check_load(self)
@@ -227,8 +239,8 @@ class KafkaLoad:
         Raises
         ------
         ExperimentError
-            If there is no cluster, a topic cannot be made, or a tool dies, sends nothing or takes too long; with the
-            tool's own last words, and a broker's if one has died. What was printed is kept.
+            If there is no cluster, a topic cannot be made, or a tool dies or sends nothing; with the tool's own last
+            words, and a broker's if one has died. What was printed is kept.
         """
         return self.run_on([source], [target], folder, stem, when_sending=when_sending)
 
@@ -292,15 +304,3 @@ class KafkaLoad:
         if self.duration_s is not None:
             return 60.0 + 2 * (self.duration_s + self.warmup_s)
         return 60.0 + self._sent_bytes() * 8 / 1e6
-
-
-def _pairs(parameter, settings):
-    """Settings as sorted pairs of text: a load can be compared, hashed and written down."""
-    try:
-        items = dict(settings).items()
-    except (TypeError, ValueError):
-        raise ParameterError(f"KafkaLoad {parameter} must map names of settings to values.") from None
-    spell = {True: "true", False: "false"}
-    return tuple(
-        sorted((str(name), spell[value] if isinstance(value, bool) else str(value)) for name, value in items)
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,9 @@ from ..kafka.probe_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
-from .checks import check_numbers
+from .checks import APART, check_numbers, check_placement, check_rack, check_settings, setting_pairs
 from .kafka_checks import ACKS
-from .probe_at_work import ProbeAtWork
+from .probe_at_work import NotReady, ProbeAtWork
 
 _START_S = 4.0
 _OVERHEAD_BYTES = 150
@@ -34,6 +34,19 @@ class KafkaProbe:
     Of its own, p50 has 3 to 5 ms over the path with the consumer beside the leader, and 6 ms where a replica across the
     path is waited for (``python benchmarks/kafka_probe.py delay replicas``, on two processors with other work).
 
+    A probe slows a load that the round trips limit (acks "all" over a WAN) if both have the same leader. Each follower
+    has one fetch at a time on its way to a leader; a record of the probe ends it, and the load's next batch waits for
+    the one after, up to a round trip. Over 20, 40 and 60 ms, with all of the load on the probe's leader, 1 record a
+    second leaves the load 0.96 (0.89 to 1.03) of its own rate, 5 leave 0.82 (0.73 to 0.93) and 20 leave 0.55 (0.547 to
+    0.560); 20 a second led by another broker leave 0.97 (0.92 to 1.03) (``python benchmarks/kafka_probe.py cost``, 95 %
+    intervals). Each group commits its position once a second, which is a record too. So:
+
+    - give load and probe leaders of their own by `placement`, where there are enough brokers;
+    - compare loads that all had the same probe beside them, or none;
+    - compare two probes, or a probe and another benchmark, interleaved and not concurrently: each slows the other.
+
+    The default interval is a compromise between that cost and the records that a tail needs: 300 a minute.
+
     Parameters
     ----------
     interval_s : float
@@ -48,15 +61,27 @@ class KafkaProbe:
     producers : int
         In the one process, by turns. A broker takes the next request from a connection only when it has answered the
         one before, for acks "all" after replication: choose it so that `interval_s` times this is longer than that,
-        or records wait for each other.
+        or records wait for each other. Table probes counts those that did (n_queued), and tails of them say so.
     groups : int
         Consumer groups, a process each; every one receives every record.
     partitions, replication : int
         Of the topic; the records go round the partitions.
-    placement : tuple of tuple of int, optional
-        The node ids of each partition's replicas, the preferred leader first; else Kafka places them.
+    placement : tuple of tuple of int, "apart", optional
+        The node ids of each partition's replicas, the preferred leader first. "apart": led by brokers that lead no
+        partition of another topic when the probe starts, so of a load that already runs; ExperimentError if there is no
+        such broker. None: Kafka places them.
+    topic_settings : mapping of str
+        Settings of the topic, such as {"min.insync.replicas": 2}.
+    client_rack : str or None
+        client.rack of the consumers: see `KafkaLoad`.
+    group_protocol : "classic"
+        The only one that the probe's client has.
+    idempotence : bool
+        Of the producers. Then only one request of each is on its way to a partition at a time.
     drain_s : float
         How long to wait for answers and records after the last was sent.
+    start_timeout_s : float
+        How long all of it may take to be ready: minutes, on a machine with other work.
     hold_share, hold_ms : float
         A check of the probe: the producer holds so many of the records back for so long after their intended time,
         without delaying the others.
@@ -71,7 +96,7 @@ class KafkaProbe:
     (3000, 'kafka_probe')
     """
 
-    interval_s: float = 0.05
+    interval_s: float = 0.2
     duration_s: float = 60.0
     record_bytes: int = 1_024
     acks: str = "all"
@@ -80,8 +105,13 @@ class KafkaProbe:
     groups: int = 1
     partitions: int = 1
     replication: int = 1
-    placement: tuple[tuple[int, ...], ...] | None = None
+    placement: tuple[tuple[int, ...], ...] | str | None = None
+    topic_settings: Mapping[str, object] = ()
+    client_rack: str | None = None
+    group_protocol: str = "classic"
+    idempotence: bool = False
     drain_s: float = 10.0
+    start_timeout_s: float = 300.0
     hold_share: float = 0.0
     hold_ms: float = 0.0
     clock_shift_ms: float = 0.0
@@ -104,18 +134,26 @@ class KafkaProbe:
             ("duration_s", 0.1, 86_400),
             ("linger_ms", 0, 60_000),
             ("drain_s", 0, 600),
+            ("start_timeout_s", 1, 86_400),
             ("hold_share", 0, 1),
             ("hold_ms", 0, 60_000),
             ("clock_shift_ms", -1e9, 1e9),
         )
-        if self.placement is not None and (
-            len(self.placement) != self.partitions
-            or {len(each) for each in self.placement} != {self.replication}
-            or not all(isinstance(node, int) for each in self.placement for node in each)
-        ):
+        if self.placement != APART:
+            check_placement(self)
+        check_rack(self)
+        object.__setattr__(self, "topic_settings", setting_pairs(self, "topic_settings"))
+        check_settings(self, "topic_settings", {})
+        if self.group_protocol != "classic":
             raise ParameterError(
-                f"KafkaProbe placement is {self.placement!r}; it must name {self.replication} node ids for each of "
-                f"{self.partitions} partitions."
+                f"KafkaProbe group_protocol is {self.group_protocol!r}; allowed is 'classic', the only one that "
+                "kafka-python has, the probe's client. Consumers of a KafkaLoad take group.protocol in "
+                "consumer_settings."
+            )
+        if self.idempotence not in (True, False) or (self.idempotence and self.acks != "all"):
+            raise ParameterError(
+                f"KafkaProbe idempotence is {self.idempotence!r} with acks {self.acks!r}; allowed is True with acks "
+                "'all', or False."
             )
         if self.acks not in ACKS:
             raise ParameterError(f"KafkaProbe acks is {self.acks!r}; allowed is {', '.join(ACKS)}, as text.")
@@ -143,7 +181,7 @@ class KafkaProbe:
         ExperimentError
             If there is no cluster, the topic cannot be made, or a program fails; what was measured is kept.
         """
-        with self._at_work(source, target, folder, stem) as work:
+        with self._at_work(source, target, folder, stem, needed=True) as work:
             work.wait()
         return work.files
 
@@ -153,24 +191,38 @@ class KafkaProbe:
         Probe while the block runs, for `duration_s` at the most; the list that it yields holds the raw files as soon
         as the block is left.
 
+        A probe that is not ready after `start_timeout_s` costs the block nothing: it runs without, and column error of
+        table probes says what the probe waited for.
+
         Raises
         ------
         ExperimentError
-            As in `run`; never in place of an exception of the block.
+            As in `run` otherwise; never in place of an exception of the block.
         """
-        with self._at_work(source, target, folder, stem) as work:
+        with self._at_work(source, target, folder, stem, needed=False) as work:
             yield work.files
 
     @contextmanager
-    def _at_work(self, source, target, folder, stem) -> Iterator[ProbeAtWork]:
+    def _at_work(self, source, target, folder, stem, *, needed: bool) -> Iterator[ProbeAtWork]:
         work = ProbeAtWork(self, source, target, folder, stem)
         try:
             work.start()
-            yield work
-        except BaseException as error:
-            work.abandon()
-            if isinstance(error, WanbenchError) and not work.started:
+        except NotReady as error:
+            work.abandon(str(error))
+            if needed:
                 raise ExperimentError(f"the probe cannot start: {error}", work.files) from error
+        except BaseException as error:
+            work.abandon(str(error) or type(error).__name__)
+            if isinstance(error, WanbenchError):
+                raise ExperimentError(f"the probe cannot start: {error}", work.files) from error
+            raise
+        if not work.started:
+            yield work
+            return
+        try:
+            yield work
+        except BaseException:
+            work.abandon()
             raise
         try:
             reasons = work.finish()

@@ -60,6 +60,8 @@ class Session:
         self.made: list[str] = []
         self.producers: list[Tool] = []
         self.consumers: list[Tool] = []
+        self.stopped: list[Tool] = []
+        self.unfinished: str | None = None
         self.missing: list[str] = []
         self.payload: dict | None = None
         self.started_at_utc = now_utc()
@@ -98,6 +100,7 @@ class Session:
                 partitions=load.partitions,
                 replication=load.replication,
                 settings={**settings, **dict(load.topic_settings)},
+                placement=load.placement,
             )
             self.made.append(topic)
 
@@ -131,6 +134,7 @@ class Session:
                 group=f"{topic}-group-{group}-{unique}",
                 number=number,
                 client_file=cluster.client_file(host),
+                region=host.region,
             )
             tools.append((host, CONSUMER, words, f"consumer-{group}-{number}"))
         noting = noting_words([*self.producer_hosts, *self.consumer_hosts])
@@ -169,18 +173,43 @@ class Session:
             if self.load.is_stopped:
                 self._await_windows(ends)
                 self.when_sending()
-                self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, is_time=True)
-                self.stop_at_s = time.time()
+                self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, early=True)
                 self.missing.append(
                     "summary lines and metrics of the producers: they were stopped at the time"
                 )
-                stop_all(self.producers)
+                self._stop_producers(self.producers)
             else:
                 self.when_sending()
-                self._watch(ends, time.monotonic() + self.load.time_limit_s(), is_time=False)
+                late = self._watch(ends, time.monotonic() + self.load.time_limit_s(), early=False)
+                if late:
+                    self._stop_unfinished([ends[end] for end in late])
             self._drain(ends)
         finally:
             stop_all([*self.producers, *self.consumers])
+
+    def _stop_producers(self, producers):
+        self.stop_at_s = time.time()
+        self.stopped = list(producers)
+        stop_all(producers)
+
+    def _stop_unfinished(self, producers):
+        """
+        Stop producers that did not send all their records in time. What they sent is the result of a saturated system;
+        one that printed no figures at all has none, which is an error.
+        """
+        limit_s, producers = self.load.time_limit_s(), sorted(producers, key=self.producers.index)
+        for tool in producers:
+            if WINDOW.encode() not in tool.so_far().stdout:
+                raise self._cause(
+                    f"{tool.name} printed no figures within {limit_s:g} s: {last_words(tool.so_far())}"
+                )
+        self.unfinished = (
+            f"{len(producers)} of {self.load.producers} producers had not sent all their "
+            f"{self.load.records_to_send:,} records after {limit_s:g} s and were stopped: "
+            f"{', '.join(tool.what for tool in producers)}"
+        )
+        self.missing.append("summary lines and metrics of the producers that were stopped")
+        self._stop_producers(producers)
 
     def _await_windows(self, ends):
         """Until every producer has printed a window."""
@@ -190,7 +219,8 @@ class Session:
                 others.submit(tool.process.wait_for_output, WINDOW, limit_s): tool for tool in self.producers
             }
             try:
-                self._watch(ends, time.monotonic() + limit_s + CHECK_S, is_time=False, until=windows)
+                if self._watch(ends, time.monotonic() + limit_s + CHECK_S, early=True, until=windows):
+                    raise self._cause(f"producers printed no figures within {limit_s:g} s")
             except BaseException:
                 stop_all(self.producers)
                 raise
@@ -200,41 +230,39 @@ class Session:
         ends: dict[Future, Tool],
         deadline: float,
         *,
-        is_time: bool,
+        early: bool,
         until: dict[Future, Tool] | None = None,
-    ):
+    ) -> set[Future]:
         """
-        Return once all of `until` (the producers' ends) are done, or at the deadline if that `is_time`.
+        Wait for all of `until` (the producers' ends); returns those that are not done at the deadline.
 
-        CommandError for whatever should not be: a tool that ends too early or a broker that dies.
+        CommandError for a tool that fails, a broker that dies and, where that is `early`, a producer that ends.
         """
         waiting = set(until or [end for end, tool in ends.items() if tool in self.producers])
         watched = set(ends) | waiting
         while waiting:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                if is_time:
-                    return
-                raise self._cause("the producers did not end in time; they were stopped")
+                break
             done, watched = wait(watched, timeout=min(left_s, CHECK_S), return_when=FIRST_COMPLETED)
             waiting -= done
             for end in done & set(ends):
-                self._examine(end, ends[end], waiting, early=is_time or until is not None)
+                self._examine(end, ends[end], waiting, early=early)
             for window in done - set(ends):
                 self._examine_window(window, until[window])
             self.cluster.check()
+        return waiting
 
     def _examine_window(self, window, tool):
         """CommandError if a producer did not print the window that was waited for."""
-        if (error := window.exception()) is None:
+        if window.exception() is None:
             return
         try:
             done = tool.wait(1.0)
         except CommandError:
-            so_far = getattr(error, "completed", None)
-            words = last_words(so_far) if so_far else str(error)
             raise self._cause(
-                f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: {words}"
+                f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: "
+                f"{last_words(tool.so_far())}"
             ) from None
         raise self._cause(f"{tool.name} ended with status {done.returncode}: {last_words(done)}")
 
@@ -302,7 +330,7 @@ class Session:
         documents = {"batches": counted} if counted else {}
         if self.producers:
             times = {"started_at_s": self.started_at_s, "asked_to_stop_at_s": self.stop_at_s}
-            times |= times_that_count(self.load, self.producers, self.stop_at_s)
+            times |= times_that_count(self.load, self.producers, self.stopped, self.stop_at_s)
             if times["counts_from_s"] is None:
                 self.missing.append("a time in which all producers sent after their warm-up")
             documents["times"] = {**times, "ended_at_s": time.time(), **self._about()}
@@ -324,5 +352,7 @@ class Session:
                 for number, host in enumerate(self.consumer_hosts)
             ],
             "payload": self.payload,
+            "target_records_per_s": self.load.target_records_per_s,
+            "unfinished": self.unfinished,
             "missing": self.missing,
         }

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from ..errors import LabError
+from ..errors import CommandError, LabError
 from ..kafka import arrivals
 from ..labs.base import Completed, Host
 from ..runs import RawFile, write_raw
@@ -48,6 +48,15 @@ class Tool:
         """Wait for its end; CommandError after `timeout_s`."""
         self.done = self.process.wait(timeout_s)
         return self.done
+
+    def so_far(self) -> Completed:
+        """What it has printed, whether it still runs or not."""
+        if self.done is not None:
+            return self.done
+        try:
+            return self.process.wait(0)
+        except CommandError as error:
+            return error.completed
 
     def stop(self) -> Completed:
         """End it, unless it has ended."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .checks import rack_of
+
 PRODUCER, CONSUMER = (
     "org.apache.kafka.tools.ProducerPerformance",
     "org.apache.kafka.tools.ConsumerPerformance",
@@ -57,7 +59,7 @@ def producer_words(
 
 
 def consumer_words(
-    load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None
+    load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
     """Arguments of the consumer tool: it ends after the topic's records, or after a while without any."""
     words = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
@@ -68,6 +70,8 @@ def consumer_words(
     words += ["--print-metrics"] if load.print_metrics else []
     words += ["--command-config", client_file] if client_file else []
     settings = {"client.id": f"load-consumer-{number}", **dict(load.consumer_settings)}
+    if rack := rack_of(load.client_rack, region):
+        settings["client.rack"] = rack
     for name, option in CONSUMER_OPTIONS.items():
         if name in settings:
             words.append(f"{option}={settings.pop(name)}")

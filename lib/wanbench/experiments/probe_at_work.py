@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
+import time
 import uuid
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,17 +14,26 @@ from pathlib import Path
 
 from ..errors import CommandError, WanbenchError
 from ..kafka import probe_consumer, probe_producer, probe_record
+from ..kafka.admin import AnswerError
 from ..labs.base import Completed, Host, Process
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from . import clock
 from .base import ExperimentError, keep, last_words
+from .checks import APART, rack_of
+from .kafka_session import UNANSWERED
 from .program import program_words
 
-READY_S = 90.0
+REPORT_S = 10.0
+"""Waiting longer than this is reported on stderr, each time again."""
 _MARGIN_S = 30.0
 _LEAST_DRAIN_S = 2.0
 _TIMEOUT_S = 30.0
+_WAITS_FOR = re.compile(r'"waits_for": ?(".*")')
+
+
+class NotReady(ExperimentError):
+    """A probe was not ready in time, through no fault that is known."""
 
 
 class ProbeAtWork:
@@ -50,20 +61,22 @@ class ProbeAtWork:
         self._consumers: list[Process] = []
         self._clocks: list[clock.Offset] = []
         self._started_at_utc = now_utc()
+        self._not_started: str | None = None
+        self._ready_by = time.monotonic() + settings.start_timeout_s
 
     def start(self) -> None:
-        """Make the topic, compare the clocks, start the consumers and, once all are ready, the producer."""
+        """
+        Make the topic, compare the clocks, start the consumers and, once all are ready, the producer.
+
+        Raises
+        ------
+        NotReady
+            If that takes longer than `start_timeout_s`; names what was waited for.
+        """
         cluster, settings = self._cluster, self.settings
         if cluster is None:
             raise ExperimentError(f"{self.source.name} has no Kafka cluster to probe")
-        self._about_topic = cluster.ask(
-            self.source,
-            "create_topic",
-            name=self._topic,
-            partitions=settings.partitions,
-            replication=settings.replication,
-            placement=None if settings.placement is None else [list(each) for each in settings.placement],
-        )
+        self._make_topic()
         self._read_clocks("before")
         record, ready = Path(probe_record.__file__), '"ready"'
         words = program_words(self.target, Path(probe_consumer.__file__), record)
@@ -76,14 +89,16 @@ class ProbeAtWork:
                 f"{self._topic}-{group}",
             ]
             shift = ["--clock-shift-ms", repr(float(settings.clock_shift_ms))]
+            if rack := rack_of(settings.client_rack, self.target.region):
+                shift += ["--rack", rack]
             self._consumers.append(self.target.start([*words, *client, *common, *shift]))
-        for consumer in self._consumers:
-            consumer.wait_for_output(ready, READY_S)
+        for group, consumer in enumerate(self._consumers):
+            self._await(consumer, ready, f"consumer {group} on {self.target.name}")
         words = program_words(self.source, Path(probe_producer.__file__), record)
         self._stop_file = f"{self.source.scratch}/{self._topic}.stop"
         client = ["--client", cluster.python_client_file(self.source), "--stop-file", self._stop_file]
         self._producer = self.source.start([*words, *client, *common, *self._producer_words()])
-        self._producer.wait_for_output('"start_ns"', READY_S)
+        self._await(self._producer, '"start_ns"', f"producer on {self.source.name}")
         self.started = True
 
     def wait(self) -> None:
@@ -117,8 +132,9 @@ class ProbeAtWork:
             reasons.append(said)
         return reasons
 
-    def abandon(self) -> None:
-        """Stop everything at once and keep what was measured."""
+    def abandon(self, not_started: str | None = None) -> None:
+        """Stop everything at once and keep what was measured, with the reason if it did not start."""
+        self._not_started = not_started
         stopped = self.stop()
         if self._producer is None:
             self._keep(None, stopped)
@@ -128,6 +144,71 @@ class ProbeAtWork:
     def stop(self) -> list[Completed]:
         """Stop every program; what each of them left, the producer's first."""
         return [process.stop() for process in (self._producer, *self._consumers) if process is not None]
+
+    def _make_topic(self) -> None:
+        """Make the topic; a cluster that does not answer is asked again until the time is over."""
+        settings, tried = self.settings, None
+        placement = settings.placement and [list(each) for each in self._placement()]
+        words = {
+            "partitions": settings.partitions,
+            "replication": settings.replication,
+            "placement": placement,
+        }
+        words["settings"] = dict(settings.topic_settings)
+        while self._about_topic is None:
+            try:
+                self._about_topic = self._cluster.ask(self.source, "create_topic", name=self._topic, **words)
+            except AnswerError as error:
+                if tried and error.kind == "TopicAlreadyExistsError":  # made by the time the answer was lost
+                    [self._about_topic] = self._cluster.ask(self.source, "topics", names=[self._topic])
+                elif error.kind not in UNANSWERED:
+                    raise
+                tried = error
+                self._report(f"the probe waits for its topic: {error}")
+
+    def _placement(self):
+        """The node ids of each partition's replicas."""
+        if self.settings.placement != APART:
+            return self.settings.placement
+        nodes = [broker["node_id"] for broker in self._cluster.ask(self.source, "cluster")["brokers"]]
+        topics = self._cluster.ask(self.source, "topics")
+        leading = {each["leader"] for topic in topics for each in topic["partitions"]}
+        if not (free := [node for node in nodes if node not in leading]):
+            raise ExperimentError(
+                f"each of the brokers {', '.join(map(str, nodes))} leads a partition of another topic, so the probe "
+                f"cannot be {APART!r}; give the load a placement that leaves one of them to the probe"
+            )
+        firsts = [free[number % len(free)] for number in range(self.settings.partitions)]
+        return [
+            [first, *(node for node in nodes if node != first)][: self.settings.replication]
+            for first in firsts
+        ]
+
+    def _await(self, process: Process, text: str, who: str) -> None:
+        """Return once a program has printed a text; say every `REPORT_S` what it waits for."""
+        while True:
+            left_s = max(self._ready_by - time.monotonic(), 0.0)
+            try:
+                return process.wait_for_output(text, min(left_s, REPORT_S))
+            except CommandError as error:
+                waits_for = self._waits_for(process, who) or str(error)
+            self._report(f"the probe's {who} waits for {waits_for}")
+
+    def _waits_for(self, process: Process, who: str) -> str | None:
+        """What a program said last that it waits for; ExperimentError, with its last words, if it has ended."""
+        try:
+            done = process.wait(0)
+        except CommandError as error:
+            printed = getattr(error, "completed", None)
+            said = _WAITS_FOR.findall(printed.stdout.decode("utf-8", "replace")) if printed else []
+            return json.loads(said[-1]) if said else "its program to start"
+        raise ExperimentError(f"the probe's {who} ended with status {done.returncode}: {last_words(done)}")
+
+    def _report(self, what: str) -> None:
+        """Say what is waited for, on stderr; NotReady if the time for that is over."""
+        if time.monotonic() >= self._ready_by:
+            raise NotReady(f"after {self.settings.start_timeout_s:g} s {what}")
+        print(f"Kafka: {what}", file=sys.stderr, flush=True)
 
     def _producer_words(self) -> list[str]:
         settings = self.settings
@@ -141,6 +222,7 @@ class ProbeAtWork:
             "--drain-s", repr(float(settings.drain_s)),
             "--hold-share", repr(float(settings.hold_share)),
             "--hold-ms", repr(float(settings.hold_ms)),
+            *(["--idempotence"] if settings.idempotence else []),
         ]  # fmt: skip
 
     def _ask_to_stop(self) -> None:
@@ -179,8 +261,6 @@ class ProbeAtWork:
             with suppress(WanbenchError):
                 self._cluster.delete_topic(self._topic)
                 deleted = True
-        if producer is None and not consumers:
-            return
         names: dict[str, list] = {"producer": [], "consumers": []}
         done = [("producer", "producer.jsonl", producer)] if producer is not None else []
         done += [("consumers", f"consumer-{n}.jsonl", each) for n, each in enumerate(consumers)]
@@ -192,6 +272,7 @@ class ProbeAtWork:
         about = {
             "format": 1,
             "settings": asdict(self.settings),
+            "not_started": self._not_started,
             "source": {"name": self.source.name, "region": self.source.region},
             "target": {"name": self.target.name, "region": self.target.region},
             "topic": self._about_topic,

@@ -88,7 +88,10 @@ def read_times(path) -> dict[str, pd.DataFrame]:
     missing = content.get("missing")
     if not isinstance(missing, list) or not all(isinstance(each, str) for each in missing):
         raise RawDataError(path, None, missing, "missing: a list of texts")
-    row = {name: content[name] for name in TIMES}
+    unfinished = content.get("unfinished")
+    if unfinished is not None and not isinstance(unfinished, str):
+        raise RawDataError(path, None, unfinished, "unfinished: a text or null")
+    row = {name: content[name] for name in TIMES} | {"unfinished": unfinished}
     return {"loads": _frame(path, "loads", [row | {"missing": "; ".join(missing) or None}])}
 
 

@@ -15,6 +15,7 @@ Where the name tells the tool, as there, one that printed nothing is a row too.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,17 +103,23 @@ def read_as(source, expected: str | None) -> dict[str, pd.DataFrame]:
     group = int(named["group"]) if named and named["group"] else None
     for row in (*rows.get("consumers", ()), *rows.get("consumer_windows", ())):
         row["group"] = group
-    for row in rows.get("producer_windows", ()):
+    windows = rows.get("producer_windows", ())
+    for row, behind_s in zip(windows, about.behind_s(windows), strict=True):
         row["warmup"] = about.warmup(row) if row["warmup"] is None else row["warmup"]
+        row["behind_s"] = behind_s
     wanted = [expected] if expected else dict.fromkeys(output.tool for output in reading.outputs)
     return {name: _frame(name, rows.get(name, [])) for tool in wanted for name in TABLES[tool]}
 
 
 class LoadTimes(NamedTuple):
-    """What `<stem>.times.json` says: when a load began to count (Unix s), and whether its producers were stopped."""
+    """
+    What `<stem>.times.json` says: when a load began to count (Unix s), whether producers were stopped, and the rate
+    that was asked of each (None: flat out, or not known).
+    """
 
     counts_from_s: float | None = None
     stopped: bool = False
+    target_records_per_s: float | None = None
 
     @classmethod
     def beside(cls, source) -> LoadTimes:
@@ -126,7 +133,30 @@ class LoadTimes(NamedTuple):
         known = [content.get(name) for name in ("counts_from_s", "asked_to_stop_at_s")]
         if not all(value is None or is_time(value) for value in known):
             raise RawDataError(path, None, known, "Unix times or null: counts_from_s, asked_to_stop_at_s")
-        return cls(known[0], known[1] is not None)
+        target = content.get("target_records_per_s")
+        if target is not None and not (is_time(target) and target > 0):
+            raise RawDataError(path, None, target, "target_records_per_s: a rate above zero, or null")
+        return cls(known[0], known[1] is not None, target)
+
+    def behind_s(self, windows: Sequence[dict]) -> list[float | None]:
+        """
+        By producer, how far each of its windows ends behind the rate: the time so far less what its records take.
+
+        >>> windows = [{"producer": 0, "length_s": 1.0, "records": n} for n in (100, 50, 50)]
+        >>> LoadTimes(target_records_per_s=100).behind_s(windows)
+        [0.0, 0.5, 1.0]
+        """
+        behind_s: dict[int, float] = {}
+        found: list[float | None] = []
+        for window in windows:
+            if self.target_records_per_s is None:
+                found.append(None)
+                continue
+            due_s = window["records"] / self.target_records_per_s
+            more_s = (window["length_s"] or 0.0) - due_s
+            behind_s[window["producer"]] = behind_s.get(window["producer"], 0.0) + more_s
+            found.append(behind_s[window["producer"]])
+        return found
 
     def warmup(self, window: dict) -> bool | None:
         """Whether a window of a producer began before the load counted; None if nobody knows."""

@@ -8,6 +8,9 @@ Latency is receipt less intended send time, less the offset between the clocks. 
 - A damaged record does not say which it is; the acknowledgement of its partition and offset does. If there is none
   either, it is counted and has no row.
 - A latency below zero or smaller than the clocks are certain stays, and is marked and counted.
+- A broker takes the next request from a connection when it has answered the one before. A record that was sent while
+  the one before it on its connection had no answer is marked as queued: the probe's own rate made it wait.
+- Of a probe that did not start there is a row that says why, and no records.
 - Without an offset between the clocks there is no latency: it is null.
 - A program that was killed ends within a line: what came before it is read.
 """
@@ -45,6 +48,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 def _records(programs: Programs, about) -> pd.DataFrame:
     """A row per receipt, and one per record that nobody received."""
     sent = programs.sent()
+    sent["queued"] = _queued(sent, about)
     receipts = programs.receipts()
     known = receipts.sequence.notna()
     receipts = receipts[known].astype({"sequence": "int64"})
@@ -66,12 +70,27 @@ def _records(programs: Programs, about) -> pd.DataFrame:
             "acknowledged_at_s": rows.acknowledged_ns / 1e9,
             "received_at_s": rows.received_ns / 1e9,
             "latency_ms": latency,
+            "publish_latency_ms": (rows.acknowledged_ns - rows.intended_ns).astype("Float64") / 1e6,
+            "queued": rows.queued,
             "clock_limited": limited.fillna(False).astype(bool),
             "duplicate": rows.duplicate.fillna(False).astype(bool),
             "damaged": rows.damaged.fillna(False).astype(bool),
             "error": rows.error,
         }
     )
+
+
+def _queued(sent: pd.DataFrame, about) -> pd.Series:
+    """Whether a record was sent before the one ahead of it on its connection was answered; null: nobody knows."""
+    if about.producers is None:
+        return pd.Series(pd.NA, index=sent.index, dtype="boolean")
+    leaders = np.array([-1 if each is None else each for each in about.leaders] or [-1])
+    producer, leader = sent.sequence % about.producers, leaders[sent.sequence % len(leaders)]
+    ahead = sent[sent.sent_ns.notna()].sort_values("sent_ns", kind="stable")
+    connection = [producer.loc[ahead.index], pd.Series(leader, sent.index).loc[ahead.index]]
+    groups = ahead.groupby(connection)
+    waited = (groups.answered_ns.shift() > ahead.sent_ns) | groups.answered_ns.shift().isna()
+    return (waited & (groups.cumcount() > 0)).reindex(sent.index, fill_value=False).astype("boolean")
 
 
 def _probe(records: pd.DataFrame, programs: Programs, about) -> pd.DataFrame:
@@ -86,6 +105,7 @@ def _probe(records: pd.DataFrame, programs: Programs, about) -> pd.DataFrame:
         "n_acknowledged": len(acknowledged),
         "n_received": first_group.sequence.nunique(),
         "n_missing": int((~acknowledged.sequence.isin(first_group.sequence)).sum()),
+        "n_queued": once.queued.sum() if once.queued.notna().all() else None,
         "n_duplicates": int(records.duplicate.sum()),
         "n_damaged": programs.n_damaged,
         "n_negative": int((records.latency_ms < 0).sum()),
@@ -93,6 +113,7 @@ def _probe(records: pd.DataFrame, programs: Programs, about) -> pd.DataFrame:
         "clock_offset_ms": about.offset_ms,
         "clock_error_ms": about.error_ms,
         "clock_method": about.method,
+        "error": about.not_started,
     }
     return pd.DataFrame([row])
 

@@ -21,7 +21,12 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True)
 class About:
-    """What <stem>.probe.json says."""
+    """
+    What <stem>.probe.json says.
+
+    `not_started` is why the probe did not start, None if it did. `producers` (None: not known) take the records by
+    turns, `leaders` are those of the partitions, which take them by turns too (none: not known).
+    """
 
     record_bytes: int
     offset_ms: float | None
@@ -29,6 +34,10 @@ class About:
     method: str
     producer: tuple[str, str] | None
     consumers: tuple[tuple[str, str], ...]
+    not_started: str | None = None
+    interval_s: float | None = None
+    producers: int | None = None
+    leaders: tuple[int | None, ...] = ()
 
 
 def open_probe(path: Path) -> About:
@@ -40,9 +49,11 @@ def open_probe(path: Path) -> About:
     offset_ms = clock.values.get("offset_ms")
     if offset_ms is not None and not (_is_number(offset_ms) and abs(offset_ms) < 1e12):
         clock.refuse(f"clock.offset_ms = {str(offset_ms)[:80]}", "a number or null")
-    record_bytes = top.members("settings").count("record_bytes")
-    if record_bytes is None:
-        top.refuse("settings without record_bytes", "settings of a probe")
+    settings, not_started = top.members("settings"), top.text("not_started")
+    record_bytes, interval_s = settings.count("record_bytes"), settings.number("interval_s")
+    if record_bytes is None or (not_started is not None and interval_s is None):
+        top.refuse("settings without record_bytes or interval_s", "settings of a probe")
+    partitions = top.members("topic").list("partitions")
     producer = files.members("producer")
     return About(
         record_bytes=record_bytes,
@@ -51,6 +62,10 @@ def open_probe(path: Path) -> About:
         method=clock.text("method") or "not known",
         producer=_named(producer) if producer.values else None,
         consumers=tuple(_named(each) for each in files.list("consumers")),
+        not_started=not_started,
+        interval_s=interval_s,
+        producers=settings.count("producers", least=1) or None,
+        leaders=tuple(each.count("leader") for each in partitions),
     )
 
 
@@ -74,12 +89,18 @@ class Programs:
 
     @classmethod
     def open(cls, path: Path, about: About) -> Programs:
-        """Read the programs' files, which must lie beside `path` and be those that it names."""
+        """
+        Read the programs' files, which must lie beside `path` and be those that it names. Of a probe that did not start
+        they hold nothing.
+        """
+        if about.not_started is not None:
+            nothing = {"sent": {}, "acknowledged": {}, "failed": {}}
+            return cls(0, round(about.interval_s * 1e9), 0, nothing, [])
         if about.producer is None:
             raise RawDataError(path, None, "no producer", "the file of a producer: the probe did not start")
         name, sha256 = about.producer
         file = path.with_name(name)
-        lines = _lines(file, sha256)
+        lines = [each for each in _lines(file, sha256) if not _is_waiting(each[1])]
         first = Members(file, 1, lines[0][1]) if lines and isinstance(lines[0][1], dict) else None
         if first is None or first.text("program") != "probe producer":
             raise RawDataError(file, 1, str(lines[0][1])[:80] if lines else "", "the schedule of a producer")
@@ -101,6 +122,12 @@ class Programs:
         for what, column in (("sent", "sent_ns"), ("acknowledged", "acknowledged_ns")):
             times = {sequence: values[0] for sequence, values in self.happened[what].items()}
             rows[column] = rows.sequence.map(times).astype("Int64")
+        answered = {
+            sequence: values[0]
+            for what in ("failed", "acknowledged")
+            for sequence, values in self.happened[what].items()
+        }
+        rows["answered_ns"] = rows.sequence.map(answered).astype("Int64")
         failed = {sequence: values[1] for sequence, values in self.happened["failed"].items()}
         rows["error"] = rows.sequence.map(failed).astype("str").where(rows.sequence.isin(list(failed)), None)
         return rows
@@ -165,6 +192,11 @@ class Programs:
                 _check(file, number, line, well, "a sequence with the intended time of the schedule")
                 self.due = max(self.due, sequence + 1)
             self.received.append((group, sequence, at_ns, partition, offset, not right))
+
+
+def _is_waiting(value) -> bool:
+    """Whether a line says what a program waits for before it is ready."""
+    return isinstance(value, dict) and "waits_for" in value
 
 
 def _named(member: Members) -> tuple[str, str]:

@@ -165,23 +165,20 @@ class Cluster(Reached):
         return self._node(node_id).data_folder
 
     def stop(self, node_id: int) -> None:
-        """Have a node hand over what it leads and end."""
-        node = self._node(node_id)
-        if not node.is_up:
-            raise ClusterError(f"{node.seat.name} does not run.")
-        node.stop()
+        """Have a node hand over what it leads and end; ClusterError if it does not run, with why if it died."""
+        self._running(node_id).stop()
 
     def kill(self, node_id: int) -> None:
-        """End a node at once, as a power cut would."""
-        node = self._node(node_id)
-        if not node.is_up:
-            raise ClusterError(f"{node.seat.name} does not run.")
-        node.kill()
+        """End a node at once, as a power cut would; ClusterError if it does not run, with why if it died."""
+        self._running(node_id).kill()
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Start a node again with the data it had; with `wait`, return once all that run serve."""
+        """
+        Start a node again with the data it had, whether it was stopped or died; with `wait`, return once all that run
+        serve. ClusterError if it runs.
+        """
         node = self._node(node_id)
-        if node.is_up:
+        if node.is_up and node.death() is None:
             raise ClusterError(f"{node.seat.name} runs already.")
         node.start()
         if wait:
@@ -262,6 +259,14 @@ class Cluster(Reached):
             with ThreadPoolExecutor(len(self._nodes)) as threads:
                 for result in [threads.submit(do, node) for node in self._nodes.values()]:
                     result.result()
+
+    def _running(self, node_id):
+        node = self._node(node_id)
+        if not node.is_up:
+            raise ClusterError(f"{node.seat.name} does not run.")
+        if death := node.death():
+            raise death
+        return node
 
     def _node(self, node_id):
         if node_id not in self._nodes:

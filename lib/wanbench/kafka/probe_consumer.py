@@ -2,8 +2,9 @@
 Receives the records of a probe as a consumer group of its own. A program for a host, which needs kafka-python and the
 file probe_record.py beside it; `wanbench.experiments.kafka_probe` starts it.
 
-It prints JSON, one value per line: an object once it is ready to receive, one when it ends, and between them every
-record, as soon as `poll` hands it over, with times in Unix ns of this host's clock:
+It prints JSON, one value per line: objects that say what it waits for (`waits_for`), one once it is ready to receive,
+one when it ends, and between these two every record, as soon as `poll` hands it over, with times in Unix ns of this
+host's clock:
 
     ["received", sequence, intended send time, at, partition, offset, whether the checksum is right]
 
@@ -19,11 +20,12 @@ import signal
 import sys
 import time
 from collections import deque
+from functools import partial
 
 try:
-    from .probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened, put
+    from .probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
 except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import END, WARM_UP, client_settings, clocks_ns, line, opened, put
+    from probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
 
 POLL_MS = 100
 FLUSH_NS = 1_000_000_000
@@ -86,6 +88,7 @@ def read_words(arguments=None):
     parser.add_argument("--topic", required=True)
     parser.add_argument("--partitions", type=int, default=1)
     parser.add_argument("--group", required=True)
+    parser.add_argument("--rack", default="", help="client.rack: read from a replica there")
     parser.add_argument(
         "--clock-shift-ms", type=float, default=0.0, help="a check: read a clock so much ahead"
     )
@@ -100,19 +103,23 @@ def main() -> int:
     receipts = Receipts(words.partitions, round(words.clock_shift_ms * 1e6))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, receipts.stop)
-    consumer = kafka.KafkaConsumer(
+    make = partial(
+        kafka.KafkaConsumer,
         words.topic,
         group_id=words.group,
+        client_rack=words.rack,
         auto_offset_reset="earliest",
         auto_commit_interval_ms=1_000,
         check_crcs=False,
         metrics_enabled=False,
         **client_settings(words.client),
     )
+    consumer = insist(make, "a connection to the cluster")
+    receipts.say({"waits_for": f"the assignment of {words.partitions} partitions by the group's coordinator"})
     while len(consumer.assignment()) < words.partitions and not receipts.stopped:
         receipts.take(consumer.poll(POLL_MS))
     for partition in consumer.assignment():
-        consumer.position(partition)
+        insist(partial(consumer.position, partition), f"the position in partition {partition.partition}")
     sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()

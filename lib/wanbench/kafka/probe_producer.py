@@ -2,15 +2,16 @@
 Sends the records of a probe on a schedule that was fixed before the first one. A program for a host, which needs
 kafka-python and the file probe_record.py beside it; `wanbench.experiments.kafka_probe` starts it.
 
-It prints JSON, one value per line: first an object with the schedule, at the end one with how it ended, and between
-them, as things happen, with times in Unix ns:
+It prints JSON, one value per line: objects that say what it waits for (`waits_for`), one with the schedule once it is
+ready, at the end one with how it ended, and between these two, as things happen, with times in Unix ns:
 
     ["sent", sequence, at, milliseconds after it was due]
     ["acknowledged", sequence, at, partition, offset]
     ["failed", sequence, at, why]
 
-Its producers are not idempotent: kafka-python lets an idempotent one have a single request on its way to a partition,
-so that records would wait for the answers of others. What is sent twice after a lost answer is counted as a duplicate.
+Its producers are not idempotent unless that is asked for: kafka-python lets an idempotent one have a single request on
+its way to a partition, so that records wait for the answers of others. Else what is sent twice after a lost answer is
+counted as a duplicate.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from collections import deque
 from functools import partial
 
 try:
-    from .probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, line, put, record
+    from .probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
 except ImportError:  # on a host, where it is a program and no part of a package
-    from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, line, put, record
+    from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
 
 WARM_UPS = 3
 WARM_UP_S = 60.0
@@ -183,6 +184,7 @@ def read_words(arguments=None):
     parser.add_argument("--record-bytes", type=int, required=True)
     parser.add_argument("--acks", choices=("0", "1", "all"), default="all")
     parser.add_argument("--linger-ms", type=float, default=0)
+    parser.add_argument("--idempotence", action="store_true")
     parser.add_argument("--stop-file", help="end as soon as there is such a file")
     parser.add_argument("--drain-s", type=float, default=10.0)
     parser.add_argument(
@@ -199,21 +201,26 @@ def main() -> int:
     import kafka
 
     words = read_words()
+    make = partial(
+        kafka.KafkaProducer,
+        acks=words.acks if words.acks == "all" else int(words.acks),
+        enable_idempotence=words.idempotence,
+        linger_ms=words.linger_ms,
+        metrics_enabled=False,
+        **client_settings(words.client),
+    )
     producers = [
-        kafka.KafkaProducer(
-            acks=words.acks if words.acks == "all" else int(words.acks),
-            enable_idempotence=False,
-            linger_ms=words.linger_ms,
-            metrics_enabled=False,
-            **client_settings(words.client),
-        )
-        for _ in range(words.producers)
+        insist(make, f"a connection of producer {number + 1} of {words.producers} to the cluster")
+        for number in range(words.producers)
     ]
     probe = Probe(producers, words)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, probe.hurry)
-    for _ in range(WARM_UPS):
-        probe.send_to_all(WARM_UP, WARM_UP_S)
+    for number in range(WARM_UPS):
+        insist(
+            partial(probe.send_to_all, WARM_UP, WARM_UP_S),
+            f"acknowledgements of warm-up {number + 1} of {WARM_UPS} from all partitions",
+        )
     held = held_records(words.records, words.hold_share)
     sys.setswitchinterval(0.0005)
     start_ns = time.time_ns() + LEAD_NS + 1_000 * words.records

@@ -1,5 +1,5 @@
 """
-What the two programs of a probe share: the record, the clocks, how they connect. Needs nothing of wanbench.
+What the two programs of a probe share: the record, the clocks, how they wait. Needs nothing of wanbench.
 
 A record is its head (kind, sequence, intended send time in Unix ns, CRC-32 of all the rest, big-endian) and padding.
 """
@@ -14,6 +14,7 @@ import zlib
 
 HEAD = struct.Struct(">4sQQI")
 PROBE, WARM_UP, END = b"wbP1", b"wbW1", b"wbE1"
+RETRY_S = 0.5
 
 
 def record(kind: bytes, sequence: int, intended_ns: int, padding: bytes) -> bytes:
@@ -55,6 +56,23 @@ def client_settings(path: str) -> dict:
     """Keywords of kafka-python, bootstrap_servers and security among them, from a JSON file."""
     with open(path, "rb") as file:
         return json.load(file)
+
+
+def insist(attempt, what: str):
+    """
+    Call `attempt` until it succeeds, however long that takes; print what is waited for, and why again each time.
+
+    Only errors that Kafka calls retriable are waited out: whoever started the program decides when to give up.
+    """
+    put(line({"waits_for": what}))
+    while True:
+        try:
+            return attempt()
+        except Exception as error:
+            if not getattr(error, "retriable", False):
+                raise
+            put(line({"waits_for": f"{what} ({type(error).__name__}: {str(error)[:200]})"}))
+            time.sleep(RETRY_S)
 
 
 def line(value) -> str:

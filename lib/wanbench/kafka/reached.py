@@ -60,8 +60,13 @@ class Reached(ABC):
         partitions: int = 1,
         replication: int = 1,
         settings: Mapping[str, object] | None = None,
+        placement: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        """Make a topic; ClusterError if there is one of that name or the cluster refuses."""
+        """
+        Make a topic; ClusterError if there is one of that name or the cluster refuses.
+
+        `placement` names the node ids of each partition's replicas, the preferred leader first. None: Kafka's choice.
+        """
         admin.create_topic(
             self._running_host(),
             self._open_clients(),
@@ -69,6 +74,7 @@ class Reached(ABC):
             partitions=partitions,
             replication=replication,
             settings=dict(settings or {}),
+            placement=None if placement is None else [list(each) for each in placement],
         )
 
     def delete_topic(self, name: str) -> None:

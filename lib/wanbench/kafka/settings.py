@@ -22,8 +22,8 @@ def defaults(brokers: int) -> dict[str, str]:
     """
     What this library sets where nobody says otherwise; all else is left as Kafka has it.
 
-    Consumers start at once, topics appear only when made and free the disk when deleted, followers may be read from
-    in the reader's region, and nine nodes fit on one machine.
+    Consumers start at once, topics appear only when made and free the disk when deleted, a consumer whose client.rack
+    is a region with a replica reads from that replica, and nine nodes fit on one machine.
     """
     copies = str(min(3, brokers))
     return {

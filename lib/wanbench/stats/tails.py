@@ -16,9 +16,9 @@ import pandas as pd
 from ..errors import ParameterError
 from . import histograms, steady
 from .contrast import Contrast, html, table
+from .probe_latencies import PROBE, queueing, timed
 from .tail import Parts, Tail, parts_of
 
-SINCE = ("intended", "sent")
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
@@ -88,6 +88,7 @@ def of_records(
     name: str = "the probe",
     warm_up: float | str = "mser",
     since: str = "intended",
+    what: str = "end to end",
 ) -> Tail:
     """
     The distribution of a probe's latencies, as one consumer group saw them.
@@ -104,23 +105,16 @@ def of_records(
     since : "intended" or "sent"
         Whether latency counts from the intended send time, or from the actual one, as OpenMessaging Benchmark's does:
         that leaves out what a producer that is late makes its records wait.
+    what : "end to end" or "publish"
+        Until receipt, or until the producer has the acknowledgement: then one never acknowledged took longer than any.
 
     Raises
     ------
     ParameterError
         If there are no records of this group, or their latencies are not known because the clocks are not.
     """
-    seen = records[(records.group == group).fillna(False) & ~records.duplicate]
-    if seen.empty:
-        raise ParameterError(f"{name}: no record was received by group {group}")
-    if seen.latency_ms.isna().any():
-        raise ParameterError(f"{name}: the offset between the clocks is not known, so no latency is")
-    if since not in SINCE:
-        raise ParameterError(f"since is {since!r}; allowed is {', '.join(SINCE)}")
-    if since == "sent":
-        late_ms = (seen.sent_at_s - seen.intended_at_s) * 1_000
-        seen = seen.assign(latency_ms=seen.latency_ms - late_ms.fillna(0.0))
-    keys = [key for key in ("run_id", "test_id", "attempt", "source_file") if key in records]
+    seen = timed(records, what, group, since, name)
+    keys = [key for key in PROBE if key in records]
     runs, notes, cut_in_all = [], [], 0
     for _, run in records.groupby(keys, dropna=False, sort=False) if keys else [(None, records)]:
         latencies = seen.loc[seen.index.isin(run.index)].set_index("sequence").latency_ms
@@ -132,7 +126,7 @@ def of_records(
         notes += [why] if why else []
     tail = of_values(runs, name)
     check = steady.check(runs)
-    notes += [] if check.steady else [check.sentence]
+    notes += [*([] if check.steady else [check.sentence]), *queueing(records)]
     return replace(tail, cut=cut_in_all, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -172,7 +166,8 @@ def of_benchmark(
     The distribution behind one result of the OpenMessaging Benchmark, from the quantiles that it states for its run.
 
     End to end it counts from the actual send time, in whole milliseconds of two wall clocks, and leaves out what is not
-    above zero; `resolution_ms` is 1 for it.
+    above zero; `resolution_ms` is 1 for it. Set it against a probe that ran before or after it, not at the same time:
+    each adds to the other's latency.
 
     Parameters
     ----------

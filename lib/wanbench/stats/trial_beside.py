@@ -1,10 +1,11 @@
-"""What went on beside the load of a trial: pings, background traffic, packets on the link."""
+"""What went on beside the load of a trial: pings, background traffic, packets on the link, probes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
+from ..wording import count
 from . import utilisation
 from .trial_window import KEY
 
@@ -73,6 +74,20 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, ends: pd.DataFr
     headers = 8 * found._headers * found.background_packets_per_s
     found["background_wire_bps"] = found.measured_background_bps + headers
     return found.drop(columns=["_payload", "_headers"]).reset_index()
+
+
+def probes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per test: probe_records_per_s, of all probes that started."""
+    began = rows[rows.error.isna()]
+    rates = began[KEY].assign(probe_records_per_s=1 / began.interval_s.astype("float64"))
+    return rates.groupby(KEY, as_index=False).sum()
+
+
+def cautions(rates: pd.DataFrame) -> list[str]:
+    """Of trials with a probe."""
+    n = int(rates.probe_records_per_s.notna().sum())
+    said = f"in {count(n, 'trial')} a probe ran beside the load and slows it: they compare with others that had one"
+    return [said] if n else []
 
 
 def on_the_link(samples: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:

@@ -7,11 +7,33 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from ..wording import count, number
+
+SATURATED_S = 1.0
+"""Producers further behind than this, a reporting interval, are behind by more than records on their way."""
+
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:
     """Records a second of each producer, of its lines inside the counted seconds."""
     sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
     return sums.records / sums.length_s
+
+
+def behind_s(inside: pd.DataFrame) -> float:
+    """How far the slowest producer was behind the rate asked of it, at its last line; NaN where none was asked."""
+    last = inside.sort_values("window").groupby("producer").behind_s.last()
+    return float(last.max()) if last.notna().any() else nan
+
+
+def cautions(rates: pd.DataFrame) -> list[str]:
+    """Of trials whose producers fell behind the rate asked of them."""
+    behind = rates.behind_s[rates.behind_s > SATURATED_S]
+    if behind.empty:
+        return []
+    return [
+        f"in {count(len(behind), 'trial')} the producers fell behind the rate that was asked, by up to "
+        f"{number(behind.max())} s: the system was saturated, and latencies grow as long as that lasts"
+    ]
 
 
 def latency(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:

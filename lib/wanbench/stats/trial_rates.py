@@ -30,7 +30,7 @@ BY_LOG = "the log"
 BY_LINES = "the producers' lines, batches taken as full"
 NEEDED = (
     "tests", "trials", "loads", "producers", "producer_windows", "batches", "echoes", "transfers", "intervals",
-    "link_samples",
+    "link_samples", "probes",
 )  # fmt: skip
 COVERED, LEAST_COVERED = 0.9, 0.5
 """Parts of the counted seconds in which the background went on: below the one a caution, below the other left out."""
@@ -70,6 +70,8 @@ class TrialRates:
           after the warm-up; null unless each producer states them. `latency_by` says which. Percentiles are not given:
           those of several lines or producers cannot be put together,
         - `n_producers`, `n_producer_errors`,
+        - `behind_s`: how far the slowest producer was behind the rate asked of it, at its last line inside,
+        - `probe_records_per_s`: of probes beside it; null without,
         - what `trial_beside` says: round trips, background, packets and utilisation of the link, and
           `rx_own_packets_per_s`: packets towards the brokers less the background's.
     seconds : DataFrame
@@ -171,6 +173,7 @@ class TrialRates:
             said.append(
                 f"in {count(short, 'trial')} the background went on for less than all counted seconds"
             )
+        said += [*producers.cautions(self.rates), *beside.cautions(self.rates)]
         errors = int((self.rates.n_producer_errors > 0).sum())
         if errors:
             said.append(f"in {count(errors, 'trial')} producers printed errors or warnings")
@@ -243,8 +246,8 @@ def trial_rates(
     Parameters
     ----------
     tables : mapping
-        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples;
-        all but the first two may be missing.
+        Tables tests, trials, loads, producers, producer_windows, batches, echoes, transfers, intervals, link_samples,
+        probes; all but the first two may be missing.
     warmup_s : float
         Cut where nobody says when a warm-up was over: neither a column `warmup_s` of table trials, nor the tool.
     fewest_s : int
@@ -281,6 +284,7 @@ def trial_rates(
         about = {name: trial[name] for name in (*KEY, "setting")}
         inside = windows.inside(lines, counted)
         rows.append(trial | _rates(trial, counted, log, inside, by_second) | producers.latency(inside, said))
+        rows[-1]["behind_s"] = producers.behind_s(inside)
         if by_second is not None:
             seconds.append(by_second.assign(**about, second=range(len(by_second))))
         shares.append(producers.shares(inside, said).assign(**about))
@@ -302,6 +306,7 @@ COLUMNS = [
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
     *("records_per_batch", "autocorrelation"),
     *("mean_latency_ms", "max_latency_ms", "latency_by", "n_producers", "n_producer_errors"),
+    "behind_s",
 ]
 
 
@@ -372,6 +377,7 @@ def _beside(rates: pd.DataFrame, tables) -> pd.DataFrame:
         beside.round_trips(tables["echoes"]),
         beside.background(tables["transfers"], tables["intervals"], ends),
         beside.on_the_link(tables["link_samples"], ends),
+        beside.probes(tables["probes"]),
     ):
         rates = rates.merge(part, on=KEY, how="left")
     own = rates.rx_packets_per_s - rates.background_packets_per_s.fillna(0.0)

@@ -82,6 +82,14 @@ declare(
     ),
     *_latency("time from send to acknowledgement", "mean", "max"),
     column("warmup", "flag?", "", "before the warm-up was over; null: not known"),
+    column(
+        "behind_s",
+        "number?",
+        "s",
+        "how far the producer was behind the rate asked of it: time of its windows so far less what their records "
+        "take at that rate; null: no rate, or not known",
+        least=None,
+    ),
 )
 declare(
     "consumers",
@@ -158,12 +166,23 @@ declare(
         "Unix s",
         "from when on all sent, the warm-up over; null: never, or not known",
     ),
-    column("counts_until_s", "number?", "Unix s", "when the first producer ended, or all were stopped"),
+    column(
+        "counts_until_s",
+        "number?",
+        "Unix s",
+        "when the first producer ended or was stopped, or the time that was asked for was over",
+    ),
     column(
         "asked_to_stop_at_s",
         "number?",
         "Unix s",
         "when the producers were stopped; null: they ended by themselves",
+    ),
+    column(
+        "unfinished",
+        "text?",
+        "",
+        "which producers were stopped because they had not sent all their records in time; null: none",
     ),
     column("ended_at_s", "number", "Unix s", "when its tools had ended and its topics were deleted"),
     column(
@@ -184,6 +203,12 @@ declare(
     column("n_acknowledged", "count", "records", "acknowledged by the cluster"),
     column("n_received", "count", "records", "received at least once, by the first group"),
     column("n_missing", "count", "records", "acknowledged and never received"),
+    column(
+        "n_queued",
+        "count?",
+        "records",
+        "sent before the record ahead on the same connection was answered; null: not known",
+    ),
     column("n_duplicates", "count", "records", "received once more"),
     column("n_damaged", "count", "records", "received with a wrong checksum"),
     column("n_negative", "count", "records", "whose latency is below zero by the clocks"),
@@ -193,6 +218,7 @@ declare(
     ),
     column("clock_error_ms", "number?", "ms", "most that the offset may be off; null: not known"),
     column("clock_method", "text", "", "how the offset was found"),
+    column("error", "text?", "", "why the probe did not start; null: it did"),
 )
 declare(
     "probe_records",
@@ -214,6 +240,15 @@ declare(
         "received_at_s", "number?", "Unix s", "when the consumer had it; the consumer's clock; null: never"
     ),
     column("latency_ms", "number?", "ms", "receipt less intended time, less the clock offset", least=None),
+    column(
+        "publish_latency_ms", "number?", "ms", "acknowledgement less intended time; null: never acknowledged"
+    ),
+    column(
+        "queued",
+        "flag?",
+        "",
+        "sent before the record ahead on the same connection was answered, so the latency has that wait in it",
+    ),
     column(
         "clock_limited", "flag", "", "the latency is below zero or less than the uncertainty of the clocks"
     ),
