@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.stats import hmean
 
 from . import utilisation
 from .trial_window import KEY
@@ -11,16 +12,29 @@ from .trial_window import KEY
 SEGMENT_BYTES = 1448
 """Payload of a TCP segment of 1,500 bytes with timestamps, taken where iperf3 states none."""
 STARTED_WITHIN_S = 1.0
+FEWEST_ECHOES = 2
+"""In the counted seconds; one echo says nothing of how the RTT varied."""
 UDP_HEADERS_BYTES, TCP_HEADERS_BYTES = 28, 52
 """With IPv4's 20; TCP's with timestamps."""
 
 
-def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
+def round_trips(echoes: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
     """
-    Per test: n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
+    Per test: n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms; `harmonic_rtt_ms`.
 
     mdev is what ping calls so: the root of the mean square less the square of the mean, over the echoes of the test
     (the standard deviation with n, not n - 1, below). Second replies to an echo do not count.
+
+    `harmonic_rtt_ms` is the harmonic mean of the echoes that were received in the counted seconds; of all echoes where
+    fewer than two were, or no echo says when. A request that waits for its answer passes once per round trip, so the
+    rate of such requests goes with the mean of 1/RTT, which is more than 1 over the mean RTT.
+
+    Parameters
+    ----------
+    echoes : DataFrame
+        The table of that name.
+    ends : DataFrame
+        As in `on_the_link`.
     """
     first = echoes[~echoes.duplicate]
     groups = first.groupby(KEY)
@@ -29,6 +43,14 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     for name in ("min", "mean", "max"):
         found[f"{name}_rtt_ms"] = getattr(rtt, name)()
     found["mdev_rtt_ms"] = rtt.std(ddof=0)
+    timed = first.merge(ends[[*KEY, "start_s", "end_s"]], on=KEY)
+    inside = timed[timed.rtt_ms.notna() & timed.received_at_s.between(timed.start_s, timed.end_s)].groupby(
+        KEY
+    )
+    harmonic = inside.rtt_ms.agg(hmean).where(inside.size() >= FEWEST_ECHOES)
+    found["harmonic_rtt_ms"] = harmonic.reindex(found.index).fillna(
+        rtt.agg(lambda each: hmean(each.dropna()))
+    )
     return found.reset_index()
 
 
