@@ -34,9 +34,9 @@ def site(tmp_path_factory):
 
 
 def preset(name):
-    from wanbench.publish.presets import find_preset, read_parameters
+    from wanbench.publish.presets import as_recorded, find_preset, read_parameters
 
-    return read_parameters(find_preset(name, "quick", root()))
+    return as_recorded(name, read_parameters(find_preset(name, "quick", root())), root())
 
 
 def test_every_page_is_published(site):

@@ -53,7 +53,7 @@ def test_what_was_measured_once_says_so_in_each_sentence():
 
 
 def test_the_elasticity_is_the_average_between_the_levels():
-    """Throughput is the least of a window and a rate: its elasticity is -1 or 0 at any place, and between on average."""
+    """Throughput is the least of a window and a rate: its elasticity is -1 or 0 at a place, and between on average."""
     levels = {"delay_ms": [10.0, 40.0], "rate_bps": [1e7, 4e7]}
     factors = levels | {"acks": ["1", "all"], "compression": ["none", "lz4"]}
     inside = 0

@@ -48,8 +48,8 @@ class Factorial:
     aliases : DataFrame
         Per effect, what else its estimate stands for (`alias_table`).
     lack_of_fit_p : float
-        p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without these against
-        a bend; NaN where too few runs are left to test with.
+        p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without these
+        against a bend; NaN where too few runs are left to test with.
     runs : DataFrame
         One row per run: the factors, `response` (mean of the run), `fitted`, `residual` (of the natural logarithm).
     """
