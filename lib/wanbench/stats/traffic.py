@@ -25,8 +25,8 @@ def traffic(
     Payload of Kafka and of the background, and both with headers, in Mbit/s at the rate that the link stands for.
 
     The background is scaled up with the rate. Kafka is scaled up batch for batch: as many batches a second, each as
-    large as batch.size scaled up and full of records, uncompressed. Where small batches are less full than large ones (4,096 bytes
-    hold 3 records of 1,000), bytes scaled up with the rate would be too few.
+    large as batch.size scaled up and full of records, uncompressed. Where small batches are less full than large ones
+    (4,096 bytes hold 3 records of 1,000), bytes scaled up with the rate would be too few.
 
     Parameters
     ----------
