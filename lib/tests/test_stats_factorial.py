@@ -95,7 +95,7 @@ def test_a_bend_is_noticed():
     bent = frame.assign(throughput_bps=np.minimum(frame.throughput_bps, frame.throughput_bps.median()))
     found = fitted(bent)
     assert found.lack_of_fit_p < 0.001 and "does not fit" in str(found)
-    assert "hardly tested" in str(fitted(measured(4, replicates=1)))
+    assert "measured once" in str(fitted(measured(4, replicates=1)))
 
 
 def test_zero_needs_an_offset():

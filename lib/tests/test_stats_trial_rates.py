@@ -193,8 +193,7 @@ def test_mdev_is_that_of_ping():
         rows["echoes"][0] | {"sequence": 9, "rtt_ms": None, "lost": True},
         rows["echoes"][0] | {"rtt_ms": 500.0, "duplicate": True},
     ]
-    tables = together([rows])
-    found = trial_beside.round_trips(tables["echoes"], trial_rates(tables).rates).iloc[0]
+    found = trial_beside.round_trips(together([rows])["echoes"]).iloc[0]
     assert found.mdev_rtt_ms == pytest.approx(np.sqrt((values**2).mean() - values.mean() ** 2))
     assert (found.n_echoes, found.n_lost_echoes) == (5, 1)
 

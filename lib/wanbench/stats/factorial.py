@@ -40,7 +40,7 @@ ASSUMPTION = (
 )
 NAIVE = "all values taken as runs"
 LACK = 0.01
-ONCE = "none repeated, so it is hardly tested whether the logarithms run straight"
+ONCE = "each measured once, so it is hardly tested whether the model fits"
 
 
 def fit_factorial(
@@ -287,12 +287,10 @@ def _notes(
             f"{number(p_value) if p_value >= 0.001 else 'below 0.001'}), so an elasticity is an average over a bend"
         )
     elif against != REPLICATES:
-        bend = (
-            f"a bend was looked for and not found, p = {number(p_value)}"
-            if isfinite(p_value)
-            else "too few runs"
+        found = (
+            f"none was (p = {number(p_value)})" if isfinite(p_value) else "there are too few runs for that"
         )
-        notes.append(f"no replicates, so whether the model fits is hardly tested ({bend})")
+        notes.append(f"without replicates only a bend that factors make together can be found, and {found}")
     elif not isfinite(p_value):
         notes.append(
             "whether the model fits is not tested: it leaves nothing over, or has a term for everything"

@@ -147,14 +147,15 @@ class Ratio:
         }
         by = "; ".join(f"{name} by {said}" for name, said in kinds.items())
         apart = self.off.low > 1 or self.off.high < 1
-        verdict = "which differs from it" if apart else "which agrees with it"
+        verdict = "which differs from it" if apart else "so no difference is shown"
         if not isfinite(self.off.low):
             verdict = "and nobody can say how far that is from it by chance"
         return (
             f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
             f"{self.names[1]} as over {self.names[0]}; measured are {self.measured.written} "
             f"({percent(self.measured.level)} interval {self.measured.written_interval or 'none'}; geometric mean of "
-            f"{self.measured.basis}), {verdict} (limited: {by})."
+            f"{self.measured.basis}). That is {self.off.written} what is predicted (interval "
+            f"{self.off.written_interval or 'none'}), {verdict} (limited: {by})."
         )
 
     def _repr_html_(self) -> str:

@@ -14,7 +14,9 @@ from .models.mathis import MSS_BYTES
 from .trial_rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
-ASSUMPTION = "Trials are independent, their means nearly normal; at the full rate as many batches pass a second, and each is full"
+ASSUMPTION = (
+    "Trials are independent, their means nearly normal; at the full rate as many batches pass, all full"
+)
 BITS_PER_MBIT = 1e6
 
 

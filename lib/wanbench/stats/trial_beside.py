@@ -18,23 +18,12 @@ UDP_HEADERS_BYTES, TCP_HEADERS_BYTES = 28, 52
 """With IPv4's 20; TCP's with timestamps."""
 
 
-def round_trips(echoes: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
+def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     """
-    Per test: n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms; `harmonic_rtt_ms`.
+    Per test: n_echoes, n_lost_echoes, and min, mean, max and mdev of the RTTs in ms.
 
     mdev is what ping calls so: the root of the mean square less the square of the mean, over the echoes of the test
     (the standard deviation with n, not n - 1, below). Second replies to an echo do not count.
-
-    `harmonic_rtt_ms` is the harmonic mean of the echoes that were received in the counted seconds; of all echoes where
-    fewer than two were, or no echo says when. A request that waits for its answer passes once per round trip, so the
-    rate of such requests goes with the mean of 1/RTT, which is more than 1 over the mean RTT.
-
-    Parameters
-    ----------
-    echoes : DataFrame
-        The table of that name.
-    ends : DataFrame
-        As in `on_the_link`.
     """
     first = echoes[~echoes.duplicate]
     groups = first.groupby(KEY)
@@ -43,15 +32,28 @@ def round_trips(echoes: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
     for name in ("min", "mean", "max"):
         found[f"{name}_rtt_ms"] = getattr(rtt, name)()
     found["mdev_rtt_ms"] = rtt.std(ddof=0)
-    timed = first.merge(ends[[*KEY, "start_s", "end_s"]], on=KEY)
-    inside = timed[timed.rtt_ms.notna() & timed.received_at_s.between(timed.start_s, timed.end_s)].groupby(
-        KEY
-    )
-    harmonic = inside.rtt_ms.agg(hmean).where(inside.size() >= FEWEST_ECHOES)
-    found["harmonic_rtt_ms"] = harmonic.reindex(found.index).fillna(
-        rtt.agg(lambda each: hmean(each.dropna()))
-    )
     return found.reset_index()
+
+
+def harmonic_rtts(echoes: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
+    """
+    Per test: harmonic_rtt_ms, the harmonic mean of the RTTs of echoes received in the counted seconds.
+
+    Of all echoes where fewer than two were, or no echo says when. A request that waits for its answer passes once per
+    round trip, so the rate of such requests goes with the mean of 1/RTT, which is more than 1 over the mean RTT.
+
+    Parameters
+    ----------
+    echoes : DataFrame
+        The table of that name.
+    ends : DataFrame
+        As in `on_the_link`.
+    """
+    known = echoes[~echoes.duplicate & echoes.rtt_ms.notna()].merge(ends[[*KEY, "start_s", "end_s"]], on=KEY)
+    inside = known[known.received_at_s.between(known.start_s, known.end_s)].groupby(KEY).rtt_ms
+    counted = inside.agg(hmean).where(inside.size() >= FEWEST_ECHOES)
+    every = known.groupby(KEY).rtt_ms.agg(hmean)
+    return counted.reindex(every.index).fillna(every).rename("harmonic_rtt_ms").reset_index()
 
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
