@@ -271,6 +271,8 @@ def window_batches_per_s(
 
     Parameters
     ----------
+    rtt_ms : float or array
+        The harmonic mean, where round trips vary.
     leaders, partitions : float or array
         Brokers that lead the partitions a producer writes to, and these partitions.
 
