@@ -11,7 +11,7 @@ from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.publish.static import browser
-from wanbench.stats import compare_links, fit_rtt, fit_window, rtt_table, trial_rates
+from wanbench.stats import compare_links, fit_rtt, fit_window, limits, rtt_table, trial_rates
 
 RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
 
@@ -34,9 +34,9 @@ def site(tmp_path_factory):
 
 
 def preset(name):
-    from wanbench.publish.presets import find_preset, read_parameters
+    from wanbench.publish.presets import as_recorded, find_preset, read_parameters
 
-    return read_parameters(find_preset(name, "quick", root()))
+    return as_recorded(name, read_parameters(find_preset(name, "quick", root())), root())
 
 
 def test_every_page_is_published(site):
@@ -109,3 +109,6 @@ def test_the_recorded_trials_give_back_what_the_paths_were_given(tmp_path):
     assert rates.left_out.empty and len(rates.rates) == 29
     ratio = compare_links(rates.of("internet", "private").at(rate_bps=5e7)).ratio
     assert 1 < ratio.low < ratio.estimate < 132.9 / 62.5 * 1.2
+    found = limits(rates.of("internet", "private"), brokers=3)
+    assert (found.trials.reached < 1).all() and "more than the window allows" not in str(found)
+    assert found.ratio().predicted.estimate == pytest.approx(1.97, abs=0.01)

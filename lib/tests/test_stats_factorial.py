@@ -50,12 +50,10 @@ def test_it_equals_statsmodels():
     centred = logs - (logs.min() + logs.max()) / 2
     frame = centred.assign(y=np.log(frame.throughput_bps), replicate=frame.replicate)
     peer = smf.ols("y ~ delay_ms + loss + rate_bps + delay_ms:rate_bps + C(replicate)", frame).fit()
-    peer = peer.get_robustcov_results("HC3", use_t=True)
-    rows = dict(zip(peer.model.exog_names, np.column_stack([peer.params, peer.conf_int()]), strict=True))
-    each = found.elasticities["delay_ms"]
-    np.testing.assert_allclose([each.estimate, each.low, each.high], rows["delay_ms"], rtol=1e-8)
-    each = found.interactions["delay_ms", "rate_bps"]
-    np.testing.assert_allclose([each.estimate, each.low, each.high], rows["delay_ms:rate_bps"], rtol=1e-8)
+    assert found.elasticities["delay_ms"].estimate == pytest.approx(peer.params["delay_ms"], rel=1e-8)
+    crossed = found.interactions["delay_ms", "rate_bps"].estimate
+    assert crossed == pytest.approx(peer.params["delay_ms:rate_bps"], rel=1e-8)
+    assert found.r_squared == pytest.approx(peer.rsquared, rel=1e-8)
 
 
 def test_intervals_of_runs_cover_where_rows_do_not():
@@ -97,7 +95,7 @@ def test_a_bend_is_noticed():
     bent = frame.assign(throughput_bps=np.minimum(frame.throughput_bps, frame.throughput_bps.median()))
     found = fitted(bent)
     assert found.lack_of_fit_p < 0.001 and "does not fit" in str(found)
-    assert "not tested" in str(fitted(measured(4, replicates=1)))
+    assert "measured once" in str(fitted(measured(4, replicates=1)))
 
 
 def test_zero_needs_an_offset():
@@ -113,6 +111,18 @@ def test_left_out_rows_are_counted():
     frame.loc[[0, 5], "throughput_bps"] = [np.nan, 0.0]
     found = fitted(frame)
     assert len(found.left_out) == 2 and "2 rows left out" in str(found)
+
+
+@pytest.mark.parametrize("empty", [np.nan, None, 0.0, np.inf])
+def test_a_response_that_nobody_measured_is_named(empty):
+    frame = measured(6, replicates=1)
+    why = r"12 (where throughput_bps is no positive number|without throughput_bps)"
+    with pytest.raises(ParameterError, match=rf"no row is left of 12 rows: {why}"):
+        fitted(frame.assign(throughput_bps=empty))
+    with pytest.raises(
+        ParameterError, match=r"loss has one level only in the rows in use; 2 levels with those left"
+    ):
+        fitted(frame.assign(throughput_bps=frame.throughput_bps.where(frame.loss > 5e-4, empty)))
 
 
 def test_wrong_questions_are_refused():

@@ -41,10 +41,41 @@ def test_kafkas_own_buffers_are_taken_unless_told():
     rows["batches"]["bytes"] = rows["batches"].batches * 131_072
     found = trial_rates(rows)
     assert limits(found, brokers=1).trials.by_window[0] == pytest.approx(
-        3 * 131_072 / 131_072 / 0.08, rel=1e-6
+        3 * 131_072 / 131_072 / 0.08, rel=1e-3
     )
     tuned = limits(found, brokers=1, connection_window_bytes=np.inf).trials.by_window[0]
-    assert tuned == pytest.approx(3 * 5 * 2 / 0.08, rel=1e-6)
+    assert tuned == pytest.approx(3 * 5 * 2 / 0.08, rel=1e-3)
+
+
+def with_pings(rtt_ms, batches_per_s=100):
+    """One trial whose 40 echoes, three a second from its start on, had these RTTs; its seconds 4 to 11 count."""
+    tables = together([trial(1, "wandering", batches_per_s, rtt_ms=100, rate_bps=1e10, seconds=8)])
+    tables["echoes"]["rtt_ms"] = rtt_ms
+    return limits(trial_rates(tables), brokers=1, connection_window_bytes=np.inf)
+
+
+def test_a_window_passes_once_per_round_trip_however_long_that_takes():
+    seconds = np.arange(40) / 3
+    rtt_ms = 110 + 60 * np.sin(seconds / 2)
+    counted = with_pings(rtt_ms).trials
+    start, end = 4, 4 + counted.n_seconds[0]
+    passed, at = 0, start
+    while at < end:
+        at += np.interp(at, seconds, rtt_ms) / 1000
+        passed += 1
+    assert counted.by_window[0] == pytest.approx(30 * passed / (end - start), rel=0.03)
+    assert counted.by_window[0] > 1.1 * 30 / (counted.mean_rtt_ms[0] / 1000)
+
+
+def test_pings_from_before_and_after_what_counts_say_nothing_of_it():
+    found = with_pings(np.where(np.arange(40) < 12, 400.0, 50.0)).trials
+    assert found.rtt_ms[0] == pytest.approx(50) and found.mean_rtt_ms[0] > 150
+
+
+@pytest.mark.parametrize(("batches_per_s", "cautioned"), [(300, False), (302, False), (330, True)])
+def test_more_than_a_limit_allows_is_cautioned(batches_per_s, cautioned):
+    said = str(with_pings(np.full(40, 100.0), batches_per_s))
+    assert ("1 trial reached more than the window allows" in said) == cautioned
 
 
 def by(setting, batches_per_s, ordinal, **levels):
@@ -63,7 +94,7 @@ def test_each_limit_is_found_where_it_is_the_least():
     found = limits(trial_rates(together(rows)), brokers=1, connection_window_bytes=np.inf)
     trials = found.trials.set_index("setting")
     assert trials.limit.to_dict() == {"by window": "window", "by loss": "loss", "by rate": "rate"}
-    np.testing.assert_allclose(trials.predicted, [window, lossy, rate], rtol=1e-6)
+    np.testing.assert_allclose(trials.predicted, [window, lossy, rate], rtol=1e-3)
     assert set(found.reached) == {"window", "rate", "loss"}
     assert found.reached["window"].estimate == pytest.approx(0.9, abs=0.01)
     assert "a single trial" in str(found.reached["loss"].warnings)
@@ -85,11 +116,15 @@ def ratio_rows(seed=0, factor=1.0, rate_bps=1e9):
 
 def test_the_predicted_ratio_is_that_of_the_round_trips():
     found = limits(ratio_rows(), brokers=1).ratio()
-    assert found.predicted.estimate == pytest.approx(132.9 / 62.5, rel=1e-6)
-    assert found.off.low < 1 < found.off.high and "agrees with it" in str(found)
+    assert found.predicted.estimate == pytest.approx(132.9 / 62.5, rel=1e-3)
+    assert found.off.low < 1 < found.off.high and "so no difference is shown" in str(found)
     assert found.limits == {"internet": {"window": 4}, "private": {"window": 4}}
     off = limits(ratio_rows(factor=1.5), brokers=1).ratio()
-    assert off.off.low < 1.5 < off.off.high and "differs from it" in str(off)
+    assert (
+        off.off.low < 1.5 < off.off.high
+        and "what is predicted (interval" in str(off)
+        and "differs from it" in str(off)
+    )
     assert off._repr_html_()
 
 

@@ -57,6 +57,20 @@ def test_the_change_is_welch_over_pairs():
     assert found.changes[1e8].n == 12
 
 
+@pytest.mark.parametrize(("batch_bytes", "cautioned"), [(16_384, False), (31_000, True)])
+def test_batches_that_are_not_as_full_are_cautioned(batch_bytes, cautioned):
+    rows = measured({2e8: 2.25, 1e8: 2.25})
+    rows.rates["batch_bytes"] = rows.rates.batch_bytes.where(rows.rates.rate_bps > 1e8, batch_bytes)
+    said = (
+        "batches are 50.0 % full at 100 Mbit/s and 94.6 % at 200 Mbit/s, so Kafka's share of the link is not"
+    )
+    found = compare_scales(rows)
+    assert all(
+        (said in text) == cautioned for text in (str(found), found._repr_html_().replace("&#x27;", "'"))
+    )
+    assert "none within the interval is ruled out" in found.verdict()
+
+
 def test_few_pairs_share_their_variance():
     found = compare_scales(measured({2e8: 2.25, 1e8: 2.25}, 3, blocks=1))
     change = found.changes[1e8]

@@ -236,32 +236,6 @@ def test_busy_is_neither_idle_nor_waiting_for_a_disk(names):
     assert row.busiest_cpu_percent == (62 + 80) / 2 and row.greatest_steal_percent == 2
 
 
-@pytest.mark.parametrize(
-    ("samples_of_cpu", "delivered", "verdict"),
-    [
-        ([(20, 10, 0, 0)] * 4, [0, 500_000, 900_000], "neither"),
-        ([(20, 10, 0, 0)] * 4, [0, 1_000_000, 2_000_000], "link"),
-        ([(49, 1, 0, 0)] * 4, [0, 500_000, 900_000], "neither"),
-        ([(40, 5, 0, 6)] * 4, [0, 500_000, 900_000], "machine"),
-        ([(20, 10, 0, 6)] * 4, [0, 1_000_000, 2_000_000], "both"),
-    ],
-)
-def test_what_was_full_is_said(samples_of_cpu, delivered, verdict):
-    found = processors.limits(
-        processors.processors(cpu(*samples_of_cpu)), utilisation.capacity(samples(delivered))
-    )
-    assert found.verdict.tolist() == [verdict]
-
-
-def test_a_machine_that_is_busy_half_of_the_time_was_the_limit():
-    busy = processors.processors(cpu((45, 5, 0, 0), (46, 5, 0, 0), (10, 5, 0, 0)), busy_percent=50)
-    assert busy.busy_share[0] == pytest.approx(2 / 3)
-    judged = processors.limits(busy, utilisation.capacity(samples([0, 10_000])))
-    assert judged.verdict.tolist() == ["machine"]
-    with pytest.raises(ParameterError, match="often is 0"):
-        processors.limits(busy, utilisation.capacity(samples([0, 10_000])), often=0)
-
-
 def csv(figure):
     return pd.read_csv(io.StringIO(figure.layout.meta["csv"]))
 
@@ -309,15 +283,6 @@ def test_means_of_packets_are_of_the_windows_that_count():
     assert len(figures.packets_over_time(both, arms=("private", "internet")).data[0].x) == 3
     none = figures.packets_over_time(both.assign(counts=False), arms=("private", "internet"))
     assert "nan received" in none.layout.meta["caption"] and not none.layout.shapes
-
-
-def test_what_was_full_is_a_sentence():
-    assert "not measured together" in processors.said(pd.DataFrame(columns=["verdict"]))
-    found = pd.DataFrame({"verdict": ["machine", "both", "link", "link", "neither"]})
-    assert "In 2 of 5 tests the machine" in processors.said(found) and "in 3 a link" in processors.said(found)
-    made = processors.finding(found, "machine")
-    assert (made.estimate, made.n, made.sentence) == (0.4, 5, processors.said(found))
-    assert processors.finding(found[:0], "machine").estimate is None
 
 
 def test_the_figure_of_requests_draws_kinds_and_restarts():

@@ -17,7 +17,15 @@ from wanbench.measure import measure
 from wanbench.plan import Trial, make_trials
 from wanbench.runs import write_raw
 from wanbench.runs.journal import now_utc
-from wanbench.studies import Path, thesis, two_paths
+from wanbench.stats.trial_rates import records_per_full_batch
+from wanbench.studies import (
+    BATCH_HEADER_BYTES,
+    MOST_RECORD_HEADER_BYTES,
+    RECORD_HEADER_BYTES,
+    Path,
+    thesis,
+    two_paths,
+)
 
 PATHS = [Path("internet", 132.9, 25.1), Path("private", 62.5, 0.7)]
 LOAD = KafkaLoad(batch_bytes=80_000, duration_s=5, warmup_s=2)
@@ -51,6 +59,25 @@ def test_scaling_down_divides_link_background_and_batches_alike():
         assert one.load.batch_bytes == 80_000 / scale
         assert one.background.duration_s >= one.load.duration_s + one.load.warmup_s + 1
         assert one.ping.count * one.ping.interval_s == one.background.duration_s
+
+
+@pytest.mark.parametrize("full", [80_000, 81_920, 131_072])
+@pytest.mark.parametrize("scale", [1, 5, 10, 20, 40, 80])
+def test_batches_are_as_full_at_every_scale(full, scale):
+    load = KafkaLoad(batch_bytes=full, duration_s=5)
+    for trial in two_paths(PATHS, load, rate_bps=1e9, scales={scale: 1}, background_share=0.8):
+        [one] = trial.experiments
+        records = records_per_full_batch(one.load.batch_bytes, one.load.record_bytes)
+        filled = BATCH_HEADER_BYTES + records * (one.load.record_bytes + RECORD_HEADER_BYTES)
+        assert 0.98 < filled / one.load.batch_bytes <= 1
+        late = BATCH_HEADER_BYTES + records * (one.load.record_bytes + MOST_RECORD_HEADER_BYTES)
+        assert late <= one.load.batch_bytes and 500 < one.load.record_bytes < 1500
+
+
+def test_records_keep_their_size_where_that_is_asked():
+    asked = {"rate_bps": 1e9, "scales": {20: 1}, "background_share": 0.8}
+    trials = two_paths(PATHS, LOAD, **asked, fit_records=False)
+    assert {trial.experiments[0].load.record_bytes for trial in trials} == {1000}
 
 
 def test_a_path_gives_each_direction_its_part_of_delay_and_deviation():
@@ -87,6 +114,7 @@ def test_the_thesis_varies_link_and_producer():
         ({"scales": {0.5: 1}}, "scales of at least 1"),
         ({"background_share": 1.0}, "background_share is 1.0"),
         ({"rate_bps": 0}, "rate_bps is 0"),
+        ({"scales": {2000: 1}}, "batch_bytes is 40 at this scale, too small for a record"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(change, words):

@@ -61,7 +61,7 @@ def elasticities(found: Factorial, *, note: str = "") -> go.Figure:
         figure,
         name="factorial-elasticities",
         title=f"What moves {found.response}",
-        subtitle=f"Left: at the middle of the design; bars: {level} intervals over runs.{together} "
+        subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{together} "
         "Dashed: no difference.",
         alt=f"Factors of a fitted factorial experiment. {found}",
         caption=f"Factorial experiment of {values[0].basis}. {found.verdict()}".strip(),

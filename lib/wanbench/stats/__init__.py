@@ -6,13 +6,14 @@ throughput follows; near pairs at a ceiling), `charts` (both lines per ordered p
 clouds at equal distance), `permutation` and `covariates` (Mantel, MRQAP), `inflation` (path inflation, the physics
 check), `predict` (a pair that was not measured). On TCP: `tcp` (the window-limited model), `models` (formulas,
 compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
-estimated). On two arms and on factors: `compare`, `factorial`. On a survey of others: `readings`, `variants`,
-`repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
-`calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per trial), `trial_steady` (do rates keep
-their level while they count), `processors` (was it the machine), `two_links` (private against internet),
-`scales` (at several link rates), `producer_shares`, `rtt_table`, `limits` (window, rate, loss), `mechanism` (why the
-thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that share a region are
-never taken as independent: `dyadic` and `leaveout` say how.
+estimated). On two arms and on factors: `compare`, `factorial`, `robust_variance`, `lack_of_fit`. On a survey of
+others: `readings`, `variants`, `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate
+doubts). On links: `link`, `drops`, `calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per
+trial), `trial_steady` (do rates keep their level while they count), `processors` (what trials reached, and how busy
+the machine was), `two_links` (private against internet), `scales` (at several link rates), `producer_shares`,
+`rtt_table`, `limits` (window, rate, loss), `mechanism` (why the thesis holds where it does), `aliases`. `simulate`
+makes surveys with a known answer. Pairs that share a region are never taken as independent: `dyadic` and `leaveout`
+say how.
 """
 
 from ..designs import factorial as factorial_design

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, isfinite, nan, sqrt
+from math import exp, isfinite, sqrt
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from scipy import stats
 
 from ..errors import ParameterError
 from ..wording import count, number
+from . import robust_variance
 from .aliases import alias_table
 from .contrast import Contrast
 from .estimate import Interval, check_level
@@ -27,10 +28,11 @@ from .factorial_places import DOUBLING, Places
 from .factorial_result import Factorial
 from .factorial_runs import per_run, usable_rows
 from .factorial_terms import Factor, chosen_terms, coded, columns, estimable, factors_of, with_blocks
+from .lack_of_fit import REPLICATES, lack_of_fit
 
 METHOD = (
     "least squares of log throughput on centred log factors and contrasts, one value per run; interval from the "
-    "heteroscedasticity-consistent variance {} (MacKinnon & White 1985), t with {} degrees of freedom"
+    f"{robust_variance.NAME}, here {{}}"
 )
 ASSUMPTION = (
     "Runs are independent and in random order, the link delivered what was asked for, and between the levels the "
@@ -38,8 +40,7 @@ ASSUMPTION = (
 )
 NAIVE = "all values taken as runs"
 LACK = 0.01
-FEW_RUNS = 3
-"""With fewer runs per coefficient HC3 is far too wide; HC2 is used, which is right on average if runs scatter alike."""
+ONCE = "each measured once, so it is hardly tested whether the model fits"
 
 
 def fit_factorial(
@@ -104,21 +105,21 @@ def fit_factorial(
     _check_design(design, runs, terms, aliases)
     log_response = np.log(runs["_response"].to_numpy())
     fit = sm.OLS(log_response, design).fit()
-    kind = "HC3" if len(runs) >= FEW_RUNS * design.shape[1] else "HC2"
-    cover = np.asarray(fit.get_robustcov_results(kind, use_t=True).cov_params())
+    combination = runs.groupby(names).ngroup().to_numpy()
+    robust = robust_variance.robust_variance(design, fit.resid, combination)
     freedom = int(fit.df_resid)
-    p_value = _lack_of_fit(runs, names, log_response, fit, blocks)
+    cells = with_blocks(pd.get_dummies(combination, dtype=float).to_numpy(), blocks)
+    p_value, against = lack_of_fit(design, log_response, cells, _squares(codes))
     single = _over_rows(rows, response, known, terms, block) if len(rows) > len(runs) else None
     make = _Maker(
         params=fit.params,
-        cover=cover,
-        freedom=freedom,
+        robust=robust,
         level=level,
-        basis=f"{count(len(runs), 'run')} at {count(runs.groupby(names).ngroups, 'combination')}",
+        basis=f"{count(len(runs), 'run')} at {count(len(set(combination)), 'combination')}"
+        + ("" if against == REPLICATES else f", {ONCE}"),
         n=len(runs),
-        notes=_notes(left_out, p_value, freedom, dropped, aliases),
+        notes=_notes(left_out, p_value, against, freedom, dropped, aliases),
         single=single,
-        method=METHOD.format(kind, freedom),
     )
     elasticities, doublings, effects = _main_effects(make, known, response)
     crossed = {
@@ -128,9 +129,9 @@ def fit_factorial(
     logs = [factor.name for factor in known if not factor.is_contrast]
     if delay in logs and rate in logs:
         combination = -make.unit(1 + names.index(delay)) - make.unit(1 + names.index(rate))
-        claim = f"At the middle of the design halving {delay} multiplies {response} by {{}} what doubling {rate} does"
+        claim = f"On average between the levels halving {delay} multiplies {response} by {{}} what doubling {rate} does"
         thesis = make(combination, "halved delay over doubled rate", claim, _doubled, "times")
-        covers = (cover, np.asarray(fit.cov_params()))
+        covers = (robust.cover, np.asarray(fit.cov_params()))
         where = Places(known, terms, delay, rate, fit.params, covers, freedom, level)
         measured = runs[names].drop_duplicates().sort_values(names)
         grid = where.grid(runs)
@@ -161,20 +162,19 @@ class _Maker:
     """Makes a Contrast out of a linear combination of coefficients."""
 
     params: np.ndarray
-    cover: np.ndarray
-    freedom: int
+    robust: robust_variance.RobustVariance
     level: float
     basis: str
     n: int
     notes: tuple[str, ...]
     single: tuple | None
-    method: str
 
     def unit(self, at: int) -> np.ndarray:
         return (np.arange(len(self.params)) == at).astype(float)
 
     def __call__(self, combination, quantity, claim, change=float, unit="") -> Contrast:
-        value, half = self._half(self.params, self.cover, self.freedom, combination)
+        freedom = self.robust.freedom(combination)
+        value, half = self._half(self.params, self.robust.cover, freedom, combination)
         naive = Interval(NAIVE)
         if self.single is not None:
             there, wide = self._half(*self.single, combination)
@@ -188,7 +188,7 @@ class _Maker:
             unit=unit,
             n=self.n,
             basis=self.basis,
-            method=self.method,
+            method=METHOD.format(number(freedom, 1)),
             assumption=ASSUMPTION,
             level=self.level,
             naive=naive,
@@ -214,9 +214,10 @@ def _main_effects(make: _Maker, factors: Sequence[Factor], response: str) -> tup
             claim = f"With {name} {high}, {response} is {{}} that with {name} {low}"
             effects[name] = make(unit, factor.step, claim, exp, "times")
             continue
-        claim = f"At the middle of the design the elasticity of {response} to {name} is {{}}"
+        between = f"On average between its levels, {factor.span},"
+        claim = f"{between} the elasticity of {response} to {name} is {{}}"
         elasticities[name] = make(unit, f"elasticity to {name}", claim)
-        claim = f"At the middle of the design doubling {name} multiplies {response} by {{}}"
+        claim = f"{between} doubling {name} multiplies {response} by {{}}"
         doublings[name] = make(unit, f"doubling {name}", claim, _doubled)
     return elasticities, doublings, effects
 
@@ -266,20 +267,15 @@ def _over_rows(rows, response, factors, terms, block) -> tuple:
     return fit.params, np.asarray(fit.cov_params()), int(fit.df_resid)
 
 
-def _lack_of_fit(runs, factors, log_response, fit, blocks) -> float:
-    """p-value of the F test against the model with a mean of its own per combination; blocks kept."""
-    cells = with_blocks(pd.get_dummies(runs.groupby(factors).ngroup(), dtype=float).to_numpy(), blocks)
-    full = sm.OLS(log_response, cells).fit()
-    more = fit.df_resid - full.df_resid
-    if full.df_resid < 1 or more < 1:
-        return nan
-    lack, pure = max(fit.ssr - full.ssr, 0.0), full.ssr
-    if pure <= 1e-12 * max(float(log_response @ log_response), 1e-300):
-        return nan
-    return float(stats.f.sf(lack / more / (pure / full.df_resid), more, full.df_resid))
+def _squares(codes: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Squares of the codes of factors with three levels or more."""
+    own = [code**2 for code in codes.values() if len(np.unique(code)) > 2]
+    return np.column_stack(own) if own else np.empty((len(next(iter(codes.values()))), 0))
 
 
-def _notes(left_out, p_value: float, freedom: int, dropped, aliases: pd.DataFrame) -> tuple[str, ...]:
+def _notes(
+    left_out, p_value: float, against: str, freedom: int, dropped, aliases: pd.DataFrame
+) -> tuple[str, ...]:
     notes = []
     if len(left_out):
         reasons = ", ".join(f"{n:,} {why}" for why, n in sorted(left_out.reason.value_counts().items()))
@@ -287,11 +283,18 @@ def _notes(left_out, p_value: float, freedom: int, dropped, aliases: pd.DataFram
     if isfinite(p_value) and p_value < LACK:
         notes.append(
             f"the model does not fit: the logarithms do not run straight between the levels, or more factors act "
-            f"together than it has terms for (lack of fit, p = {number(p_value) if p_value >= 0.001 else 'below 0.001'}"
-            "), so an elasticity is an average over a bend"
+            f"together than it has terms for (lack of fit, tested against {against}, p = "
+            f"{number(p_value) if p_value >= 0.001 else 'below 0.001'}), so an elasticity is an average over a bend"
         )
+    elif against != REPLICATES:
+        found = (
+            f"none was (p = {number(p_value)})" if isfinite(p_value) else "there are too few runs for that"
+        )
+        notes.append(f"without replicates only a bend that factors make together can be found, and {found}")
     elif not isfinite(p_value):
-        notes.append("no replicates, so whether the model fits is not tested")
+        notes.append(
+            "whether the model fits is not tested: it leaves nothing over, or has a term for everything"
+        )
     mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
     if len(mixed):
         said = "; ".join(f"{row.effect} with {row.aliased_with}" for row in mixed.head(3).itertuples())

@@ -13,8 +13,8 @@ from ..findings import Finding
 from ..wording import count, number, percent
 from .contrast import Contrast, html, table
 from .factorial_places import METHOD, regions
+from .factorial_terms import UNITS
 
-UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
 PATH = ("jitter_ms", "loss")
 
 
@@ -26,17 +26,18 @@ class Factorial:
     Attributes
     ----------
     elasticities : dict
-        Factor to Contrast: the elasticity of the response at the middle of the design.
+        Factor to Contrast: the elasticity of the response, on average between the factor's levels and those of the
+        others.
     interactions : dict
         (factor, factor, ...) to Contrast: what the elasticity of one changes by per e-fold of the other, or from one
         level of a contrast to the other.
     doublings : dict
-        Factor to Contrast: what doubling it multiplies the response by, at the middle.
+        Factor to Contrast: what doubling it multiplies the response by, on the same average.
     effects : dict
         Two-level factor to Contrast: what its high level multiplies the response by, against its low one.
     thesis : Contrast
-        At the middle: what halving `delay` multiplies the response by over what doubling `rate` does (above 1: delay
-        matters more).
+        What halving `delay` multiplies the response by over what doubling `rate` does (above 1: delay matters more), on
+        the same average.
     places : DataFrame
         Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain` (what halving
         the delay multiplies the response by, over what doubling the rate does) with `low`, `high`, and `verdict`:
@@ -47,7 +48,8 @@ class Factorial:
     aliases : DataFrame
         Per effect, what else its estimate stands for (`alias_table`).
     lack_of_fit_p : float
-        p-value of the test that the model fits but for pure error (F, replicates); NaN without replicates.
+        p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without these
+        against a bend; NaN where too few runs are left to test with.
     runs : DataFrame
         One row per run: the factors, `response` (mean of the run), `fitted`, `residual` (of the natural logarithm).
     """

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
+from ..wording import count
 
 
 def usable_rows(
@@ -24,13 +25,24 @@ def usable_rows(
         if unknown:
             raise ParameterError(f"{what} of {', '.join(unknown)}; the factors are {', '.join(factors)}")
     reason = pd.Series(None, index=observations.index, dtype=object)
-    reason[~(observations[response] > 0) | ~np.isfinite(observations[response])] = (
-        f"where {response} is not positive"
-    )
+    values = pd.to_numeric(observations[response], errors="coerce")
+    reason[~(values > 0) | ~np.isfinite(values)] = f"where {response} is no positive number"
     for name in names:
         reason[observations[name].isna()] = f"without {name}"
     left_out = observations.assign(reason=reason)[reason.notna()].reset_index(drop=True)
-    rows = observations[reason.isna()].reset_index(drop=True)
+    rows = observations.assign(**{response: values})[reason.isna()].reset_index(drop=True)
+    why = ", ".join(f"{n:,} {each}" for each, n in sorted(left_out.reason.value_counts().items()))
+    if rows.empty:
+        raise ParameterError(
+            f"no row is left of {count(len(observations), 'row')}{f': {why}' if why else ''}"
+        )
+    for name in factors:
+        if rows[name].nunique() < 2:
+            had = observations[name].nunique()
+            before = (
+                f" in the rows in use; {count(had, 'level')} with those left out ({why})" if had > 1 else ""
+            )
+            raise ParameterError(f"factor {name} has one level only{before}; it must vary")
     levels = {}
     for name in factors:
         words = not pd.api.types.is_numeric_dtype(rows[name].dtype)
@@ -43,16 +55,12 @@ def usable_rows(
                 f"factor {name} has the level {rows[name].min():g}, which has no logarithm; compare its two levels, "
                 f"contrasts=[{name!r}], or give it an offset: offsets={{{name!r}: ...}}"
             )
-        if values.nunique() < 2:
-            raise ParameterError(f"factor {name} has one level only; it must vary")
     return rows, left_out, levels
 
 
 def _two_levels(name: str, values: pd.Series, contrasts: Mapping | Sequence) -> tuple:
     there = sorted(values.unique().tolist())
     given = contrasts[name] if isinstance(contrasts, Mapping) and name in contrasts else there
-    if len(there) < 2:
-        raise ParameterError(f"factor {name} has one level only; it must vary")
     if len(there) != 2 or set(given) != set(there):
         asked = "" if given == there else f", asked for were {', '.join(map(str, given))}"
         raise ParameterError(

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
+from ..wording import quantity
 
 MOST_ORDER = 3
+UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
 
 
 @dataclass(frozen=True)
@@ -20,13 +22,15 @@ class Factor:
     A factor and its code: its logarithm less the middle of the design, or -1/2 and 1/2 for the two levels of a
     contrast.
 
-    `levels` are the two of a contrast, low first; () for a logarithm, to which `offset` is added before.
+    `levels` are the two of a contrast, low first; () for a logarithm, to which `offset` is added before. `ends` are the
+    least and the greatest level of a logarithm.
     """
 
     name: str
     middle: float = 0.0
     offset: float = 0.0
     levels: tuple = ()
+    ends: tuple = ()
 
     @property
     def is_contrast(self) -> bool:
@@ -50,6 +54,16 @@ class Factor:
         return f"{self.name} {high} over {low}"
 
     @property
+    def span(self) -> str:
+        """
+        The levels of a logarithm, from end to end.
+
+        >>> Factor("rate_bps", ends=(1e7, 1e8)).span
+        '10.0 Mbit/s to 100 Mbit/s'
+        """
+        return " to ".join(quantity(each, UNITS.get(self.name, "")) for each in self.ends)
+
+    @property
     def said(self) -> tuple[str, ...]:
         """The levels in words, low first."""
         return tuple(f"{each:g}" if isinstance(each, (int, float)) else str(each) for each in self.levels)
@@ -66,7 +80,8 @@ def factors_of(
             continue
         offset = float(offsets.get(name, 0.0))
         logs = np.log(runs[name].astype("float64") + offset)
-        found.append(Factor(name, float(logs.min() + logs.max()) / 2, offset))
+        ends = (float(runs[name].min()), float(runs[name].max()))
+        found.append(Factor(name, float(logs.min() + logs.max()) / 2, offset, ends=ends))
     return found
 
 

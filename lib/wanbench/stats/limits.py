@@ -8,7 +8,8 @@ What limits a trial: the window of its producers, its share of the link's rate, 
   senders that halve their window: not for BBR.
 
 A trial can reach no more than the least of the three. That is arithmetic on the settings and on the RTT of its pings;
-nothing is fitted.
+nothing is fitted. Window and loss let bytes pass per round trip, and round trips differ: as many of them fit into a
+second as the mean of 1/RTT says, which is more than 1 over the mean RTT.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Limits:
     Attributes
     ----------
     trials : DataFrame
-        Per trial: all of `TrialRates.rates`, and `rtt_ms` (mean of its pings, else twice the delay asked for),
+        Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
+        twice the delay asked for),
         `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that each would allow),
         `predicted` (their least), `limit` (which that is), `reached` (measured over predicted), `losses` (packets that
         a connection loses in the counted seconds, on average).
@@ -145,14 +147,15 @@ class Ratio:
         }
         by = "; ".join(f"{name} by {said}" for name, said in kinds.items())
         apart = self.off.low > 1 or self.off.high < 1
-        verdict = "which differs from it" if apart else "which agrees with it"
+        verdict = "which differs from it" if apart else "so no difference is shown"
         if not isfinite(self.off.low):
             verdict = "and nobody can say how far that is from it by chance"
         return (
             f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
             f"{self.names[1]} as over {self.names[0]}; measured are {self.measured.written} "
             f"({percent(self.measured.level)} interval {self.measured.written_interval or 'none'}; geometric mean of "
-            f"{self.measured.basis}), {verdict} (limited: {by})."
+            f"{self.measured.basis}). That is {self.off.written} what is predicted (interval "
+            f"{self.off.written_interval or 'none'}), {verdict} (limited: {by})."
         )
 
     def _repr_html_(self) -> str:
@@ -198,7 +201,7 @@ def limits(
             raise ParameterError(f"{name}={value!r}: a whole number from 1")
     rows = found.rates
     frame = rows.copy()
-    frame["rtt_ms"] = rows.mean_rtt_ms.fillna(2 * rows.delay_ms)
+    frame["rtt_ms"] = rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms)
     full = rows.batch_bytes.astype("float64")
     frame["batch_bytes_in_log"] = rows.batch_log_bytes.fillna(full)
     frame["measured"] = rows.batches_per_s
@@ -268,6 +271,8 @@ def window_batches_per_s(
 
     Parameters
     ----------
+    rtt_ms : float or array
+        The harmonic mean, where round trips vary.
     leaders, partitions : float or array
         Brokers that lead the partitions a producer writes to, and these partitions.
 
@@ -289,6 +294,12 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Contrast:
         notes = (
             f"where loss limits, a connection loses some {number(part.losses.median(), 0)} packets while a trial "
             "counts: too few for a law of the steady state, so measure longer",
+        )
+    beyond = int((part.reached > 1 + part.rtt_ms / 1000 / part.n_seconds).sum())
+    if beyond:  # whole seconds may begin just before the batches of a round trip and end just after them
+        notes += (
+            f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
+            "trip: pings did not see the RTT of requests, or a setting is not what the trial states",
         )
     found = _of_logs(
         logs,

@@ -1,31 +1,84 @@
-"""Whether the machine, rather than the link, limited a test: how busy its processors were, by sysstat."""
+"""Whether the machine held trials up: how busy its processors were, by sysstat, and what trials reached meanwhile."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from html import escape
+from math import exp, nan, sqrt
+
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ..errors import ParameterError
 from ..findings import Finding
-from ..wording import count
-from .utilisation import KEY, Capacity
+from ..wording import count, number
+from .contrast import Contrast
+from .limits import Limits
+from .utilisation import KEY
 
-BUSY_PERCENT = 90.0
-"""Share of a machine's processor time from which on a sample counts as busy."""
-STEAL_PERCENT = 5.0
-"""Mean share taken by others of the same physical machine from which on it counts as a limit."""
-OFTEN = 0.5
-"""Share of the samples of a test from which on what they say holds for the test."""
+STEP_PERCENT = 10.0
+"""What is said of the processors is said per so many per cent of their time: a difference that trials do show."""
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
          "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
-    f"processors busy for {BUSY_PERCENT:g} % of a sample or more in {100 * OFTEN:g} % of the samples, or "
-    f"{STEAL_PERCENT:g} % of their time taken by others; sysstat"
+    "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with a "
+    "level of its own; t with {} degrees of freedom, trials as units; sysstat"
 )
-VERDICTS = ("neither", "link", "machine", "both")
+ASSUMPTION = (
+    "Trials of a setting differ in nothing else that slows them; that a trial which carries more keeps processors "
+    "busier works against what is said"
+)
 
 
-def processors(metrics: pd.DataFrame, *, busy_percent: float = BUSY_PERCENT) -> pd.DataFrame:
+@dataclass(frozen=True)
+class HeldUp:
+    """
+    What trials reached of their limit, beside how busy the processors were.
+
+    Attributes
+    ----------
+    slope : Contrast
+        What a trial reaches where the processors are busier by 10 per cent of their time, over what it reaches else, at
+        the same setting; NaN where no setting has two trials.
+    trials : DataFrame
+        Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured over what the limit allows),
+        `busy_percent` (of the busiest machine, mean over the counted seconds).
+    """
+
+    slope: Contrast
+    trials: pd.DataFrame
+
+    def figure(self, *, note: str = ""):
+        """A point per trial: reached against busy."""
+        from ..figures.processors import held_up
+
+        return held_up(self, note=note)
+
+    def range_sentence(self) -> str:
+        """What the least and the most busy trial reached."""
+        least, most = (
+            self.trials.loc[at]
+            for at in (self.trials.busy_percent.idxmin(), self.trials.busy_percent.idxmax())
+        )
+        return (
+            f"The trial with the least busy processors ({number(least.busy_percent, 0)} % of their time) reached "
+            f"{number(least.reached, 2)} of what its limit allows, the one with the busiest "
+            f"({number(most.busy_percent, 0)} %) {number(most.reached, 2)}."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.slope} {self.range_sentence()}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding of the slope, with what the least and the most busy trial reached."""
+        return replace(self.slope.finding(name, page), sentence=str(self))
+
+
+def processors(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     How busy the processors of each machine were in each test.
 
@@ -35,16 +88,13 @@ def processors(metrics: pd.DataFrame, *, busy_percent: float = BUSY_PERCENT) -> 
     ----------
     metrics : DataFrame
         Table metrics; rows of sysstat on processors are in use.
-    busy_percent : float
-        From which on a sample counts as busy.
 
     Returns
     -------
     DataFrame
         run_id, test_id, attempt, host, n_samples; the means user_percent, system_percent, iowait_percent,
         steal_percent, idle_percent and busy_percent over all processors; greatest_busy_percent and
-        greatest_steal_percent of a sample; busy_share, the share of samples that were busy; busiest_cpu_percent, the
-        mean over samples of the busiest single processor.
+        greatest_steal_percent of a sample; busiest_cpu_percent, the mean over samples of the busiest single processor.
     """
     rows = metrics[(metrics.source == "sysstat") & metrics.subject.str.fullmatch(r"cpu (all|\d+)")]
     keys = [*KEY, "host", "at_utc", "subject"]
@@ -55,12 +105,11 @@ def processors(metrics: pd.DataFrame, *, busy_percent: float = BUSY_PERCENT) -> 
     single = (
         wide[wide.subject != "cpu all"].groupby([*KEY, "host", "at_utc"], dropna=False).busy_percent.max()
     )
-    groups = whole.assign(is_busy=whole.busy_percent >= busy_percent).groupby([*KEY, "host"], dropna=False)
+    groups = whole.groupby([*KEY, "host"], dropna=False)
     means = groups[[*NAMES, "busy_percent"]].mean()
     found = means.assign(
         greatest_busy_percent=groups.busy_percent.max(),
         greatest_steal_percent=groups.steal_percent.max(),
-        busy_share=groups.is_busy.mean(),
         busiest_cpu_percent=single.groupby(level=[*KEY, "host"], dropna=False).mean(),
     )
     found.insert(0, "n_samples", groups.size())
@@ -72,73 +121,57 @@ def _shares(rows, keys, names):
     return part.drop_duplicates(keys).set_index(keys).value
 
 
-def limits(
-    processors: pd.DataFrame,
-    capacity: Capacity,
-    *,
-    often: float = OFTEN,
-    steal_percent: float = STEAL_PERCENT,
-) -> pd.DataFrame:
+def held_up(limits: Limits, processors: pd.DataFrame) -> HeldUp:
     """
-    What was full in each test: the machine, the link, both or neither.
+    Whether trials reach less of their limit where the processors are busier.
 
-    The machine was if the processors of any host were busy in at least the share `often` of the samples, or others
-    took `steal_percent` or more of their time; the link was if any was at capacity in that share of its windows. Give
-    both of the same time: samples from before and after a load dilute either (`TrialRates.marked`).
+    No threshold says when a machine is too busy: one that is 75 % busy on average over a second makes threads wait
+    within it. So what trials reached is put beside how busy it was, among trials of one setting and link rate.
 
     Parameters
     ----------
+    limits : Limits
+        What `stats.limits` found of the trials.
     processors : DataFrame
-        As `processors` returns it.
-    capacity : Capacity
-        As `stats.utilisation.capacity` returns it.
+        As `processors` returns it, of the seconds that count (`TrialRates.marked`).
 
-    Returns
-    -------
-    DataFrame
-        run_id, test_id, attempt, busy_share, steal_percent (of the busiest host), share_at_capacity,
-        greatest_utilisation (of the fullest link), verdict ("neither", "link", "machine", "both"). A test without
-        samples of both is left out.
+    Raises
+    ------
+    ParameterError
+        No trial has both.
     """
-    if not 0 < often <= 1:
-        raise ParameterError(f"often is {often!r}; allowed is above 0 up to 1.")
-    machine = processors.groupby(KEY, dropna=False)[["busy_share", "steal_percent"]].max()
-    link = capacity.table.groupby(KEY, dropna=False)[["share_at_capacity", "greatest_utilisation"]].max()
-    found = machine.join(link, how="inner")
-    by_machine = (found.busy_share >= often) | (found.steal_percent >= steal_percent)
-    by_link = found.share_at_capacity >= often
-    return found.assign(verdict=np.array(VERDICTS)[2 * by_machine + by_link]).reset_index()
-
-
-def said(found: pd.DataFrame) -> str:
-    """
-    What `limits` found, in a sentence.
-
-    >>> said(pd.DataFrame({"verdict": ["machine", "neither"]}))
-    'In 1 of 2 tests the machine was short of processors, in 0 a link was at capacity that often.'
-    """
-    if found.empty:
-        return "How busy processors and links were was not measured together."
-    by_machine, by_link = (int(found.verdict.isin([word, "both"]).sum()) for word in ("machine", "link"))
-    return (
-        f"In {by_machine:,} of {count(len(found), 'test')} the machine was short of processors, in {by_link:,} a link "
-        "was at capacity that often."
+    busy = processors.groupby(KEY, dropna=False).busy_percent.max().rename("busy_percent").reset_index()
+    trials = limits.trials.drop(columns="busy_percent", errors="ignore").merge(busy, on=KEY)
+    trials = trials[trials.busy_percent.notna()].reset_index(drop=True)
+    if trials.empty:
+        raise ParameterError(
+            f"no trial of {len(limits.trials)} has samples of processors in its counted seconds"
+        )
+    frame = pd.DataFrame({"busy": trials.busy_percent / STEP_PERCENT, "log": np.log(trials.reached)})
+    groups = frame.groupby([trials.setting, trials.rate_bps], dropna=False)
+    apart = frame - groups.transform("mean")
+    total, freedom = float(apart.busy @ apart.busy), len(frame) - groups.ngroups - 1
+    slope = float(apart.busy @ apart.log) / total if total > 0 else nan
+    half, notes = nan, ()
+    if freedom > 0 and total > 0:
+        rest = float(((apart.log - slope * apart.busy) ** 2).sum())
+        half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
+    else:
+        notes = ("too few trials of one setting to say how what they reach goes with busy processors",)
+    contrast = Contrast(
+        quantity="reached, busier processors over less busy ones",
+        claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached {{}} as "
+        "much of what their limit allows",
+        estimate=exp(slope),
+        low=exp(slope - half),
+        high=exp(slope + half),
+        unit="times",
+        n=len(trials),
+        basis=count(len(trials), "trial"),
+        method=METHOD.format(max(freedom, 0)),
+        assumption=ASSUMPTION,
+        level=limits.level,
+        warnings=notes,
     )
-
-
-def finding(found: pd.DataFrame, name: str, page: str = "") -> Finding:
-    """The finding whose sentence is that of `said`; its number is the share of tests without processors to spare."""
-    short = found.verdict.isin(["machine", "both"])
-    return Finding(
-        name=name,
-        sentence=said(found),
-        estimate=float(short.mean()) if len(found) else None,
-        low=None,
-        high=None,
-        unit="fraction",
-        n=len(found),
-        n_regions=None,
-        method=METHOD,
-        assumption="what the tests needed of the processors shows in samples of a second",
-        page=page,
-    )
+    columns = [*KEY, "setting", "rate_bps", "limit", "reached", "busy_percent"]
+    return HeldUp(contrast, trials[columns])

@@ -31,6 +31,8 @@ FEW_PAIRS = 4
 """With fewer pairs at a scale, Welch's degrees of freedom leave hardly an interval; the variances are pooled."""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
+AS_FULL = 0.05
+"""Parts of batch.size by which batches may differ in how full they are before Kafka's share of the link differs."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Scales:
             if not isfinite(each.low):
                 word = "whether that is chance, too few pairs say"
             elif each.low <= 1 <= each.high:
-                word = "no difference is shown"
+                word = "no difference is shown, and none within the interval is ruled out"
             else:
                 word = "scaling changes the ratio"
             said.append(
@@ -189,6 +191,13 @@ def compare_scales(
 
 def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float) -> Contrast:
     """The ratio of two ratios, out of pairs at each scale."""
+    own, others = _fill(one), _fill(other)
+    full = ()
+    if abs(own - others) > AS_FULL:
+        full = (
+            f"batches are {quantity(own, 'fraction')} full at {at} and {quantity(others, 'fraction')} at {against}, so "
+            "Kafka's share of the link is not the same",
+        )
     logs = [np.log(each.pairs.ratio.to_numpy(dtype=float)) for each in (one, other)]
     sizes, half, notes = [len(each) for each in logs], nan, ()
     method, assumption = WELCH, ASSUMPTION
@@ -216,8 +225,13 @@ def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float)
         method=METHOD.format(method),
         assumption=assumption,
         level=level,
-        warnings=notes,
+        warnings=(*full, *notes),
     )
+
+
+def _fill(links: TwoLinks) -> float:
+    """Mean size of a batch in the log over batch.size; NaN where either is not known."""
+    return float((links.trials.batch_log_bytes / links.trials.batch_bytes.astype("float64")).mean())
 
 
 def _capacity(links: dict[float, TwoLinks]) -> pd.DataFrame:

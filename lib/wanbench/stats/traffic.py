@@ -9,10 +9,14 @@ from ..errors import ParameterError
 from ..wording import count
 from .contrast import Contrast
 from .estimate import check_level
-from .trial_rates import TrialRates
+from .limits import BITS, PACKET_BYTES
+from .models.mathis import MSS_BYTES
+from .trial_rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
-ASSUMPTION = "Trials are independent, their means nearly normal; shares of the link do not depend on its rate"
+ASSUMPTION = (
+    "Trials are independent, their means nearly normal; at the full rate as many batches pass, all full"
+)
 BITS_PER_MBIT = 1e6
 
 
@@ -20,7 +24,11 @@ def traffic(
     found: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95
 ) -> dict[str, Contrast]:
     """
-    Payload of Kafka and of the background, and both with headers, in Mbit/s, each times full rate over link's rate.
+    Payload of Kafka and of the background, and both with headers, in Mbit/s at the rate that the link stands for.
+
+    The background is scaled up with the rate. Kafka is scaled up batch for batch: as many batches a second, each as
+    large as batch.size scaled up and full of records, uncompressed. Where small batches are less full than large ones
+    (4,096 bytes hold 3 records of 1,000), bytes scaled up with the rate would be too few.
 
     Parameters
     ----------
@@ -46,12 +54,17 @@ def traffic(
     rates = rates[rates.rate_bps.notna()]
     if rates.empty:
         raise ParameterError(f"no trial of {setting} has a link with a rate")
-    up = full_rate_bps / rates.rate_bps / BITS_PER_MBIT
-    whole = rates.rx_utilisation * rates.rate_bps
+    scale = full_rate_bps / rates.rate_bps
+    up = scale / BITS_PER_MBIT
+    sizes = zip(scale * rates.batch_bytes.astype("float64"), rates.record_bytes, strict=True)
+    full_batch_bytes = [size * records_per_full_batch(batch, size) for batch, size in sizes]
+    kafka = BITS * rates.batches_per_s * full_batch_bytes / BITS_PER_MBIT
+    left_empty = kafka - rates.throughput_bps * up
+    whole = rates.rx_utilisation * rates.rate_bps * up + left_empty * PACKET_BYTES / MSS_BYTES
     values = {
         "background": ("background", rates.measured_background_bps * up),
-        "kafka-traffic": ("Kafka's records", rates.throughput_bps * up),
-        "total": ("both, with headers", whole * up),
+        "kafka-traffic": ("Kafka's records", kafka),
+        "total": ("both, with headers", whole),
     }
     made = {name: _mean(what, values.dropna(), setting, level) for name, (what, values) in values.items()}
     return {name: contrast for name, contrast in made.items() if contrast is not None}

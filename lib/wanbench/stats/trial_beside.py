@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.stats import hmean
 
 from ..wording import count
 from . import utilisation
@@ -12,6 +13,8 @@ from .trial_window import KEY
 SEGMENT_BYTES = 1448
 """Payload of a TCP segment of 1,500 bytes with timestamps, taken where iperf3 states none."""
 STARTED_WITHIN_S = 1.0
+FEWEST_ECHOES = 2
+"""In the counted seconds; one echo says nothing of how the RTT varied."""
 UDP_HEADERS_BYTES, TCP_HEADERS_BYTES = 28, 52
 """With IPv4's 20; TCP's with timestamps."""
 
@@ -31,6 +34,27 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
         found[f"{name}_rtt_ms"] = getattr(rtt, name)()
     found["mdev_rtt_ms"] = rtt.std(ddof=0)
     return found.reset_index()
+
+
+def harmonic_rtts(echoes: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:
+    """
+    Per test: harmonic_rtt_ms, the harmonic mean of the RTTs of echoes received in the counted seconds.
+
+    Of all echoes where fewer than two were, or no echo says when. A request that waits for its answer passes once per
+    round trip, so the rate of such requests goes with the mean of 1/RTT, which is more than 1 over the mean RTT.
+
+    Parameters
+    ----------
+    echoes : DataFrame
+        The table of that name.
+    ends : DataFrame
+        As in `on_the_link`.
+    """
+    known = echoes[~echoes.duplicate & echoes.rtt_ms.notna()].merge(ends[[*KEY, "start_s", "end_s"]], on=KEY)
+    inside = known[known.received_at_s.between(known.start_s, known.end_s)].groupby(KEY).rtt_ms
+    counted = inside.agg(hmean).where(inside.size() >= FEWEST_ECHOES)
+    every = known.groupby(KEY).rtt_ms.agg(hmean)
+    return counted.reindex(every.index).fillna(every).rename("harmonic_rtt_ms").reset_index()
 
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame, ends: pd.DataFrame) -> pd.DataFrame:

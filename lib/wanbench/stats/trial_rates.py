@@ -375,6 +375,7 @@ def _beside(rates: pd.DataFrame, tables) -> pd.DataFrame:
     ends = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
         beside.round_trips(tables["echoes"]),
+        beside.harmonic_rtts(tables["echoes"], ends),
         beside.background(tables["transfers"], tables["intervals"], ends),
         beside.on_the_link(tables["link_samples"], ends),
         beside.probes(tables["probes"]),
