@@ -55,6 +55,19 @@ def test_the_autoregression_is_that_of_statsmodels():
     np.testing.assert_allclose(autoregression.least_squares(values[None, :], 3)[0], peer, rtol=1e-6)
 
 
+def test_a_series_of_few_bursts_has_an_autoregression():
+    """A resample of its residuals may be constant, for which least squares has many answers."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        values = np.zeros(int(rng.integers(100, 400)))
+        start = int(rng.integers(len(values)))
+        values[start : start + int(rng.integers(1, 8))] = 1.0
+        found = series.series(values)
+        assert np.isfinite(found.coefficients).all() and 1 <= found.effective_n <= len(values)
+    flat = autoregression.least_squares(np.full((2, 50), 3.0), 4)
+    np.testing.assert_array_equal(flat, np.zeros((2, 4)))
+
+
 def test_filtering_back_undoes_whitening():
     values = autoregressive(0.8, 200, 4)
     centred, found = values - values.mean(), np.array([0.5, 0.2, -0.1])

@@ -36,12 +36,17 @@ def coefficients(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
-    """Coefficients of each row, its mean taken off: (rows, order)."""
+    """
+    Coefficients of each row, its mean taken off: (rows, order).
+
+    Those of least norm where several fit as well: zero for a row that does not vary, such as one that is drawn from
+    the few values of a bursty series.
+    """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
     lags = np.stack([rows[:, order - k : n - k] for k in range(1, order + 1)], axis=1)
     gram = lags @ lags.transpose(0, 2, 1)
-    return np.linalg.solve(gram, lags @ rows[:, order:, None])[..., 0]
+    return (np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ lags @ rows[:, order:, None])[..., 0]
 
 
 def whitened(centred: np.ndarray, found: np.ndarray) -> np.ndarray:

@@ -191,7 +191,8 @@ def of_benchmark(
         raise ParameterError(f"{name}: no quantiles of the whole run for {what!r}, or no records")
     latencies, shares = np.maximum.accumulate(total.latency_ms.to_numpy()), total["quantile"].to_numpy()
     last = np.append(latencies[1:] != latencies[:-1], True)
-    counts = np.diff(shares[last] * round(sizes.sum()), prepend=0.0)
+    # a share that is stated is that of whole records: at least so many took no longer
+    counts = np.diff(np.ceil(shares[last] * round(sizes.sum()) - 1e-6), prepend=0.0)
     stated = {
         int(number): part.sort_values("quantile")
         for number, part in rows.dropna(subset="window").groupby("window")
