@@ -104,7 +104,11 @@ def compare_tails(
     for q, one, other in zip(at, *(each.contrasts for each in both), strict=True):
         apart = difference(*((each.estimate, each.low, each.high) for each in (one, other)))
         naive = difference(
-            *((tail.quantile(q), *tail.interval(q, level)) for tail in (a, b) if isfinite(tail.quantile(q)))
+            *(
+                (tail.quantile(q), *tail.independent_interval(q, level))
+                for tail in (a, b)
+                if isfinite(tail.quantile(q))
+            )
         )
         differences.append(
             Contrast(

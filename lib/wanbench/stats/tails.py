@@ -16,7 +16,8 @@ import pandas as pd
 from ..errors import ParameterError
 from . import histograms, steady
 from .contrast import Contrast, html, table
-from .tail import Parts, Tail, parts_of
+from .exceedances import Parts, parts_of
+from .tail import Tail
 
 SINCE = ("intended", "sent")
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
@@ -68,7 +69,7 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     """
     The distribution of values in ms, in order of time, by run; infinite are those that never arrived.
 
-    >>> tail = of_values([np.arange(1.0, 1001.0)])
+    >>> tail = of_values([np.random.default_rng(0).permutation(1_000) + 1.0])
     >>> tail.quantile(0.99), tail.n, tail.interval(0.5)
     (990.0, 1000, (469.0, 532.0))
     """
@@ -147,15 +148,12 @@ def of_histograms(frame: pd.DataFrame, *, group: int = 0, name: str = "the probe
         raise ParameterError(f"{name}: no histogram of group {group}")
     keys = [key for key in ("run_id", "test_id", "attempt") if key in rows]
     by_run = [part for _, part in rows.groupby(keys, dropna=False, sort=False)] if keys else [rows]
-    if len(by_run) > 1:
-        units = [histograms.merged(part.histogram) for part in by_run]
-    else:
-        units = [histograms.merged([text]) for text in by_run[0].sort_values("window").histogram]
-    values_us, counts = histograms.summed(units)
+    windows = [histograms.decoded(text) for part in by_run for text in part.sort_values("window").histogram]
+    values_us, counts = histograms.summed(windows)
     parts = Parts(
-        "runs" if len(by_run) > 1 else "stretches of time",
-        np.array([unit[1].sum() for unit in units], dtype=float),
-        lambda x: np.array([unit[1][unit[0] <= x * 1_000 + 1e-6].sum() for unit in units], dtype=float),
+        np.repeat(np.arange(len(by_run)), [len(part) for part in by_run]),
+        np.array([each.sum() for _, each in windows], dtype=float),
+        lambda x: np.array([each[us <= x * 1_000 + 1e-6].sum() for us, each in windows], dtype=float),
     )
     return Tail(name, values_us / 1_000, counts, parts=parts)
 
@@ -204,7 +202,7 @@ def of_benchmark(
         for k in known
     ]
     parts = Parts(
-        "stretches of time",
+        np.zeros(len(known), dtype=int),
         sizes[known],
         lambda x: np.array(
             [size * np.interp(x, *curve) for size, curve in zip(sizes[known], curves, strict=True)]
