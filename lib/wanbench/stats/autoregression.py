@@ -77,10 +77,22 @@ def stable(found: np.ndarray, greatest: float = GREATEST_ROOT) -> np.ndarray:
     >>> stable(np.array([1.1])).tolist(), stable(np.array([0.5])).tolist()
     ([0.97], [0.5])
     """
+    root = greatest_root(found)
+    return found * (greatest / root) ** np.arange(1, len(found) + 1) if root > greatest else found
+
+
+def greatest_root(found: np.ndarray) -> float:
+    """
+    How much of its slowest swing a series keeps from one value to the next.
+
+    >>> greatest_root(np.array([0.5])), greatest_root(np.empty(0))
+    (0.5, 0.0)
+    """
+    if not len(found):
+        return 0.0
     companion = np.diag(np.ones(len(found) - 1), -1)
     companion[0] = found
-    root = float(np.abs(np.linalg.eigvals(companion)).max())
-    return found * (greatest / root) ** np.arange(1, len(found) + 1) if root > greatest else found
+    return float(np.abs(np.linalg.eigvals(companion)).max())
 
 
 def variances(found: np.ndarray) -> tuple[float, float]:

@@ -9,7 +9,9 @@ independent, stands beside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, isfinite, nan
 
 import numpy as np
@@ -84,6 +86,8 @@ class Comparison:
 
     def __str__(self) -> str:
         return f"{self.means} {self.medians.sentence}"
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return html(self.contrasts, f"{self.value}: {self.b.name} against {self.a.name}")
@@ -188,7 +192,11 @@ def compare_arms(
     methods = {"blocks": two.by_block, "runs": two.by_run, "series": two.by_series}
     found = methods[kind](*sides, level, resamples, np.random.default_rng(seed))
     notes = (*notes, *more, *found.warnings)
-    contrasts = _contrasts(sides, found, value, unit, kind, notes, level)
+    again = partial(
+        compare_arms, observations, value, arm=arm, arms=arms, run=run, time=time, block=block, unit=unit,
+        resamples=resamples, seed=seed,
+    )  # fmt: skip
+    contrasts = _contrasts(sides, found, value, unit, kind, notes, level, again)
     return Comparison(*contrasts, *sides, value, unit, kind, left_out)
 
 
@@ -279,7 +287,9 @@ def _kind(sides: list[Arm], run, block) -> tuple[str, list[str]]:
     return "series", []
 
 
-def _contrasts(sides, found: Found, value: str, unit: str, kind: str, notes, level: float) -> list[Contrast]:
+def _contrasts(
+    sides, found: Found, value: str, unit: str, kind: str, notes, level: float, again
+) -> list[Contrast]:
     a, b = sides
     said = {
         "means": ("ratio of means", f"The mean {value} of {b.name} is {{}} that of {a.name}"),
@@ -314,6 +324,13 @@ def _contrasts(sides, found: Found, value: str, unit: str, kind: str, notes, lev
                 naive=Interval(NAIVE, *beside),
                 others=(Interval(two.PLAIN, *map(exp, plain)),) if plain else (),
                 warnings=tuple(notes),
+                # that of the logarithm of a ratio, by the delta method
+                standard_error=found.errors.get(name, nan) * (ends[0] if ratio else 1.0),
+                again=partial(_ends_at, again, name),
             )
         )
     return contrasts
+
+
+def _ends_at(again: Callable[..., Comparison], name: str, level: float) -> tuple[float, float]:
+    return getattr(again(level=level), name).conf_int()

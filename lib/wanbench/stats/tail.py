@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf, isfinite, nan
 
 import numpy as np
+from scipy import stats
 
 from ..errors import ParameterError
 from ..wording import count, number
@@ -83,6 +84,10 @@ class Tail:
     runs: tuple[np.ndarray, ...] = ()
     cut: int = 0
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        middle = f", p50 {number(self.quantile(0.5), 1)} ms" if self.n else ""
+        return f"Latency of {self.name}: {count(self.n, 'record')}{middle}"
 
     @cached_property
     def cumulative(self) -> np.ndarray:
@@ -157,7 +162,11 @@ class Tail:
                 return end
 
     def contrast(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Contrast:
-        """The quantile with its intervals, as it is said."""
+        """
+        The quantile with its intervals, as it is said.
+
+        Its standard error is that of Woodruff (1952): the width of the interval over that of a normal one.
+        """
         q, level = order.check_quantile(q), check_level(level)
         if not self.n:
             raise ParameterError(f"{self.name} has no record")
@@ -180,6 +189,10 @@ class Tail:
             naive=Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE),
             others=(Interval(BOOTSTRAP, *drawn),) if drawn else (),
             warnings=(*self._cautions(q, level, effective_n, found, high), *self.notes),
+            standard_error=(high - low) / (2 * stats.norm.ppf((1 + level) / 2))
+            if isfinite(high - low)
+            else nan,
+            again=partial(self.interval, q),
         )
 
     def _cautions(self, q, level, effective_n, found, high) -> list[str]:
@@ -194,12 +207,13 @@ class Tail:
         return said
 
     def _why_open(self, q: float, level: float, effective_n: float) -> str:
-        bursts = self.bursts(q)
         if self.too_few_bursts(q):
+            bursts = self.bursts(q)
             beyond = count(self.n - order.rank(self.n, q), "record")
+            largest = f", the largest of {number(bursts.max(), 0)}" if len(bursts) > 1 else ""
             return (
-                f"{number(bursts.sum(), 0)} of the {beyond} beyond it came in {count(len(bursts), 'burst')}, the "
-                f"largest of {number(bursts.max(), 0)}; it takes {FEWEST_BURSTS} of equal size, so measure longer"
+                f"{number(bursts.sum(), 0)} of the {beyond} beyond it came in {count(len(bursts), 'burst')}{largest}; "
+                f"it takes {FEWEST_BURSTS} of equal size, so measure longer"
             )
         fewest = order.fewest(q, level)
         if effective_n < fewest:
@@ -251,7 +265,7 @@ def _basis(tail: Tail, q: float, kind: str, effective_n: float) -> str:
         said += f" of {count(tail.parts.n_runs, 'run')}"
     said += f" worth {number(effective_n, 0)}" if effective_n < 0.99 * tail.n else ""
     said += f", after {number(tail.cut, 0)} of warm-up" if tail.cut else ""
-    if not len(bursts):
-        return said
     beyond = tail.n - order.rank(tail.n, q)
+    if not bursts.sum() > LARGE_BURST * beyond:
+        return said
     return f"{said}; {number(bursts.sum(), 0)} of {beyond:,} beyond it in {count(len(bursts), 'burst')}"

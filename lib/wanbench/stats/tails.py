@@ -47,6 +47,8 @@ class Quantiles:
     def __str__(self) -> str:
         return " ".join(map(str, self.contrasts))
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return html(self.contrasts, f"Latency of {self.tail.name}")
 

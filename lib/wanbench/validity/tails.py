@@ -13,7 +13,7 @@ from ..stats import tails
 from .study import MAIN, Outcome
 
 TITLE = "intervals of p99 and p99.9 of latencies that cluster in time"
-DATASETS = 400
+DATASETS = 300
 QUANTILES = (0.99, 0.999)
 CLOSED, INDEPENDENT = "those with two ends", "records as independent"
 TRUTH_RECORDS, TRUTH_SEED = 8_000_000, 20_000_000
