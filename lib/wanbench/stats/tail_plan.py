@@ -67,7 +67,7 @@ def plan_tail(pilot: Tail, q: float, width_ms: float, *, level: float = 0.95) ->
     >>> from wanbench.stats import tails
     >>> pilot = tails.of_values([np.random.default_rng(0).exponential(20, 50_000)], "the pilot")
     >>> plan = plan_tail(pilot, 0.99, 4.0)
-    >>> 30_000 < plan.effective_n < 50_000
+    >>> 25_000 < plan.effective_n < 50_000
     True
     """
     q, level = order.check_quantile(q), check_level(level)
