@@ -17,10 +17,10 @@ from scipy import stats
 from . import series
 
 STRETCHES, FEWEST_IN_STRETCH = 1_000, 10
-"""Stretches of a run, and records in each at least: one that is shorter could not hold a burst."""
-SPELLS = 30
+"""Stretches of a run, and records in each where there are enough: one that is shorter could not hold a burst."""
+SPELLS, FEWEST_SPELLS = 30, 10
 """Between so many spells of a run the design effect is seen: enough for t to be near the normal, and few enough that a
-spell is longer than most bursts."""
+spell is longer than most bursts. With fewer than the second, nothing is taken as chance."""
 CLUSTERED_P = 0.05
 """Spells are taken as independent records unless chance would scatter them as much less often than this. In between the
 design effect is noise: it would leave the intervals of independent records a third wider."""
@@ -68,23 +68,22 @@ class Parts:
 
         It includes what few units add to an interval: t at this level in place of the normal.
         """
-        if len(self.sizes) < 2:
-            return 1.0
         unit = self.run if self.n_runs > 1 else np.arange(len(self.sizes)) * SPELLS // len(self.sizes)
         unit = np.unique(unit, return_inverse=True)[1]
         sizes, beyond = (np.bincount(unit, weights=each) for each in (self.sizes, self.beyond(x)))
+        sizes, beyond = sizes[sizes > 0], beyond[sizes > 0]
         share = beyond.sum() / sizes.sum()
-        if not 0 < share < 1:
+        if not 0 < share < 1 or len(sizes) < 2:
             return 1.0
         apart = beyond - share * sizes
         if self.n_runs > 1:
-            worth = float(len(sizes))
-        elif _as_by_chance(apart / np.sqrt(sizes * share * (1 - share))):
+            units = float(len(sizes))
+        elif len(sizes) >= FEWEST_SPELLS and _as_by_chance(apart / np.sqrt(sizes * share * (1 - share))):
             return 1.0
         else:
-            worth = series.series(apart).effective_n
-        variance = (apart / sizes.mean()).var(ddof=1) / worth
-        wider = stats.t.ppf((1 + level) / 2, max(worth - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
+            units = series.series(apart).effective_n
+        variance = (apart / sizes.mean()).var(ddof=1) / units
+        wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
         return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
 
     def bursts(self, x: float) -> np.ndarray:
@@ -98,11 +97,11 @@ class Parts:
         return np.bincount(np.cumsum(hot & ~goes_on)[hot], weights=beyond[hot])[1:]
 
 
-def worth(bursts: np.ndarray) -> float:
+def equal_bursts(bursts: np.ndarray) -> float:
     """
     How many bursts of equal size vary as much as these.
 
-    >>> worth(np.array([5.0, 5.0])), round(worth(np.array([20.0, 3.0, 3.0])), 2)
+    >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
     (2.0, 1.62)
     """
     return float(bursts.sum() ** 2 / (bursts @ bursts)) if len(bursts) else 0.0
@@ -111,7 +110,7 @@ def worth(bursts: np.ndarray) -> float:
 def _as_by_chance(standardised: np.ndarray) -> bool:
     """Whether counts of spells scatter, and follow each other, as those of independent records would."""
     squares, n = float(standardised @ standardised), len(standardised)
-    following = float(standardised[1:] @ standardised[:-1]) / squares
+    following = float(standardised[1:] @ standardised[:-1]) / max(squares, 1e-300)
     p = stats.chi2.sf(squares, n - 1), stats.norm.sf(following * n**0.5)
     return 2 * min(p) > CLUSTERED_P
 
@@ -122,7 +121,7 @@ def parts_of(runs: Sequence[np.ndarray]) -> Parts | None:
         return None
     starts, run, at = [], [], 0
     for k, values in enumerate(runs):
-        stretches = min(max(len(values) // FEWEST_IN_STRETCH, 1), STRETCHES)
+        stretches = min(max(len(values) // FEWEST_IN_STRETCH, min(len(values), SPELLS)), STRETCHES)
         starts.append(at + np.linspace(0, len(values), stretches + 1).astype(int)[:-1])
         run.append(np.full(stretches, k))
         at += len(values)

@@ -25,7 +25,7 @@ from . import order_statistics as order
 from . import series
 from .contrast import Contrast
 from .estimate import Interval, check_level
-from .exceedances import Parts, worth
+from .exceedances import Parts, equal_bursts
 
 FEWEST_BURSTS, LARGE_BURST = 5, 0.1
 """The upper end is open if one burst holds more than this share of the records beyond the quantile, and all bursts are
@@ -141,7 +141,9 @@ class Tail:
         """Whether so much of what is beyond the quantile came in few bursts that it has no upper end."""
         bursts = self.bursts(q)
         beyond = self.n - order.rank(self.n, q)
-        return len(bursts) > 0 and bursts.max() > LARGE_BURST * beyond and worth(bursts) < FEWEST_BURSTS
+        return (
+            len(bursts) > 0 and bursts.max() > LARGE_BURST * beyond and equal_bursts(bursts) < FEWEST_BURSTS
+        )
 
     def _ends(self, low: int | None, high: int | None) -> tuple[float, float]:
         ends = -inf if low is None else self.at(low), inf if high is None else self.at(high)
@@ -156,7 +158,7 @@ class Tail:
         while True:
             x = self.at(self.n - round(beyond))
             effect = max(effect, self.parts.design_effect(x, level) if isfinite(x) else 1.0)
-            end = order.ranks(self.n, q, level, self.n / effect)[upper]
+            end = order.ranks(self.n, q, level, max(self.n / effect, 1.0))[upper]
             beyond *= factor
             if end is None or not 1 <= beyond < self.n or (end < self.n - beyond) is upper:
                 return end

@@ -9,7 +9,7 @@ from ..errors import ParameterError
 from ..wording import count, number, percent
 from . import order_statistics as order
 from .estimate import check_level
-from .exceedances import worth
+from .exceedances import equal_bursts
 from .tail import FEWEST_BURSTS, Tail
 
 MOST = 1e9
@@ -85,7 +85,7 @@ def plan_tail(pilot: Tail, q: float, width_ms: float, *, level: float = 0.95) ->
         middle = sqrt(few * n)
         few, n = (middle, n) if _width(pilot, q, level, middle) > width_ms else (few, middle)
     records = n * pilot.n / pilot.effective_n(q, level)
-    bursts = worth(pilot.bursts(q))
+    bursts = equal_bursts(pilot.bursts(q))
     if 0 < bursts < FEWEST_BURSTS:
         records = max(records, pilot.n * FEWEST_BURSTS / bursts)
     return TailPlan(q, width_ms, level, ceil(n), ceil(records), records / pilot.n, pilot.name)
