@@ -154,7 +154,8 @@ def compare_arms(
 
     In simulated first-order autoregressive series of 50 to 1,000 values with correlations of 0 to 0.97, skewed ones and
     ones with white noise on top, the interval of the ratio of means covers in 93.4 to 96.3 of 100 at the level 95 %,
-    where Welch's falls to 17.5; that of medians in 93.3 to 97.1 (`make validity`, data/validity/compare.csv).
+    where Welch's falls to 17.5; that of medians in 93.3 to 97.1 (`make validity`, data/validity/compare.csv). Slow
+    regimes, a drift and long memory leave it far too narrow; a caution then says to compare runs (slow.csv there).
 
     Parameters
     ----------
