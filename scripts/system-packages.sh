@@ -76,16 +76,29 @@ install_or_each() { # package names: together, or else those that this system ha
     return $failed
 }
 
+sysstat_installed() {
+    [[ $(dpkg-query -W -f '${Status}' sysstat 2>/dev/null) = *" installed" ]]
+}
+
+stop_sampling() { # Debian's sysstat samples the whole machine every 10 minutes from its installation on; a lab needs sar only
+    command -v systemctl >/dev/null 2>&1 || return 0
+    as_root systemctl disable --now "${sysstat_units[@]}" </dev/null >&2 &&
+        echo "Switched off the system-wide sampling of sysstat, which was installed just now: ${sysstat_units[*]}" >&2
+}
+sysstat_units=(sysstat-collect.timer sysstat-summary.timer sysstat.service)
+
 can_install() {
     command -v apt-get >/dev/null 2>&1 && as_root true 2>/dev/null
 }
 
 if can_install; then
+    sysstat_installed && had_sysstat=yes || had_sysstat=no
     for purpose in "${purposes[@]}"; do
         wanted=$(missing "$purpose" | cut -d, -f3 | tr ' ' '\n' | sort -u | tr '\n' ' ')
         # shellcheck disable=SC2086  # one package per word
         [ -z "${wanted// /}" ] || install_or_each $wanted || echo "apt-get could not install: $wanted" >&2
     done
+    [ $had_sysstat = yes ] || ! sysstat_installed || stop_sampling
     python_present || install_debian python3 python3-venv || true
 fi
 

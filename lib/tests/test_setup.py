@@ -93,6 +93,21 @@ def test_installs_only_what_is_missing_and_asks_nothing(bare):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
+@pytest.mark.parametrize("was_there", [False, True], ids=["installed now", "there before"])
+def test_the_sampling_of_sysstat_is_switched_off_only_where_it_was_installed_now(bare, was_there):
+    """dpkg knows sysstat as installed from the first install on, or before any."""
+    python_stub(bare)
+    program(bare, "apt-get", 'echo "$*" >>"$LOG"')
+    program(bare, "systemctl", 'echo "systemctl $*" >>"$LOG"')
+    known = "true" if was_there else '[ -e "$LOG" ]'
+    program(bare, "dpkg-query", f"{known} && echo 'install ok installed'")
+    done = system_packages(bare)
+    off = "systemctl disable --now sysstat-collect.timer sysstat-summary.timer sysstat.service"
+    assert ((bare / "log").read_text().splitlines().count(off) == 1) is not was_there
+    assert ("Switched off the system-wide sampling of sysstat" in done.stderr) is not was_there
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
 def test_goes_on_when_apt_fails(bare):
     python_stub(bare)
     program(bare, "apt-get", "exit 100")

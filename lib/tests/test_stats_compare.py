@@ -10,8 +10,9 @@ from scipy import stats
 from statsmodels.tsa.ar_model import AutoReg
 
 from wanbench.errors import ParameterError
-from wanbench.stats import arms, autoregression, compare, series
+from wanbench.stats import arms, autoregression, compare, memory, series
 from wanbench.validity.compare import trial
+from wanbench.validity.slow import swings
 
 
 def autoregressive(phi, n, seed, mean=100.0):
@@ -53,6 +54,19 @@ def test_the_autoregression_is_that_of_statsmodels():
     values = autoregressive(0.7, 400, 3)
     peer = AutoReg(values - values.mean(), 3, trend="n").fit().params
     np.testing.assert_allclose(autoregression.least_squares(values[None, :], 3)[0], peer, rtol=1e-6)
+
+
+def test_a_series_of_few_bursts_has_an_autoregression():
+    """A resample of its residuals may be constant, for which least squares has many answers."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        values = np.zeros(int(rng.integers(100, 400)))
+        start = int(rng.integers(len(values)))
+        values[start : start + int(rng.integers(1, 8))] = 1.0
+        found = series.series(values)
+        assert np.isfinite(found.coefficients).all() and 1 <= found.effective_n <= len(values)
+    flat = autoregression.least_squares(np.full((2, 50), 3.0), 4)
+    np.testing.assert_array_equal(flat, np.zeros((2, 4)))
 
 
 def test_filtering_back_undoes_whitening():
@@ -123,6 +137,59 @@ def test_too_few_effective_values_are_said():
     assert any("independent ones" in note for note in found.means.warnings)
     none = compare.compare_series([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
     assert np.isnan(none.means.low) and "fewer than 20 values" in str(none)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "least", "most"),
+    [
+        ("independent", 300, 0, 6),
+        ("AR(1) 0.6", 300, 0, 6),
+        ("skewed AR(1) 0.6", 300, 0, 6),
+        ("AR(1) 0.9", 1_000, 0, 4),
+        ("AR(1) 0.985", 300, 34, 40),
+        ("AR(1) 0.985", 1_000, 34, 40),
+        ("5 regimes", 300, 30, 40),
+        ("10 regimes", 1_000, 34, 40),
+        ("long memory, d 0.3", 1_000, 22, 40),
+        ("long memory, d 0.4", 1_000, 30, 40),
+    ],
+)
+def test_slow_swings_are_cautioned_of_and_others_rarely(kind, n, least, most):
+    said = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        both = [100 + 10 * swings(kind, n, rng) for _ in range(2)]
+        said += memory.is_long(both) or any(series.series(each).at_limit for each in both)
+    assert least <= said <= most
+
+
+def test_a_comparison_of_slow_series_says_to_compare_runs():
+    rng = np.random.default_rng(0)
+    slow = [100 + 10 * swings("10 regimes", 1_000, rng) for _ in range(2)]
+    assert "compare runs" in str(compare.compare_series(*slow, resamples=50))
+    frame = pd.DataFrame({"value": np.concatenate(slow), "arm": np.repeat(["a", "b"], 1_000)})
+    by_run = compare.compare_arms(frame.assign(run=np.arange(2_000) // 250), "value", run="run", resamples=50)
+    assert "compare runs" not in str(by_run)
+
+
+def test_a_constant_series_has_no_memory():
+    assert memory.memory(np.full(100, 3.0)) == 0
+
+
+def test_an_interval_is_known_at_any_level_with_its_standard_error():
+    frame = table(runs=5, n=40, ratio=2.25)
+    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), run="run", resamples=200)
+    means = [frame[frame.arm == name].groupby("run").mbps.mean() for name in ("private", "internet")]
+    peer = stats.ttest_ind(means[1], means[0], equal_var=False)
+    low, high = peer.confidence_interval(0.8)
+    assert found.difference.conf_int(0.8) == pytest.approx((low, high))
+    assert found.difference.standard_error == pytest.approx(found.difference.estimate / peer.statistic)
+    assert found.means.conf_int() == (found.means.low, found.means.high)
+    assert found.means.low < found.means.conf_int(0.5)[0] < found.means.estimate
+    other = compare.compare_series(autoregressive(0.5, 300, 1), autoregressive(0.5, 300, 2), resamples=300)
+    wide = other.difference.high - other.difference.low
+    assert other.difference.standard_error == pytest.approx(wide / 4, rel=0.15)
+    assert repr(found) == str(found) and len(repr(found.a)) < 300
 
 
 def test_runs_are_the_unit_where_there_are_runs():

@@ -6,17 +6,18 @@ throughput follows; near pairs at a ceiling), `charts` (both lines per ordered p
 clouds at equal distance), `permutation` and `covariates` (Mantel, MRQAP), `inflation` (path inflation, the physics
 check), `predict` (a pair that was not measured). On TCP: `tcp` (the window-limited model), `models` (formulas,
 compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
-estimated). On two arms and on factors: `compare`, `factorial`, `robust_variance`, `lack_of_fit`. On a survey of
-others: `readings`, `variants`, `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate
-doubts). On links: `link`, `drops`, `calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per
-trial), `trial_steady` (do rates keep their level while they count), `processors` (what trials reached, and how busy
-the machine was), `two_links` (private against internet), `scales` (at several link rates), `producer_shares`,
-`rtt_table`, `limits` (window, rate, loss), `mechanism` (why the thesis holds where it does), `aliases`. `simulate`
-makes surveys with a known answer. Pairs that share a region are never taken as independent: `dyadic` and `leaveout`
-say how.
+estimated). On two arms and on factors: `compare`, `factorial`, `robust_variance`, `lack_of_fit`. On tails of
+latency: `tails`, `tail_compare`, `tail_plan` (how long to measure). On a survey of others: `readings`, `variants`,
+`repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
+`calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per trial), `trial_steady` (do rates keep
+their level while they count), `processors` (what trials reached, and how busy the machine was), `two_links` (private
+against internet), `scales` (at several link rates), `producer_shares`, `rtt_table`, `limits` (window, rate, loss),
+`mechanism` (why the thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that
+share a region are never taken as independent: `dyadic` and `leaveout` say how.
 """
 
 from ..designs import factorial as factorial_design
+from . import tails
 from .ceiling import fit_with_ceiling
 from .charts import charts
 from .clouds import compare_clouds
@@ -44,6 +45,8 @@ from .scales import compare_scales
 from .scatter import scatter
 from .sensitivity import with_and_without
 from .shape import compare_shapes
+from .tail_compare import compare_tails
+from .tail_plan import plan_tail
 from .tcp import fit_window
 from .traffic import traffic
 from .trial_rates import trial_rates
@@ -61,6 +64,7 @@ __all__ = [
     "compare_scales",
     "compare_series",
     "compare_shapes",
+    "compare_tails",
     "estimate_loss",
     "explain",
     "factorial_design",
@@ -79,12 +83,14 @@ __all__ = [
     "nearest",
     "path_inflation",
     "physics_check",
+    "plan_tail",
     "prediction_calibration",
     "producer_shares",
     "repeats",
     "rtt_table",
     "scatter",
     "survey_readings",
+    "tails",
     "traffic",
     "trial_rates",
     "variants",

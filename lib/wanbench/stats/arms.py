@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from ..wording import count, number
-from . import series
+from . import memory, series
 
 NUMBERS = ("means", "medians", "difference", "median_difference")
 FEWEST_UNITS, FEWEST_FOR_MEDIAN = 2, 4
@@ -52,9 +52,9 @@ class Arm:
     """
 
     name: str
-    values: np.ndarray
-    runs: tuple[np.ndarray, ...]
-    blocks: dict[object, np.ndarray]
+    values: np.ndarray = field(repr=False)
+    runs: tuple[np.ndarray, ...] = field(repr=False)
+    blocks: dict[object, np.ndarray] = field(repr=False)
     mean: float
     median: float
     dependence: series.Series
@@ -62,9 +62,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Found:
-    """The four numbers with their intervals, and how they were had."""
+    """The four numbers with their intervals and standard errors, and how they were had."""
 
     intervals: dict[str, tuple[float, float, float]]
+    errors: dict[str, float]
     n: int
     basis: str
     method: str
@@ -102,7 +103,7 @@ def by_series(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Gener
     if short:
         has = "has" if len(short) == 1 else "have"
         note = f"no interval: {' and '.join(short)} {has} fewer than {series.FEWEST} values"
-        return Found(_without(centre), n, basis, SERIES, SERIES, warnings=(note,))
+        return Found(_without(centre), {}, n, basis, SERIES, SERIES, warnings=(note,))
     samples = [series.resampled(arm.dependence, resamples, rng) for arm in arms]
     drawn = _numbers(*((each.means, each.medians) for each in samples))
     spread = [arm.values.var() / (unit * arm.mean**2) for arm, unit in zip(arms, units, strict=True)]
@@ -111,7 +112,8 @@ def by_series(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Gener
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = np.log(samples[1].plain_means) - np.log(samples[0].plain_means)
     plain = np.nanquantile(ratios, [(1 - level) / 2, (1 + level) / 2])
-    return Found(ends, n, basis, SERIES, SERIES_MEDIANS, tuple(map(float, plain)), _weak(arms))
+    errors = {name: float(np.nanstd(drawn[name])) for name in NUMBERS}
+    return Found(ends, errors, n, basis, SERIES, SERIES_MEDIANS, tuple(map(float, plain)), _weak(arms))
 
 
 def _weak(arms) -> tuple[str, ...]:
@@ -124,6 +126,12 @@ def _weak(arms) -> tuple[str, ...]:
                 f"{number(worth, 1)} independent ones; below {FEWEST_EFFECTIVE:g} the interval rests "
                 "on the autoregression being right. Measure longer or repeat the run"
             )
+    slow = [arm.name for arm in arms if arm.dependence.at_limit]
+    if slow or memory.is_long([arm.values for arm in arms]):
+        said.append(
+            f"{' and '.join(slow) or 'The series'} swing{'s' * (len(slow) == 1)} slowly, as under regimes or a drift, "
+            "so the interval may be far too narrow. Repeat the runs and compare runs"
+        )
     return tuple(said)
 
 
@@ -134,12 +142,13 @@ def by_run(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generato
     centre = _numbers(*((arm.mean, arm.median) for arm in arms))
     means = [np.array([run.mean() for run in arm.runs]) for arm in arms]
     variance = [each.var(ddof=1) / len(each) for each in means]
-    ends = _without(centre)
+    ends, errors = _without(centre), {}
     for name, scaled in (
         ("means", [v / arm.mean**2 for v, arm in zip(variance, arms, strict=True)]),
         ("difference", variance),
     ):
-        half = stats.t.ppf((1 + level) / 2, series.welch_freedom(scaled, sizes)) * sqrt(sum(scaled))
+        errors[name] = sqrt(sum(scaled))
+        half = stats.t.ppf((1 + level) / 2, series.welch_freedom(scaled, sizes)) * errors[name]
         ends[name] = (centre[name], centre[name] - half, centre[name] + half)
     notes = []
     if min(sizes) < FEWEST_FOR_MEDIAN:
@@ -153,7 +162,8 @@ def by_run(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generato
         )
         for name in ("medians", "median_difference"):
             ends[name] = (centre[name], *series.expanded(drawn[name], level, freedom, sizes))
-    return Found(ends, n, basis, RUN_MEANS, RUN_MEDIANS.format("runs"), warnings=tuple(notes))
+            errors[name] = float(np.nanstd(drawn[name]))
+    return Found(ends, errors, n, basis, RUN_MEANS, RUN_MEDIANS.format("runs"), warnings=tuple(notes))
 
 
 def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generator) -> Found:
@@ -163,13 +173,14 @@ def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Genera
     basis, n = f"{count(len(both), 'block')} with both arms", len(both)
     means = [np.array([each.mean() for each in arm]) for arm in values]
     centre = _numbers(*((mean.mean(), middle(arm)) for mean, arm in zip(means, values, strict=True)))
-    ends, notes = _without(centre), []
+    ends, errors, notes = _without(centre), {}, []
     apart = {
         "means": means[1] / means[1].mean() - means[0] / means[0].mean(),
         "difference": means[1] - means[0],
     }
     for name, each in apart.items():
-        half = stats.t.ppf((1 + level) / 2, n - 1) * each.std(ddof=1) / sqrt(n)
+        errors[name] = float(each.std(ddof=1)) / sqrt(n)
+        half = stats.t.ppf((1 + level) / 2, n - 1) * errors[name]
         ends[name] = (centre[name], centre[name] - half, centre[name] + half)
     if n < FEWEST_FOR_MEDIAN:
         notes.append(f"no interval of medians from {basis}; it takes {FEWEST_FOR_MEDIAN}")
@@ -178,7 +189,8 @@ def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Genera
         drawn = _numbers(*((np.ones(resamples), _medians(arm, picks, rng)) for arm in values))
         for name in ("medians", "median_difference"):
             ends[name] = (centre[name], *series.expanded(drawn[name], level, n - 1, [n]))
-    return Found(ends, n, basis, BLOCK_MEANS, RUN_MEDIANS.format("blocks"), warnings=tuple(notes))
+            errors[name] = float(np.nanstd(drawn[name]))
+    return Found(ends, errors, n, basis, BLOCK_MEANS, RUN_MEDIANS.format("blocks"), warnings=tuple(notes))
 
 
 def welch(a: np.ndarray, b: np.ndarray, level: float) -> dict[str, tuple[float, float]]:

@@ -36,12 +36,17 @@ def coefficients(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
-    """Coefficients of each row, its mean taken off: (rows, order)."""
+    """
+    Coefficients of each row, its mean taken off: (rows, order).
+
+    Those of least norm where several fit as well: zero for a row that does not vary, such as one that is drawn from
+    the few values of a bursty series.
+    """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
     lags = np.stack([rows[:, order - k : n - k] for k in range(1, order + 1)], axis=1)
     gram = lags @ lags.transpose(0, 2, 1)
-    return np.linalg.solve(gram, lags @ rows[:, order:, None])[..., 0]
+    return (np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ lags @ rows[:, order:, None])[..., 0]
 
 
 def whitened(centred: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -72,10 +77,22 @@ def stable(found: np.ndarray, greatest: float = GREATEST_ROOT) -> np.ndarray:
     >>> stable(np.array([1.1])).tolist(), stable(np.array([0.5])).tolist()
     ([0.97], [0.5])
     """
+    root = greatest_root(found)
+    return found * (greatest / root) ** np.arange(1, len(found) + 1) if root > greatest else found
+
+
+def greatest_root(found: np.ndarray) -> float:
+    """
+    How much of its slowest swing a series keeps from one value to the next.
+
+    >>> greatest_root(np.array([0.5])), greatest_root(np.empty(0))
+    (0.5, 0.0)
+    """
+    if not len(found):
+        return 0.0
     companion = np.diag(np.ones(len(found) - 1), -1)
     companion[0] = found
-    root = float(np.abs(np.linalg.eigvals(companion)).max())
-    return found * (greatest / root) ** np.arange(1, len(found) + 1) if root > greatest else found
+    return float(np.abs(np.linalg.eigvals(companion)).max())
 
 
 def variances(found: np.ndarray) -> tuple[float, float]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from html import escape
-from math import isnan
+from math import isnan, nan
 
 import pandas as pd
 
+from ..errors import ParameterError
 from ..findings import Finding
 from ..wording import decimals, interval, percent, scale, span
-from .estimate import Interval
+from .estimate import Interval, check_level
 
 NONE = Interval("values taken as independent")
 
@@ -37,6 +38,10 @@ class Contrast:
         The interval that takes all values as independent, shown so that a reader sees what it hides.
     others : tuple of Interval
         The same interval by other methods.
+    standard_error : float
+        In `unit`; NaN where there is none. `method` says what the interval is, which need not be symmetric.
+    again : function
+        The interval at another level.
     """
 
     quantity: str
@@ -53,9 +58,30 @@ class Contrast:
     naive: Interval = NONE
     others: tuple[Interval, ...] = ()
     warnings: tuple[str, ...] = ()
+    standard_error: float = nan
+    again: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return " ".join([self.sentence, *(f"Caution: {warning}." for warning in self.warnings)])
+
+    __repr__ = __str__
+
+    def conf_int(self, level: float | None = None) -> tuple[float, float]:
+        """
+        The interval at a level, by default the one it has.
+
+        Raises
+        ------
+        ParameterError
+            If the level does not lie between 0 and 1, or the interval is known at its own level only.
+        """
+        if level is None or check_level(level) == self.level:
+            return self.low, self.high
+        if self.again is None:
+            raise ParameterError(
+                f"{self.quantity}: level {level:g}; the interval is known at {self.level:g} only"
+            )
+        return self.again(level)
 
     @property
     def sentence(self) -> str:

@@ -8,7 +8,7 @@ taken by the incomplete beta function, and the ranks are stretched back to the s
 
 from __future__ import annotations
 
-from math import ceil, floor, isnan, log, nan
+from math import ceil, floor, isnan, log, nan, sqrt
 
 from scipy import optimize, stats
 
@@ -58,7 +58,7 @@ def ranks(n: int, q: float, level: float, effective_n: float | None = None) -> t
         low = int(stats.binom.ppf(tail, n, q))
         high = int(stats.binom.ppf(1 - tail, n, q)) + 1
         return (low or None), (high if high <= n else None)
-    low, high = (_position(effective_n, q, part) for part in (1 - tail, tail))
+    low, high = (position(effective_n, q, part) for part in (1 - tail, tail))
     stretch = (n + 1) / (effective_n + 1)
     found_low = None if isnan(low) else floor(low * stretch)
     found_high = None if isnan(high) or high > effective_n else min(ceil(high * stretch), n)
@@ -76,13 +76,15 @@ def fewest(q: float, level: float) -> int:
     return max(ceil(log(tail) / log(q)), ceil(log(tail) / log(1 - q)))
 
 
-def _position(n: float, q: float, part: float) -> float:
+def position(n: float, q: float, part: float) -> float:
     """Where among n values, whole or not, the share `part` of all samples has the quantile above; NaN: nowhere."""
 
     def apart(position):
         return stats.beta.cdf(q, position, n - position + 1) - part
 
-    ends = 1e-9, n + 1 - 1e-9
+    # far from the middle of a large n the beta function has no value
+    middle, far = n * q, 10 + 12 * sqrt(n * q * (1 - q))
+    ends = max(1e-9, middle - far), min(n + 1 - 1e-9, middle + far)
     if apart(ends[0]) * apart(ends[1]) > 0:
         return nan
     return float(optimize.brentq(apart, *ends, xtol=1e-9))

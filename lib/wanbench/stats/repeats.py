@@ -59,6 +59,8 @@ class Repeats:
     def __str__(self) -> str:
         return f"{self.factor} {self.share}"
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return html(self.estimates, "Repeated tests of one ordered pair")
 

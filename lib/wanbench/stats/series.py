@@ -10,7 +10,7 @@ White 2009), and each resample is filtered back ("post-blackened", Davison & Hin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, isfinite, nan, sqrt
 
 import numpy as np
@@ -40,10 +40,15 @@ class Series:
         Mean length of the blocks in which the residuals are resampled.
     """
 
-    values: np.ndarray
+    values: np.ndarray = field(repr=False)
     coefficients: np.ndarray
     effective_n: float
     block_length: float
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether it swings at least as slowly as an autoregression here can, so that `effective_n` is too great."""
+        return autoregression.greatest_root(self.coefficients) > autoregression.GREATEST_ROOT - 1e-9
 
 
 def series(values, seed: int = 0) -> Series:

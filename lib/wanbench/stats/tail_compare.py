@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import hypot, isfinite, nan
 
 import pandas as pd
@@ -86,6 +87,8 @@ class TailComparison:
     def __str__(self) -> str:
         return " ".join([self.wording(), *map(str, self.differences)])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return html(self.differences, f"Latency of {self.b.tail.name} less that of {self.a.tail.name}")
 
@@ -104,7 +107,11 @@ def compare_tails(
     for q, one, other in zip(at, *(each.contrasts for each in both), strict=True):
         apart = difference(*((each.estimate, each.low, each.high) for each in (one, other)))
         naive = difference(
-            *((tail.quantile(q), *tail.interval(q, level)) for tail in (a, b) if isfinite(tail.quantile(q)))
+            *(
+                (tail.quantile(q), *tail.independent_interval(q, level))
+                for tail in (a, b)
+                if isfinite(tail.quantile(q))
+            )
         )
         differences.append(
             Contrast(
@@ -121,9 +128,15 @@ def compare_tails(
                 level=level,
                 naive=Interval(NAIVE, *naive[1:]),
                 warnings=tuple(dict.fromkeys([*one.warnings, *other.warnings])),
+                standard_error=hypot(one.standard_error, other.standard_error),
+                again=partial(_ends, one, other),
             )
         )
     return TailComparison(*both, tuple(differences))
+
+
+def _ends(one: Contrast, other: Contrast, level: float) -> tuple[float, float]:
+    return difference(*((each.estimate, *each.conf_int(level)) for each in (one, other)))[1:]
 
 
 def difference(*ends: tuple[float, float, float]) -> tuple[float, float, float]:

@@ -16,8 +16,9 @@ import pandas as pd
 from ..errors import ParameterError
 from . import histograms, steady
 from .contrast import Contrast, html, table
+from .exceedances import Parts, parts_of
 from .probe_latencies import PROBE, queueing, timed
-from .tail import Parts, Tail, parts_of
+from .tail import Tail
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
@@ -46,6 +47,8 @@ class Quantiles:
     def __str__(self) -> str:
         return " ".join(map(str, self.contrasts))
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return html(self.contrasts, f"Latency of {self.tail.name}")
 
@@ -68,7 +71,7 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     """
     The distribution of values in ms, in order of time, by run; infinite are those that never arrived.
 
-    >>> tail = of_values([np.arange(1.0, 1001.0)])
+    >>> tail = of_values([np.random.default_rng(0).permutation(1_000) + 1.0])
     >>> tail.quantile(0.99), tail.n, tail.interval(0.5)
     (990.0, 1000, (469.0, 532.0))
     """
@@ -141,15 +144,12 @@ def of_histograms(frame: pd.DataFrame, *, group: int = 0, name: str = "the probe
         raise ParameterError(f"{name}: no histogram of group {group}")
     keys = [key for key in ("run_id", "test_id", "attempt") if key in rows]
     by_run = [part for _, part in rows.groupby(keys, dropna=False, sort=False)] if keys else [rows]
-    if len(by_run) > 1:
-        units = [histograms.merged(part.histogram) for part in by_run]
-    else:
-        units = [histograms.merged([text]) for text in by_run[0].sort_values("window").histogram]
-    values_us, counts = histograms.summed(units)
+    windows = [histograms.decoded(text) for part in by_run for text in part.sort_values("window").histogram]
+    values_us, counts = histograms.summed(windows)
     parts = Parts(
-        "runs" if len(by_run) > 1 else "stretches of time",
-        np.array([unit[1].sum() for unit in units], dtype=float),
-        lambda x: np.array([unit[1][unit[0] <= x * 1_000 + 1e-6].sum() for unit in units], dtype=float),
+        np.repeat(np.arange(len(by_run)), [len(part) for part in by_run]),
+        np.array([each.sum() for _, each in windows], dtype=float),
+        lambda x: np.array([each[us <= x * 1_000 + 1e-6].sum() for us, each in windows], dtype=float),
     )
     return Tail(name, values_us / 1_000, counts, parts=parts)
 
@@ -186,7 +186,8 @@ def of_benchmark(
         raise ParameterError(f"{name}: no quantiles of the whole run for {what!r}, or no records")
     latencies, shares = np.maximum.accumulate(total.latency_ms.to_numpy()), total["quantile"].to_numpy()
     last = np.append(latencies[1:] != latencies[:-1], True)
-    counts = np.diff(shares[last] * round(sizes.sum()), prepend=0.0)
+    # a share that is stated is that of whole records: at least so many took no longer
+    counts = np.diff(np.ceil(shares[last] * round(sizes.sum()) - 1e-6), prepend=0.0)
     stated = {
         int(number): part.sort_values("quantile")
         for number, part in rows.dropna(subset="window").groupby("window")
@@ -198,7 +199,7 @@ def of_benchmark(
         for k in known
     ]
     parts = Parts(
-        "stretches of time",
+        np.zeros(len(known), dtype=int),
         sizes[known],
         lambda x: np.array(
             [size * np.interp(x, *curve) for size, curve in zip(sizes[known], curves, strict=True)]

@@ -34,7 +34,7 @@ def trial(seed: int, kind: str, phi: float, n: int, runs: int = 1) -> list[Outco
     if kind in ("runs", "blocks"):
         found, truth = _with_runs(kind, phi, n, runs, rng, seed)
         return _outcomes(found, truth, truth)
-    arms = [mean + SPREAD * _series(kind, phi, n, rng) for mean in MEANS]
+    arms = [mean + SPREAD * autoregressive(kind, phi, n, rng) for mean in MEANS]
     found = two_arms.compare_series(*arms, resamples=RESAMPLES, seed=seed)
     ratio = MEANS[1] / MEANS[0]
     off = SPREAD * _median(kind)
@@ -57,7 +57,7 @@ def _outcomes(found, ratio: float, of_medians: float) -> list[Outcome]:
     return rows
 
 
-def _series(kind: str, phi: float, n: int, rng: np.random.Generator) -> np.ndarray:
+def autoregressive(kind: str, phi: float, n: int, rng: np.random.Generator) -> np.ndarray:
     """A stationary series with mean 0 and standard deviation 1."""
     noise = rng.normal(size=n + BURN_IN)
     # a first-order series starts in its stationary state
@@ -80,7 +80,7 @@ def _with_runs(kind: str, phi: float, n: int, runs: int, rng: np.random.Generato
     for name, mean in zip("ab", MEANS, strict=True):
         for run in range(runs):
             level = mean + (hours[run] * mean / MEANS[0] if kind == "blocks" else 0.0) + rng.normal(0, 5)
-            values = level + SPREAD * _series("AR(1)", phi, n, rng)
+            values = level + SPREAD * autoregressive("AR(1)", phi, n, rng)
             frames.append(pd.DataFrame({"arm": name, "run": f"{name}{run}", "block": run, "value": values}))
     by = {"block": "block"} if kind == "blocks" else {"run": "run"}
     found = two_arms.compare_arms(pd.concat(frames), "value", **by, resamples=RESAMPLES, seed=seed)
