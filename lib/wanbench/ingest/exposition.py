@@ -1,11 +1,11 @@
 """
 Reads the text formats of Prometheus exporters, 0.0.4 and OpenMetrics, into columns. Imports `errors` only.
 
-prometheus_client's parser is not used: it accepts what a Prometheus server refuses, renames counters (`x` to
-`x_total`), and keeps objects of about 2 kB for each line.
+prometheus_client's parser is not used: it accepts lines that a Prometheus server refuses, renames counters (`x` to
+`x_total`), and builds several objects for each sample.
 
 The format: https://prometheus.io/docs/instrumenting/exposition_formats/, read as strictly as the server reads it,
-except that a line may end in \\\\r\\\\n, as redirects on Windows write it.
+except that a line may end in CR LF, as redirects on Windows write it.
 """
 
 from __future__ import annotations
