@@ -282,7 +282,7 @@ def test_the_count_is_that_of_kafkas_own_tool(lab, cluster):
 
 @pytest.mark.lab
 def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
-    """Twice 4 Mbit/s are asked of a link of 2: the rows say how far the producers fell behind, and when."""
+    """8 Mbit/s are asked of a link of 2: the rows say how far the producers fell behind, and when."""
     ways = (("here", "there"), ("there", "here"))
     for way in ways:
         lab.set_link(*way, rate_bps=2e6)
