@@ -14,7 +14,6 @@ from pathlib import Path
 from .errors import ParameterError, WanbenchError
 from .places import root
 
-REPORT = ("00", "01", "02", "03", "10")
 LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
 
 
@@ -60,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="run notebooks with a preset and publish the site")
     report.add_argument(
-        "notebook", nargs="*", default=REPORT, help="name, start of a name, or path (default: 00 01 02 03 10)"
+        "notebook", nargs="*", help="name, any part that only one name has, or path (default: all)"
     )
     report.add_argument("--preset", default="quick", help="of papermill-params/<notebook>/ (default: quick)")
     report.add_argument(
@@ -74,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     report.set_defaults(command=report_command)
 
     run = commands.add_parser("run", help="run one notebook with parameters of your own and publish its page")
-    run.add_argument("notebook", help="name, start of a name, or path")
+    run.add_argument("notebook", help="name, any part that only one name has, or path")
     run.add_argument("-f", "--file", type=Path, metavar="PRESET.yml", help="parameters in YAML")
     run.add_argument(
         "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help="one parameter"
@@ -89,14 +88,13 @@ def parser() -> argparse.ArgumentParser:
 
 def report_command(arguments: argparse.Namespace) -> int:
     """`wanbench report`: the chosen notebooks with one preset."""
-    from .publish.notebooks import find_notebook
+    from .publish.notebooks import find_notebook, notebook_paths
     from .publish.presets import find_preset, read_parameters
     from .publish.report import Job
 
     top = root()
     jobs = []
-    for name in arguments.notebook:
-        notebook = find_notebook(name, top)
+    for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
         preset = find_preset(notebook.stem, arguments.preset, top)
         source = str(preset.relative_to(top)) if preset else ""
         jobs.append(Job(notebook, read_parameters(preset) if preset else {}, source))

@@ -7,7 +7,6 @@ them. Imports `tables`, `regions`, `ingest`, `gate`, `places`, `errors`; analysi
 """
 
 from .assemble import join
-from .at_hand import at_hand
 from .citing import cite
 from .committed import read_published
 from .fetching import NotFetchedError, available, fetch
@@ -22,7 +21,7 @@ from .skyplane import read_skyplane
 from .survey import read_locations, read_survey
 
 __all__ = [
-    "NotFetchedError", "at_hand", "available", "cite", "describe", "fetch", "join", "load_mapping", "read_folder",
+    "NotFetchedError", "available", "cite", "describe", "fetch", "join", "load_mapping", "read_folder",
     "read_locations", "read_markdown", "read_matrix", "read_published", "read_skyplane", "read_survey", "read_table",
     "region_from",
 ]  # fmt: skip

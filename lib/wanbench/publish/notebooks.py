@@ -17,7 +17,8 @@ def notebook_paths(root: Path) -> list[Path]:
 
 def find_notebook(name: str, root: Path) -> Path:
     """
-    The notebook that is meant by a path, a full name ("02-intercloud-throughput") or the start of one ("02").
+    The notebook meant by a path, a full name ("02-intercloud-throughput"), the start of one ("02"), or any part that
+    only one has ("private").
 
     Raises
     ------
@@ -30,7 +31,8 @@ def find_notebook(name: str, root: Path) -> Path:
     stem = Path(name).stem if name.endswith(".ipynb") else name
     if stem in paths:
         return paths[stem]
-    meant = [path for known, path in paths.items() if stem and known.startswith(stem)]
+    starting = [path for known, path in paths.items() if stem and known.startswith(stem)]
+    meant = starting or [path for known, path in paths.items() if stem and stem in known]
     if len(meant) == 1:
         return meant[0]
     near = difflib.get_close_matches(stem, paths, n=1)
