@@ -160,7 +160,7 @@ def test_an_end_feels_bursts_beyond_the_quantile():
 
 @pytest.mark.parametrize(
     ("kind", "n", "least"),
-    [("bursts", 6_000, 0.8), ("rare bursts", 30_000, 0.85), ("load regimes", 6_000, 0.9)],
+    [("bursts", 6_000, 0.8), ("rare bursts", 30_000, 0.85), ("load regimes", 6_000, 0.93)],
 )
 def test_intervals_of_latencies_in_bursts_and_regimes_cover(kind, n, least):
     """p99. What still misses had no burst or one: what a run does not hold, it cannot tell of."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from . import series
+from . import autoregression, series
 
 STRETCHES, FEWEST_IN_STRETCH = 1_000, 10
 """Stretches of a run, and records in each where there are enough: one that is shorter could not hold a burst."""
@@ -25,9 +25,8 @@ CLUSTERED_P = 0.05
 """Spells are taken as independent records unless chance would scatter them as much less often than this. In between the
 design effect is noise: it would leave the intervals of independent records a third wider."""
 RARE = 1e-3
-SMALLEST_BURST = 3
-"""A stretch belongs to a burst if independent records would be as many there less often than RARE, and if it holds so
-many: with few records beyond a latency two of them meet by chance in one of a thousand stretches."""
+"""A stretch belongs to a burst if it holds two records or more, and independent records would be as many there less
+often than this."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,9 @@ class Parts:
         elif len(sizes) >= FEWEST_SPELLS and _as_by_chance(apart / np.sqrt(sizes * share * (1 - share))):
             return 1.0
         else:
-            units = series.series(apart).effective_n
+            units = series.effective_n(
+                len(apart), autoregression.coefficients(apart, np.random.default_rng(0))
+            )
         variance = (apart / sizes.mean()).var(ddof=1) / units
         wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
         return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
@@ -92,7 +93,7 @@ class Parts:
         """
         beyond = self.beyond(x)
         due = self.sizes * beyond.sum() / self.sizes.sum()
-        hot = beyond > np.maximum(stats.poisson.isf(RARE, due), SMALLEST_BURST - 1)
+        hot = beyond > np.maximum(stats.poisson.isf(RARE, due), 1)
         goes_on = np.concatenate([[False], hot[:-1] & (self.run[1:] == self.run[:-1])])
         return np.bincount(np.cumsum(hot & ~goes_on)[hot], weights=beyond[hot])[1:]
 

@@ -55,10 +55,19 @@ def series(values, seed: int = 0) -> Series:
     """Judge a series; its values are in the order in which they were measured, equally far apart."""
     values = np.asarray(values, dtype=float)
     found = autoregression.coefficients(values, np.random.default_rng(seed))
-    single, long_run = autoregression.variances(found)
-    worth = min(float(len(values)), max(len(values) * single / long_run, 2.0))
     residuals = autoregression.whitened(values - values.mean(), found)
-    return Series(values, found, worth, block_length(residuals))
+    return Series(values, found, effective_n(len(values), found), block_length(residuals))
+
+
+def effective_n(n: int, coefficients: np.ndarray) -> float:
+    """
+    How many independent values say as much about the mean as n that follow this autoregression.
+
+    >>> effective_n(300, np.array([0.5])), effective_n(300, np.array([-0.5]))
+    (100.0, 300.0)
+    """
+    single, long_run = autoregression.variances(coefficients)
+    return min(float(n), max(n * single / long_run, 2.0))
 
 
 def block_length(values: np.ndarray) -> float:

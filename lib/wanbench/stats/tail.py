@@ -141,9 +141,9 @@ class Tail:
         """Whether so much of what is beyond the quantile came in few bursts that it has no upper end."""
         bursts = self.bursts(q)
         beyond = self.n - order.rank(self.n, q)
-        return (
-            len(bursts) > 0 and bursts.max() > LARGE_BURST * beyond and equal_bursts(bursts) < FEWEST_BURSTS
-        )
+        # two records meet by chance
+        largest = max(bursts, default=0.0)
+        return largest > max(LARGE_BURST * beyond, 2) and equal_bursts(bursts) < FEWEST_BURSTS
 
     def _ends(self, low: int | None, high: int | None) -> tuple[float, float]:
         ends = -inf if low is None else self.at(low), inf if high is None else self.at(high)
