@@ -34,8 +34,8 @@ def test_one_answer_from_near_is_not_called_seconds(rtt_ms):
     made = simulate.clean(5, form="grid", n_regions=16)
     frame = made["pings"].copy()
     rows = one_way(frame, frame.min_rtt_ms.idxmax())
-    noise = np.arange(rows.sum())[:, None] * [0.002, 0.003, 0.004, 0.0]
-    frame.loc[rows, RTTS] = np.array([rtt_ms, rtt_ms, rtt_ms, 0.0]) + noise
+    steps = np.arange(rows.sum())[:, None] * [0.002, 0.003, 0.004, 0.0]
+    frame.loc[rows, RTTS] = np.array([rtt_ms, rtt_ms, rtt_ms, 0.0]) + steps
     flags = gate.check(made | {"pings": frame})
     assert len(flags) == rows.sum() and set(flags.rule) == {"light"}
     assert flags.cause.str.startswith("answered near the sender, by a NAT or a proxy").all()

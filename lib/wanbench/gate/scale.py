@@ -32,8 +32,9 @@ SUB_MS, FAR_MS = 1.0, 5.0
 SINGLE_AGREES, PINGS_DECIMALS = 0.05, 3
 SPREAD, FOLLOWS, MANY = 0.3, 0.8, 0.2
 """
-RTTs of one region follow the distance if they scatter less than 0.8 times as much about it as distances scatter
-themselves; where these hardly do (by less than 0.3 in natural logarithms), if no fifth of them is implausible.
+RTTs of one region are in seconds if three quarters of those with an opposite direction agree with it within a fifth;
+with fewer than 3 such, if they scatter less than 0.8 times as much about the distance as distances scatter themselves,
+or, where these hardly do (by less than 0.3 in natural logarithms), if no fifth of them is implausible.
 """
 NEAR = "answered near the sender, by a NAT or a proxy, or a wrong RTT"
 NEAR_OR_SECONDS = (
@@ -115,13 +116,12 @@ def follows_distance(rows: pd.DataFrame, opposite: np.ndarray) -> bool:
         return True
     value, light_ms = 1000 * rows.rtt_ms.to_numpy(), rows.light_ms.to_numpy()
     known = opposite > FAR_MS
-    usual = np.median(opposite[known] / light_ms[known]) if known.any() else 1.5
-    expected = np.where(known, opposite, usual * light_ms)
-    if np.quantile(np.abs(np.log(value / expected)), 0.75) < np.log(1 + MANY):
-        return True
+    if known.sum() >= FEWEST:
+        off = np.abs(np.log(value[known] / opposite[known]))
+        return bool(np.quantile(off, 0.75) < np.log(1 + MANY))
     implausible = (value < 0.95 * rows.fibre_ms.to_numpy()) | (value > _most_ms(rows))
-    spread = _scatter(expected)
-    return _scatter(value / expected) < FOLLOWS * spread if spread > SPREAD else implausible.mean() < MANY
+    spread = _scatter(light_ms)
+    return _scatter(value / light_ms) < FOLLOWS * spread if spread > SPREAD else implausible.mean() < MANY
 
 
 def _scatter(values: np.ndarray) -> float:

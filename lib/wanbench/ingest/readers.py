@@ -1,4 +1,4 @@
-"""Which reader a raw file of Kafka's experiments, or of what was measured beside them, is for."""
+"""Which reader a raw file is for, of Kafka's experiments, of what was measured beside them, or of another tool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ MODULES = {
 }
 """Experiment to the modules that read what it leaves; each has READS, patterns of file names to functions."""
 
-LOOSE = ("kafka_load", "end_to_end", "openmessaging", "host_metrics", "broker_metrics")
+LOOSE = (
+    "kafka_load", "end_to_end", "openmessaging", "host_metrics", "broker_metrics", "netperf", "flent",
+)  # fmt: skip
 """Modules that read files which some other script left."""
 
 

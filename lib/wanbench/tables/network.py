@@ -82,7 +82,8 @@ declare(
 )
 declare(
     "pings",
-    "one ping command whose echoes are not known one by one: a row of somebody else's table",
+    "one ping command whose echoes are not known one by one: a row of somebody else's table; or one test of "
+    "requests and responses",
     *CONTEXT,
     column("n_sent", "count?", "", "echoes sent; null if the source does not say"),
     column("n_lost", "count?", "", "echoes lost; null if the source does not say"),

@@ -1,0 +1,112 @@
+"""
+Reads the data files of flent, .flent, .flent.gz and .flent.bz2: pings into table pings, TCP flows into transfers.
+
+Read are its raw values. Those of a series in ms are RTTs: of ping (fping) and irtt one echo each, summarised in a row;
+of netperf UDP_RR means over intervals, so that only the tool's mean of the whole test is kept. A series in Mbits/s of
+netperf or iperf is one transfer, its rate the tool's mean. A series that has no values is a row without them; sums and
+means of series, which no command measured, are not read. Imports `content`, `rows` and `errors`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+
+from ..errors import RawDataError
+from . import content
+from .rows import fitting
+
+MOST_BYTES = 200_000_000
+SINGLE = ("PingRunner", "IrttRunner")
+"""flent's runners that give one value per echo."""
+DOWN = re.compile(r"download|\bdown\b|maerts", re.IGNORECASE)
+
+
+def read(source) -> dict[str, pd.DataFrame]:
+    """
+    Tables pings and transfers, those that the file's series give, without their context.
+
+    RawDataError if it is no data file of flent, or none of its series is an RTT or a rate.
+    """
+    path, text = content.read_text(source, most_bytes=MOST_BYTES)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RawDataError(
+            path, getattr(error, "lineno", None), error, "a data file of flent, in JSON"
+        ) from None
+    metadata = found.get("metadata") if isinstance(found, dict) else None
+    raw = found.get("raw_values") if isinstance(metadata, dict) else None
+    about = metadata.get("SERIES_META") if isinstance(raw, dict) else None
+    if not isinstance(about, dict) or not all(isinstance(each, dict) for each in about.values()):
+        raise RawDataError(path, None, text[:80], "flent's metadata with SERIES_META, and raw_values")
+    rows: dict[str, list[dict]] = {"pings": [], "transfers": []}
+    for name, series in about.items():
+        values, unit = _values(path, name, raw.get(name, [])), series.get("UNITS")
+        try:
+            if "COMMAND" in series and unit == "ms":
+                rows["pings"].append(_ping(series, values) | _start(metadata))
+            elif "COMMAND" in series and unit == "Mbits/s":
+                rows["transfers"].append(_transfer(name, series, values) | _start(metadata))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise RawDataError(path, None, f"{name}: {error}", "metadata as flent writes it") from None
+    if not any(rows.values()):
+        raise RawDataError(path, None, ", ".join(about)[:80] or "no series", "a series in ms or Mbits/s")
+    return {name: fitting(path, name, each) for name, each in rows.items() if each}
+
+
+def _values(path, name: str, raw) -> np.ndarray:
+    """The values of a series, without those that are null."""
+    try:
+        values = np.array([each["val"] for each in raw if each.get("val") is not None], dtype=float)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise RawDataError(
+            path, None, f"raw_values of {name}: {error}", "objects with a number val"
+        ) from None
+    return values[np.isfinite(values)]
+
+
+def _ping(series: dict, values: np.ndarray) -> dict:
+    """A row of table pings: of single echoes the whole summary, of means over intervals the tool's mean alone."""
+    if not len(values):
+        return {}
+    if series.get("RUNNER") not in SINGLE:
+        return {"mean_rtt_ms": series.get("MEAN_VALUE")}
+    quantiles = np.percentile(values, [0, 50, 90, 95, 99, 100])
+    names = ("min_rtt_ms", "median_rtt_ms", "p90_rtt_ms", "p95_rtt_ms", "p99_rtt_ms", "max_rtt_ms")
+    return dict(zip(names, map(float, quantiles), strict=True)) | {
+        "mean_rtt_ms": float(values.mean()),
+        "sd_rtt_ms": float(values.std()),
+    }
+
+
+def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
+    """A row of table transfers; the rate is the tool's own mean, else that of the intervals."""
+    command = f"{name} {series['COMMAND']}"
+    reverse = bool(DOWN.search(command))
+    mean = series.get("MEAN_VALUE")
+    if mean is None and len(values):
+        mean = float(values.mean())
+    carried = series.get("BYTES_RECVD")
+    retransmits = series.get("TCP_RETRANSMIT") if not reverse else None
+    return {
+        "direction": "reverse" if reverse else "forward",
+        "protocol": "UDP" if re.search(r"UDP|\biperf\b.* -u\b", command) else "TCP",
+        "streams": 1,
+        "duration_s": series.get("ELAPSED_TIME"),
+        "bytes": int(carried) if carried else None,
+        "throughput_bps": None if mean is None else 1e6 * mean,
+        "retransmits": int(retransmits) if retransmits is not None else None,
+        "mss_bytes": series.get("TCP_MSS") or None,
+        "congestion_control": series.get("CONG_CONTROL"),
+        "error": None if mean is not None else "no values",
+    }
+
+
+def _start(metadata: dict) -> dict:
+    """When flent started; its times are in UTC."""
+    time = pd.to_datetime(metadata.get("T0") or metadata.get("TIME"), errors="coerce", utc=True)
+    return {"started_at_utc": None if pd.isna(time) else time}
