@@ -23,7 +23,7 @@ from wanbench.stats.models import advertised_window_bytes
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.skipif(LocalLab.unavailable("relay") is not None, reason=str(LocalLab.unavailable("relay"))),
+    pytest.mark.skipif(LocalLab.unavailable() is not None, reason=str(LocalLab.unavailable())),
 ]
 
 REGIONS = ["aws:r-1", "aws:r-2", "gcp:r-3", "gcp:r-4", "azure:r-5"]
