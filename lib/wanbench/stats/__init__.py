@@ -4,15 +4,16 @@ Estimates with intervals from tidy tables. Imports `tables`, `findings`, `wordin
 On distance: `distance` (lines of RTT and throughput), `envelope` (the lower one), `shape` and `ceiling` (which line
 throughput follows; near pairs at a ceiling), `charts` (both lines per ordered pair of clouds), `clouds` (pairs of
 clouds at equal distance), `permutation` and `covariates` (Mantel, MRQAP), `inflation` (path inflation, the physics
-check), `predict` (a pair that was not measured). On TCP: `tcp` (the window-limited model), `models` (formulas,
+check), `predict` (a pair that was not measured), `precision` (how many regions an interval takes). On TCP: `tcp` (the
+window-limited model), `models` (formulas,
 compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
 estimated). On two arms and on factors: `compare`, `factorial`. On a survey of others: `readings`, `variants`,
 `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
 `calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per trial), `trial_steady` (do rates keep
 their level while they count), `processors` (was it the machine), `two_links` (private against internet),
 `scales` (at several link rates), `producer_shares`, `rtt_table`, `limits` (window, rate, loss), `mechanism` (why the
-thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that share a region are
-never taken as independent: `dyadic` and `leaveout` say how.
+thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that share a place are
+never taken as independent: `clusters`, `dyadic` and `leaveout` say how.
 """
 
 from ..designs import factorial as factorial_design
@@ -33,6 +34,7 @@ from .mechanism import explain
 from .models import compare_models, fit_model
 from .nearest import nearest
 from .permutation import mantel
+from .precision import plan_precision
 from .predict import fit_predictor, what_if
 from .predict_calibration import calibration as prediction_calibration
 from .producer_shares import producer_shares
@@ -43,6 +45,12 @@ from .scales import compare_scales
 from .scatter import scatter
 from .sensitivity import with_and_without
 from .shape import compare_shapes
+from .tail_compare import compare_tails
+from .tails import of_benchmark as tail_of_benchmark
+from .tails import of_histograms as tail_of_histograms
+from .tails import of_records as tail_of_records
+from .tails import of_values as tail_of_values
+from .tails import quantiles
 from .tcp import fit_window
 from .traffic import traffic
 from .trial_rates import trial_rates
@@ -60,6 +68,7 @@ __all__ = [
     "compare_scales",
     "compare_series",
     "compare_shapes",
+    "compare_tails",
     "estimate_loss",
     "explain",
     "factorial_design",
@@ -78,12 +87,18 @@ __all__ = [
     "nearest",
     "path_inflation",
     "physics_check",
+    "plan_precision",
     "prediction_calibration",
     "producer_shares",
+    "quantiles",
     "repeats",
     "rtt_table",
     "scatter",
     "survey_readings",
+    "tail_of_benchmark",
+    "tail_of_histograms",
+    "tail_of_records",
+    "tail_of_values",
     "traffic",
     "trial_rates",
     "variants",
