@@ -163,7 +163,7 @@ def test_every_pair_is_drawn_once_over_the_light_floor(made):
     assert len(table) == 66 and {"distance_km", "rtt_ms", "cloud_pair"} <= set(table)
     line, fit = trace_of(figure, "least squares"), distance.fit_rtt(PAIRS)
     assert line.y[-1] == pytest.approx(fit.intercept.estimate + fit.slope.estimate * line.x[-1] / 1000)
-    assert "95 % interval by region" in figure.layout.title.subtitle.text.replace("<br>", " ")
+    assert "95 % interval by place" in figure.layout.title.subtitle.text.replace("<br>", " ")
 
 
 def test_without_a_fit_there_is_no_line_and_no_claim_of_one():

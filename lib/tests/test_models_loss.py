@@ -180,3 +180,20 @@ def test_recovery_of_a_run_is_one_table():
     assert set(lossy.quantity) == {"loss-from-throughput"} and len(lossy) == len(rows)
     other = recovery.of_run({"transfers": rows, "links": requests}, pairs, window_bytes=65_536)
     assert other.set_index("quantity").verdict["window"] == "outside"
+
+
+def test_a_loss_is_at_most_all():
+    found = estimate_loss(transfers(n=1).assign(throughput_bps=2e4, retransmits=np.nan))
+    assert found.estimate <= 1 and found.high == 1.0 and found.low <= found.estimate
+
+
+def test_a_sender_after_rfc_9438_keeps_a_window_a_tenth_larger_than_linux_does():
+    means = {}
+    for name in ("cubic", simulated.BY_RFC):
+        senders = simulated.Senders(name, 0.01, 0.02, 2000, 1)
+        for _ in range(300):
+            senders.round()
+        means[name] = np.mean([senders.round().mean() for _ in range(300)])
+    assert means["cubic"] * 0.1 == pytest.approx(1.24, rel=0.02)  # sqrt(loss) = 0.1
+    assert means[simulated.BY_RFC] / means["cubic"] == pytest.approx(1.11, abs=0.02)
+    assert "RFC 9438" in estimate_loss(transfers()).method

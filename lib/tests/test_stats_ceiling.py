@@ -176,3 +176,16 @@ def test_the_figure_marks_what_is_at_the_ceiling():
 def test_three_regions_have_an_open_naive_interval_rather_than_an_error():
     found = ceiling.fit_with_ceiling(simulate.survey(3, seed=3))
     assert np.isnan(found.slope.low) and found.spread.naive_high == np.inf
+
+
+@pytest.mark.parametrize("outliers", [1, 2])
+def test_a_few_values_above_a_heap_do_not_hide_it(outliers):
+    pairs = survey(seed=4, capped=("aws", "gcp"))
+    sent = pairs.index[pairs.from_cloud == "aws"]
+    assert outliers <= 0.02 * len(sent)
+    plain = ceiling.fit_with_ceiling(pairs)
+    pairs.loc[sent[:outliers], "throughput_bps"] = 1.3e9 + 1e8 * np.arange(outliers)
+    found = ceiling.fit_with_ceiling(pairs).ceilings.set_index("source")
+    assert found.ceiling_bps["aws"] == pytest.approx(1e9, rel=0.01)
+    assert f"of the greatest but {outliers}" in found.rule["aws"]
+    assert found.n["aws"] >= plain.ceilings.set_index("source").n["aws"] - outliers

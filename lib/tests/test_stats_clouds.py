@@ -7,7 +7,7 @@ import statsmodels.formula.api as smf
 
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.stats import clouds, contrasts, regression, simulate
+from wanbench.stats import clouds, clusters, contrasts, regression, simulate
 from wanbench.stats.directed import directed
 from wanbench.stats.sample import unordered
 
@@ -89,7 +89,9 @@ def test_common_and_own_slopes_are_those_of_statsmodels():
         c=[float(len(set(name.split("-"))) > 1) for name in frame.cloud_pair],
         d=(frame.distance_km - frame.distance_km.mean()) / 1000,
     )
-    plain, own = (smf.ols(f"value ~ c {sign} d", frame).fit() for sign in "+*")
+    for cloud in ("azure", "gcp"):
+        frame[cloud] = [name.split("-").count(cloud) for name in frame.cloud_pair]
+    plain, own = (smf.ols(f"value ~ c {sign} d + azure + gcp", frame).fit() for sign in "+*")
     assert found.difference.estimate.estimate == pytest.approx(plain.params["c"])
     assert found.difference.estimate.naive_low == pytest.approx(plain.conf_int().loc["c", 0])
     assert found.difference_at_mean.estimate.estimate == pytest.approx(own.params["c"])
@@ -144,8 +146,10 @@ def test_crossing_removes_what_regions_of_a_cloud_have_in_common():
         each for each in found.contrasts if (each.one, each.other) == ("within AWS", "within Google Cloud")
     )
     assert within.estimate.low < -50 < within.estimate.high
-    assert "pairs within AWS and within Google Cloud differ as well" in str(found)
-    assert "differ as well" not in str(clouds.compare_clouds(pairs, permutations=9))
+    whole = found.difference.estimate
+    assert (
+        abs(whole.estimate) < 2 and whole.high - whole.low < 4
+    )  # that Google Cloud is slow does not widen it
     assert "within AWS are 50" in str(within) and "faster than within Google Cloud" in str(within)
 
 
@@ -154,16 +158,16 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
     for seed in range(40):
         pairs = simulate.survey(15, seed=seed, intercept_ms=100, region_ms=5, pair_ms=3)
         sample = unordered(pairs, "rtt_ms")
-        groups = sorted(sample.frame.cloud_pair.unique())
+        groups, grouped = sorted(sample.frame.cloud_pair.unique()), clusters.units(sample)
         names = sample.regions
         members = {name: clouds._members(names, name) for name in groups}
         far = np.zeros((15, 15))
         cells = sample.first, sample.second
         far[cells] = sample.frame.distance_km / 1000
         fit = clouds._groups(
-            members, far, far, cells, sample.frame.value.to_numpy(), names, np.arange(105)
+            members, far, far, cells, sample.frame.value.to_numpy(), names, grouped, grouped.both
         ).fit
-        part = fit.combination([1, 0, 0, 0, 0, -1, 0], 0.95, 4)
+        part = fit.combination([1, 0, 0, 0, 0, -1, 0], 0.95)
         hits += part.interval.low <= 0 <= part.interval.high
         naive += part.naive.low <= 0 <= part.naive.high
     assert hits >= 35 and naive <= 32

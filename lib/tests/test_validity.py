@@ -11,7 +11,7 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.figures.validity import coverage as draw_coverage
 from wanbench.stats import coverage, distance, simulate
 from wanbench.validity import __main__ as command
-from wanbench.validity import effects, study, verdicts
+from wanbench.validity import clouds, effects, study, verdicts
 from wanbench.validity.study import Outcome
 
 
@@ -101,19 +101,46 @@ BY_REGION = ("rtt", "throughput", "window")
 
 
 @pytest.mark.parametrize("subject", BY_REGION)
-def test_the_committed_table_is_of_the_studys_settings_and_of_a_thousand_data_sets(subject):
+def test_the_committed_table_is_of_the_studys_settings_and_of_its_number_of_data_sets(subject):
     table, module = study.read(subject), study.studies()[subject]
     assert set(table.setting) == {json.dumps(setting) for setting in module.SETTINGS}
-    assert (table.data_sets >= 1000).all() and (table.seed == 0).all()
+    wanted = table.setting.map({json.dumps(setting): module.DATASETS(setting) for setting in module.SETTINGS})
+    assert (table.data_sets == wanted).all() and (table.seed == 0).all()
+    assert set(wanted) == {effects.FEWER_DATASETS, study.DATASETS}
     assert {study.MAIN, study.NAIVE} <= set(table.method)
 
 
-@pytest.mark.parametrize("subject", BY_REGION)
+@pytest.mark.parametrize("subject", [*BY_REGION, "clouds"])
 def test_the_first_data_sets_give_what_the_committed_table_counts(subject):
     module = study.studies()[subject]
     again = study.run(module, datasets=study.FIRST, settings=[module.SETTINGS[1]])
     both = study.agrees(study.read(subject), again)
     assert both.same.all(), both[~both.same].to_string()
+
+
+def test_what_crossing_costs_is_covered_and_a_slow_cloud_does_not_widen_it():
+    table = study.read("clouds")
+    crossing = table[(table.quantity == "what crossing costs") & (table.method == study.MAIN)]
+    assert set(table.setting) == {json.dumps(setting) for setting in study.studies()["clouds"].SETTINGS}
+    assert (
+        crossing.coverage.between(0.92, 0.99).all() and (crossing.data_sets == effects.FEWER_DATASETS).all()
+    )
+    width = crossing.set_index("setting").median_width
+    for regions in clouds.SIZES:
+        alike, slower = (
+            width[json.dumps({"regions": regions, "effects": kind})]
+            for kind in ("effects of regions", clouds.SLOWER)
+        )
+        assert slower == pytest.approx(alike)
+
+
+@pytest.mark.parametrize("subject", BY_REGION)
+def test_intervals_by_place_hold_where_those_by_region_do_not(subject):
+    table = study.read(subject)
+    kinds = table[table.setting.map(lambda text: json.loads(text)["effects"] in effects.BY_CITY)]
+    assert (kinds[kinds.method == study.MAIN].coverage > 0.93).all()
+    if subject == "rtt":
+        assert kinds[kinds.method == "regions as units"].coverage.min() < 0.88
 
 
 @pytest.mark.parametrize("subject", BY_REGION)
@@ -126,18 +153,25 @@ def test_taking_pairs_as_independent_fails_where_the_interval_given_does_not(sub
 
 
 def test_what_results_say_of_their_coverage_is_what_the_tables_say():
-    asked, beyond = {}, {}
+    asked, beyond, alike, few = {}, {}, {}, {}
     for subject in BY_REGION:
         table = study.read(subject)
         table = table[table.method == study.MAIN]
         for row in table.itertuples():
             setting = json.loads(row.setting)
             where = beyond if setting["effects"] in effects.HARDER else asked
-            key = row.quantity if where is beyond else (row.quantity, setting["n_regions"])
+            where = alike if setting["effects"] in effects.NEIGHBOURS else where
+            where = few if setting["effects"] == effects.FEW_BEYOND else where
+            key = row.quantity, setting["n_regions"]
             where.setdefault(key, []).append(round(100 * row.coverage, 1))
-    said = {(quantity, n): ends for quantity, sizes in coverage.MEASURED.items() for n, ends in sizes.items()}
-    assert said == {key: (min(found), max(found)) for key, found in asked.items()}
-    assert {key: (min(found), max(found)) for key, found in beyond.items()} == coverage.HARDER
+    for said, counted in (
+        (coverage.MEASURED, asked),
+        (coverage.HARDER, beyond),
+        (coverage.ALIKE, alike),
+        (coverage.FEW_BEYOND, few),
+    ):
+        flat = {(quantity, n): ends for quantity, sizes in said.items() for n, ends in sizes.items()}
+        assert flat == {key: (min(found), max(found)) for key, found in counted.items()}
 
 
 def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):

@@ -36,7 +36,7 @@ def distance_chart(chart: Chart, *, note: str = "") -> go.Figure:
     figure.update_yaxes(**theme.log_axis(throughput.frame.value, "bit/s"), row=1, col=2)
     r, log_r = chart.rtt.pearson, chart.throughput.pearson
     level = percent(r.level)
-    said = f"RTT r = {_said(r)}; log throughput r = {_said(log_r)} ({level} intervals by region)."
+    said = f"RTT r = {_said(r)}; log throughput r = {_said(log_r)} ({level} intervals by place)."
     name = "all pairs" if chart.name == ALL else " to ".join(map(theme.cloud_name, chart.name.split("->")))
     both = rtt.frame.merge(
         throughput.frame[["region_a", "region_b", "value"]],
@@ -48,7 +48,7 @@ def distance_chart(chart: Chart, *, note: str = "") -> go.Figure:
         figure,
         name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', chart.name)}",
         title=f"Distance against latency and throughput: {name}",
-        subtitle="One point per unordered pair. Lines: least squares; bands: their intervals by region. "
+        subtitle="One point per unordered pair. Lines: least squares; bands: their intervals by place. "
         + said,
         alt=f"Two scatters against distance for {basis(rtt)}: RTT, and throughput on a log axis. {chart}",
         caption=f"RTT and throughput of {basis(rtt)} ({name}) against the great-circle distance. {said}",

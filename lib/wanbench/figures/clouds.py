@@ -55,7 +55,7 @@ def clouds_against_distance(found: CloudComparison, *, note: str = "") -> go.Fig
 
 
 def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
-    """Every contrast at equal distance with its interval by region, the naive one, and no difference as a line."""
+    """Every contrast at equal distance with its interval by place, the naive one, and no difference as a line."""
     scale = found.difference.scale
     rows = found.all_contrasts
     figure = go.Figure()
@@ -84,7 +84,7 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
                 y=[at, at],
                 mode="lines",
                 line=style,
-                name=f"{percent(each.estimate.level)} interval by region",
+                name=f"{percent(each.estimate.level)} interval by place",
                 showlegend=at == 0,
                 hoverinfo="skip",
             )
@@ -121,7 +121,7 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
         figure,
         name=f"{'throughput' if scale.ratio else 'rtt'}-by-clouds-at-equal-distance",
         title=f"{what} by pair of clouds, at equal distance",
-        subtitle="Points: estimates; dark bars: intervals by region; grey bars: intervals that take pairs as "
+        subtitle="Points: estimates; dark bars: intervals by place; grey bars: intervals that take pairs as "
         "independent. Dashed: no difference.",
         alt=f"Differences between groups of cloud pairs at equal distance. {found}",
         caption=" ".join(

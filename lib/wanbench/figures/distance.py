@@ -37,7 +37,7 @@ def rtt_against_distance(
     subtitle, alt = f"{POINTS}, median of both directions. Dashed: light in fibre.", ""
     if fit is not None:
         _line(figure, fit.band(np.linspace(*ends, BAND_POINTS)), "distance_km", "rtt_ms")
-        subtitle += f" Line: least squares; band: its {percent(fit.slope.level)} interval by region."
+        subtitle += f" Line: least squares; band: its {percent(fit.slope.level)} interval by place."
         alt = f" {fit.slope} {fit.pearson}"
     figure.update_xaxes(title="great-circle distance (km)", range=ends, tickformat=",d")
     top = max(floor[-1], frame.value.max() if len(frame) else 0.0) * 1.05
@@ -69,7 +69,7 @@ def throughput_against_distance(
     subtitle, alt = f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic.", ""
     if fit is not None:
         _line(figure, fit.band(np.linspace(*ends, BAND_POINTS)), "distance_km", "throughput_bps")
-        subtitle += f" Line: least squares; band: its {percent(fit.slope.level)} interval by region."
+        subtitle += f" Line: least squares; band: its {percent(fit.slope.level)} interval by place."
         alt = f" {fit.half_distance} {fit.pearson}"
     figure.update_xaxes(title="great-circle distance (km)", range=ends, tickformat=",d")
     figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
@@ -137,7 +137,7 @@ def path_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
         figure,
         name="path-inflation",
         title="Path inflation by pair of clouds",
-        subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval by region. "
+        subtitle=f"{POINTS}. Tick: median; bar: its {percent(overall.level)} interval by place. "
         "Dashed: light in fibre.",
         alt=f"Strips of path inflation per pair of clouds. {overall}",
         caption="How many times longer a round trip takes than light in fibre would along the great circle, "

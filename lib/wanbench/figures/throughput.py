@@ -53,4 +53,4 @@ def _said(symbol: str, limit: Estimate, level: str) -> str:
     if np.isnan(limit.estimate):
         return f"{symbol} is not identified"
     ends = limit.written_interval
-    return f"{symbol} = {limit.written}" + (f" ({level} interval by region {ends})" if ends else "")
+    return f"{symbol} = {limit.written}" + (f" ({level} interval by place {ends})" if ends else "")

@@ -4,8 +4,8 @@ Estimates with intervals from tidy tables. Imports `tables`, `findings`, `wordin
 On distance: `distance` (lines of RTT and throughput), `envelope` (the lower one), `shape` and `ceiling` (which line
 throughput follows; near pairs at a ceiling), `charts` (both lines per ordered pair of clouds), `clouds` (pairs of
 clouds at equal distance), `permutation` and `covariates` (Mantel, MRQAP), `inflation` (path inflation, the physics
-check), `predict` (a pair that was not measured). On TCP: `tcp` (the window-limited model), `models` (formulas,
-compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
+check), `predict` (a pair that was not measured), `precision` (how many regions an interval takes). On TCP: `tcp` (the
+window-limited model), `models` (formulas compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
 estimated). On two arms and on factors: `compare`, `factorial`, `robust_variance`, `lack_of_fit`. On tails of
 latency: `tails`, `tail_compare`, `tail_plan` (how long to measure). On a survey of others: `readings`, `variants`,
 `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
@@ -13,7 +13,7 @@ latency: `tails`, `tail_compare`, `tail_plan` (how long to measure). On a survey
 their level while they count), `processors` (what trials reached, and how busy the machine was), `two_links` (private
 against internet), `scales` (at several link rates), `producer_shares`, `rtt_table`, `limits` (window, rate, loss),
 `mechanism` (why the thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that
-share a region are never taken as independent: `dyadic` and `leaveout` say how.
+share a place are never taken as independent: `clusters`, `dyadic` and `leaveout` say how.
 """
 
 from ..designs import factorial as factorial_design
@@ -35,6 +35,7 @@ from .mechanism import explain
 from .models import compare_models, fit_model
 from .nearest import nearest
 from .permutation import mantel
+from .precision import plan_precision
 from .predict import fit_predictor, what_if
 from .predict_calibration import calibration as prediction_calibration
 from .producer_shares import producer_shares
@@ -83,6 +84,7 @@ __all__ = [
     "nearest",
     "path_inflation",
     "physics_check",
+    "plan_precision",
     "plan_tail",
     "prediction_calibration",
     "producer_shares",

@@ -14,14 +14,20 @@ from scipy import stats
 from ..errors import ParameterError
 from ..wording import count, quantity
 from . import dyadic
+from .clusters import PLACE, Units, units
 from .directed import Directed, directed
-from .estimate import Estimate, Interval, check_level, html, table
+from .estimate import Estimate, Interval, Said, check_level, html, table
 from .line import ASSUMPTION, DYADIC, REFERENCES, Part
 from .regression import least_squares
 from .sample import FEWEST_FOR_INTERVAL, require_regions
 from .tobit import tobit
 
-FEWEST_IN_HEAP, FEWEST_REGIONS_IN_HEAP, HEAP_TO_BAND = 5, 3, 3.0
+FEWEST_IN_HEAP, FEWEST_REGIONS_IN_HEAP = 5, 3
+HEAP_TO_BAND = 2.0
+"""Smooth throughput thins out towards its greatest value, so that it holds fewer values than the band below it."""
+HEAP_TO_ABOVE = 3.0
+ABOVE = 0.02
+"""Share of the values that may lie above a heap, and at least one: bursts, and hosts of another kind."""
 METHOD = (
     "right-censored regression of log10 throughput on distance over ordered pairs, by maximum likelihood (Tobin "
     f"1958; Olsen 1978); interval from the {DYADIC} ({REFERENCES}), both directions of a pair left out together"
@@ -33,8 +39,8 @@ NORMAL = (
 )
 
 
-@dataclass(frozen=True)
-class CeilingFit:
+@dataclass(frozen=True, repr=False)
+class CeilingFit(Said):
     """
     log10(throughput) = intercept + slope x distance, where values at the ceiling count as "at least".
 
@@ -118,6 +124,7 @@ def fit_with_ceiling(
     ceiling: float | str | Mapping[str, float] | None = None,
     within: float = 0.05,
     level: float = 0.95,
+    cluster=PLACE,
 ) -> CeilingFit:
     """
     log10(throughput) on distance over ordered pairs, with what has reached its ceiling taken as censored.
@@ -133,9 +140,12 @@ def fit_with_ceiling(
         A number in bit/s for all; a mapping from the cloud or the region that sends to bit/s (the region's counts
         first; who is not named has none); the name of a column with the ceiling of each row, NaN for none. None
         looks for one per sending cloud: at least 5 values from at least 3 sending regions stand within `within` of
-        the cloud's greatest one, and at least 3 times as many as in the band of the same width just below.
+        the cloud's greatest one, but for 2 % of its values, and at least twice as many as in the band of the same
+        width just below.
     within : float
         Between 0 and 0.5.
+    cluster
+        As for `fit_rtt`.
 
     Raises
     ------
@@ -163,9 +173,10 @@ def fit_with_ceiling(
     coefficients, spread = tobit(design, held, censored)
     if isnan(spread[0]):
         raise ParameterError("the line with a ceiling has no best fit: the values below it have no scatter")
-    parts, effect = _parts(sample, design, y, held, censored, coefficients[0], spread[0], level)
-    warnings = sample.warnings() + _warnings(frame.value, tops, within, censored)
-    make = _Maker(sample, level, warnings)
+    grouped = units(sample, cluster)
+    parts, effect = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0], level)
+    warnings = sample.warnings() + grouped.warnings() + _warnings(frame.value, tops, within, censored)
+    make = _Maker(sample, grouped.n, level, warnings)
     slope = make(
         parts["slope"], "log10 throughput per distance, with the ceiling", METHOD, SLOPE, "per 1,000 km"
     )
@@ -206,7 +217,10 @@ SLOPE = "log10(bit/s) changes by {} of distance"
 
 def find_ceiling(throughput_bps, sources, within: float = 0.05) -> tuple[float, str]:
     """
-    The ceiling that a heap of values below the greatest one betrays, in bit/s, and the rule in words; NaN if none.
+    The ceiling that a heap of values betrays, in bit/s, and the rule in words; NaN if none.
+
+    The heap lies just below the greatest value, but for at most 2 % of the values, and at least one, that may exceed
+    it: a single outlier does not hide a heap. Then the heap holds at least 3 times as many values as exceed it.
 
     >>> heap = [970e6, 968e6, 971e6, 969e6, 973e6, 972e6, 400e6, 200e6]
     >>> find_ceiling(heap, list("abcabcab"))[0]
@@ -214,16 +228,21 @@ def find_ceiling(throughput_bps, sources, within: float = 0.05) -> tuple[float, 
     >>> find_ceiling([100e6, 90e6, 81e6, 70e6, 60e6, 50e6], list("abcabc"))[0]
     nan
     """
-    values = np.asarray(throughput_bps, dtype=float)
-    top = values.max()
-    heap = values >= top * (1 - within)
-    band = (values >= top * (1 - within) ** 2) & ~heap
-    n, below = int(heap.sum()), int(band.sum())
-    regions = len(set(np.asarray(sources)[heap]))
-    heaped = f"{n:,} values from {count(regions, 'region')} within {100 * within:g} % of the greatest"
-    said = f"{heaped}, {below:,} in the band of that width below"
-    found = n >= FEWEST_IN_HEAP and regions >= FEWEST_REGIONS_IN_HEAP and n >= HEAP_TO_BAND * max(below, 1)
-    return (float(top) if found else nan), said
+    values, sources = np.asarray(throughput_bps, dtype=float), np.asarray(sources)
+    first = ""
+    for above, top in enumerate(np.sort(values)[::-1][: max(1, int(ABOVE * len(values))) + 1]):
+        heap = (values >= top * (1 - within)) & (values <= top)
+        band = (values >= top * (1 - within) ** 2) & (values < top * (1 - within))
+        n, below = int(heap.sum()), int(band.sum())
+        regions = len(set(sources[heap]))
+        greatest = f"the greatest but {above:,}" if above else "the greatest"
+        heaped = f"{n:,} values from {count(regions, 'region')} within {100 * within:g} % of {greatest}"
+        said = f"{heaped}, {below:,} in the band of that width below"
+        first = first or said
+        found = n >= max(FEWEST_IN_HEAP, HEAP_TO_ABOVE * above) and regions >= FEWEST_REGIONS_IN_HEAP
+        if found and n >= HEAP_TO_BAND * max(below, 1):
+            return float(top), said
+    return nan, first
 
 
 def half_distance(slope: Estimate, how: str) -> Estimate:
@@ -300,6 +319,7 @@ def _warnings(value: pd.Series, tops: pd.Series, within: float, censored: np.nda
 @dataclass(frozen=True)
 class _Maker:
     sample: Directed
+    n_places: int
     level: float
     warnings: tuple[str, ...]
 
@@ -313,6 +333,7 @@ class _Maker:
             unit=unit,
             n_pairs=self.sample.n_pairs,
             n_regions=self.sample.n_regions,
+            n_places=self.n_places,
             method=method,
             assumption=NORMAL,
             level=self.level,
@@ -338,12 +359,12 @@ def _effect(effect: Estimate) -> Estimate:
     return replace(effect, claim=claim)
 
 
-def _parts(sample: Directed, design, y, held, censored, coefficients, spread, level) -> tuple[dict, Part]:
+def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread, level) -> tuple[dict, Part]:
     """Slope, intercept and spread with the ceiling, the slope without, and the ratio of half-distances."""
-    first, second, both, n_regions = sample.first, sample.second, sample.both, sample.n_regions
-    ordinary = least_squares(design, y, first, second, both, n_regions)
+    first, second, n_regions, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
+    ordinary = least_squares(design, y, first, second, both, n_regions, shifted=(1,))
     values = np.array([*coefficients, np.log(spread)])
-    with_pairs = np.arange(sample.n_pairs)[:, None]
+    with_pairs = np.arange(n_pairs)[:, None]
     without_pair = _refit(design, held, censored, both != with_pairs, coefficients, spread)
     without_region = np.full((1, 3), nan)
     if n_regions >= FEWEST_FOR_INTERVAL:
@@ -351,7 +372,7 @@ def _parts(sample: Directed, design, y, held, censored, coefficients, spread, le
         kept = (first != regions) & (second != regions)
         without_region = _refit(design, held, censored, kept, coefficients, spread)
     t = stats.t.ppf((1 + level) / 2, max(n_regions - 2, 1))
-    normal = stats.t.ppf((1 + level) / 2, max(sample.n_pairs - 3, 1))
+    normal = stats.t.ppf((1 + level) / 2, max(n_pairs - 3, 1))
 
     def part(value, left_region, left_pair, change=lambda each: each) -> Part:
         half = (

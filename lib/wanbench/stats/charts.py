@@ -10,14 +10,14 @@ import pandas as pd
 from ..errors import ParameterError
 from ..wording import percent
 from .distance import RttFit, ThroughputFit, fit_rtt, fit_throughput
-from .estimate import Estimate
+from .estimate import Estimate, Said
 from .models import ModelFit, fit_model
 
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class Chart:
+@dataclass(frozen=True, repr=False)
+class Chart(Said):
     """
     One chart: its pairs (table `pairs`), the two lines through them, and TCP's window.
 
@@ -40,8 +40,8 @@ class Chart:
         return f"{self.rtt.pearson} {self.throughput.pearson}"
 
 
-@dataclass(frozen=True)
-class Charts:
+@dataclass(frozen=True, repr=False)
+class Charts(Said):
     """`charts` maps "all" and each ordered pair of clouds ("aws->gcp") to its Chart; `left_out` says why not others."""
 
     charts: dict[str, Chart]
@@ -68,7 +68,7 @@ class Charts:
                 "half-distance": _cell(chart.throughput.half_distance),
                 **_numbers(chart.model),
             }
-        head = f"value ({percent(self.level)} interval by region)"
+        head = f"value ({percent(self.level)} interval by place)"
         return pd.DataFrame(columns).rename_axis(head).reset_index()
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from itertools import combinations
 
@@ -12,20 +12,21 @@ import pandas as pd
 from ..errors import ParameterError
 from ..wording import number
 from . import matrices, mrqap, qap
-from .contrasts import EQUAL, GroupContrast, Groups, Scale, crossings, ends, pairwise, said
+from .clusters import PLACE, Units, units
+from .contrasts import CLOUDS, EQUAL, GroupContrast, Groups, Scale, crossings, ends, pairwise, said
 from .covariates import METHOD, PERMUTED, cross_cloud
 from .directed import directed
-from .estimate import Estimate, check_level, table
+from .estimate import Estimate, Said, check_level, table
 from .line import Part
 from .permutation import FEWEST, few, p_estimate
-from .regression import Coefficients, least_squares
+from .regression import Coefficients, determined, least_squares
 from .sample import Sample, require_regions, unordered
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 
 
-@dataclass(frozen=True)
-class CloudComparison:
+@dataclass(frozen=True, repr=False)
+class CloudComparison(Said):
     """
     Pairs between clouds against pairs within one, at equal distance.
 
@@ -34,7 +35,7 @@ class CloudComparison:
     Attributes
     ----------
     difference : GroupContrast
-        Between clouds against within one, with one slope for both.
+        Between clouds against within one, with one slope for both, and a level of each cloud's regions.
     slope : Estimate
         That slope per 1,000 km (of log10 for throughput).
     difference_at_mean : GroupContrast
@@ -61,6 +62,7 @@ class CloudComparison:
     directions: tuple[GroupContrast, ...]
     lines: pd.DataFrame
     sample: Sample
+    grouped: Units
 
     @property
     def all_contrasts(self) -> tuple[GroupContrast, ...]:
@@ -132,12 +134,15 @@ def compare_clouds(
     permutations: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
+    cluster=PLACE,
 ) -> CloudComparison:
     """
     Regress a column on distance and on the clouds of a pair, one value per unordered pair.
 
-    Intervals come from the dyadic-robust variance in its leave-one-region-out form, p-values from MRQAP.
-    The interval is conservative where errors are a pair's own rather than a region's.
+    Every cloud's regions have a level of their own in the model, so that a slow cloud does not count as a cost of
+    crossing, however many regions of it there are. Intervals come from the jackknife over places, scaled by variance
+    components with effects of a place on the level, on the slope, and on what crossing costs; p-values from MRQAP.
+    For directions, over ordered pairs, the jackknife over places less that over pairs is taken.
 
     Parameters
     ----------
@@ -149,6 +154,8 @@ def compare_clouds(
         Whether differences are ratios; default for `throughput_bps`. Both directions are then also compared.
     regions, permutations, seed
         As for `mantel`.
+    cluster
+        As for `fit_rtt`. p-values permute regions whatever it is.
 
     Raises
     ------
@@ -163,6 +170,7 @@ def compare_clouds(
     value = sample.frame.value.to_numpy()
     value = np.log10(value) if logarithm else value
     names, n_regions, cells = sample.regions, sample.n_regions, (sample.first, sample.second)
+    grouped = units(sample, cluster)
     crossing = cross_cloud(names)
     if len(set(crossing[cells])) < 2:
         kinds = WITHIN if crossing[cells][0] else BETWEEN
@@ -172,22 +180,25 @@ def compare_clouds(
     far /= 1000
     y = matrices.square(value, *cells, n_regions, symmetric=True)
     orders = qap.relabellings(n_regions, permutations, seed)
-    notes = (*sample.warnings(), *matrices.gaps(sample.n_pairs, [far]), *few(n_regions, permutations))
+    notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
+    notes += few(n_regions, permutations)
     centre = float(far[cells].mean())
+    levels, unknown = _levels(names, cells, [crossing, far], grouped)
+    notes += unknown
 
-    plain = _fit(value, cells, n_regions, [crossing, far])
-    own = _fit(value, cells, n_regions, [crossing, far - centre, crossing * (far - centre)])
-    basis = (sample.n_pairs, n_regions, level, notes)
-    tests = _Tests(y, cells, orders, scale, basis)
-    difference = tests.kind(plain, [crossing, far], "one slope for both")
-    model = [crossing, far - centre, crossing * (far - centre)]
+    model = [crossing, far, *levels]
+    plain = _fit(value, cells, grouped, model)
+    tests = _Tests(y, cells, orders, scale, (sample.n_pairs, n_regions, grouped.n, level, notes))
+    difference = tests.kind(plain, model, "one slope for both")
+    model = [crossing, far - centre, crossing * (far - centre), *levels]
+    own = _fit(value, cells, grouped, model)
     at_mean = tests.kind(
         own, model, f"a slope for each, at the mean distance of {number(centre * 1000, 0)} km"
     )
-    slope = tests.slope(plain.combination([0, 0, 1], level))
-    steeper, steeper_p = tests.slopes(own.combination([0, 0, 0, 1], level), model)
+    slope = tests.slope(plain.combination(np.eye(len(plain.values))[2], level))
+    steeper, steeper_p = tests.slopes(own.combination(np.eye(len(own.values))[3], level), model)
     members = {name: _members(names, name) for name in sorted(sample.frame.cloud_pair.unique())}
-    groups = _groups(members, y, far, cells, value, names, np.arange(len(value)))
+    groups = _groups(members, y, far, cells, value, names, grouped, grouped.both)
     asked = pairwise([*members]) if len(members) > 1 else []
     apart = crossings([*members])
     options = {"level": level, "several": len(asked), "warnings": notes}
@@ -196,11 +207,10 @@ def compare_clouds(
             "model": ["one slope", "one slope", "own slopes", "own slopes"],
             "kind": [WITHIN, BETWEEN] * 2,
             "height": [plain.values[0], plain.values[:2].sum(), *_heights(own, centre)],
-            "slope": [plain.values[2]] * 2 + [own.values[2], own.values[2:].sum()],
+            "slope": [plain.values[2]] * 2 + [own.values[2], own.values[2:4].sum()],
         }
     )
     contrasts = tuple(groups.contrast(*each, scale, orders, **options) for each in asked)
-    difference, at_mean = (_mixed(each, contrasts) for each in (difference, at_mean))
     return CloudComparison(
         column=column,
         difference=difference,
@@ -213,9 +223,10 @@ def compare_clouds(
         crossing=tuple(
             groups.contrast(*each, scale, orders, **options | {"several": len(apart)}) for each in apart
         ),
-        directions=_directions(pairs, column, far, names, orders, scale, level) if logarithm else (),
+        directions=_directions(pairs, column, far, names, orders, scale, level, cluster) if logarithm else (),
         lines=lines,
         sample=sample,
+        grouped=grouped,
     )
 
 
@@ -227,13 +238,12 @@ class _Tests:
     cells: qap.Cells
     orders: np.ndarray
     scale: Scale
-    basis: tuple[int, int, float, tuple[str, ...]]
+    basis: tuple[int, int, int, float, tuple[str, ...]]
 
     def kind(self, fit: Coefficients, model: list[np.ndarray], how: str) -> GroupContrast:
-        level = self.basis[2]
+        n_pairs, n_regions, n_places, level, notes = self.basis
         part = fit.combination(np.eye(len(fit.values))[1], level)
-        join = "over" if self.scale.ratio else "less"
-        change, basis = self.scale.estimate, self.basis
+        join, change = "over" if self.scale.ratio else "less", self.scale.estimate
         estimate = Estimate(
             quantity=f"{BETWEEN} {join} {WITHIN}, at equal distance ({how})",
             claim=f"{BETWEEN.capitalize()} {join} {WITHIN}, at equal distance: {{}}",
@@ -241,14 +251,15 @@ class _Tests:
             low=change(part.interval.low),
             high=change(part.interval.high),
             unit=self.scale.unit,
-            n_pairs=basis[0],
-            n_regions=basis[1],
-            method=f"{METHOD}; {how}",
+            n_pairs=n_pairs,
+            n_regions=n_regions,
+            n_places=n_places,
+            method=f"{METHOD}; {how}, a level of each cloud's regions",
             assumption=EQUAL,
             level=level,
             naive_low=change(part.naive.low),
             naive_high=change(part.naive.high),
-            warnings=basis[3],
+            warnings=notes,
         )
         p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
         return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
@@ -256,7 +267,7 @@ class _Tests:
     def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
         others = [each for k, each in enumerate(model) if k != tested]
         observed, drawn = mrqap.t_statistics(self.y, model[tested], others, self.cells, self.orders)
-        n_pairs, n_regions, level, notes = self.basis
+        n_pairs, n_regions, _, level, notes = self.basis
         claim = "relabelled, as strong a t statistic arises with probability {}"
         extreme = qap.as_extreme(drawn, observed)
         return p_estimate(
@@ -265,7 +276,7 @@ class _Tests:
 
     def slope(self, part: Part, quantity: str = "slope of both", claim: str = "") -> Estimate:
         what = "log10(bit/s)" if self.scale.ratio else "RTT"
-        n_pairs, n_regions, level, notes = self.basis
+        n_pairs, n_regions, n_places, level, notes = self.basis
         return Estimate(
             quantity=quantity,
             claim=claim or f"With one slope for both kinds of pair, {what} changes by {{}} of distance",
@@ -275,6 +286,7 @@ class _Tests:
             unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
             n_pairs=n_pairs,
             n_regions=n_regions,
+            n_places=n_places,
             method=METHOD,
             assumption=EQUAL,
             level=level,
@@ -293,31 +305,46 @@ class _Tests:
         return self.slope(part, named, claim), self.p(model, 2, f"permutation p, {named}")
 
 
-def _fit(value, cells, n_regions, columns: list[np.ndarray]) -> Coefficients:
-    design = np.column_stack([np.ones(len(value)), *(each[cells] for each in columns)])
-    return least_squares(design, value, *cells, np.arange(len(value)), n_regions)
+def _design(cells, columns: list[np.ndarray]) -> np.ndarray:
+    return np.column_stack([np.ones(len(cells[0])), *(each[cells] for each in columns)])
+
+
+def _fit(value, cells, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
+    """Crossing and distance come first among the columns; every unit shifts what these two do."""
+    design = _design(cells, columns)
+    return least_squares(
+        design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1)
+    )
+
+
+def _levels(
+    names: list[str], cells, columns: list[np.ndarray], grouped: Units
+) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    """
+    Per cloud but one, how many of a pair's regions are its own (regions, regions), about the mean over the pairs; and
+    what to say of the clouds whose level cannot be told from what crossing costs without one of the places.
+    """
+    clouds = np.array([name.partition(":")[0] for name in names])
+    kept, unknown = [], []
+    for cloud in sorted(set(clouds))[1:]:
+        own = (clouds == cloud).astype(float)
+        one = own[:, None] + own
+        one = one - one[cells].mean()
+        design = _design(cells, [*columns, *kept, one])
+        if determined(design / np.sqrt((design**2).mean(axis=0)), grouped):
+            kept.append(one)
+        else:
+            unknown.append(cloud)
+    if not unknown:
+        return kept, ()
+    listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unknown)
+    return kept, (f"too few pairs to tell the level of {listed} from what crossing costs: it counts as such",)
 
 
 def _heights(own: Coefficients, centre: float) -> tuple[float, float]:
     """Heights at no distance within one cloud and between clouds."""
-    constant, step, slope, more = own.values
+    constant, step, slope, more = own.values[:4]
     return constant - slope * centre, constant + step - (slope + more) * centre
-
-
-def _mixed(contrast: GroupContrast, contrasts: tuple[GroupContrast, ...]) -> GroupContrast:
-    """The contrast of both kinds, with a warning where the clouds' own pairs differ among each other."""
-    nothing = contrast.scale.nothing
-    for each in contrasts:
-        own = each.one.startswith("within") and each.other.startswith("within")
-        if own and (each.estimate.low > nothing or each.estimate.high < nothing):
-            warning = (
-                f"pairs {each.one} and {each.other} differ as well, so this depends on how many of each there are, and "
-                "its p-value may come from that; what crossing costs is said by each pair of clouds against the mean "
-                "of its own"
-            )
-            said = replace(contrast.estimate, warnings=(*contrast.estimate.warnings, warning))
-            return replace(contrast, estimate=said)
-    return contrast
 
 
 def _members(names: list[str], group: str) -> np.ndarray:
@@ -328,13 +355,25 @@ def _members(names: list[str], group: str) -> np.ndarray:
     return (forth if ">" in group else forth | forth.T).astype(float)
 
 
-def _groups(members, y, far, cells, value, names, both) -> Groups:
+def _groups(members, y, far, cells, value, names, grouped: Units, both) -> Groups:
+    """Units shift the level, the slope, and what a pair between clouds differs by."""
+    crosses = np.array([ends(name)[0] != ends(name)[1] for name in members], dtype=float)
     design = np.column_stack([*(each[cells] for each in members.values()), far[cells]])
-    fit = least_squares(design, value, *cells, both, len(names))
+    crossing = np.append(crosses, 0.0)
+    several = 0 < crosses.sum() < len(members)
+    fit = least_squares(
+        design,
+        value,
+        grouped.first,
+        grouped.second,
+        both,
+        grouped.n,
+        shifted=(np.eye(design.shape[1])[-1], *([crossing] if several else [])),
+    )
     return Groups(members, y, far, cells, fit, names)
 
 
-def _directions(pairs, column, far, names, orders, scale, level) -> tuple[GroupContrast, ...]:
+def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tuple[GroupContrast, ...]:
     """Each way between two clouds against the way back, over ordered pairs with one slope."""
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)
@@ -349,7 +388,8 @@ def _directions(pairs, column, far, names, orders, scale, level) -> tuple[GroupC
             asked.append(({forth: 1.0, back: -1.0}, (said(forth), said(back))))
     if not asked:
         return ()
-    groups = _groups(members, y, far, cells, value, names, sample.both)
+    grouped = units(sample, cluster)
+    groups = _groups(members, y, far, cells, value, names, grouped, sample.both)
     measured = len(value), 2 * sample.n_pairs
     notes = sample.warnings()
     if measured[0] < measured[1]:

@@ -7,7 +7,8 @@ for the round-robin design, Kenny, Kashy & Cook 2006). Components come by restri
 (Patterson & Thompson 1971) as iterated MINQUE (Rao 1971): each step solves the equations that set quadratic forms
 of y equal to what they are expected to be.
 
-All work is done on sums per pair of regions, so its cost grows with regions, not with pairs.
+All work is done on sums per pair of regions, so its cost grows with regions, not with pairs. A cluster of regions
+may stand for a region (`clusters`); a pair within one then gets the cluster's effect twice.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Sums:
     What least squares needs of a table of pairs, kept by pair of regions.
 
     `outer` (regions, regions, k, k) holds the sum of x x' over the pairs of two regions, `cross` (regions,
-    regions, k) that of x y; both are symmetric in the regions.
+    regions, k) that of x y; both are symmetric in the regions. A pair within one unit counts twice on the diagonal.
     """
 
     outer: np.ndarray
@@ -56,12 +57,21 @@ class Sums:
 
     @cached_property
     def outer_of_region(self) -> np.ndarray:
-        """Sum of x x' over the pairs of each region."""
+        """Sum of x x' over the pairs of each region, a pair within it twice."""
         return self.outer.sum(axis=1)
 
     @cached_property
     def cross_of_region(self) -> np.ndarray:
         return self.cross.sum(axis=1)
+
+    @cached_property
+    def own_outer(self) -> np.ndarray:
+        """Sum of x x' over the pairs of each region, each pair once: what leaves with the region."""
+        return self.outer_of_region - np.einsum("gg...->g...", self.outer) / 2
+
+    @cached_property
+    def own_cross(self) -> np.ndarray:
+        return self.cross_of_region - np.einsum("gg...->g...", self.cross) / 2
 
     @cached_property
     def total_outer(self) -> np.ndarray:
@@ -87,15 +97,17 @@ class Components:
     region: np.ndarray
 
 
-def reml(sums: Sums) -> Components:
+def reml(sums: Sums, random: int | None = None) -> Components:
     """
     Components of the working model, the region's covariance kept positive semidefinite.
 
-    y is best of unit variance, the columns of the design of a like size.
+    y is best of unit variance, the columns of the design of a like size. Regions shift the first `random`
+    coefficients only; default all.
     """
     k = sums.k
-    basis = [(a, b) for a in range(k) for b in range(a, k)]
-    forms = np.zeros((len(basis), k, k))
+    q = k if random is None else random
+    basis = [(a, b) for a in range(q) for b in range(a, q)]
+    forms = np.zeros((len(basis), q, q))
     for form, (a, b) in zip(forms, basis, strict=True):
         form[a, b] = form[b, a] = 1.0
     residual = sums.square - sums.total_cross @ np.linalg.solve(sums.total_outer, sums.total_cross)
@@ -103,7 +115,7 @@ def reml(sums: Sums) -> Components:
     if not residual > LEAST**2:
         return Components(1.0, np.zeros((k, k)))
     least = LEAST * residual
-    pair, region = residual / 2, np.eye(k) * residual / 4 / k
+    pair, region = residual / 2, np.eye(q) * residual / 4 / q
     for _ in range(ROUNDS):
         matrix, right = _equations(sums, pair, region, forms)
         try:
@@ -117,7 +129,7 @@ def reml(sums: Sums) -> Components:
         pair, region = new_pair, new_region
         if moved < CLOSE * residual:
             break
-    return Components(float(pair), region)
+    return Components(float(pair), np.pad(region, (0, k - q)))
 
 
 def _positive(matrix: np.ndarray) -> np.ndarray:
@@ -128,13 +140,14 @@ def _positive(matrix: np.ndarray) -> np.ndarray:
 
 def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     """Left and right sides of the MINQUE equations at these components."""
-    G, k, shared = sums.n_regions, sums.k, sums.shared
+    G, k = sums.n_regions, len(region)
+    shared = sums.shared.reshape(G, sums.k, G, sums.k)[:, :k, :, :k].reshape(G * k, G * k)
     values, vectors = np.linalg.eigh(region)
     spread = np.kron(np.eye(G), vectors * np.sqrt(np.maximum(values, 0)))
     inner = np.linalg.inv(pair * np.eye(G * k) + spread.T @ shared @ spread)
     q = spread @ inner @ spread.T
     q2 = 2 * q - q @ shared @ q
-    ux, uy = sums.outer_of_region.reshape(G * k, k), sums.cross_of_region.reshape(G * k)
+    ux, uy = sums.outer_of_region[:, :k].reshape(G * k, sums.k), sums.cross_of_region[:, :k].reshape(G * k)
     xx, xy, yy = sums.total_outer, sums.total_cross, sums.square
 
     def once(ab, au, ub):
@@ -154,7 +167,7 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     trace = (sums.n_pairs - (q * shared).sum()) / pair - np.trace(h @ xvvx)
     diagonal = np.einsum("gagb->ab", twice_u.reshape(G, k, G, k))
     blocks = once_u.reshape(G, k, G, k)
-    applied = [np.einsum("gahb,bc->gahc", blocks, form) for form in forms]
+    applied = [blocks @ form for form in forms]
     n = 1 + len(forms)
     matrix, right = np.zeros((n, n)), np.zeros(n)
     matrix[0, 1:] = matrix[1:, 0] = [(diagonal * form).sum() for form in forms]
@@ -165,7 +178,7 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     matrix[0, 0] = (trace - known) / pair
     for i, a in enumerate(applied):
         for j, c in enumerate(applied):
-            matrix[1 + i, 1 + j] = np.einsum("gahc,hcga->", a, c)
+            matrix[1 + i, 1 + j] = (a.reshape(G * k, -1) * c.reshape(G * k, -1).T).sum()
     right[0] = twice(yy, uy, uy) - 2 * b @ twice(xy, ux.T, uy) + b @ xvvx @ b
     effects = upy.reshape(G, k)
     right[1:] = [np.einsum("ga,ab,gb->", effects, form, effects) for form in forms]

@@ -10,15 +10,18 @@ from math import inf, isnan
 
 import numpy as np
 
+from ..wording import count
 from . import mrqap, qap
-from .covariates import METHOD, PERMUTED
-from .estimate import Estimate, Interval
+from .covariates import METHOD, OF_DIRECTIONS, PERMUTED
+from .estimate import Estimate, Interval, Said
 from .line import ASSUMPTION
 from .permutation import p_estimate
 from .regression import Coefficients
 
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0
+FEWEST_OF_A_CLOUD = 5
+"""Regions of a cloud below which its part of the variance rests on the working model."""
 EQUAL = (
     "Distance acts alike in the groups compared, and the regions of a cloud differ from each other by chance only. "
     + ASSUMPTION
@@ -55,8 +58,8 @@ class Scale:
         return f"At equal distance, transfers {one} are slower: those {other} reach {{}} their throughput"
 
 
-@dataclass(frozen=True)
-class GroupContrast:
+@dataclass(frozen=True, repr=False)
+class GroupContrast(Said):
     """
     One group of pairs against another at equal distance.
 
@@ -131,13 +134,14 @@ class Groups:
         """
         The weighted sum of the groups' heights (weights that add to 0), with its p-value.
 
-        The interval's t quantile has one degree of freedom less than the smallest of the clouds concerned has
-        regions: the safe end of Welch's range. Beside it stands the one with Bonferroni's correction for
-        `several` contrasts.
+        Of directions, the interval's t quantile has one degree of freedom less than the smallest of the clouds
+        concerned has regions: the safe end of Welch's range. Beside the interval stands the one with Bonferroni's
+        correction for `several` contrasts.
         """
         c = np.array([weights.get(name, 0.0) for name in self.members])
         vector = np.append(c, 0.0)
-        freedom = self._freedom(weights)
+        smallest = self._smallest(weights)
+        freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
         part = self.fit.combination(vector, level, freedom)
         others = ()
         if several > 1:
@@ -146,10 +150,11 @@ class Groups:
             others = (Interval(method, scale.estimate(ends.low), scale.estimate(ends.high)),)
         if isnan(part.interval.low) and self.fit.n_regions >= 5:
             warnings = (*warnings, "no interval: it cannot be told without one of the regions")
-        if freedom < 4:
-            warnings = (*warnings, f"one of the clouds has only {freedom + 1} regions here")
+        if smallest < FEWEST_OF_A_CLOUD:
+            warnings = (*warnings, f"one of the clouds has only {count(smallest, 'region')} here")
+        degrees = self.fit.freedom(vector) if freedom is None else freedom
         observed, drawn = self._permuted(c, orders)
-        basis = (self.fit.n_pairs, self.fit.n_regions)
+        basis = (len(self.cells[0]), len(self.names))
         p = p_estimate(
             f"permutation p, {said[0]} against {said[1]}",
             "relabelled, as strong a t statistic arises with probability {}",
@@ -171,7 +176,9 @@ class Groups:
             unit=scale.unit,
             n_pairs=basis[0],
             n_regions=basis[1],
-            method=f"{METHOD}, t with {freedom} degrees of freedom; common slope",
+            n_places=self.fit.n_regions,
+            method=f"{METHOD if freedom is None else OF_DIRECTIONS}, t with {degrees:.1f} degrees of freedom; "
+            "common slope",
             assumption=EQUAL,
             level=level,
             naive_low=scale.estimate(part.naive.low),
@@ -181,10 +188,11 @@ class Groups:
         )
         return GroupContrast(*said, estimate, p, scale)
 
-    def _freedom(self, weights: dict[str, float]) -> int:
+    def _smallest(self, weights: dict[str, float]) -> int:
+        """Regions of the smallest of the clouds concerned."""
         concerned = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
         sizes = Counter(name.partition(":")[0] for name in self.names)
-        return max(min(sizes[cloud] for cloud in concerned) - 1, 1)
+        return min(sizes[cloud] for cloud in concerned)
 
     def _permuted(self, c: np.ndarray, orders: np.ndarray) -> tuple[float, np.ndarray]:
         """t statistics of the contrast: the groups' columns turned so that one coefficient is the contrast."""

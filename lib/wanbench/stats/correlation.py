@@ -19,7 +19,7 @@ from .dyadic import jackknife
 from .estimate import Interval
 from .leaveout import LeaveOut
 
-SCALED_Z = "region jackknife on Fisher's z, scaled by variance components"
+SCALED_Z = "jackknife over places on Fisher's z, scaled by variance components"
 PERFECT = 1 - 1e-12
 """A correlation that is perfect without some region has no variance on the scale of Fisher's z, so no interval."""
 HEIGHT, SLOPE = (1.0, 0.0), (0.0, 1.0)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError
 from . import matrices, mrqap, qap
-from .estimate import Estimate, check_level, html, table
-from .line import ASSUMPTION, DYADIC, REFERENCES, Part
+from .clusters import PLACE, units
+from .estimate import Estimate, Said, check_level, html, table
+from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES, Part
 from .permutation import FEWEST, few, p_estimate
 from .regression import least_squares
 from .sample import Sample, require_regions, unordered
 
 DISTANCE, CROSS_CLOUD, CONSTANT = "distance_km", "cross_cloud", "constant"
-METHOD = f"least squares over unordered pairs; interval from the {DYADIC} ({REFERENCES})"
+METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
+OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"
 PERMUTED = (
     "MRQAP by double semi-partialling (Dekker, Krackhardt & Snijders 2007): (k + 1) / (B + 1) over B random "
     "relabellings of what the other covariates leave of this one, by its t statistic; the interval is that of the "
@@ -25,15 +27,15 @@ PERMUTED = (
 )
 
 
-@dataclass(frozen=True)
-class CovariateFit:
+@dataclass(frozen=True, repr=False)
+class CovariateFit(Said):
     """
     A linear model over unordered pairs.
 
     Attributes
     ----------
     coefficients : dict of Estimate
-        By covariate, "constant" among them; intervals by region.
+        By covariate, "constant" among them; intervals by place.
     p_values : dict of Estimate
         By covariate: permutation p-values with their Monte Carlo interval.
     sample : Sample
@@ -84,6 +86,7 @@ def fit_covariates(
     permutations: int = 10_000,
     level: float = 0.95,
     seed: int = 0,
+    cluster=PLACE,
 ) -> CovariateFit:
     """
     Regress a column on covariates, one value per unordered pair, with MRQAP p-values.
@@ -97,6 +100,8 @@ def fit_covariates(
         0 within one. Pairs without one of them are left out, and counted.
     column, logarithm, regions, permutations, seed
         As for `mantel`.
+    cluster
+        As for `fit_rtt`. p-values permute regions whatever it is.
 
     Raises
     ------
@@ -122,14 +127,18 @@ def fit_covariates(
     notes += matrices.gaps(basis[0], [*columns.values()])
     notes += few(n_regions, permutations)
     design = np.column_stack([np.ones(len(value)), *(each[first, second] for each in columns.values())])
-    fit = least_squares(design, value, first, second, np.arange(len(value)), n_regions)
+    grouped = units(replace(sample, frame=sample.frame[known]), cluster)
+    shifted = [1 + k for k, name in enumerate(columns) if name == DISTANCE]
+    fit = least_squares(
+        design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=shifted
+    )
     y = matrices.square(value, first, second, n_regions, symmetric=True)
     orders = qap.relabellings(n_regions, permutations, seed)
     said = f"log10 of {column}" if logarithm else column
     found, p_values, observed, drawn = {}, {}, {}, {}
     for k, name in enumerate([CONSTANT, *columns]):
         part = fit.combination(np.eye(len(columns) + 1)[k], level)
-        found[name] = _coefficient(name, part, said, basis, level, tuple(notes))
+        found[name] = _coefficient(name, part, said, (*basis, grouped.n), level, tuple(notes))
     for name, matrix in columns.items():
         others = [each for other, each in columns.items() if other != name]
         observed[name], drawn[name] = mrqap.t_statistics(y, matrix, others, (first, second), orders)
@@ -175,6 +184,7 @@ def _coefficient(name: str, part: Part, said: str, basis, level, warnings) -> Es
         unit=unit,
         n_pairs=basis[0],
         n_regions=basis[1],
+        n_places=basis[2],
         method=METHOD,
         assumption=ASSUMPTION,
         level=level,

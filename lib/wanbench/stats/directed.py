@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .door import check_pairs
 from .sample import unordered, unordered_numbers
 
 DIRECTION = ["from_region", "to_region"]
@@ -68,11 +69,12 @@ def directed(pairs: pd.DataFrame, column: str, *, keep: tuple[str, ...] = ()) ->
     Rows without a positive value or without a distance are left out and counted, by the rules of
     `sample.unordered`. `keep` names further columns of numbers to carry along (their median).
     """
-    rows = pairs.reset_index(drop=True).assign(row=range(len(pairs)))
+    rows = check_pairs(pairs, *DIRECTION, "distance_km", column, *(name for name in keep if name != column))
+    rows = rows.assign(row=range(len(rows)))
     sample = unordered(rows, column)
     rows = rows[~rows.row.isin(sample.left_out.row)]
     names = ["distance_km", column, *(name for name in keep if name not in ("distance_km", column))]
-    numbers = rows[DIRECTION].assign(**{name: rows[name].astype("float64") for name in names})
+    numbers = rows[DIRECTION].assign(**{name: rows[name] for name in names})
     if column in keep:
         numbers["value"] = numbers[column]
     else:

@@ -1,4 +1,4 @@
-"""RTT and throughput against distance: straight lines over unordered pairs, with intervals by region."""
+"""RTT and throughput against distance: straight lines over unordered pairs, with intervals by place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from . import coverage
-from .estimate import Estimate, html, table
+from .clusters import PLACE
+from .estimate import Estimate, Said, html, table
 from .line import ASSUMPTION, Line, Part, straight_line
 from .sample import Sample, unordered
 
@@ -18,8 +19,57 @@ FIBRE_INDEX = 1.468
 PER_KM = 1000.0
 
 
-@dataclass(frozen=True)
-class RttFit:
+class OnLine(Said):
+    """What both lines have in common; `sample` and `line` are those of the fit."""
+
+    def residuals(self) -> pd.DataFrame:
+        """Per unordered pair: region_a, region_b, distance_km, value, fitted, residual (log10 of throughput)."""
+        frame = self.sample.frame[["region_a", "region_b", "distance_km"]]
+        fitted = self.line.intercept.value + self.line.slope.value * frame.distance_km / PER_KM
+        return frame.assign(value=self.line.y, fitted=fitted, residual=self.line.y - fitted)
+
+    @property
+    def r_squared(self) -> float:
+        """Share of the variance over pairs that distance explains."""
+        return float(self.line.pearson.value**2)
+
+    def diagnostics(self) -> pd.Series:
+        """
+        What to look at before quoting the line.
+
+        Returns
+        -------
+        Series
+            n_pairs, n_regions, n_places; r_squared; residual_sd; morans_i and its p (do places near each other deviate
+            alike); skewness and its p (of the effects of places); influential: the place without which the slope moves
+            most, and slope_moves: by how many standard errors.
+        """
+        line, moran, skew = self.line, self.line.moran, self.line.skew
+        found = {
+            "n_pairs": line.n_pairs,
+            "n_regions": line.n_regions,
+            "n_places": line.n_places,
+            "r_squared": self.r_squared,
+            "residual_sd": float(self.residuals().residual.std(ddof=2)),
+            "morans_i": moran.i if moran else nan,
+            "morans_p": moran.p if moran else nan,
+            "skewness": skew.skewness if skew else nan,
+            "skewness_p": skew.p if skew else nan,
+            "influential": None,
+            "slope_moves": nan,
+        }
+        if line.left is not None:
+            moved = (line.left.without_region - line.left.coefficients) @ line.scale.slope
+            worst = int(np.abs(moved).argmax())
+            found |= {
+                "influential": line.grouped.names[worst],
+                "slope_moves": float(moved[worst] / line.slope.standard_error),
+            }
+        return pd.Series(found)
+
+
+@dataclass(frozen=True, repr=False)
+class RttFit(OnLine):
     """
     RTT = intercept + slope x distance.
 
@@ -79,8 +129,8 @@ class RttFit:
         return html(self.estimates, "RTT against distance")
 
 
-@dataclass(frozen=True)
-class ThroughputFit:
+@dataclass(frozen=True, repr=False)
+class ThroughputFit(OnLine):
     """
     log10(throughput) = intercept + slope x distance.
 
@@ -141,6 +191,7 @@ def fit_rtt(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
+    cluster=PLACE,
 ) -> RttFit:
     """
     RTT on distance by ordinary least squares, one value per unordered pair (the median of both directions).
@@ -154,14 +205,19 @@ def fit_rtt(
         Confidence level of all intervals.
     resamples, seed
         Of the region bootstrap beside the main interval.
+    cluster
+        What intervals take as one independent unit: "place" (default; regions at most 100 km apart), "region", a
+        number of km, or a mapping of regions to names. See `clusters.units`.
     """
-    return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed)
+    return rtt_line(unordered(pairs, column), level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
-def rtt_line(sample: Sample, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> RttFit:
+def rtt_line(
+    sample: Sample, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0, cluster=PLACE
+) -> RttFit:
     """`fit_rtt` of unordered pairs whose value is an RTT in ms."""
     x, y = sample.frame.distance_km.to_numpy() / PER_KM, sample.frame.value.to_numpy()
-    line = straight_line(sample, x, y, level=level, resamples=resamples, seed=seed)
+    line = straight_line(sample, x, y, level=level, resamples=resamples, seed=seed, cluster=cluster)
     slope = _estimate(line, "slope", "RTT per distance", "RTT grows by {} of distance", "ms per 1,000 km")
     if slope.estimate < 0:
         slope = replace(slope, claim="RTT changes by {} of distance")
@@ -186,6 +242,7 @@ def fit_throughput(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
+    cluster=PLACE,
 ) -> ThroughputFit:
     """
     log10(throughput) on distance by ordinary least squares, one value per unordered pair.
@@ -197,15 +254,15 @@ def fit_throughput(
     Parameters as in `fit_rtt`; the column is in bit/s and must be positive.
     """
     sample = unordered(pairs, column, combine="geometric mean")
-    return throughput_line(sample, level=level, resamples=resamples, seed=seed)
+    return throughput_line(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
 def throughput_line(
-    sample: Sample, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+    sample: Sample, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0, cluster=PLACE
 ) -> ThroughputFit:
     """`fit_throughput` of unordered pairs whose value is a throughput in bit/s."""
     x, y = sample.frame.distance_km.to_numpy() / PER_KM, np.log10(sample.frame.value.to_numpy())
-    line = straight_line(sample, x, y, level=level, resamples=resamples, seed=seed)
+    line = straight_line(sample, x, y, level=level, resamples=resamples, seed=seed, cluster=cluster)
     slope = _estimate(
         line,
         "slope",
@@ -246,7 +303,10 @@ def _estimate(
 ) -> Estimate:
     part: Part = getattr(line, name)
     judged = judged or JUDGED[name]
-    cautions = coverage.caution(judged, line.n_regions) if np.isfinite(part.interval.low) else ()
+    cautions = ()
+    if np.isfinite(part.interval.low):
+        cautions = coverage.caution(judged, line.n_places, line.skew)
+        cautions += line.moran.warnings(coverage.alike(judged, line.n_regions)) if line.moran else ()
     return Estimate(
         quantity=quantity,
         claim=claim,
@@ -256,13 +316,16 @@ def _estimate(
         unit=unit,
         n_pairs=line.n_pairs,
         n_regions=line.n_regions,
+        n_places=line.n_places,
         method=line.method,
-        assumption=ASSUMPTION + coverage.harder(judged),
+        assumption=ASSUMPTION + coverage.harder(judged, line.n_places),
         level=line.level,
         naive_low=float(part.naive.low),
         naive_high=float(part.naive.high),
         others=part.others,
         warnings=(*line.warnings, *cautions),
+        standard_error=part.standard_error,
+        ends=None if part.at is None else lambda level: (part.at(level).low, part.at(level).high),
     )
 
 

@@ -15,7 +15,8 @@ Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 r
   D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative where pairs differ for
   reasons of their own.
 
-`first` and `second` are the index of each pair's two regions.
+`first` and `second` are the index of each pair's two units: regions, or clusters of them (`clusters`). Then a pair
+may lie within one unit, with `first` equal to `second`; it counts once there.
 """
 
 from __future__ import annotations
@@ -23,14 +24,24 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from .sample import unordered_numbers
+
 CHUNK_CELLS = 4_000_000
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
-    """Sum of `values` (pairs, ...) over the pairs of each region: (regions, ...)."""
+    """Sum of `values` (pairs, ...) over the pairs of each region, each pair once: (regions, ...)."""
     total = np.zeros((n_regions, *values.shape[1:]))
     np.add.at(total, first, values)
-    np.add.at(total, second, values)
+    apart = first != second
+    np.add.at(total, second[apart], values[apart])
+    return total
+
+
+def sums(values: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """Sum of `values` (rows, ...) over the rows of each group: (groups, ...)."""
+    total = np.zeros((n_groups, *values.shape[1:]))
+    np.add.at(total, group, values)
     return total
 
 
@@ -39,8 +50,8 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     Dyadic-cluster-robust covariance of OLS coefficients (Aronow, Samii & Assenova 2015, with the correction
     G/(G-1) (n-1)/(n-k) of Cameron & Miller 2014).
 
-    The sum over all pairs of pairs that share a region is taken as sums per region: each such pair of pairs
-    meets in one region, each pair meets itself in two.
+    The sum over all pairs of pairs that share a region is taken as sums per region. Pairs that join the same two
+    regions meet in both, so their sums are taken off once.
 
     Parameters
     ----------
@@ -54,7 +65,9 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     n_pairs, n_coefficients = design.shape
     scores = design * residual[:, None]
     per_region = region_sums(scores, first, second, n_regions)
-    meat = per_region.T @ per_region - scores.T @ scores
+    joined = unordered_numbers(first, second, n_regions)
+    per_both = sums(np.where((first == second)[:, None], 0.0, scores), joined, joined.max() + 1)
+    meat = per_region.T @ per_region - per_both.T @ per_both
     bread = np.linalg.inv(design.T @ design)
     correction = n_regions / (n_regions - 1) * (n_pairs - 1) / (n_pairs - n_coefficients)
     return correction * bread @ meat @ bread
@@ -87,7 +100,7 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
     How often each region is drawn in each resample, with replacement: (resamples, regions).
 
     With `strata` (a label per region) each stratum keeps its number of regions. A pair's weight is the
-    product of its regions' weights; two copies of one region make no pair.
+    product of its regions' weights (`pair_weights`); two copies of one region make no pair.
     """
     rng = np.random.default_rng(seed)
     strata = np.zeros(n_regions) if strata is None else np.asarray(strata)
@@ -98,6 +111,11 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
             len(members), np.full(len(members), 1 / len(members)), resamples
         )
     return weights
+
+
+def pair_weights(weights: np.ndarray, first, second) -> np.ndarray:
+    """How often each pair is drawn (rows, pairs), where regions are drawn `weights` times (rows, regions)."""
+    return weights[:, first] * np.where(first == second, 1.0, weights[:, second])
 
 
 def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.ndarray:
@@ -112,7 +130,9 @@ def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.
     for column in range(values.shape[1]):
         square = np.zeros((n_regions, n_regions))
         np.add.at(square, (first, second), values[:, column])
-        total[:, column] = ((weights @ square) * weights).sum(axis=1)
+        within = np.diagonal(square).copy()
+        np.fill_diagonal(square, 0.0)
+        total[:, column] = ((weights @ square) * weights).sum(axis=1) + weights @ within
     return total
 
 
@@ -124,7 +144,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> n
     """
     step = max(1, CHUNK_CELLS // len(values))
     chunks = (weights[start : start + step] for start in range(0, len(weights), step))
-    return np.concatenate([medians(values, part[:, first] * part[:, second]) for part in chunks])
+    return np.concatenate([medians(values, pair_weights(part, first, second)) for part in chunks])
 
 
 def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import ParameterError
 from ..wording import percent
 from . import dyadic
-from .estimate import Estimate, html, table
+from .estimate import Estimate, Said, html, table
 from .predict import fit_predictor
 from .predict_calibration import share_interval
 from .sample import FEWEST_FOR_INTERVAL, unordered
@@ -19,8 +19,8 @@ from .sample import FEWEST_FOR_INTERVAL, unordered
 RESAMPLES = 2_000
 
 
-@dataclass(frozen=True)
-class Elsewhere:
+@dataclass(frozen=True, repr=False)
+class Elsewhere(Said):
     """
     Attributes
     ----------

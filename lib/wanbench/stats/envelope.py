@@ -11,8 +11,9 @@ from scipy import stats
 from ..errors import ParameterError
 from ..wording import count, percent
 from . import dyadic
+from .clusters import PLACE, units
 from .distance import FIBRE_INDEX, LIGHT_KM_PER_MS, PER_KM
-from .estimate import Estimate, Interval, check_level, html, table
+from .estimate import Estimate, Interval, Said, check_level, html, table
 from .line import ASSUMPTION, BOOTSTRAP
 from .quantile_line import quantile_lines
 from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
@@ -28,8 +29,8 @@ CENTRAL = [0.158655, 0.841345]
 LEVELLED = "the envelope is a straight line. " + ASSUMPTION
 
 
-@dataclass(frozen=True)
-class Envelope:
+@dataclass(frozen=True, repr=False)
+class Envelope(Said):
     """
     The line under which a share tau of the pairs lies: RTT = intercept + slope x distance.
 
@@ -92,6 +93,7 @@ def lower_envelope(
     level: float = 0.95,
     resamples: int = 2_000,
     seed: int = 0,
+    cluster=PLACE,
 ) -> Envelope:
     """
     Quantile regression of RTT on distance, one value per unordered pair, beside the round trip of light.
@@ -103,7 +105,9 @@ def lower_envelope(
     tau : float
         Share of the pairs under the line, between 0 and 1.
     resamples, seed : int
-        Of the bootstrap over regions. 500 resamples of 46 regions take less than a second.
+        Of the bootstrap over places. 500 resamples of 46 regions take less than a second.
+    cluster
+        As for `fit_rtt`.
 
     Raises
     ------
@@ -121,15 +125,16 @@ def lower_envelope(
             f"an envelope needs at least 3 pairs of different distance; there are {len(x)} pairs"
         )
     intercept, slope = quantile_lines(x, y, np.ones((1, len(x))), tau)[0]
-    notes = list(sample.warnings())
+    grouped = units(sample, cluster)
+    notes = [*sample.warnings(), *grouped.warnings()]
     expected = tau * len(x)
     if expected < FEWEST_UNDER:
         said = f"{percent(tau)} of {count(len(x), 'pair')} are {expected:.1f}: the envelope rests on very few"
         notes.append(said)
     drawn, apart = np.empty((0, 2)), _lines(x, y, _pair_weights(len(x), resamples, seed), tau)
-    if sample.n_regions >= FEWEST_FOR_INTERVAL:
-        weights = dyadic.region_weights(sample.n_regions, resamples, seed)
-        drawn = _lines(x, y, weights[:, sample.first] * weights[:, sample.second], tau)
+    if grouped.n >= FEWEST_FOR_INTERVAL:
+        weights = dyadic.region_weights(grouped.n, resamples, seed)
+        drawn = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second), tau)
     share = percent(tau)
     said = (
         (f"intercept of the {share} envelope", "At no distance the envelope's RTT is {}", "ms"),
@@ -140,7 +145,7 @@ def lower_envelope(
         ),
     )
     found = [
-        _estimate(value, drawn[:, k], apart[:, k], said[k], sample, level, tuple(notes))
+        _estimate(value, drawn[:, k], apart[:, k], said[k], sample, grouped.n, level, tuple(notes))
         for k, value in enumerate((intercept, slope))
     ]
     ratio = found[1].transformed(
@@ -174,7 +179,9 @@ def _variance(values: np.ndarray) -> float:
     return ((high - low) / 2) ** 2
 
 
-def _estimate(value, drawn, apart, said, sample: Sample, level: float, notes: tuple[str, ...]) -> Estimate:
+def _estimate(
+    value, drawn, apart, said, sample: Sample, n_places: int, level: float, notes: tuple[str, ...]
+) -> Estimate:
     """
     One number of the envelope with its interval.
 
@@ -185,7 +192,7 @@ def _estimate(value, drawn, apart, said, sample: Sample, level: float, notes: tu
     if len(drawn):
         pairs_only = _variance(apart)
         spread = np.sqrt(max(_variance(drawn) - 2 * pairs_only, pairs_only))
-        half = spread * stats.t.ppf((1 + level) / 2, max(sample.n_regions - 2, 1))
+        half = spread * stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
         low, high = value - half, value + half
         drawn_low, drawn_high = np.quantile(drawn, _tails(level))
     naive_low, naive_high = np.quantile(apart, _tails(level)) if len(apart) else (np.nan, np.nan)
@@ -199,7 +206,8 @@ def _estimate(value, drawn, apart, said, sample: Sample, level: float, notes: tu
         unit=unit,
         n_pairs=sample.n_pairs,
         n_regions=sample.n_regions,
-        method=f"{METHOD}, {count(len(drawn), 'resample')}, t with {sample.n_regions - 2} degrees of freedom",
+        n_places=n_places,
+        method=f"{METHOD}, {count(len(drawn), 'resample')}, t with {n_places - 2} degrees of freedom",
         assumption=LEVELLED[0].upper() + LEVELLED[1:],
         level=level,
         naive_low=float(naive_low),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import inf, isnan, nan
 
@@ -27,8 +27,15 @@ class Interval:
         object.__setattr__(self, "high", float(self.high))
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Said:
+    """A result whose `repr` is what it says, not a dump of its tables."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(Said):
     """
     One estimated number.
 
@@ -44,7 +51,13 @@ class Estimate:
     unit : str
         Unit; "fraction" is written in per cent, "bit/s" and "bytes" with the prefix that fits.
     n_pairs, n_regions : int
-        Unordered pairs in use, and the regions they join: the unit of replication.
+        Unordered pairs in use, and the regions they join.
+    n_places : int, optional
+        Units of replication where these are not the regions: places, or other clusters of them.
+    standard_error : float
+        In `unit`; NaN where the interval does not rest on one.
+    ends : callable, optional
+        Both ends of the interval at a level, for `conf_int`.
     method, assumption : str
         How the interval was computed, with its source; what would break it.
     level : float
@@ -72,6 +85,41 @@ class Estimate:
     naive_high: float = nan
     others: tuple[Interval, ...] = ()
     warnings: tuple[str, ...] = ()
+    n_places: int | None = None
+    standard_error: float = nan
+    ends: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
+
+    def conf_int(self, level: float | None = None) -> tuple[float, float]:
+        """
+        Both ends of the interval at another level.
+
+        Parameters
+        ----------
+        level : float, optional
+            Between 0 and 1; default that of the estimate.
+
+        Raises
+        ------
+        ParameterError
+            For another level where the interval was not computed by a formula: fit again with `level=`.
+
+        Examples
+        --------
+        >>> from wanbench.stats import fit_rtt, simulate
+        >>> slope = fit_rtt(simulate.survey(12, seed=1), resamples=10).slope
+        >>> narrow, wide = slope.conf_int(0.5), slope.conf_int(0.99)
+        >>> slope.conf_int() == (slope.low, slope.high), wide[0] < narrow[0] < narrow[1] < wide[1]
+        (True, True)
+        """
+        if level is None or level == self.level:
+            return self.low, self.high
+        level = check_level(level)
+        if self.ends is None:
+            raise ParameterError(
+                f"the interval of {self.quantity} is known at the level {self.level:g} only; fit again with "
+                f"level={level:g}"
+            )
+        return self.ends(level)
 
     def __str__(self) -> str:
         return " ".join([self._sentence(), *(f"Caution: {warning}." for warning in self.warnings)])
@@ -83,7 +131,7 @@ class Estimate:
             return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated{known}."
         ends, naive = self.written_interval, self.written_naive_interval
         inside = [f"{percent(self.level)} interval {ends}" if ends else "no interval"]
-        inside.append(f"{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')}")
+        inside.append(self._basis)
         if ends and naive:
             inside.append(f"taking pairs as independent would say {naive}")
         return f"{self.claim.replace('{}', self.written)} ({'; '.join(inside)})."
@@ -92,6 +140,13 @@ class Estimate:
     def without_cautions(self) -> str:
         """The sentence alone, for a place that shows the cautions once for several estimates."""
         return self._sentence()
+
+    @property
+    def _basis(self) -> str:
+        basis = f"{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')}"
+        if self.n_places is None or self.n_places == self.n_regions:
+            return basis
+        return f"{basis} in {count(self.n_places, 'place')}"
 
     @property
     def written(self) -> str:
@@ -127,7 +182,7 @@ class Estimate:
             (f"{percent(self.level)} interval", self.written_interval or "none"),
             ("Taking pairs as independent", self.written_naive_interval or "none"),
             *((f"By {other.method}", self._spell(other.low, other.high) or "none") for other in self.others),
-            ("From", f"{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')}"),
+            ("From", self._basis),
             ("Method", self.method),
             ("Would break it", self.assumption),
             *(("Caution", warning) for warning in self.warnings),
@@ -142,12 +197,14 @@ class Estimate:
             "estimate": self.estimate,
             "low": self.low,
             "high": self.high,
+            "standard_error": self.standard_error,
             "unit": self.unit,
             "level": self.level,
             "naive_low": self.naive_low,
             "naive_high": self.naive_high,
             "n_pairs": self.n_pairs,
             "n_regions": self.n_regions,
+            "n_places": self.n_regions if self.n_places is None else self.n_places,
             "method": self.method,
             "assumption": self.assumption,
             "warnings": "; ".join(self.warnings),
@@ -204,6 +261,8 @@ class Estimate:
             naive_low=naive_low,
             naive_high=naive_high,
             others=others,
+            standard_error=nan,
+            ends=None if self.ends is None else (lambda level: ends(*self.ends(level))),
             method=f"{note}; {self.method}" if note else self.method,
         )
 

@@ -14,13 +14,15 @@ from ..errors import ParameterError
 from ..findings import Finding
 from ..wording import count, quantity
 from . import dyadic
-from .estimate import Estimate, check_level, html
+from .clusters import PLACE, mapping, units
+from .door import check_pairs
+from .estimate import Estimate, Said, check_level, html
 from .sample import FEWEST_FOR_INTERVAL, Sample, unordered
 
 FEWEST_PER_CLOUD = 3
 ALL = "all"
 METHOD = (
-    "median over unordered pairs; percentile interval of a bootstrap over the regions of each cloud "
+    "median over unordered pairs; percentile interval of a bootstrap over the places of each cloud "
     "(Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
 )
 ASSUMPTION = (
@@ -29,8 +31,8 @@ ASSUMPTION = (
 )
 
 
-@dataclass(frozen=True)
-class Inflation:
+@dataclass(frozen=True, repr=False)
+class Inflation(Said):
     """
     Path inflation per pair and its median per cloud pair.
 
@@ -72,9 +74,10 @@ def path_inflation(
     level: float = 0.95,
     resamples: int = 2_000,
     seed: int = 0,
+    cluster=PLACE,
 ) -> Inflation:
     """
-    RTT / light RTT per unordered pair, and its median per cloud pair with an interval by region.
+    RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
 
     Parameters
     ----------
@@ -82,11 +85,11 @@ def path_inflation(
         Table `pairs`, with `light_rtt_ms`.
     least_distance_km : float
         Nearer pairs are left out, and counted: there the ratio says more about coordinates than about paths.
+    cluster
+        As for `fit_rtt`; a place in which two clouds are is resampled among those of the same clouds.
     """
     check_level(level)
-    if "light_rtt_ms" not in pairs.columns:
-        raise ParameterError("path inflation needs the column light_rtt_ms")
-    sample = unordered(pairs, column)
+    sample = unordered(check_pairs(pairs, "light_rtt_ms"), column)
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
     far = frame.distance_km >= least_distance_km
     near = frame[~far].assign(reason=f"nearer than {least_distance_km:g} km")
@@ -97,8 +100,8 @@ def path_inflation(
     notes = sample.warnings()[: len(sample.left_out) > 0]
     if len(near):
         notes += (f"{count(len(near), 'pair')} nearer than {least_distance_km:g} km left out",)
-    names = [*sorted(frame.cloud_pair.unique()), ALL]
-    medians = {name: _median(frame, name, notes, level, resamples, seed) for name in names}
+    names, known = [*sorted(frame.cloud_pair.unique()), ALL], mapping(sample, cluster)
+    medians = {name: _median(frame, name, notes, known, level, resamples, seed) for name in names}
     ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
     return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))
 
@@ -107,18 +110,21 @@ def _members(frame: pd.DataFrame, name: str) -> pd.Series:
     return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
 
 
-def _median(frame, name, notes, level, resamples, seed) -> Estimate:
+def _median(frame, name, notes, known, level, resamples, seed) -> Estimate:
     part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
     values = part.frame.inflation.to_numpy()
+    grouped = units(part, {region: known[region] for region in part.regions})
     clouds = np.array([region.partition(":")[0] if name != ALL else ALL for region in part.regions])
-    smallest = min(np.unique(clouds, return_counts=True)[1])
+    kinds = [{*clouds[grouped.of_region == k]} for k in range(grouped.n)]
+    strata = np.array(["+".join(sorted(each)) for each in kinds])
+    smallest = min(sum(cloud in each for each in kinds) for cloud in np.unique(clouds))
     low = high = nan
-    if part.n_regions < FEWEST_FOR_INTERVAL or smallest < FEWEST_PER_CLOUD:
-        takes = f"{FEWEST_FOR_INTERVAL} regions, {FEWEST_PER_CLOUD} of each cloud"
+    if grouped.n < FEWEST_FOR_INTERVAL or smallest < FEWEST_PER_CLOUD:
+        takes = f"{FEWEST_FOR_INTERVAL} places, {FEWEST_PER_CLOUD} of each cloud"
         notes = (*notes, f"no interval for {name}: it takes {takes}")
     else:
-        weights = dyadic.region_weights(part.n_regions, resamples, seed, clouds)
-        drawn = dyadic.weighted_median(values, weights, part.first, part.second)
+        weights = dyadic.region_weights(grouped.n, resamples, seed, strata)
+        drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)
         low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     naive_low, naive_high = order_interval(values, level)
     where = "of all pairs" if name == ALL else f"of {name} pairs"
@@ -131,6 +137,7 @@ def _median(frame, name, notes, level, resamples, seed) -> Estimate:
         unit="",
         n_pairs=part.n_pairs,
         n_regions=part.n_regions,
+        n_places=grouped.n,
         method=METHOD,
         assumption=ASSUMPTION,
         level=level,
@@ -155,8 +162,8 @@ def order_interval(values: np.ndarray, level: float, share: float = 0.5) -> tupl
     return float(values[below - 1]), float(values[above - 1])
 
 
-@dataclass(frozen=True)
-class PhysicsCheck:
+@dataclass(frozen=True, repr=False)
+class PhysicsCheck(Said):
     """
     Ordered pairs whose RTT is under the round trip of light in fibre.
 
@@ -220,10 +227,7 @@ def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: 
     if not tolerance_km >= 0:
         raise ParameterError(f"tolerance_km={tolerance_km!r}: it must be 0 or more")
     names = ["from_region", "to_region", "distance_km", "light_rtt_ms", column]
-    missing = [name for name in names if name not in pairs.columns]
-    if missing:
-        raise ParameterError(f"the pairs lack {', '.join(missing)}")
-    rows = pairs[names].rename(columns={column: "rtt_ms"})
+    rows = check_pairs(pairs, *names)[names].rename(columns={column: "rtt_ms"})
     known = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
     checked = rows[known].reset_index(drop=True)
     nearer = (checked.distance_km - tolerance_km).clip(lower=0)

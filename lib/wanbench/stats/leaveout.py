@@ -19,20 +19,27 @@ from scipy import stats
 from .components import Components, Sums
 
 FEWEST_DEGREES = 1.5
-SINGULAR = 1e-9
+SINGULAR, LOST = 1e-9, 1e-6
 
 
 @dataclass(frozen=True)
 class LeaveOut:
     """
     Coefficients of least squares (k,), those without each region (regions, k), and what the working model says:
-    the covariance of the former, and of the latter about their mean (regions, k, regions, k).
+    the covariance of the former, and of the latter about their mean (regions, k, regions, k). `lost` (regions, k, k)
+    projects onto what cannot be told without a region.
     """
 
     coefficients: np.ndarray
     without_region: np.ndarray
     model: np.ndarray
     model_without: np.ndarray
+    lost: np.ndarray
+
+    def told(self, combination) -> np.ndarray:
+        """Whether combinations (..., k) can be told without any one region."""
+        moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
+        return np.abs(moved).max(axis=(-2, -1)) < LOST
 
     def jackknife(self, combination) -> np.ndarray:
         """Jackknife variance over regions of combinations (..., k) of the coefficients."""
@@ -54,30 +61,32 @@ class LeaveOut:
 
     def spread(self, combination) -> tuple[np.ndarray, np.ndarray]:
         """
-        Variance and degrees of freedom of combinations (..., k) of the coefficients; NaN where a region cannot
-        be left out.
+        Variance and degrees of freedom of combinations (..., k) of the coefficients; NaN where they cannot be told
+        without some region.
         """
         expected = self._expected(combination)
         with np.errstate(divide="ignore", invalid="ignore"):
             freedom = np.einsum("...gg->...", expected) ** 2 / (expected**2).sum(axis=(-2, -1))
-        return self.scale(combination) * self.jackknife(combination), np.maximum(freedom, FEWEST_DEGREES)
+        variance = self.scale(combination) * self.jackknife(combination)
+        return np.where(self.told(combination), variance, np.nan), np.maximum(freedom, FEWEST_DEGREES)
 
     def half(self, combination, level: float) -> np.ndarray:
         """Half the width of the interval of combinations (..., k)."""
         variance, freedom = self.spread(combination)
-        return stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
+        with np.errstate(invalid="ignore"):
+            return stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:
-    """Leave every region out; coefficients are NaN where too little is left to determine them."""
+    """Leave every region out; where too little is left to determine coefficients, they are those of least norm."""
     G, k = sums.n_regions, sums.k
     inverse = np.linalg.inv(sums.total_outer)
-    left = _inverses(sums.total_outer - sums.outer_of_region, sums.total_outer)
-    without = np.einsum("gab,gb->ga", left, sums.total_cross - sums.cross_of_region)
+    left, lost = _inverses(sums.total_outer - sums.own_outer, sums.total_outer)
+    without = np.einsum("gab,gb->ga", left, sums.total_cross - sums.own_cross)
     # x x' over the pairs that have neither g nor h, and over those of h that do not have g
-    neither = sums.total_outer - sums.outer_of_region[:, None] - sums.outer_of_region[None, :] + sums.outer
+    neither = sums.total_outer - sums.own_outer[:, None] - sums.own_outer[None, :] + sums.outer
     own = np.arange(G)
-    neither[own, own] = sums.total_outer - sums.outer_of_region
+    neither[own, own] = sums.total_outer - sums.own_outer
     others = sums.outer_of_region[None, :] - sums.outer
     others[own, own] = 0.0
     reach = np.einsum("gab,ghbc->gahc", left, others)
@@ -88,11 +97,15 @@ def leave_out(sums: Sums, components: Components) -> LeaveOut:
     omega = omega - omega.mean(axis=2, keepdims=True)
     through = np.einsum("ab,gbc->gac", inverse, sums.outer_of_region)
     model = components.pair * inverse + np.einsum("gab,bc,gdc->ad", through, components.region, through)
-    return LeaveOut(inverse @ sums.total_cross, without, model, omega)
+    return LeaveOut(inverse @ sums.total_cross, without, model, omega, lost)
 
 
-def _inverses(matrices: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Inverse of each part (..., k, k) of a whole (k, k); NaN where too little is left to be inverted."""
-    fine = np.linalg.eigvalsh(matrices)[..., 0] > SINGULAR * np.abs(whole).max()
-    safe = np.where(fine[..., None, None], matrices, np.eye(matrices.shape[-1]))
-    return np.where(fine[..., None, None], np.linalg.inv(safe), np.nan)
+def _inverses(matrices: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pseudo-inverse of each part (parts, k, k) of a whole (k, k), and the projection onto what it leaves open."""
+    size, axes = np.linalg.eigh(matrices)
+    known = size > SINGULAR * np.abs(whole).max()
+    inverse = np.where(known, 1 / np.where(known, size, 1.0), 0.0)
+    return (
+        np.einsum("gij,gj,gkj->gik", axes, inverse, axes),
+        np.einsum("gij,gj,gkj->gik", axes, (~known).astype(float), axes),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
 
@@ -10,16 +11,18 @@ import pandas as pd
 from scipy import stats
 
 from ..errors import ParameterError
-from . import correlation, dyadic, ranks
+from ..wording import quantity
+from . import clusters, correlation, dyadic, ranks
+from . import skew as skewed
 from .components import Sums, reml
 from .estimate import Interval, check_level
-from .leaveout import LeaveOut, leave_out
+from .leaveout import LOST, LeaveOut, leave_out
 from .ranks import CHUNK_CELLS  # noqa: F401
 from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions
 
 PARAMETERS = 2
 
-SCALED = "region jackknife, scaled by variance components"
+SCALED = "jackknife over places, scaled by variance components"
 DYADIC = "dyadic-robust variance, leave-one-region-out form"
 SANDWICH = "dyadic-robust sandwich"
 BOOTSTRAP = "region bootstrap"
@@ -29,19 +32,23 @@ REFERENCES = (
 )
 SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
 ASSUMPTION = (
-    "Pairs without a common region are independent, and the regions stand for those one wants to speak of. "
-    "Regions that share a cable or a building would break it"
+    "Pairs without a common place are independent, and the places stand for those one wants to speak of. "
+    "Places that share a cable would break it"
 )
 
 
 @dataclass(frozen=True)
 class Part:
-    """One number of the line: its value, its interval, the naive one, and others."""
+    """
+    One number of the line: its value, its interval, the naive one, and others; `at` gives the interval at a level.
+    """
 
     value: float
     interval: Interval
     naive: Interval
     others: tuple[Interval, ...] = ()
+    standard_error: float = nan
+    at: Callable[[float], Interval] | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,9 @@ class Line:
     y = intercept + slope x by ordinary least squares over unordered pairs, with `pearson` and `spearman`.
 
     `warnings` are those of the sample and of the computation. `band` gives the interval of the line itself.
-    `left` holds the standardised line without each region; None with too few regions for intervals.
+    `left` holds the standardised line without each unit (`grouped`: the places, unless others were asked for); None
+    with too few units for intervals. `moran` says whether units near each other deviate alike, `skew` whether their
+    effects are skewed.
     """
 
     n_pairs: int
@@ -63,7 +72,16 @@ class Line:
     method: str
     warnings: tuple[str, ...]
     scale: Scale
+    y: np.ndarray
     left: LeaveOut | None = None
+    grouped: clusters.Units | None = None
+    moran: clusters.Moran | None = None
+    skew: skewed.Skew | None = None
+
+    @property
+    def n_places(self) -> int:
+        """How many units the intervals take as independent."""
+        return self.grouped.n
 
     def band(self, x) -> pd.DataFrame:
         """The line at `x` with the interval of its height: columns x, y, low, high."""
@@ -117,11 +135,12 @@ def straight_line(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
+    cluster=clusters.PLACE,
 ) -> Line:
     """
-    Fit the line, with intervals at the level of regions.
+    Fit the line, with intervals at the level of places, or of other clusters of regions (`clusters.units`).
 
-    All rest on the line without each region in turn (`leaveout`). Intervals of slope and intercept are symmetric,
+    All rest on the line without each place in turn (`leaveout`). Intervals of slope and intercept are symmetric,
     with degrees of freedom of their own; those of the correlations are symmetric in Fisher's z. Beside them stand
     the same jackknife less that over pairs, the sandwich, and percentiles of a bootstrap over regions. `make
     validity` counts how often each covers; `coverage` holds the result.
@@ -137,8 +156,10 @@ def straight_line(
     if len(x) < 3:
         raise ParameterError(f"a line needs at least 3 pairs; there are {len(x)}")
     if np.ptp(x) <= 1e-9 * max(abs(x).max(), 1.0):
-        raise ParameterError(f"every pair has the same distance ({x[0]:g}): no line can be fitted to it")
-    first, second, n_regions = sample.first, sample.second, sample.n_regions
+        same = quantity(sample.frame.distance_km.iloc[0], "km")
+        raise ParameterError(f"every pair has the same distance ({same}): no line can be fitted to it")
+    grouped = clusters.units(sample, cluster)
+    first, second, n_units = grouped.first, grouped.second, grouped.n
     scale = Scale.of(x, y)
     zx, zy = scale.standard(x, y)
     moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
@@ -146,37 +167,47 @@ def straight_line(
     centre = scale.back(solve(total))
     ranked = ranks.spearman(x, y, np.ones((1, len(x))))[0]
     naive = _naive(x, y, centre, ranked, level)
-    notes, left, regional, others = [], None, [Interval(SCALED)] * 4, [()] * 4
-    if n_regions >= FEWEST_FOR_INTERVAL:
-        sums = Sums.of(np.column_stack([np.ones_like(zx), zx]), zy, first, second, n_regions)
+    notes, left, regional, others = [*grouped.warnings()], None, [Interval(SCALED)] * 4, [()] * 4
+    errors, at = [nan] * 4, [None] * 4
+    if n_units >= FEWEST_FOR_INTERVAL:
+        sums = Sums.of(np.column_stack([np.ones_like(zx), zx]), zy, first, second, n_units)
         left = leave_out(sums, reml(sums))
-        apart = np.flatnonzero(~np.isfinite(left.without_region).all(axis=1))
+        apart = np.flatnonzero((np.abs(left.lost) > LOST).any(axis=(1, 2)))
         if len(apart):
-            named = sample.regions[apart[0]]
+            named = grouped.names[apart[0]]
             notes.append(f"no interval: without {named} too little is left to fit a line")
-        without = total - dyadic.region_sums(moments, first, second, n_regions)
-        rho = ranks.spearman_without(x, y, first, second, n_regions)
-        regional = [
-            _symmetric(centre[0], left.half(scale.height(0.0), level)),
-            _symmetric(centre[1], left.half(scale.slope, level)),
-            correlation.pearson(total, without, left, level),
-            correlation.spearman(ranked, rho, left, level),
+        without = total - dyadic.region_sums(moments, first, second, n_units)
+        rho = ranks.spearman_without(x, y, first, second, n_units)
+        at = [
+            lambda level: _symmetric(centre[0], left.half(scale.height(0.0), level)),
+            lambda level: _symmetric(centre[1], left.half(scale.slope, level)),
+            lambda level: correlation.pearson(total, without, left, level),
+            lambda level: correlation.spearman(ranked, rho, left, level),
         ]
-        weights = dyadic.region_weights(n_regions, resamples, seed)
+        regional = [each(level) for each in at]
+        errors[:2] = (float(np.sqrt(left.spread(each)[0])) for each in (scale.height(0.0), scale.slope))
+        weights = dyadic.region_weights(n_units, resamples, seed)
         resampled = scale.back(solve(dyadic.weighted_sums(weights, moments, first, second)))
-        less = _less_pairs(centre, scale.back(solve(without)), scale.back(solve(total - moments)), level)
-        others = _others(x, y, centre, sample, less, resampled, level)
+        joined = grouped.both
+        between = total - dyadic.sums(moments, joined, joined.max() + 1)
+        less = _less_pairs(centre, scale.back(solve(without)), scale.back(solve(between)), level)
+        others = _others(x, y, centre, grouped, less, resampled, level)
     values = (*centre, ranked)
-    parts = [Part(*each) for each in zip(values, regional, naive, others, strict=True)]
+    parts = [Part(*each) for each in zip(values, regional, naive, others, errors, at, strict=True)]
+    residual = y - centre[0] - centre[1] * x
     return Line(
         sample.n_pairs,
-        n_regions,
+        sample.n_regions,
         *parts,
         level=level,
         method=_method(scale, left),
         warnings=(*sample.warnings(), *notes),
         scale=scale,
+        y=y,
         left=left,
+        grouped=grouped,
+        moran=clusters.moran(residual, sample.frame.distance_km.to_numpy(), grouped),
+        skew=skewed.skew(residual, x, grouped),
     )
 
 
@@ -215,12 +246,12 @@ def _less_pairs(centre, without_region, without_pair, level) -> list[Interval]:
     return [*found, Interval(DYADIC, np.tanh(z - wide), np.tanh(z + wide))]
 
 
-def _others(x, y, centre, sample: Sample, less, resampled, level) -> list[tuple[Interval, ...]]:
+def _others(x, y, centre, grouped: clusters.Units, less, resampled, level) -> list[tuple[Interval, ...]]:
     """The plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
     design = np.column_stack([np.ones_like(x), x])
     residual = y - design @ centre[:2]
-    spread = np.diag(dyadic.sandwich(design, residual, sample.first, sample.second, sample.n_regions))
-    half = _quantile(level, sample.n_regions) * np.sqrt(np.where(spread >= 0, spread, nan))
+    spread = np.diag(dyadic.sandwich(design, residual, grouped.first, grouped.second, grouped.n))
+    half = _quantile(level, grouped.n) * np.sqrt(np.where(spread >= 0, spread, nan))
     tails = [(1 - level) / 2, (1 + level) / 2]
     finite = resampled[np.isfinite(resampled).all(axis=1)]
     ends = np.quantile(finite, tails, axis=0) if len(finite) else np.full((2, 3), nan)

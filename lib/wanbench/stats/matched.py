@@ -11,7 +11,7 @@ from scipy import stats
 
 from ..errors import ParameterError
 from . import dyadic
-from .estimate import Estimate, check_level, html, table
+from .estimate import Estimate, Said, check_level, html, table
 from .line import REFERENCES
 from .sample import FEWEST_FOR_INTERVAL, unordered
 
@@ -24,8 +24,8 @@ ASSUMPTION = (
 )
 
 
-@dataclass(frozen=True)
-class Matched:
+@dataclass(frozen=True, repr=False)
+class Matched(Said):
     """
     Attributes
     ----------

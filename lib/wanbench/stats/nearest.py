@@ -11,7 +11,8 @@ import pandas as pd
 from ..errors import ParameterError
 from ..wording import count, percent
 from . import dyadic
-from .estimate import Estimate, check_level, html, table
+from .door import check_pairs
+from .estimate import Estimate, Said, check_level, html, table
 from .sample import FEWEST_FOR_INTERVAL
 
 NEARLY = 0.9
@@ -23,8 +24,8 @@ ASSUMPTION = (
 )
 
 
-@dataclass(frozen=True)
-class Nearest:
+@dataclass(frozen=True, repr=False)
+class Nearest(Said):
     """
     Attributes
     ----------
@@ -76,9 +77,7 @@ def nearest(
         A source with fewer targets in that cloud has no part, and is counted.
     """
     check_level(level)
-    missing = [name for name in COLUMNS if name not in pairs.columns]
-    if missing:
-        raise ParameterError(f"the pairs lack {', '.join(missing)}")
+    pairs = check_pairs(pairs, *COLUMNS)
     between = pairs[pairs.from_cloud != pairs.to_cloud]
     rows = between[(between.throughput_bps > 0) & between.distance_km.notna()]
     enough = rows.groupby(["from_region", "to_cloud"]).to_region.transform("size") >= least_targets

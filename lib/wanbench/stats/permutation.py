@@ -12,7 +12,7 @@ from scipy import stats
 from ..errors import ParameterError
 from ..wording import count, number, percent
 from . import matrices, qap
-from .estimate import Estimate, check_level, html, table
+from .estimate import Estimate, Said, check_level, html, table
 from .line import ASSUMPTION, Line, straight_line
 from .sample import Sample, require_regions, unordered
 
@@ -28,15 +28,15 @@ NULL = (
 BOOTSTRAP_BESIDE = 1_000
 
 
-@dataclass(frozen=True)
-class Mantel:
+@dataclass(frozen=True, repr=False)
+class Mantel(Said):
     """
     Correlations of a column with distance, and the p-value of each.
 
     Attributes
     ----------
     pearson, spearman : Estimate
-        The correlations, with intervals by region.
+        The correlations, with intervals by place.
     pearson_p, spearman_p : Estimate
         Permutation p-values; the interval is their Monte Carlo error.
     pearson_naive_p, spearman_naive_p : float

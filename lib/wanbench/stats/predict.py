@@ -22,7 +22,8 @@ from .. import regions as places
 from ..errors import ParameterError
 from ..wording import count, percent, quantity
 from . import whatif
-from .estimate import Estimate, check_level, html, table
+from .door import check_pairs
+from .estimate import Estimate, Said, check_level, html, table
 from .sample import Sample, require_regions, unordered
 
 FEW_PAIRS = 3
@@ -43,8 +44,8 @@ ASSUMPTION = (
 )
 
 
-@dataclass(frozen=True)
-class Prediction:
+@dataclass(frozen=True, repr=False)
+class Prediction(Said):
     """
     RTT and throughput of one ordered pair.
 
@@ -275,7 +276,7 @@ def what_if(
     >>> found.situation, bool(found.rtt.low <= found.measured["rtt_ms"] <= found.rtt.high)
     ('both', True)
     """
-    _columns(pairs, rtt_column)
+    pairs = _checked(pairs, rtt_column, throughput_column)
     ends = (from_region, to_region)
     own = pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
     settings = {
@@ -306,7 +307,7 @@ def fit_predictor(
         With fewer than 5 regions or 6 pairs that have an RTT and a distance.
     """
     level = check_level(level)
-    _columns(pairs, rtt_column)
+    pairs = _checked(pairs, rtt_column, throughput_column)
     _check_places(regions)
     observed, names, sample = observe(pairs, rtt_column, throughput_column)
     core = whatif.core(observed)
@@ -334,13 +335,10 @@ def observe(pairs: pd.DataFrame, rtt_column: str, throughput_column: str) -> tup
     return whatif.observed_pairs(rtt, throughput, directed, names), names, rtt
 
 
-def _columns(pairs: pd.DataFrame, rtt_column: str) -> None:
-    wanted = ("from_region", "to_region", "distance_km", rtt_column)
-    missing = [name for name in wanted if name not in pairs.columns]
-    if missing:
-        raise ParameterError(
-            f"the pairs lack {', '.join(missing)}; they have {', '.join(map(str, pairs.columns))}"
-        )
+def _checked(pairs: pd.DataFrame, rtt_column: str, throughput_column: str) -> pd.DataFrame:
+    """The pairs, with what is used in them checked."""
+    known = [throughput_column] if throughput_column in getattr(pairs, "columns", ()) else []
+    return check_pairs(pairs, "from_region", "to_region", "distance_km", rtt_column, *known)
 
 
 def _check_places(regions: pd.DataFrame | None) -> None:

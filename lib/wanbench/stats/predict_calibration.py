@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from ..regions import light_rtt_ms
 from ..wording import percent
 from . import dyadic, whatif
-from .estimate import Estimate, check_level, html
+from .estimate import Estimate, Said, check_level, html
 from .link import clopper_pearson
 from .predict import LEFT_OUT, QUANTITIES, observe
 from .sample import FEWEST_FOR_INTERVAL
@@ -26,8 +26,8 @@ HOW = {
 }
 
 
-@dataclass(frozen=True)
-class Calibration:
+@dataclass(frozen=True, repr=False)
+class Calibration(Said):
     """
     Coverage of the stated level on what was left out, per quantity and situation.
 

@@ -13,10 +13,11 @@ import pandas as pd
 from ..errors import ParameterError
 from ..findings import Finding
 from ..wording import count, quantity
+from .estimate import Said
 
 
-@dataclass(frozen=True)
-class Readings:
+@dataclass(frozen=True, repr=False)
+class Readings(Said):
     """
     `rows` has per reading and sender: reading, sender, n, greatest_bps, limit_bps, n_above, share_of_limit.
 

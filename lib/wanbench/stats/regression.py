@@ -1,7 +1,8 @@
-"""Least squares over pairs with several columns, with variances that know the regions."""
+"""Least squares over pairs with several columns, with variances that know the regions, as `leaveout` has them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -10,8 +11,10 @@ from scipy import stats
 
 from ..errors import ParameterError
 from . import dyadic
+from .components import Sums, reml
 from .estimate import Interval
-from .line import DYADIC, Part
+from .leaveout import LOST, LeaveOut, leave_out
+from .line import DYADIC, SCALED, Part
 from .sample import FEWEST_FOR_INTERVAL
 
 SINGULAR = 1e-9
@@ -21,11 +24,12 @@ NAIVE = "pairs taken as independent"
 @dataclass(frozen=True)
 class Coefficients:
     """
-    Coefficients of a linear model, and what they are without each region and without each unordered pair.
+    Coefficients of a linear model, and what they are without each unit and without each unordered pair of units.
 
-    `values` is (coefficients,); `without_region` (regions, coefficients) and `without_pair` (pairs,
-    coefficients) come with `lost_region` and `lost_pair`, projections onto what cannot be told without that
-    region or pair. `covariance` takes pairs as independent.
+    A unit is a region or a cluster of regions. `values` is (coefficients,); `without_region` (units, coefficients)
+    and `without_pair` (pairs, coefficients) come with `lost_region` and `lost_pair`, projections onto what cannot be
+    told without that unit or pair. `covariance` takes pairs as independent. `left` holds the variances of the
+    coefficients of which `turned` (coefficients, coefficients) makes these.
     """
 
     values: np.ndarray
@@ -36,49 +40,66 @@ class Coefficients:
     covariance: np.ndarray
     n_pairs: int
     n_regions: int
+    left: LeaveOut
+    turned: np.ndarray
+
+    def freedom(self, weights) -> float:
+        """Degrees of freedom of the interval of a weighted sum of the coefficients."""
+        return float(self.left.spread(np.asarray(weights, dtype=float) @ self.turned)[1])
 
     def combination(self, weights, level: float, freedom: int | None = None) -> Part:
         """
-        A weighted sum of the coefficients with its interval by region and its naive one.
+        A weighted sum of the coefficients with its interval by place and its naive one.
 
         Parameters
         ----------
         weights : array (coefficients,)
         freedom : int, optional
-            Degrees of freedom of the t quantile; default regions - 2.
+            With it the variance is the jackknife over units less that over pairs, and the t quantile has so many
+            degrees of freedom: for ordered pairs, where a region may differ as sender and as receiver, which the
+            working model does not know.
 
-        The interval is NaN with fewer than 5 regions, or where the sum cannot be told without some region.
+        The interval is NaN with fewer than 5 units, or where the sum cannot be told without some unit.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
         naive = np.sqrt(weights @ self.covariance @ weights) * _t(level, self.n_pairs - len(weights))
         half = nan
         if self.n_regions >= FEWEST_FOR_INTERVAL:
-            by_region, by_pair = (
-                np.where(np.abs(lost @ weights).max(axis=1) > 1e-6, nan, left @ weights)
-                for lost, left in (
-                    (self.lost_region, self.without_region),
-                    (self.lost_pair, self.without_pair),
-                )
-            )
-            freedom = max(self.n_regions - 2 if freedom is None else freedom, 1)
-            half = float(np.sqrt(dyadic.variance(by_region, by_pair))) * _t(level, freedom)
-        ends = Interval(DYADIC, value - half, value + half)
+            half = float(self.left.half(weights @ self.turned, level))
+            if freedom is not None:
+                half = self._less_pairs(weights) * _t(level, freedom)
+        ends = Interval(SCALED if freedom is None else DYADIC, value - half, value + half)
         return Part(value, ends, Interval(NAIVE, value - naive, value + naive))
 
+    def _less_pairs(self, weights: np.ndarray) -> float:
+        by_region, by_pair = (
+            np.where(np.abs(lost @ weights).max(axis=1) > LOST, nan, left @ weights)
+            for lost, left in (
+                (self.lost_region, self.without_region),
+                (self.lost_pair, self.without_pair),
+            )
+        )
+        return float(np.sqrt(dyadic.variance(by_region, by_pair)))
 
-def least_squares(design, y, first, second, both, n_regions: int) -> Coefficients:
+
+def least_squares(
+    design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
+) -> Coefficients:
     """
-    Ordinary least squares, fitted anew without each region and without each unordered pair.
+    Ordinary least squares, fitted anew without each unit and without each unordered pair.
 
     Parameters
     ----------
     design : array (rows, coefficients)
     y : array (rows,)
     first, second : array of int (rows,)
-        The regions of each row.
+        The units of each row: regions, or clusters of them.
     both : array of int (rows,)
         Number of the unordered pair of each row: two directions of one pair leave together.
+    shifted : sequence of int or array
+        Columns, or weights of a sum of columns, whose coefficients each unit shifts in the working model, besides the
+        constant.
 
     Raises
     ------
@@ -99,20 +120,17 @@ def least_squares(design, y, first, second, both, n_regions: int) -> Coefficient
     if lost.any():
         raise ParameterError("the columns of the design depend on each other")
     left = {}
-    for name, groups, n_groups in (
-        ("region", (first, second), n_regions),
-        ("pair", (both,), n_pairs),
+    for name, taken in (
+        ("region", lambda rows: dyadic.region_sums(rows, first, second, n_regions)),
+        ("pair", lambda rows: dyadic.sums(rows, both, n_pairs)),
     ):
-        parts = []
-        for total, rows in zip(whole, (gram, target), strict=True):
-            taken = np.zeros((n_groups, *total.shape))
-            for group in groups:
-                np.add.at(taken, group, rows)
-            parts.append(total - taken)
-        left[name] = _solve(*parts)
+        left[name] = _solve(*(total - taken(rows) for total, rows in zip(whole, (gram, target), strict=True)))
     residual = y - scaled @ values[0]
     sigma2 = residual @ residual / max(len(y) - n_coefficients, 1)
     covariance = sigma2 * np.linalg.inv(whole[0]) / scale / scale[:, None]
+    turned = _turned(design, shifted)
+    spread = y.std() or 1.0
+    sums = Sums.of(design @ turned, (y - y.mean()) / spread, first, second, n_regions)
     return Coefficients(
         values[0] / scale,
         left["region"][0] / scale,
@@ -122,7 +140,41 @@ def least_squares(design, y, first, second, both, n_regions: int) -> Coefficient
         covariance,
         n_pairs,
         n_regions,
+        leave_out(sums, reml(sums, random=1 + len(shifted))),
+        turned * spread,
     )
+
+
+def determined(design: np.ndarray, grouped) -> bool:
+    """Whether every coefficient can be told, also without any one unit; columns of unit size."""
+    gram = design[:, :, None] * design[:, None, :]
+    total = gram.sum(axis=0)
+    left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
+    size = np.linalg.eigvalsh(np.concatenate([total[None], left]))
+    return bool((size[:, 0] > SINGULAR * np.abs(total).max()).all())
+
+
+def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarray:
+    """
+    Combinations of the columns (coefficients, coefficients) that span the same: the constant first, then those
+    shifted, standardised, then others.
+    """
+    constant = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
+    if not np.allclose(design @ constant, 1.0, atol=1e-6):
+        raise ParameterError("the design has no constant among its columns and their sums")
+    columns = [constant]
+    for k in shifted:
+        one = np.eye(design.shape[1])[k] if isinstance(k, int) else np.asarray(k, dtype=float)
+        column = design @ one
+        columns.append((one - column.mean() * constant) / column.std())
+    size = np.sqrt((design**2).mean(axis=0))
+    for column in np.eye(design.shape[1]) / size:
+        # in units of the columns' sizes all entries are about 1, so that rounding does not pass for a direction
+        if np.linalg.matrix_rank(np.column_stack([*columns, column]) * size[:, None], tol=1e-6) > len(
+            columns
+        ):
+            columns.append(column)
+    return np.column_stack(columns)
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import ParameterError
 from ..wording import count
 from . import dyadic
-from .estimate import Estimate, check_level, html, table
+from .estimate import Estimate, Said, check_level, html, table
 from .sample import FEWEST_FOR_INTERVAL
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
@@ -21,8 +21,8 @@ ASSUMPTION = (
 )
 
 
-@dataclass(frozen=True)
-class Repeats:
+@dataclass(frozen=True, repr=False)
+class Repeats(Said):
     """
     Attributes
     ----------

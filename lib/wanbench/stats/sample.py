@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import ParameterError
 from ..wording import count
+from .door import check_pairs
 
 FEWEST_FOR_INTERVAL = 5
 FEW = 10
@@ -17,7 +18,7 @@ SAME_DISTANCE_KM = 1.0
 COMBINE = ("median", "geometric mean")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sample:
     """
     Unordered pairs with one value each, and what was left out.
@@ -54,6 +55,9 @@ class Sample:
         """Index of `region_b` in `regions`, per pair."""
         return pd.Index(self.regions).get_indexer(self.frame.region_b)
 
+    def __repr__(self) -> str:
+        return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
+
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know of this sample: rows left out, few regions."""
         said = []
@@ -87,38 +91,29 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     pairs : DataFrame
         Needs `from_region`, `to_region`, `distance_km` and the column.
     column : str
-        What to take; must be positive. Rows without it, or without a distance, are left out and counted.
+        What to take; must be positive. Rows without it, or without a distance, are left out and counted. A row with
+        a value that is no number, or with a negative or infinite distance, is a ParameterError that names it.
     combine : str
         "median" or "geometric mean".
     """
-    if not isinstance(pairs, pd.DataFrame):
-        raise ParameterError(
-            f"pairs is a {type(pairs).__name__}; it must be table pairs, which ingest.summarise_pairs(tables) makes"
-        )
     if combine not in COMBINE:
         raise ParameterError(f"combine={combine!r}: allowed are {', '.join(COMBINE)}")
-    missing = [
-        name for name in ("from_region", "to_region", "distance_km", column) if name not in pairs.columns
-    ]
-    if missing:
-        raise ParameterError(
-            f"the pairs lack {', '.join(missing)}; they have {', '.join(map(str, pairs.columns))}"
-        )
-    rows = pairs.reset_index(drop=True)
+    light = [name for name in ("light_rtt_ms",) if isinstance(pairs, pd.DataFrame) and name in pairs.columns]
+    rows = check_pairs(pairs, "from_region", "to_region", "distance_km", *light, column)
     reason = _reasons(rows, column)
     left_out = rows.assign(reason=reason)[reason.notna()].reset_index(drop=True)
     rows = rows[reason.isna()]
     ends = np.sort(rows[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
-    value = rows[column].astype("float64")
+    value = rows[column]
     kept = {
         "region_a": pd.Series(ends[:, 0], index=rows.index, dtype="str"),
         "region_b": pd.Series(ends[:, 1], index=rows.index, dtype="str"),
         "from_region": rows.from_region,
-        "distance_km": rows.distance_km.astype("float64"),
+        "distance_km": rows.distance_km,
         "value": np.log(value) if combine == "geometric mean" else value,
     }
     if "light_rtt_ms" in rows:
-        kept["light_rtt_ms"] = rows.light_rtt_ms.astype("float64")
+        kept["light_rtt_ms"] = rows.light_rtt_ms
     both = ["region_a", "region_b"]
     directions = pd.DataFrame(kept).groupby([*both, "from_region"], as_index=False).median()
     directions["n_directions"] = 1
@@ -139,13 +134,12 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
 
 def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
     """Why a row is left out, or None."""
-    value, distance = (
-        pd.to_numeric(rows[name], errors="coerce").astype("float64") for name in (column, "distance_km")
-    )
+    value = rows[column]
     reason = pd.Series(None, index=rows.index, dtype=object)
-    reason[~(value > 0) | ~np.isfinite(value)] = f"where {column} is not positive"
+    reason[~(value > 0)] = f"where {column} is not positive"
+    reason[np.isinf(value)] = f"where {column} is infinite"
     reason[value.isna()] = f"without {column}"
-    reason[~np.isfinite(distance)] = "without distance_km"
+    reason[rows.distance_km.isna()] = "without distance_km"
     reason[rows.from_region == rows.to_region] = "from a region to itself"
     return reason
 

@@ -10,8 +10,9 @@ import pandas as pd
 
 from ..wording import count
 from . import dyadic
+from .clusters import PLACE, mapping, units
 from .distance import PER_KM
-from .estimate import Estimate, check_level, html, table
+from .estimate import Estimate, Said, check_level, html, table
 from .line import ASSUMPTION, BOOTSTRAP
 from .sample import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 
@@ -19,8 +20,8 @@ SHORTEST_KM = 500.0
 REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
-@dataclass(frozen=True)
-class Scatter:
+@dataclass(frozen=True, repr=False)
+class Scatter(Said):
     """
     Attributes
     ----------
@@ -62,6 +63,7 @@ def scatter(
     level: float = 0.95,
     resamples: int = 1_000,
     seed: int = 0,
+    cluster=PLACE,
 ) -> Scatter:
     """
     Scatter of RTT about a line on distance, and of throughput about a line of its logarithm, as factors.
@@ -72,6 +74,8 @@ def scatter(
         Table `pairs`; only unordered pairs with both values count.
     least_distance_km : float
         Nearer pairs have no part: where RTT nears zero, factors say little.
+    cluster
+        As for `fit_rtt`.
     """
     check_level(level)
     rtt = unordered(pairs, "rtt_ms")
@@ -81,6 +85,7 @@ def scatter(
         on=["region_a", "region_b"],
         suffixes=("", "_throughput"),
     )
+    whole = Sample("rtt_ms and throughput_bps", both, both.head(0))
     far = both.distance_km >= least_distance_km
     sample = Sample(
         "rtt_ms and throughput_bps", both[far].reset_index(drop=True), left_out_of_any(rtt, throughput)
@@ -93,9 +98,12 @@ def scatter(
     ends, notes = np.full((2, 3), nan), sample.warnings()
     if not far.all():
         notes += (f"{count(int((~far).sum()), 'pair')} nearer than {least_distance_km:g} km left out",)
-    if sample.n_regions >= FEWEST_FOR_INTERVAL:
-        weights = dyadic.region_weights(sample.n_regions, resamples, seed)
-        drawn = _factors(x, rtt_ms, log, weights[:, sample.first] * weights[:, sample.second])
+    known = mapping(whole, cluster)
+    grouped = units(sample, {name: known[name] for name in sample.regions})
+    notes += grouped.warnings()
+    if grouped.n >= FEWEST_FOR_INTERVAL:
+        weights = dyadic.region_weights(grouped.n, resamples, seed)
+        drawn = _factors(x, rtt_ms, log, dyadic.pair_weights(weights, grouped.first, grouped.second))
         ends = np.column_stack([_ends(column, level) for column in drawn.T])
 
     def estimate(k: int, quantity: str, claim: str) -> Estimate:
@@ -109,6 +117,7 @@ def scatter(
             unit="",
             n_pairs=sample.n_pairs,
             n_regions=sample.n_regions,
+            n_places=grouped.n,
             method=f"median absolute log residual of a least-squares line on distance, pairs of at least "
             f"{least_distance_km:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
             assumption=ASSUMPTION,

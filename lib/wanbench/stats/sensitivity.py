@@ -12,11 +12,11 @@ import pandas as pd
 from ..errors import ParameterError
 from ..gate.report import concerning, suspects
 from ..wording import count, quantity
-from .estimate import Estimate
+from .estimate import Estimate, Said
 
 
-@dataclass(frozen=True)
-class Sensitivity:
+@dataclass(frozen=True, repr=False)
+class Sensitivity(Said):
     """
     An analysis done twice.
 

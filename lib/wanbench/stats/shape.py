@@ -13,7 +13,7 @@ from scipy import stats
 from ..errors import ParameterError
 from ..wording import count, number, percent
 from . import dyadic
-from .estimate import Estimate, check_level, html, table
+from .estimate import Estimate, Said, check_level, html, table
 from .line import ASSUMPTION
 from .sample import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 
@@ -26,8 +26,8 @@ METHOD = (
 )
 
 
-@dataclass(frozen=True)
-class Shapes:
+@dataclass(frozen=True, repr=False)
+class Shapes(Said):
     """
     Three lines for log10 throughput, compared on the same pairs.
 

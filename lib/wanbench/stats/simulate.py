@@ -28,13 +28,19 @@ PLACES = np.array(
     ]
 )
 AROUND = 0.12
+RARE = 0.1
+CITIES = 0.6
+"""Share of cities to regions where clouds share them: 46 regions of the survey of 2022 lie in 28 places."""
+ALIKE = 0.95
+"""Correlation of the effects of two clouds' regions in one city, in the survey of 2022."""
 LAWS = {
     "normal": lambda rng, n: rng.normal(0, 1, n),
     "t3": lambda rng, n: rng.standard_t(3, n) / np.sqrt(3),
     "t5": lambda rng, n: rng.standard_t(5, n) / np.sqrt(5 / 3),
     "exponential": lambda rng, n: rng.exponential(1, n) - 1,
+    "rare": lambda rng, n: ((rng.random(n) < RARE) - RARE) / np.sqrt(RARE * (1 - RARE)),
 }
-"""Laws of mean 0 and variance 1: Student's t with 3 and 5 degrees of freedom, and an exponential one."""
+"""Laws of mean 0 and variance 1: Student's t with 3 and 5 degrees of freedom, an exponential one, and 1 in 10."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,11 @@ class Model:
         Standard deviation of the effect of a region on the natural logarithm of throughput, per 1,000 km.
     law, pair_law : str
         Law of the effects of regions, and of pairs: a name in `LAWS`.
+    alike : float
+        Correlation of the effects of two regions in one city.
+    reach_km : float
+        Length over which it falls by a factor e between cities; 0: regions of two cities have nothing in common.
+        Takes normal effects.
     """
 
     intercept_ms: float = 40.0
@@ -75,15 +86,40 @@ class Model:
     pair_log_sd: float = 0.1
     law: str = "normal"
     pair_law: str = "normal"
+    alike: float = 0.0
+    reach_km: float = 0.0
 
     def __post_init__(self):
         for law in (self.law, self.pair_law):
             if law not in LAWS:
                 raise ParameterError(f"law {law!r}: allowed are {', '.join(LAWS)}")
+        if not 0 <= self.alike <= 1 or self.reach_km < 0 or (self.reach_km and self.law != "normal"):
+            raise ParameterError(
+                f"alike={self.alike!r}, reach_km={self.reach_km!r}: from 0 to 1, and from 0 with normal effects"
+            )
 
-    def values(self, distance_km, first, second, n_regions: int, rng) -> tuple[np.ndarray, np.ndarray]:
+    def _effects(self, points):
+        """The law of the effects of regions at these places, as a function of a generator and their number."""
+        law = LAWS[self.law]
+        if not self.alike:
+            return law
+        if self.reach_km:
+            apart = _distance_km(points[:, None], points[None])
+            together = self.alike * np.exp(-apart / self.reach_km) + (1 - self.alike) * np.eye(len(points))
+            root = np.linalg.cholesky(together + 1e-9 * np.eye(len(points)))
+            return lambda rng, n: root @ rng.normal(0, 1, n)
+        city = np.unique(points.round(6), axis=0, return_inverse=True)[1].reshape(-1)
+
+        def shared(rng, n):
+            return np.sqrt(self.alike) * law(rng, city.max() + 1)[city] + np.sqrt(1 - self.alike) * law(
+                rng, n
+            )
+
+        return shared
+
+    def values(self, distance_km, first, second, points, rng) -> tuple[np.ndarray, np.ndarray]:
         """RTT in ms and the logarithm of throughput in bit/s per pair, before what its directions differ by."""
-        law, own = LAWS[self.law], LAWS[self.pair_law]
+        law, own, n_regions = self._effects(points), LAWS[self.pair_law], len(points)
         on_rtt = self.region_ms * law(rng, n_regions)
         on_slope = self.region_slope * law(rng, n_regions)
         on_log = self.region_log_sd * law(rng, n_regions)
@@ -122,7 +158,8 @@ def survey(
     ----------
     places : str
         "clusters": around a few centres that are drawn anew for each survey. "continents": each region
-        independently around one of eight fixed places, so that surveys are samples of one population.
+        independently around one of eight fixed places, so that surveys are samples of one population. "cities": the
+        same for cities, of which there are 0.6 for each region, so that clouds share them.
     missing : float
         Share of the unordered pairs that are left out at random.
     **effects
@@ -194,13 +231,13 @@ def _draw(n_regions: int, seed: int, places: str, missing: float, effects: dict)
     """Places, effects and values of the unordered pairs of a survey."""
     if n_regions < 2:
         raise ParameterError(f"n_regions={n_regions!r}: a survey has at least 2")
-    if places not in ("clusters", "continents"):
-        raise ParameterError(f"places={places!r}: allowed are clusters, continents")
+    if places not in PLACED:
+        raise ParameterError(f"places={places!r}: allowed are {', '.join(PLACED)}")
     model, rng = Model(**effects), np.random.default_rng(seed)
-    points = _clusters(n_regions, rng) if places == "clusters" else _continents(n_regions, rng)
+    points = PLACED[places](n_regions, rng)
     first, second = np.triu_indices(n_regions, 1)
     distance_km = _distance_km(points[first], points[second])
-    rtt_ms, log = model.values(distance_km, first, second, n_regions, rng)
+    rtt_ms, log = model.values(distance_km, first, second, points, rng)
     logs = [log + model.of_direction(len(first), rng) for _ in range(2)]
     kept = rng.random(len(first)) >= missing if missing else np.ones(len(first), dtype=bool)
     return _Drawn(first[kept], second[kept], distance_km[kept], rtt_ms[kept], [one[kept] for one in logs])
@@ -219,7 +256,7 @@ def independent_pairs(n_pairs: int, seed: int = 0, **effects) -> pd.DataFrame:
     first, second = np.arange(n_pairs), np.arange(n_pairs, 2 * n_pairs)
     points = _continents(2 * n_pairs, rng)
     distance_km = _distance_km(points[first], points[second])
-    rtt_ms, log = model.values(distance_km, first, second, 2 * n_pairs, rng)
+    rtt_ms, log = model.values(distance_km, first, second, points, rng)
     log = log + (model.of_direction(n_pairs, rng) + model.of_direction(n_pairs, rng)) / 2
     return pd.DataFrame({"distance_km": distance_km, "rtt_ms": rtt_ms, "throughput_bps": np.exp(log)})
 
@@ -244,7 +281,7 @@ def population(n_pairs: int = 1_000_000, seed: int = 0, **effects) -> dict[str, 
 
 
 def _distance_km(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return EARTH_RADIUS_KM * np.arccos(np.clip((a * b).sum(axis=1), -1, 1))
+    return EARTH_RADIUS_KM * np.arccos(np.clip((a * b).sum(axis=-1), -1, 1))
 
 
 def _continents(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -263,6 +300,15 @@ def _clusters(n: int, rng: np.random.Generator) -> np.ndarray:
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
     points = centres[rng.integers(len(centres), size=n)] + rng.normal(0, 0.25, size=(n, 3))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def _cities(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Unit vectors of regions of which several lie in one city, no city with more than two."""
+    cities = _continents(round(CITIES * n), rng)
+    return np.concatenate([cities, cities[rng.permutation(len(cities))[: n - len(cities)]]])
+
+
+PLACED = {"clusters": _clusters, "continents": _continents, "cities": _cities}
 
 
 def _rows(start, end, distance_km, rtt_ms, throughput_bps) -> pd.DataFrame:

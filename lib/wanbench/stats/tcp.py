@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from html import escape
-from math import exp, inf, isfinite, nan
+from math import exp, inf, isfinite, isinf, nan
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,18 @@ from scipy import stats
 
 from ..errors import ParameterError
 from ..wording import count, quantity
-from . import coverage, dyadic, knee, location
-from .estimate import Estimate, Interval, check_level, html, table
+from . import coverage, dyadic, knee, location, skew
+from .clusters import PLACE, units
+from .estimate import Estimate, Interval, Said, check_level, html, table
 from .line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from .sample import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 
 FEWEST_PER_SIDE = 3
 FEWEST_FOR_MISFIT, MISFIT = 10, 1.5
+FEW_BEYOND = 0.15
+"""Share of the pairs beyond the knee below which W comes out 5 to 20 % too small, simulated (`validity.window`)."""
+UNEVEN_SD = 0.15
+"""Standard deviation of the log of places' effects on throughput: a W by receiver of twice that makes C 3 % low."""
 BITS = 8
 OVERFLOW = 700.0
 NAIVE = "pairs taken as independent"
@@ -37,8 +42,8 @@ SAID = {
 }
 
 
-@dataclass(frozen=True)
-class WindowFit:
+@dataclass(frozen=True, repr=False)
+class WindowFit(Said):
     """
     The fitted model.
 
@@ -100,6 +105,7 @@ def fit_window(
     level: float = 0.95,
     resamples: int = 1_000,
     seed: int = 0,
+    cluster=PLACE,
 ) -> WindowFit:
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
@@ -117,6 +123,8 @@ def fit_window(
         Table `pairs`.
     rtt_column : str
         In ms. An RTT without load misses the queue that the transfer itself fills; W is then too small by it.
+    cluster
+        As for `fit_rtt`.
 
     Raises
     ------
@@ -124,10 +132,12 @@ def fit_window(
         With fewer than 3 regions or 3 pairs that have both values.
     """
     sample = _both(pairs, rtt_column, throughput_column)
-    return window_of(sample, level=level, resamples=resamples, seed=seed)
+    return window_of(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
-def window_of(sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> WindowFit:
+def window_of(
+    sample: Sample, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
+) -> WindowFit:
     """`fit_window` of unordered pairs that have `rtt_ms` and `throughput_bps`."""
     level = check_level(level)
     require_regions(sample, 3, "the window model")
@@ -136,16 +146,19 @@ def window_of(sample: Sample, *, level: float = 0.95, resamples: int = 1_000, se
     x, y = np.log(sample.frame.rtt_ms.to_numpy()), np.log(sample.frame.throughput_bps.to_numpy())
     order = np.argsort(x, kind="stable")
     fit = knee.fit(x[order], y[order])
-    first, second = sample.first[order], sample.second[order]
+    grouped = units(sample, cluster)
+    first, second = grouped.first[order], grouped.second[order]
     sides = _sides(fit, first, second)
-    warnings = sample.warnings() + _warnings(sides)
-    intervals = _intervals(fit, sides, first, second, sample.n_regions, level, resamples, seed)
+    warnings = sample.warnings() + grouped.warnings() + _warnings(sides)
+    uneven, skewed = _effects(fit, first, second, grouped)
+    intervals = _intervals(fit, sides, first, second, grouped.n, level, resamples, seed)
     found = []
     for name, ends in intervals.items():
         drawn = next(each for each in ends if each.method == BOOTSTRAP)
         bounds = _bounds(name, sides, fit, (drawn.low, drawn.high))
         value = _log(name, fit.level, fit.falling)
-        found.append(_estimate(name, value, ends, bounds, sample, level, warnings))
+        made = _estimate(name, value, ends, bounds, sample, level, warnings)
+        found.append(replace(made, n_places=grouped.n))
     model = WindowFit(*found, sample.frame, sample.left_out).throughput_bps(sample.frame.rtt_ms)
     frame = sample.frame.assign(
         implied_window_bytes=implied_window_bytes(sample.frame.throughput_bps, sample.frame.rtt_ms),
@@ -155,13 +168,44 @@ def window_of(sample: Sample, *, level: float = 0.95, resamples: int = 1_000, se
     )
     found = [replace(each, warnings=each.warnings + _misfit(frame)) for each in found]
     if np.isfinite(found[0].low) and found[0].low > 0:
-        cautions = coverage.caution("window W", sample.n_regions)
+        cautions = coverage.caution("window W", grouped.n, skewed) + _few_beyond(sides, grouped.n)
         found[0] = replace(
             found[0],
             warnings=found[0].warnings + cautions,
-            assumption=found[0].assumption + coverage.harder("window W"),
+            assumption=found[0].assumption + coverage.harder("window W", grouped.n),
         )
+    found[1] = replace(found[1], warnings=found[1].warnings + uneven)
     return WindowFit(*found, frame, sample.left_out)
+
+
+def _few_beyond(sides: dict[str, tuple[int, int]], n_units: int) -> tuple[str, ...]:
+    """A warning where W rests on a small part of the pairs: the fit takes in low near ones, which make it small."""
+    beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
+    if beyond >= FEW_BEYOND * n_pairs:
+        return ()
+    return (
+        f"W rests on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: simulated with so few, it comes "
+        f"out 5 to 20 % too small, and {coverage.few_beyond(n_units)}",
+    )
+
+
+def _effects(fit: knee.Knee, first, second, grouped) -> tuple[tuple[str, ...], skew.Skew | None]:
+    """A warning on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
+    falling = fit.x > fit.falling - fit.level
+    off = (fit.y + fit.x - fit.falling)[falling]
+    held = np.clip(off, -knee.HUBER * fit.scale, knee.HUBER * fit.scale)
+    share, freedom = location.share_and_freedom(held, first[falling], second[falling])
+    if not isfinite(freedom):
+        return (), None
+    used = replace(grouped, first=first[falling], second=second[falling])
+    sd = float(np.sqrt((1 - share) / 2) * held.std())
+    skewed = skew.skew(off, fit.x[falling], used) if len({*used.first, *used.second}) == used.n else None
+    if sd < UNEVEN_SD or isinf(fit.level):
+        return (), skewed
+    return (
+        f"places differ by a factor of {exp(sd):.2f} beyond the knee (one standard deviation): if that is their W, the "
+        "knee is blurred, and C comes out 3 to 12 % too small",
+    ), skewed
 
 
 def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
@@ -253,14 +297,14 @@ def _number(name: str, logarithm: float) -> float:
 def _intervals(
     fit, sides, first, second, n_regions, level, resamples, seed
 ) -> dict[str, tuple[Interval, ...]]:
-    """Per number, on the log scale: the main interval, the naive one, and the other one by region."""
+    """Per number, on the log scale: the main interval, the naive one, and the other one by place."""
     if n_regions < FEWEST_FOR_INTERVAL:
         return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in SAID}
     regions = np.arange(n_regions)[:, None]
     without = knee.refit(fit, ((first != regions) & (second != regions)).astype(float))
     single = knee.without_each(fit)
     weights = dyadic.region_weights(n_regions, resamples, seed)
-    drawn = knee.refit(fit, weights[:, first] * weights[:, second])
+    drawn = knee.refit(fit, dyadic.pair_weights(weights, first, second))
     basis = {name: n for name, (_, n) in sides.items()}
     basis["knee"] = min(basis.values())
     found = {}

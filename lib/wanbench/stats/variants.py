@@ -14,7 +14,7 @@ from ..errors import ParameterError
 from ..findings import Finding
 from ..wording import count, span
 from .distance import fit_rtt, fit_throughput
-from .estimate import Estimate
+from .estimate import Estimate, Said
 from .sample import FEWEST_FOR_INTERVAL
 
 QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
@@ -29,8 +29,8 @@ FEWEST_ROWS = 100
 CHART_KM, CHART_MS = 17_000.0, 300.0
 
 
-@dataclass(frozen=True)
-class Variants:
+@dataclass(frozen=True, repr=False)
+class Variants(Said):
     """
     The correlation with distance under each reading.
 

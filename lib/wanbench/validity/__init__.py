@@ -7,12 +7,14 @@ other module is a study. `make validity` runs all and writes data/validity. Impo
 """
 
 from .study import FIRST, Outcome, describe, read, run, studies
-from .verdicts import agreement, finding, outside, overview, shown, tables
+from .verdicts import agreement, asked, beyond, finding, outside, overview, shown, tables
 
 __all__ = [
     "FIRST",
     "Outcome",
     "agreement",
+    "asked",
+    "beyond",
     "describe",
     "finding",
     "outside",

@@ -17,6 +17,8 @@ from ..stats.models.cubic import DECREASE, SCALE
 from ..stats.models.mathis import MSS_BYTES
 from .study import MAIN, Outcome
 
+BY_RFC = "cubic after RFC 9438"
+"""Whose Reno-friendly region grows by a segment per round trip past cwnd_prior, as Linux's does not."""
 TITLE = "The loss of a path from TCP throughput"
 SETTINGS = [
     {"congestion_control": name, "loss": loss, "n_transfers": n_transfers}
@@ -34,7 +36,7 @@ class Senders:
     Parameters
     ----------
     congestion_control : str
-        "reno" or "cubic".
+        "reno", "cubic" (as in Linux) or "cubic after RFC 9438".
     loss : float
         Probability that a packet is lost.
     rtt_s : float
@@ -48,7 +50,7 @@ class Senders:
         self.rng = np.random.default_rng(seed)
         self.window = np.full(senders, 1.3 / math.sqrt(loss))
         self.top, self.since_s, self.friendly = self.window.copy(), np.zeros(senders), self.window.copy()
-        self.start = DECREASE * self.top
+        self.start, self.prior = DECREASE * self.top, self.top.copy()
 
     def round(self) -> np.ndarray:
         """One round trip; the packets that each sender sent."""
@@ -58,14 +60,16 @@ class Senders:
             self.window = np.where(lost, sent / 2, sent + 1)
             return sent
         self.since_s = self.since_s + self.rtt_s
-        self.friendly = self.friendly + 3 * (1 - DECREASE) / (1 + DECREASE)
+        slow = 3 * (1 - DECREASE) / (1 + DECREASE)
+        past = (self.name == BY_RFC) & (self.friendly >= self.prior)
+        self.friendly = self.friendly + np.where(past, 1.0, slow)
         bend_s = np.cbrt((self.top - self.start) / SCALE)
         grown = np.maximum(SCALE * (self.since_s - bend_s) ** 3 + self.top, self.friendly)
         top = np.where(sent < self.top, sent * (1 + DECREASE) / 2, sent)
         self.window = np.where(lost, DECREASE * sent, np.maximum(grown, sent))
         self.top, self.since_s = np.where(lost, top, self.top), np.where(lost, 0.0, self.since_s)
         self.friendly = np.where(lost, self.window, self.friendly)
-        self.start = np.where(lost, self.window, self.start)
+        self.start, self.prior = np.where(lost, self.window, self.start), np.where(lost, sent, self.prior)
         return sent
 
 
@@ -83,7 +87,8 @@ def transfers(
     for _ in range(START_UP_ROUNDS):
         senders.round()
     sent = sum(senders.round() for _ in range(round(duration_s * 1000 / rtt_ms)))
-    sent = sent / (1 + RECOVERY[congestion_control] * math.sqrt(loss))
+    kind = congestion_control.partition(" ")[0]
+    sent = sent / (1 + RECOVERY[kind] * math.sqrt(loss))
     again = np.random.default_rng(seed).binomial(sent.astype(int), loss)
     columns = {
         "run_id": "simulated",
@@ -96,7 +101,7 @@ def transfers(
         "throughput_bps": sent * MSS_BYTES * 8 / duration_s,
         "mean_rtt_ms": rtt_ms,
         "mss_bytes": MSS_BYTES,
-        "congestion_control": congestion_control,
+        "congestion_control": kind,
         "retransmits": again,
         "error": None,
     }

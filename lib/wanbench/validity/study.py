@@ -7,7 +7,7 @@ A study is a module of this package with
 - `TITLE`: what it asks, as a noun phrase,
 - `SETTINGS`: a list of dicts of plain data, one per kind of data set,
 - `trial(seed, **setting)`: a list of `Outcome`, the same for the same seed,
-- `DATASETS` (optional): how many data sets per setting unless told otherwise.
+- `DATASETS` (optional): how many data sets per setting unless told otherwise, a number or a function of the setting.
 
 Data set k of every setting has the seed `seed + k`, so any row of a committed table can be made again, alone.
 """
@@ -112,7 +112,7 @@ def run(
     Parameters
     ----------
     datasets : int
-        Per setting; default the study's own number, else 1,000.
+        Per setting; default the study's own numbers, else 1,000.
     seed : int
         Of the first data set; the others follow by ones.
     processes : int
@@ -130,21 +130,26 @@ def run(
         truth and above it; `median_width` is of those with an interval; `first_covered` counts within the
         first `first` data sets.
     """
-    datasets = datasets if datasets is not None else getattr(study, "DATASETS", DATASETS)
-    for name, value in (("datasets", datasets), ("processes", processes)):
+    own = datasets if datasets is not None else getattr(study, "DATASETS", DATASETS)
+    settings = study.SETTINGS if settings is None else settings
+    numbers = [own(setting) if callable(own) else own for setting in settings]
+    for name, value in (*(("datasets", n) for n in numbers), ("processes", processes)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ParameterError(f"{name}={value!r}: a whole number from 1 is needed")
-    settings = study.SETTINGS if settings is None else settings
-    blocks = [range(start, min(start + BLOCK, datasets)) for start in range(0, datasets, BLOCK)]
-    jobs = [(study.__name__, seed + k[0], len(k), setting) for setting in settings for k in blocks]
+    blocks = [[range(k, min(k + BLOCK, n)) for k in range(0, n, BLOCK)] for n in numbers]
+    jobs = [
+        (study.__name__, seed + k[0], len(k), setting)
+        for setting, parts in zip(settings, blocks, strict=True)
+        for k in parts
+    ]
     frames = []
     with ProcessPoolExecutor(processes) if processes > 1 else _Here() as pool:
         done = pool.map(_block, jobs)
-        for setting in settings:
-            outcomes = [one for _ in blocks for one in next(done)]
-            frames.append(summarise(outcomes, setting, datasets, seed))
+        for setting, parts, n in zip(settings, blocks, numbers, strict=True):
+            outcomes = [one for _ in parts for one in next(done)]
+            frames.append(summarise(outcomes, setting, n, seed))
             if report:
-                report(f"{study.__name__.rpartition('.')[2]}: {describe(setting)}: {datasets:,} data sets")
+                report(f"{study.__name__.rpartition('.')[2]}: {describe(setting)}: {n:,} data sets")
     return pd.concat(frames, ignore_index=True)
 
 
@@ -249,8 +254,9 @@ def write(table: pd.DataFrame, subject: str, into=None) -> Path:
     """Write `<subject>.csv` in one step, the command that makes it in its first line."""
     into = Path(into) if into is not None else folder()
     into.mkdir(parents=True, exist_ok=True)
-    seed, datasets = int(table.seed.iloc[0]), int(table.data_sets.iloc[0])
-    command = f"python -m wanbench.validity --only {subject} --datasets {datasets} --seed {seed}"
+    seed, datasets = int(table.seed.iloc[0]), table.data_sets.unique()
+    number = f" --datasets {datasets[0]}" if len(datasets) == 1 else ""
+    command = f"python -m wanbench.validity --only {subject}{number} --seed {seed}"
     handle, temporary = tempfile.mkstemp(dir=into, prefix=f".{subject}-", suffix=".tmp")
     try:
         with open(handle, "w", encoding="utf-8") as file:

@@ -17,8 +17,11 @@ from .study import Outcome, outcomes
 TITLE = "Throughput against distance"
 HALF_DISTANCE_KM = 4_000.0
 BY_WINDOW = "effects of regions; falls by the window"
-SETTINGS = [*kinds.settings(*kinds.HARDER), *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS)]
-RESAMPLES = 400
+SETTINGS = [
+    *kinds.settings(*kinds.HARDER, *kinds.NEIGHBOURS),
+    *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS),
+]
+RESAMPLES, DATASETS = 400, kinds.datasets
 
 
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
@@ -31,8 +34,10 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     pairs = replace(
         pairs, column="throughput_bps", frame=pairs.frame.assign(value=pairs.frame.throughput_bps)
     )
-    fit = distance.throughput_line(pairs, resamples=RESAMPLES, seed=seed)
+    fit = distance.throughput_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
     whole = simulate.population(**model)
     half = -1000 * log10(2) / whole["log10_throughput_slope"] if by_window else HALF_DISTANCE_KM
     found = outcomes("half-distance", fit.half_distance, half)
+    if effects in kinds.BY_CITY:
+        return found
     return found + outcomes("Pearson r", fit.pearson, whole["log10_throughput_r"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pandas as pd
 from ..errors import ParameterError
 from ..findings import Finding
 from ..wording import count, number, span
-from . import study
+from . import effects, study
 
 BAND = (0.93, 0.97)
 """What an interval at the level 95 % should cover."""
@@ -70,6 +71,21 @@ def _cell(row) -> str:
     share, low, high = (f"{100 * value:.1f}" for value in (row.coverage, row.coverage_low, row.coverage_high))
     none = row.without_interval / row.data_sets
     return f"{share} ({low} to {high})" + (f"; none in {100 * none:.0f} %" if row.without_interval else "")
+
+
+def asked(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the kinds of data set in which an interval is asked to hold."""
+    return table[~_harder(table)]
+
+
+def beyond(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the harder kinds, which show what breaks an interval."""
+    return table[_harder(table)]
+
+
+def _harder(table: pd.DataFrame) -> pd.Series:
+    harder = (*effects.HARDER, *effects.NEIGHBOURS, effects.FEW_BEYOND)
+    return table.setting.map(lambda text: json.loads(text).get("effects") in harder).astype(bool)
 
 
 def outside(table: pd.DataFrame, method: str = study.MAIN) -> pd.DataFrame:

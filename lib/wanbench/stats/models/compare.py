@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import ParameterError
 from ...findings import Finding
 from ...wording import count, percent, span
-from ..estimate import Estimate, check_level
+from ..estimate import Estimate, Said, check_level
 from ..line import ASSUMPTION, REFERENCES
 from ..sample import require_regions
 from .finite import INITIAL_SEGMENTS
@@ -31,8 +31,8 @@ METHOD = (
 )
 
 
-@dataclass(frozen=True)
-class ModelComparison:
+@dataclass(frozen=True, repr=False)
+class ModelComparison(Said):
     """
     The models' scores on left-out regions.
 

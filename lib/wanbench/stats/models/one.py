@@ -1,4 +1,4 @@
-"""The numbers of one model of throughput, with intervals by region."""
+"""The numbers of one model of throughput, with intervals by place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from scipy import stats
 
 from ...errors import ParameterError
 from .. import dyadic
-from ..estimate import Estimate, check_level, html, table
+from ..clusters import PLACE, units
+from ..estimate import Estimate, Said, check_level, html, table
 from ..line import ASSUMPTION, REFERENCES
 from ..sample import FEWEST_FOR_INTERVAL, require_regions
 from . import fit as fitting
@@ -25,8 +26,8 @@ METHOD = (
 )
 
 
-@dataclass(frozen=True)
-class ModelFit:
+@dataclass(frozen=True, repr=False)
+class ModelFit(Said):
     """
     One model: `numbers` maps each of its symbols ("W", "C", "p") to an Estimate; `pairs` has measured, model and ratio.
     """
@@ -67,6 +68,7 @@ def fit_model(
     rtt_column: str = "rtt_ms",
     throughput_column: str = "throughput_bps",
     level: float = 0.95,
+    cluster=PLACE,
 ) -> ModelFit:
     """
     Fit one of the models of `compare_models` and say how well its numbers are known.
@@ -78,6 +80,8 @@ def fit_model(
     ----------
     model : str
         Its name in `compare_models`: "window-limited", "finite transfer" (needs `transfer_bytes` or `transfer_s`), ...
+    cluster
+        As for `fit_rtt`.
     Other parameters as in `compare_models`.
 
     Raises
@@ -97,14 +101,17 @@ def fit_model(
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
     y = np.log(frame.throughput_bps.to_numpy())
     best, scale = fitting.fit(form, paths, y)
-    ends = np.sort(np.column_stack([sample.first, sample.second]), axis=1)
-    region = np.arange(sample.n_regions)[:, None]
+    grouped = units(sample, cluster)
+    if grouped.n < FEWEST_FOR_INTERVAL:
+        raise ParameterError(f"a model's interval needs {FEWEST_FOR_INTERVAL} places; there are {grouped.n}")
+    ends = np.sort(np.column_stack([grouped.first, grouped.second]), axis=1)
+    region = np.arange(grouped.n)[:, None]
     kept = ((ends[:, 0] != region) & (ends[:, 1] != region)).astype(float)
     without, _ = fitting.refit(form, paths, y, kept, np.broadcast_to(best, (len(kept), len(best))), scale)
     codes = np.unique(ends, axis=0, return_inverse=True)[1].ravel()
     single = 1.0 - (codes[None, :] == np.arange(codes.max() + 1)[:, None])
     alone, _ = fitting.refit(form, paths, y, single, np.broadcast_to(best, (len(single), len(best))), scale)
-    half = stats.t.ppf((1 + level) / 2, sample.n_regions - 1) * np.sqrt(dyadic.variance(without, alone))
+    half = stats.t.ppf((1 + level) / 2, grouped.n - 1) * np.sqrt(dyadic.variance(without, alone))
     naive = stats.t.ppf((1 + level) / 2, len(single) - 1) * np.sqrt(dyadic.jackknife(alone))
     numbers = {}
     for k, (symbol, unit) in enumerate(form.parameters):
@@ -115,8 +122,9 @@ def fit_model(
             low=exp(best[k] - half[k]),
             high=exp(best[k] + half[k]),
             unit=unit,
-            n_pairs=int(codes.max() + 1),
+            n_pairs=len({frozenset(pair) for pair in zip(sample.first, sample.second, strict=True)}),
             n_regions=sample.n_regions,
+            n_places=grouped.n,
             method=f"{METHOD}; {form.says}",
             assumption=f"The model holds, with the same numbers for all. {ASSUMPTION}",
             level=level,

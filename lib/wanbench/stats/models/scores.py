@@ -78,7 +78,7 @@ def _half(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
 def _median_ends(error, sample: Sample, level, resamples, seed) -> tuple[np.ndarray, np.ndarray]:
     """Percentiles over region resamples of the median error per model."""
     drawn = dyadic.region_weights(sample.n_regions, resamples, seed)
-    weights = drawn[:, sample.first] * drawn[:, sample.second]
+    weights = dyadic.pair_weights(drawn, sample.first, sample.second)
     weights = weights[weights.sum(axis=1) > 0]
     ends = np.empty((2, len(error)))
     for k, values in enumerate(error):

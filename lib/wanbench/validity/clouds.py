@@ -1,0 +1,61 @@
+"""
+Coverage of what crossing costs between clouds, and of the difference between pairs within one and within the other.
+
+Two clouds of 12 and 12 or 24 and 4 regions; crossing costs 8 ms. "One cloud slower" adds 25 ms per region of the
+second, which must not pass for a cost of crossing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..stats import clouds, matrices
+from ..stats.clusters import units
+from ..stats.covariates import cross_cloud
+from . import effects as kinds
+from .study import MAIN, NAIVE, Outcome
+
+TITLE = "What crossing between clouds costs"
+CROSSING_MS, SLOWER_MS, BY_REGION_MS = 8.0, 25.0, 6.0
+SLOWER, UNEVEN = "effects of regions; one cloud slower", "effects of regions, also on what crossing costs"
+SIZES = {"12 and 12 regions": (12, 12), "24 and 4 regions": (24, 4)}
+SETTINGS = [
+    *(
+        {"regions": regions, "effects": effects}
+        for regions in SIZES
+        for effects in ("effects of regions", SLOWER)
+    ),
+    {"regions": "12 and 12 regions", "effects": UNEVEN},
+    {"regions": "12 and 12 regions", "effects": "effects shared by city"},
+]
+DATASETS = kinds.FEWER_DATASETS
+LEVEL = 0.95
+
+
+def trial(seed: int, regions: str, effects: str) -> list[Outcome]:
+    """One survey, and the fits of `clouds.compare_clouds` without their permutations."""
+    sizes, known = SIZES[regions], effects if effects in kinds.KINDS else "effects of regions"
+    pairs = kinds.survey(seed, sum(sizes), known, kinds.on_rtt(known))
+    rng = np.random.default_rng([seed, 1])
+    cloud = rng.permutation(np.repeat(["aws", "gcp"], sizes))
+    names = [f"{cloud[k]}:{name.partition(':')[2]}" for k, name in enumerate(pairs.regions)]
+    crosses, slow = cross_cloud(names), SLOWER_MS * (cloud == "gcp") * (effects == SLOWER)
+    uneven = BY_REGION_MS * rng.normal(size=len(names)) * (effects == UNEVEN)
+    a, b = cells = pairs.first, pairs.second
+    value = pairs.frame.value.to_numpy() + (CROSSING_MS + uneven[a] + uneven[b]) * crosses[cells]
+    value = value + slow[a] + slow[b]
+    far = matrices.square(pairs.frame.distance_km.to_numpy() / 1000, *cells, len(names), symmetric=True)
+    grouped = units(pairs)
+    levels, _ = clouds._levels(names, cells, [crosses, far], grouped)
+    part = clouds._fit(value, cells, grouped, [crosses, far, *levels]).combination(
+        np.eye(3 + len(levels))[1], LEVEL
+    )
+    members = {name: clouds._members(names, name) for name in ("aws-aws", "aws-gcp", "gcp-gcp")}
+    fit = clouds._groups(members, far, far, cells, value, names, grouped, grouped.both).fit
+    within = fit.combination([1.0, 0.0, -1.0, 0.0], LEVEL)
+    truths = ((part, CROSSING_MS, "what crossing costs"), (within, -2 * slow.max(), "within one less other"))
+    return [
+        Outcome(what, method, ends.low, ends.high, truth)
+        for one, truth, what in truths
+        for method, ends in ((MAIN, one.interval), (NAIVE, one.naive))
+    ]
