@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 NOTEBOOKS := find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*'
+PYTEST := ../$(BIN)/python -m pytest
 STRIP := $(BIN)/nbstripout --keep-id \
 	--extra-keys 'metadata.papermill cell.metadata.papermill metadata.language_info.version'
 # Kernels, clients and hosts of the lab start Python hundreds of times; uncompiled, each start takes 3 s longer.
@@ -27,8 +28,17 @@ full: setup ## the same with 46 regions and all 2,070 directed pairs (about ten 
 	@$(BIN)/wanbench report --preset full 02-intercloud-throughput
 
 .PHONY: test
-test: setup ## run every test
-	@cd lib && ../$(BIN)/python -m pytest
+test: setup ## run every test: first two at a time, then those that judge time, alone
+	@cd lib && $(PYTEST) --numprocesses 2 --dist loadgroup -m "not timing"
+	@cd lib && $(PYTEST) -m timing tests
+
+.PHONY: quick
+quick: setup ## run the tests that need no lab, no cluster and no browser
+	@cd lib && $(PYTEST) --numprocesses 2 --dist loadgroup -m "not lab and not browser"
+
+.PHONY: fuzz
+fuzz: setup ## feed the readers thousands of damaged and made-up files, others each time (tens of minutes)
+	@cd lib && $(PYTEST) --numprocesses 2 --hypothesis-profile fuzz -m fuzz tests
 
 .PHONY: lab
 lab: setup ## open JupyterLab on the notebooks

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from patience import comes_about
 from scripted_lab import Reply, ScriptedLab
@@ -225,7 +225,7 @@ def test_nothing_is_no_answer(tmp_path):
         broker_metrics.read(path)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@pytest.mark.fuzz
 @given(st.data())
 def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
     content = SAMPLE.read_bytes()[:4000]

@@ -74,6 +74,7 @@ def test_each_link_is_planned_once():
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 @pytest.mark.skipif(REASON is not None, reason=REASON or "")
 def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
@@ -94,6 +95,7 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 @pytest.mark.skipif(REASON is not None, reason=REASON or "")
 def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scripted_lab import Reply, ScriptedLab, well
 
@@ -163,7 +163,7 @@ def test_a_damaged_list_of_hosts_is_refused(tmp_path, content):
         host_metrics.read(tmp_path / "x.sadf.json")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@pytest.mark.fuzz
 @given(st.data())
 def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
     content = NETWORK.read_bytes()

@@ -1,28 +1,22 @@
 """
 Damaged and invented tables: each ends in valid tables or in a RawDataError, and no row is lost.
 
-WANBENCH_FUZZ=1000 tries a thousand for each importer in place of fifteen.
+`make fuzz` tries a thousand for each importer.
 """
 
-import os
 import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wanbench import importers, tables
 from wanbench.errors import RawDataError
 from wanbench.importers import sheet
 
-FUZZ = settings(
-    max_examples=int(os.environ.get("WANBENCH_FUZZ", "15")),
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
+FUZZ = settings(max_examples=settings.default.max_examples // 10)  # each example reads whole tables
 SURVEY = (
     b"timestamp,run_id,from_cloud,from_region,to_cloud,to_region,bitrate_Bps,avgrtt,gcp_vm,aws_vm\n"
     b"2022-02-14T08:59:09Z,abcdef,GCP,us-east1,AWS,eu-west-2,13107200.0,91.605,e2-small,t3.nano\n"
@@ -142,30 +136,35 @@ def mapped(path):
         return importers.read_table(path, MAPPING)
 
 
+@pytest.mark.fuzz
 @FUZZ
 @given(st.one_of(damaged([SURVEY]), st.binary(max_size=60)))
 def test_survey(data):
     imported(survey, "r.csv", data)
 
 
+@pytest.mark.fuzz
 @FUZZ
 @given(st.one_of(damaged([JSONL]), st.binary(max_size=60)))
 def test_survey_in_json_lines(data):
     imported(survey, "r.jsonl", data)
 
 
+@pytest.mark.fuzz
 @FUZZ
 @given(damaged([GRID, THROUGHPUT]))
 def test_skyplane(data):
     imported(skyplane, "g.csv", data)
 
 
+@pytest.mark.fuzz
 @FUZZ
 @given(damaged([TIMED]))
 def test_mapped(data):
     imported(mapped, "m.csv", data)
 
 
+@pytest.mark.fuzz
 @FUZZ
 @given(damaged([LOCATIONS, LOCATIONS.replace(b"latitude,longitude", b"lat,long")]))
 def test_locations(data):
@@ -181,6 +180,7 @@ def test_locations(data):
     assert found["regions"].name.is_unique
 
 
+@pytest.mark.fuzz
 @FUZZ
 @given(st.lists(st.sampled_from([text for text in ODD if text != "\udcff"]), min_size=1, max_size=6))
 def test_numbers_and_times(texts):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_importers_markdown import MONTHLY, TABBED
 from test_importers_matrix import PLAIN
@@ -29,15 +29,6 @@ def rows_only():
 NAMES = set(catalogue()["name"])
 
 
-FUZZ = settings(
-    max_examples=250,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
 ODDITIES = [
     ",", ";", "\t", '"', "\n", "\n\n", "|", "-", "１", "\u202e", "é", "\x00", "\ufeff", "1e308", "nan", "9" * 50, "0,5",
     "1,204", " ms", "us-east-1", "Tokyo", "AWS", "(", "# ", "Average (ms)", "=HYPERLINK(1)", "-1", "\r",
@@ -50,7 +41,7 @@ MARKS = [
 ]  # fmt: skip
 
 
-@FUZZ
+@pytest.mark.fuzz
 @given(
     st.lists(
         st.tuples(st.integers(0, len(PLAIN)), st.integers(0, 30), st.sampled_from(ODDITIES)), max_size=4
@@ -84,7 +75,7 @@ def test_damaged_files_end_in_tables_or_in_an_error(tmp_path, damage, cloud):
         assert 2 <= int(ping["test_id"].split(":")[1]) <= lines and 0 <= ping["mean_rtt_ms"] < 1e7
 
 
-@FUZZ
+@pytest.mark.fuzz
 @given(
     st.one_of(
         st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))
@@ -97,7 +88,7 @@ def test_any_bytes_end_in_an_error(tmp_path, data):
         read_matrix(path, statistic="mean")
 
 
-@FUZZ
+@pytest.mark.fuzz
 @given(
     st.sampled_from([TABBED, MONTHLY]),
     st.lists(st.tuples(st.integers(0, 900), st.integers(0, 60), st.sampled_from(MARKS)), max_size=5),
@@ -123,7 +114,7 @@ def test_damaged_documents_end_in_tables_or_in_an_error(text, damage, cloud):
         assert digits in re.sub(r"\D", "", lines[int(ping["test_id"].split(":")[1]) - 1]), ping
 
 
-@FUZZ
+@pytest.mark.fuzz
 @given(st.lists(st.sampled_from([*MARKS, "|", "|", "-", " ", "\n", "1"]), max_size=60).map("".join))
 def test_any_text_ends_in_an_error_or_in_pairs(text):
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench.errors import ParameterError
@@ -263,7 +263,7 @@ def test_regions_as_surveys_write_them():
 SPELLINGS = st.sampled_from(["", " ", "-", "_", "  ", ", ", " (", ") "])
 
 
-@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@pytest.mark.fuzz
 @given(st.sampled_from(TABLE.to_dict("records")), st.data())
 def test_spelling_does_not_matter_at_the_own_cloud(row, data):
     """Words put together otherwise, in any case, never mean another region than the name itself can."""
@@ -280,7 +280,7 @@ def test_spelling_does_not_matter_at_the_own_cloud(row, data):
         assert row["region"] in candidates(text, cloud) or cloud == "gcp"
 
 
-@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@pytest.mark.fuzz
 @given(
     st.one_of(
         st.text(max_size=60),

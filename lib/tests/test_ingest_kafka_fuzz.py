@@ -1,8 +1,9 @@
-"""Ten thousand damaged and invented outputs of Kafka's tools: each ends in valid tables or a RawDataError."""
+"""Damaged and invented outputs of Kafka's tools: each ends in valid tables or a RawDataError."""
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_ingest_fuzz import FREE, damaged
 
@@ -24,13 +25,6 @@ ODDITIES = [
     "time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec\n",
     "5 records sent, 1.0 records/sec (0.00 MB/sec), 1.0 ms avg latency, 2.0 ms max latency.\n",
 ]  # fmt: skip
-FUZZ = settings(
-    max_examples=10_000,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
 
 
 @st.composite
@@ -55,11 +49,11 @@ def rows_of(data):
     return kafka_load._rows(reading, 0)
 
 
+@pytest.mark.fuzz
 def test_kafka_load():
     """Rows are put into tables all together, which is a hundred times cheaper."""
     found = {}
 
-    @FUZZ
     @given(st.one_of(damaged(SAMPLES), odd(), odd(), FREE))
     @example(SAMPLES[0].decode().encode("utf-16"))
     @example(b"\xff\xfe\x00\xd8\n")
@@ -76,6 +70,8 @@ def test_kafka_load():
             found.setdefault(name, []).extend(row | {"source_file": "a"} for row in more)
 
     read()
+    for whole in SAMPLES:
+        read.hypothesis.inner_test(whole)
     assert set(found) == {name for names in kafka_load.TABLES.values() for name in names}
     for name, rows in found.items():
         tables.from_rows(name, rows)

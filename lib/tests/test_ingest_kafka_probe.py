@@ -7,7 +7,7 @@ import pandas as pd
 import probe_samples as samples
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench import tables
@@ -15,13 +15,6 @@ from wanbench.errors import RawDataError
 from wanbench.ingest import kafka_probe, probe_files, probe_histograms
 
 READ: set[str] = set()
-FUZZ = settings(
-    max_examples=250,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
 
 
 def whole(name, core):
@@ -268,7 +261,7 @@ def ends_well(path):
             whole(name, core)
 
 
-@FUZZ
+@pytest.mark.fuzz
 @given(st.data())
 def test_any_file_ends_in_tables_or_in_a_refusal(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("probe")
@@ -286,7 +279,7 @@ def test_any_file_ends_in_tables_or_in_a_refusal(tmp_path_factory, data):
     ends_well(samples.write(folder, *contents))
 
 
-@FUZZ
+@pytest.mark.fuzz
 @given(st.data())
 def test_any_settings_end_in_tables_or_in_a_refusal(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("probe")

@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench import places, tables
@@ -208,13 +208,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(
-    max_examples=100,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@pytest.mark.fuzz
 @given(
     name=st.sampled_from(sorted(NEWER)),
     value=VALUES,

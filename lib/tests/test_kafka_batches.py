@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench import tables
@@ -203,7 +203,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.fuzz
 @given(content=VALUES, field=st.integers(0, 6), value=VALUES)
 def test_whatever_stands_there_is_a_table_or_a_raw_data_error(tmp_path_factory, content, field, value):
     path = tmp_path_factory.getbasetemp() / "fuzz.json"
@@ -220,7 +220,7 @@ def test_whatever_stands_there_is_a_table_or_a_raw_data_error(tmp_path_factory, 
             tables.validate(name, frame.assign(**dict.fromkeys(context[:-1]), source_file="a"))
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.fuzz
 @given(at=st.integers(0, 321), byte=st.integers(0, 255), cut=st.integers(0, 322))
 def test_a_damaged_log_is_counted_or_refused(tmp_path_factory, at, byte, cut):
     content = bytearray(batch(1000, 3) + batch(2000, 4))

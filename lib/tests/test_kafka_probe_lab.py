@@ -24,6 +24,7 @@ NO_LAB = LocalLab.unavailable()
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 @pytest.mark.skipif(NO_LAB is not None, reason=NO_LAB or "")
 def test_clocks_are_compared_to_within_half_the_round_trip(tmp_path):
     links = {pair: LinkSettings(10) for pair in permutations(("a", "b"), 2)}
@@ -67,6 +68,7 @@ def measured(lab, folder, stem, **settings):
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
     found = measured(lab, tmp_path, "0001.1", duration_s=4.0, hold_share=0.02, hold_ms=500.0)
     records, [row] = found["probe_records"], found["probes"].to_dict("records")
@@ -82,6 +84,7 @@ def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
     found = measured(
         lab,
@@ -99,6 +102,7 @@ def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
     """Two groups, three partitions and a clock that is ahead: open loop, so what stands still is seen by all."""
     source, target = lab.host("source"), lab.host("target")
@@ -138,6 +142,7 @@ def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_region(lab, tmp_path):
     """Broker 2, in the source's region, leads; the consumer runs in the target's, where broker 1 follows."""
     load = KafkaLoad(
@@ -152,12 +157,14 @@ def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_reg
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
     with pytest.raises(ExperimentError, match=r"the probe cannot start: .*replication factor"):
         measured(lab, tmp_path, "0001.1", placement=None, replication=3)
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(lab, tmp_path):
     source, target = lab.host("source"), lab.host("target")
     probe = KafkaProbe(duration_s=60.0, interval_s=0.05, placement=((1,),))

@@ -9,7 +9,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scripted_lab import ScriptedLab
 
@@ -179,7 +179,7 @@ def test_a_last_line_without_an_end_is_refused(tmp_path):
         link_samples.read(path)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@pytest.mark.fuzz
 @given(st.data())
 def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
     content = SAMPLE.read_bytes()
@@ -233,6 +233,7 @@ def loaded(tmp_path_factory):
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_a_link_that_is_full_is_seen_to_be(loaded):
     found = utilisation.capacity(loaded["full"])
     table = found.table.set_index(["link_from", "link_to"])
@@ -244,6 +245,7 @@ def test_a_link_that_is_full_is_seen_to_be(loaded):
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_a_link_that_is_half_full_is_seen_to_be(loaded):
     frame = loaded["half"]
     assert set(frame.link_from) | set(frame.link_to) == {"a", "c"}

@@ -27,7 +27,7 @@ from scipy import stats
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings, queue_in_bytes
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.timing]
 
 RTTS_MS = (2, 10, 40, 100, 200, 300)
 RATES_BPS = {"at1m": 1e6, "at10m": 10e6, "at100m": 100e6, "at300m": 300e6}

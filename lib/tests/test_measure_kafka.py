@@ -18,7 +18,11 @@ from wanbench.runs import find
 from wanbench.stats import trial_rates
 
 REASON = LocalLab.unavailable() or kafka.unavailable()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timing,
+    pytest.mark.skipif(REASON is not None, reason=REASON or ""),
+]
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 FAST, SLOW = LinkSettings(2, rate_bps=5e7), LinkSettings(40, rate_bps=5e7)

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wanbench.plan import lower_bound, rounds
@@ -53,7 +53,7 @@ def test_the_46_regions_of_the_full_survey():
     assert {len(group) for group in found} == {23}
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.fuzz
 @given(PAIRS, st.integers(0, 5))
 def test_any_pairs_come_within_one_round_of_the_lower_bound(pairs, seed):
     found = rounds(pairs, seed=seed)
@@ -61,7 +61,7 @@ def test_any_pairs_come_within_one_round_of_the_lower_bound(pairs, seed):
     assert lower_bound(pairs) <= len(found) <= lower_bound(pairs) + 1
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.fuzz
 @given(PAIRS, st.integers(1, 5), st.integers(0, 3))
 def test_any_pairs_in_batches(pairs, batch, seed):
     found = rounds(pairs, seed=seed, batch=batch)
@@ -71,7 +71,7 @@ def test_any_pairs_in_batches(pairs, batch, seed):
 
 
 @given(PAIRS, st.integers(0, 3), st.one_of(st.none(), st.integers(1, 4)))
-@settings(max_examples=60, deadline=None)
+@pytest.mark.fuzz
 def test_the_seed_and_nothing_else_decides(pairs, seed, batch):
     assert rounds(pairs, seed=seed, batch=batch) == rounds(list(reversed(pairs)), seed=seed, batch=batch)
 

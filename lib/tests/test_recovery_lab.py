@@ -23,6 +23,7 @@ from wanbench.stats.models import advertised_window_bytes
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.timing,
     pytest.mark.skipif(LocalLab.unavailable() is not None, reason=str(LocalLab.unavailable())),
 ]
 

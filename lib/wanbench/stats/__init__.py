@@ -5,15 +5,16 @@ On distance: `distance` (lines of RTT and throughput), `envelope` (the lower one
 throughput follows; near pairs at a ceiling), `charts` (both lines per ordered pair of clouds), `clouds` (pairs of
 clouds at equal distance), `permutation` and `covariates` (Mantel, MRQAP), `inflation` (path inflation, the physics
 check), `predict` (a pair that was not measured), `precision` (how many regions an interval takes). On TCP: `tcp` (the
-window-limited model), `models` (formulas compared on left-out regions), `loss` (the loss that explains a throughput), `recovery` (what was set against what was
-estimated). On two arms and on factors: `compare`, `factorial`, `robust_variance`, `lack_of_fit`. On tails of
-latency: `tails`, `tail_compare`, `tail_plan` (how long to measure). On a survey of others: `readings`, `variants`,
-`repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the gate doubts). On links: `link`, `drops`,
-`calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per trial), `trial_steady` (do rates keep
-their level while they count), `processors` (what trials reached, and how busy the machine was), `two_links` (private
-against internet), `scales` (at several link rates), `producer_shares`, `rtt_table`, `limits` (window, rate, loss),
-`mechanism` (why the thesis holds where it does), `aliases`. `simulate` makes surveys with a known answer. Pairs that
-share a place are never taken as independent: `clusters`, `dyadic` and `leaveout` say how.
+window-limited model), `models` (formulas compared on left-out regions), `loss` (the loss that explains a throughput),
+`recovery` (what was set against what was estimated). On two arms and on factors: `compare`, `factorial`,
+`robust_variance`, `lack_of_fit`. On tails of latency: `tails`, `tail_compare`, `tail_plan` (how long to measure). On
+a survey of others: `readings`, `variants`, `repeats`, `scatter`, `nearest`, `sensitivity` (with and without what the
+gate doubts). On links: `link`, `drops`, `calibration`, `utilisation`. On trials of Kafka: `trial_rates` (one row per
+trial), `trial_steady` (do rates keep their level while they count), `processors` (what trials reached, and how busy
+the machine was), `two_links` (private against internet), `scales` (at several link rates), `producer_shares`,
+`rtt_table`, `limits` (window, rate, loss), `mechanism` (why the thesis holds where it does), `aliases`. `simulate`
+makes surveys with a known answer. Pairs that share a place are never taken as independent: `clusters`, `dyadic` and
+`leaveout` say how.
 """
 
 from ..designs import factorial as factorial_design
