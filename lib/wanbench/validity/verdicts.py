@@ -43,7 +43,7 @@ def overview(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
                     "method": method,
                     "coverage (%)": span(100 * cases.coverage.min(), 100 * cases.coverage.max(), 1),
                     "settings within 93 to 97 %": f"{int(within.sum())} of {len(cases)}",
-                    "data sets per setting": int(cases.data_sets.min()),
+                    "data sets per setting": _data_sets(cases),
                     "without an interval (%), at most": round(
                         100 * float((cases.without_interval / cases.data_sets).max()), 1
                     ),
@@ -118,7 +118,7 @@ def finding(
     return Finding(
         name=name,
         sentence=f"{subject}: the 95 % interval of {quantity} covers in {_range(cases.coverage)} of 100 simulated "
-        f"data sets{beside} ({count(len(cases), 'kind')} of data set, {number(cases.data_sets.min())} of each; "
+        f"data sets{beside} ({count(len(cases), 'kind')} of data set, {_data_sets(cases)} of each; "
         f"{low:.0f} to {high:.0f} in {within}).",
         estimate=float(cases.covered.sum() / (cases.data_sets - cases.without_interval).sum()),
         low=float(cases.coverage.min()),
@@ -129,6 +129,12 @@ def finding(
         method=f"{METHOD}; the interval here is the range over kinds",
         assumption=ASSUMPTION,
     )
+
+
+def _data_sets(cases: pd.DataFrame) -> str:
+    """How many data sets there are of each kind."""
+    fewest, most = cases.data_sets.min(), cases.data_sets.max()
+    return number(fewest) if fewest == most else span(fewest, most, 0)
 
 
 def _range(coverage: pd.Series) -> str:
