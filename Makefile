@@ -29,12 +29,12 @@ full: setup ## the same with 46 regions and all 2,070 directed pairs (about ten 
 
 .PHONY: test
 test: setup ## run every test: first two at a time, then those that judge time, alone
-	@cd lib && $(PYTEST) --numprocesses 2 --dist loadgroup -m "not timing"
+	@cd lib && $(PYTEST) --numprocesses 2 -m "not timing"
 	@cd lib && $(PYTEST) -m timing tests
 
 .PHONY: quick
 quick: setup ## run the tests that need no lab, no cluster and no browser
-	@cd lib && $(PYTEST) --numprocesses 2 --dist loadgroup -m "not lab and not browser"
+	@cd lib && $(PYTEST) --numprocesses 2 -m "not lab and not browser"
 
 .PHONY: fuzz
 fuzz: setup ## feed the readers thousands of damaged and made-up files, others each time (tens of minutes)

@@ -54,7 +54,9 @@ def _record(rng, record_bytes):
 
 
 def _note(rng, length):
-    words = []
-    while sum(map(len, words)) + len(words) <= length:
-        words += rng.choices((*_WORDS, f"{rng.randrange(10**6):06d}"), k=16)
+    words, so_far = [], 0
+    while so_far <= length:
+        more = rng.choices((*_WORDS, f"{rng.randrange(10**6):06d}"), k=16)
+        words += more
+        so_far += sum(map(len, more)) + len(more)
     return " ".join(words)[:length]
