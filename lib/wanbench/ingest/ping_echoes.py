@@ -104,6 +104,7 @@ class Echoes:
         self._newest = first_sequence - 1
         self._open: list[Events] = []
         self._replies = self._duplicates = 0
+        self._in_order = True  # so far, one reply to each echo, one after the other
 
     def add(self, events: Events) -> Rows:
         """Take the next events; give rows that are final, now and then. RawDataError for an impossible one."""
@@ -127,9 +128,10 @@ class Echoes:
             events = Events(*(np.concatenate(parts) for parts in zip(*self._open, strict=True)))
         else:
             events = as_events([], Words())
-        if (np.diff(events.sequence) < 0).any():
-            events = events.take(np.argsort(events.sequence, kind="stable"))
-        self._refuse_duplicates_of_nothing(events)
+        if not self._in_order:
+            if (np.diff(events.sequence) < 0).any():
+                events = events.take(np.argsort(events.sequence, kind="stable"))
+            self._refuse_duplicates_of_nothing(events)
         self._open = [events]
         return events
 
@@ -162,6 +164,11 @@ class Echoes:
     def _carried_on(self, events):
         """The events, sequences carried on, up to the first impossible one, and what is wrong with that."""
         printed = events.sequence
+        self._in_order = self._in_order and self._continued(events)
+        if self._in_order:
+            if len(printed):
+                self._raw = self._unwrapped = self._newest = int(printed[-1])
+            return events, None
         if self.wraps and len(printed):
             raw = printed % 65536
             steps = (np.diff(raw, prepend=self._raw) + 32768) % 65536 - 32768
@@ -186,6 +193,11 @@ class Echoes:
             self._raw, self._unwrapped, self._newest = int(raw[-1]), int(sequence[-1]), int(newest[-1])
         return events._replace(sequence=sequence), fault
 
+    def _continued(self, events):
+        """Whether these are one reply to each echo that comes next."""
+        following = np.arange(self._newest + 1, self._newest + 1 + len(events.sequence))
+        return not (events.kind.any() or events.duplicate.any() or (events.sequence != following).any())
+
     def _refuse_duplicates_of_nothing(self, events):
         marked = np.flatnonzero(events.duplicate)
         if not len(marked):
@@ -202,6 +214,10 @@ class Echoes:
         """Rows of final events, sorted by sequence, and of the echoes before them that no line shows."""
         if not len(events.sequence):
             return NO_ROWS
+        if self._in_order:
+            self._replies += len(events.sequence)
+            self._next = int(events.sequence[-1]) + 1
+            return _replies(events, np.zeros(len(events.sequence), bool))
         new = np.diff(events.sequence, prepend=-1) != 0
         keep = events.kind == REPLY
         again = np.zeros(len(keep), bool)
