@@ -37,6 +37,7 @@ PING = f"""PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
 4 packets transmitted, 4 received, 0% packet loss, time 3004ms
 rtt min/avg/max/mdev = 40.100/40.100/40.100/0.000 ms
 """
+LOSSY_PING = re.sub(".*seq=3.*\n", "", PING).replace("4 received, 0%", "3 received, 25%")
 
 
 def intervals(size: int) -> str:
@@ -87,7 +88,9 @@ FILES = {
     "sadf, samples": ("host_metrics", sysstat),
     "sadf, empty lists": ("host_metrics", '{"sysstat": [', "[],", "1]}"),
     "ping, empty lines": ("ping", "", "\n", ""),
+    "ping, lines of spaces": ("ping", "", " \r\n", ""),
     "ping, pings of 4 echoes": ("ping", "", PING, ""),
+    "ping, pings that lost echoes": ("ping", "", LOSSY_PING, ""),
     "ping, echoes together": ("ping", "PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.\n", ECHO, ""),
 }  # fmt: skip
 
