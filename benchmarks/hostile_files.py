@@ -37,6 +37,7 @@ PING = f"""PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
 4 packets transmitted, 4 received, 0% packet loss, time 3004ms
 rtt min/avg/max/mdev = 40.100/40.100/40.100/0.000 ms
 """
+DISKS = '{"sysstat":{"hosts":[{"statistics":[{"timestamp":{"date":"2026-11-21","time":"17:46:48","utc":1},"disk":['
 LOSSY_PING = re.sub(".*seq=3.*\n", "", PING).replace("4 received, 0%", "3 received, 25%")
 
 
@@ -86,6 +87,7 @@ FILES = {
     "OpenMessaging, numbers": ("openmessaging", '{"publishRate": [', "1.5,", "1]}"),
     "OpenMessaging, windows": ("openmessaging", windows),
     "sadf, samples": ("host_metrics", sysstat),
+    "sadf, a name per value": ("host_metrics", DISKS, '{{"disk-device":"d{n}","tps":1}},', '{"disk-device":"d"}]}]}]}}'),
     "sadf, empty lists": ("host_metrics", '{"sysstat": [', "[],", "1]}"),
     "ping, empty lines": ("ping", "", "\n", ""),
     "ping, lines of spaces": ("ping", "", " \r\n", ""),
