@@ -31,8 +31,10 @@ from .iperf3_members import Members
 
 SUFFIX = ".sadf.json"
 LARGEST_BYTES = 512 * 2**20
+"""A day of samples each second on 16 processors has about 430 MB."""
+
 LEAST_BYTES = 6
-"""A large file may hold one value in so many bytes; sysstat writes one in 13 or more, packed by other tools in 8."""
+"""A large file may hold one value in so many bytes; sysstat writes one in 16, and one in 11 once jq has packed it."""
 
 COLUMNS = tuple(column for column in tables.table("metrics").columns if column not in CONTEXT)
 MOST_SUBJECTS = 100_000

@@ -41,7 +41,10 @@ from .content import read_text
 from .iperf3_documents import check_values
 
 LARGEST_BYTES, LEAST_BYTES = 16 << 20, 6
-"""A day's result has about 4 MB; a large one may hold one value in so many bytes, of which a row takes 40."""
+"""
+A day's result has about 4 MB. A large one may hold one value in so many bytes: real ones hold one in 7 or more, and each
+becomes a row of 40 bytes.
+"""
 
 MOST_WINDOWS = 100_000
 """Eleven days of windows of ten seconds."""

@@ -104,7 +104,7 @@ class Echoes:
         self._newest = first_sequence - 1
         self._open: list[Events] = []
         self._replies = self._duplicates = 0
-        self._in_order = True  # so far there is at most one reply to each echo, nothing else, and none is late
+        self._in_order = True  # so far: first replies alone, none of them late
 
     def add(self, events: Events) -> Rows:
         """Take the next events; give rows that are final, now and then. RawDataError for an impossible one."""
@@ -198,7 +198,7 @@ class Echoes:
         if events.kind.any() or events.duplicate.any() or not len(events.sequence):
             return not len(events.sequence)
         sequence, last = events.sequence, int(events.sequence[-1])
-        steps = np.diff(sequence)
+        steps = sequence[1:] - sequence[:-1]
         return (
             self._newest < sequence[0] < self._newest + WRAP // 2
             and last - self.first <= self._silent + SILENT_PER_LINE * events.line_number[0]
