@@ -42,8 +42,8 @@ from .iperf3_documents import check_values
 
 LARGEST_BYTES, LEAST_BYTES = 16 << 20, 6
 """
-A day's result has about 4 MB. A large one may hold one value in so many bytes: real ones hold one in 7 or more, and each
-becomes a row of 40 bytes.
+A day's result has about 4 MB. A large one may hold one value in so many bytes: real ones hold one in 7 or more, and
+each becomes a row of 40 bytes.
 """
 
 MOST_WINDOWS = 100_000
