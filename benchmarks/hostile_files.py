@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE = ROOT / "lib" / "tests" / "samples" / "iperf3" / "v3.12_tcp_p3_omit1_cubic.json"
+SAMPLES = ROOT / "lib" / "tests" / "samples"
 MOST_S_PER_10_MB, MOST_TIMES = 1.0, 10.0
 OWN_MB = 20
 """What pandas and pyarrow load on first use, whatever the file."""
@@ -30,9 +31,44 @@ WARNING = (
     "[2026-03-01 12:00:00,000] WARN [Producer clientId=perf-producer-client] Got error response (Sender)\n"
 )
 ECHO = "64 bytes from 203.0.113.107: icmp_seq=1 ttl=57 time=40.1 ms"
+PING = f"""PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
+{"".join(f"{ECHO.replace('seq=1', f'seq={k}')}{chr(10)}" for k in range(1, 5))}
+--- 203.0.113.107 ping statistics ---
+4 packets transmitted, 4 received, 0% packet loss, time 3004ms
+rtt min/avg/max/mdev = 40.100/40.100/40.100/0.000 ms
+"""
+DISKS = '{"sysstat":{"hosts":[{"statistics":[{"timestamp":{"date":"2026-11-21","time":"17:46:48","utc":1},"disk":['
+LOSSY_PING = re.sub(".*seq=3.*\n", "", PING).replace("4 received, 0%", "3 received, 25%")
+
+
+def intervals(size: int) -> str:
+    """One interval of an iperf3 test, over and over."""
+    document = json.loads((SAMPLES / "iperf3" / "v3.12_tcp_p3_omit1_cubic.json").read_text())
+    one = document["intervals"][1]
+    return json.dumps(document | {"intervals": [one] * (size // len(json.dumps(one)))})
+
+
+def sysstat(size: int) -> str:
+    """One sample of sadf -j, over and over, as it was printed."""
+    text = (SAMPLES / "host_metrics" / "sysstat-12.6.1_a.sadf.json").read_text()
+    first, second = (found.start() for found in list(re.finditer(r'\{\s*"timestamp"', text))[:2])
+    return text[:first] + text[first:second] * (size // (second - first)) + text[second:]
+
+
+def windows(size: int) -> str:
+    """A result of the OpenMessaging Benchmark, as large as its reader allows."""
+    names = [
+        f"{what}Latency{which}"
+        for what in ("publish", "publishDelay", "endToEnd")
+        for which in ("Avg", "50pct", "75pct", "95pct", "99pct", "999pct", "9999pct", "Max")
+    ]
+    each = [3.169] * (min(size, 15_000_000) // (8 * len(names)))
+    return json.dumps(dict.fromkeys(["publishRate", "consumeRate", "backlog", *names], each))
+
+
 FILES = {
-    # name: (reader, beginning, text that recurs, end); {n} is counted up
-    "iperf3, intervals": ("iperf3", "{intervals}", "", ""),
+    # name: (reader, what makes the text), or (reader, beginning, text that recurs, end) where {n} is counted up
+    "iperf3, intervals": ("iperf3", intervals),
     "iperf3, unclosed string": ("iperf3", '{"start": "', "x", ""),
     "iperf3, unclosed string of escapes": ("iperf3", '{"start": "', '\\"', ""),
     "iperf3, empty lists": ("iperf3", '{"start": [', "[],", "1]}"),
@@ -49,8 +85,14 @@ FILES = {
     "Prometheus, short lines": ("broker_metrics", "", "a 1 {n}\n", ""),
     "Prometheus, unclosed label": ("broker_metrics", 'a{l="', '\\"x', ""),
     "OpenMessaging, numbers": ("openmessaging", '{"publishRate": [', "1.5,", "1]}"),
+    "OpenMessaging, windows": ("openmessaging", windows),
+    "sadf, samples": ("host_metrics", sysstat),
+    "sadf, a name per value": ("host_metrics", DISKS, '{{"disk-device":"d{n}","tps":1}},', "1]}]}]}}"),
     "sadf, empty lists": ("host_metrics", '{"sysstat": [', "[],", "1]}"),
     "ping, empty lines": ("ping", "", "\n", ""),
+    "ping, lines of spaces": ("ping", "", " \r\n", ""),
+    "ping, pings of 4 echoes": ("ping", "", PING, ""),
+    "ping, pings that lost echoes": ("ping", "", LOSSY_PING, ""),
     "ping, echoes together": ("ping", "PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.\n", ECHO, ""),
 }  # fmt: skip
 
@@ -82,15 +124,12 @@ def main() -> int:
     return 0 if within else 1
 
 
-def write(path: Path, beginning: str, recurs: str, end: str, size: int) -> None:
+def write(path: Path, size: int, beginning, recurs: str = "", end: str = "") -> None:
     """A file of about `size` bytes."""
+    if callable(beginning):
+        path.write_text(beginning(size))
+        return
     with path.open("w") as file:
-        if beginning == "{intervals}":
-            document = json.loads(SAMPLE.read_text())
-            one = document["intervals"][1]
-            document["intervals"] = [one] * (size // len(json.dumps(one)))
-            json.dump(document, file)
-            return
         file.write(beginning)
         written, n = 0, 0
         while written < size:
@@ -111,7 +150,7 @@ def job(name: str, size: str) -> dict:
     reader, *parts = FILES[name]
     with tempfile.TemporaryDirectory(prefix="wanbench-hostile-") as folder:
         path = Path(folder, "a.sadf.json" if reader == "host_metrics" else "a.txt")
-        write(path, *parts, int(size))
+        write(path, int(size), *parts)
         before, start = _peak_mb(), time.process_time()
         try:
             found = readers[reader].read(path)

@@ -1,5 +1,10 @@
 """Files made to cost time or memory: each is refused by its size, or read in work that grows with its length alone."""
 
+import json
+import re
+import tracemalloc
+from pathlib import Path
+
 import pytest
 
 from wanbench.errors import RawDataError
@@ -7,6 +12,7 @@ from wanbench.ingest import (
     broker_metrics,
     end_to_end,
     exposition,
+    host_metrics,
     iperf3,
     iperf3_documents,
     kafka_consumer,
@@ -14,11 +20,24 @@ from wanbench.ingest import (
     kafka_load,
     kafka_output,
     openmessaging,
+    ping,
+    ping_echoes,
+    ping_lines,
 )
 
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
 CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924 "
 FREE = iperf3_documents.FREE_VALUES
+SADF = (Path(__file__).parent / "samples" / "host_metrics" / "sysstat-12.6.1_a.sadf.json").read_text()
+PING = """PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
+64 bytes from 203.0.113.107: icmp_seq=1 ttl=57 time=40.1 ms
+64 bytes from 203.0.113.107: icmp_seq=3 ttl=57 time=40.1 ms
+
+--- 203.0.113.107 ping statistics ---
+3 packets transmitted, 2 received, 33.3333% packet loss, time 2004ms
+rtt min/avg/max/mdev = 40.100/40.100/40.100/0.000 ms
+"""
+LISTS = ("publishRate", "endToEndLatency50pct", "publishLatency99pct", "endToEndLatency99pct")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +79,9 @@ def test_what_is_no_number_is_sought_in_one_pass(text):
 def counted(monkeypatch, module, name):
     """The calls of a function, as they are made."""
     calls, function = [], getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given: calls.append(given) or function(*given))
+    monkeypatch.setattr(
+        module, name, lambda *given, **named: calls.append(given) or function(*given, **named)
+    )
     return calls
 
 
@@ -96,7 +117,7 @@ def test_more_figures_than_a_file_can_have_are_refused(text, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "module", [iperf3, kafka_load, broker_metrics, openmessaging], ids=lambda m: m.__name__
+    "module", [iperf3, kafka_load, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__
 )
 def test_a_file_that_is_too_large_is_refused_by_its_size(module, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "LARGEST_BYTES", 100)
@@ -124,3 +145,84 @@ def test_each_line_of_an_exporter_is_matched_once(monkeypatch, tmp_path):
     path.write_text(text)
     broker_metrics.read(path)
     assert len(places) == len(set(places)) <= 2 * text.count("\n")
+
+
+@pytest.mark.parametrize("module", [host_metrics, openmessaging], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("values", ["[],", "1.5,", "{},"])
+def test_json_is_refused_by_its_count_of_values_before_it_is_decoded(module, values, monkeypatch, tmp_path):
+    decoded = counted(monkeypatch, json, "loads")
+    (tmp_path / "a.json").write_text('{"sysstat": [' + values * (FREE + 1) + "1]}")
+    with pytest.raises(RawDataError, match=r"at most [0-9,]+ values in a file of this size"):
+        module.read(tmp_path / "a.json")
+    assert not decoded
+
+
+def of_sadf(n):
+    """A file of sadf -j with so many samples more."""
+    first, second = (found.start() for found in list(re.finditer(r'\{\s*"timestamp"', SADF))[:2])
+    return SADF[:first] + SADF[first:second] * n + SADF[first:]
+
+
+def of_openmessaging(n):
+    """A result of so many windows."""
+    return json.dumps({name: [1234.125] * n for name in LISTS})
+
+
+def test_units_of_sadf_are_looked_up_once_a_metric(monkeypatch, tmp_path):
+    looked_up = counted(monkeypatch, host_metrics, "_unit")
+    (tmp_path / "a.sadf.json").write_text(of_sadf(20))
+    frame = host_metrics.read(tmp_path / "a.sadf.json")["metrics"]
+    assert len(frame) == 24 * 103 and len(looked_up) == len(set(looked_up)) < 103
+
+
+@pytest.mark.parametrize("where", ["one sample", "several samples"])
+def test_more_names_than_a_machine_has_are_refused(where, monkeypatch, tmp_path):
+    monkeypatch.setattr(host_metrics, "MOST_SUBJECTS", 40)
+    disks = [{"disk-device": f"d{n}", "tps": 1} for n in range(41)]
+    samples = [disks] if where == "one sample" else [[disk] for disk in disks]
+    about = {"timestamp": {"date": "2026-11-21", "time": "17:46:48", "utc": 1}}
+    host = {"nodename": "a", "statistics": [about | {"disk": each} for each in samples]}
+    (tmp_path / "a.sadf.json").write_text(json.dumps({"sysstat": {"hosts": [host]}}))
+    with pytest.raises(RawDataError, match="processors, disks and interfaces"):
+        host_metrics.read(tmp_path / "a.sadf.json")
+
+
+def test_numbers_of_openmessaging_are_checked_a_list_at_a_time(monkeypatch, tmp_path):
+    checked = counted(monkeypatch, openmessaging._Result, "checked")
+    whole = counted(monkeypatch, openmessaging, "_is_whole")
+    (tmp_path / "a.json").write_text(of_openmessaging(1_000))
+    assert len(openmessaging.read(tmp_path / "a.json")["quantiles"]) == 3_000
+    assert len(checked) < 10 and len(whole) == 1
+
+
+def test_short_pings_that_are_in_order_are_not_sorted(monkeypatch):
+    sought = counted(monkeypatch, ping_echoes.Echoes, "_refuse_duplicates_of_nothing")
+    found = ping.read((PING * 50).encode())
+    assert found.sequence.tolist() == [1, 2, 3] * 50 and found.lost.sum() == 50 and not sought
+
+
+def test_lines_that_say_nothing_are_not_fed_one_by_one(monkeypatch):
+    fed = counted(monkeypatch, ping_lines.LineReader, "feed")
+    assert len(ping.read((PING + " \r\n" * 1_000 + "\t\n" * 1_000 + PING).encode())) == 6
+    assert len(fed) == 2 * (PING.count("\n") - 1)
+    with pytest.raises(RawDataError, match="lines of at most 4096 characters"):
+        ping.read((PING + " " * 5_000 + "\n" + PING).encode())
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [(ping, "\n" * 8_000_000), (host_metrics, of_sadf(500)), (openmessaging, of_openmessaging(20_000))],
+    ids=["ping", "sadf", "openmessaging"],
+)
+def test_memory_stays_under_ten_times_the_file(module, text, monkeypatch, tmp_path):
+    (tmp_path / "a.sadf.json").write_text(text)
+    monkeypatch.setattr(module, "LARGEST_BYTES", len(text), raising=False)  # a buffer has this size
+    tracemalloc.start()
+    try:
+        module.read(tmp_path / "a.sadf.json")
+    except RawDataError:
+        assert not text.strip()
+    finally:
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert most < 10 * len(text)

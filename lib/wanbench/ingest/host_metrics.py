@@ -13,21 +13,34 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Iterator
 from datetime import datetime
+from math import nan
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from .. import tables
 from ..errors import ParameterError, RawDataError
 from ..tables import CONTEXT
 from .content import read_text
+from .iperf3_documents import check_values
 from .iperf3_members import Members
 
 SUFFIX = ".sadf.json"
 LARGEST_BYTES = 512 * 2**20
+"""A day of samples each second on 16 processors has about 430 MB."""
+
+LEAST_BYTES = 6
+"""A large file may hold one value in so many bytes; sysstat writes one in 16, and one in 11 once jq has packed it."""
+
 COLUMNS = tuple(column for column in tables.table("metrics").columns if column not in CONTEXT)
+MOST_SUBJECTS = 100_000
+"""Processors, disks and network interfaces of a file; a host of containers makes some thousand interfaces in a day."""
+
+WANTED_SUBJECTS = f"at most {MOST_SUBJECTS:,} processors, disks and interfaces"
 LONGEST_INTERVAL_S = 1e6
 """sysstat 10 printed a huge number as the interval of the first sample; that is none."""
 ABOVE_100_PERCENT = 1.0
@@ -69,12 +82,16 @@ def read(path) -> dict[str, pd.DataFrame]:
     RawDataError says what is no JSON (and where), of the wrong type, impossible, or not in UTC.
     """
     path = Path(path)
-    rows = list(_rows(path, _document(path), _speaks_for(path)))
-    data = {c.name: pd.Series([row.get(c.name) for row in rows], dtype=object) for c in COLUMNS}
     try:
-        return {"metrics": pd.DataFrame({c.name: c.check(data[c.name], "metrics") for c in COLUMNS})}
-    except ParameterError as error:
+        columns = _columns(path)
+        n = len(columns["value"])
+        checked = {
+            c.name: c.check(pd.Series(columns.pop(c.name, None), range(n), c.dtype), "metrics")
+            for c in COLUMNS
+        }
+    except (ParameterError, UnicodeEncodeError) as error:
         raise RawDataError(path, None, error, "values that table metrics allows") from None
+    return {"metrics": pd.DataFrame(checked)}
 
 
 READS = {SUFFIX: read}
@@ -82,19 +99,17 @@ READS = {SUFFIX: read}
 
 def _document(path: Path) -> Members:
     _, text = read_text(path, most_bytes=LARGEST_BYTES)
+    check_values(path, text, LEAST_BYTES)
     try:
         content = json.loads(text, parse_constant=float)
     except json.JSONDecodeError as error:
-        lines = text.split("\n")
-        line = lines[error.lineno - 1].strip() if error.lineno <= len(lines) else "the end"
+        line = text[text.rfind("\n", 0, error.pos) + 1 :].partition("\n")[0].strip() or "the end"
         expected = f"JSON of sadf -j, whole and with decimal points (LC_ALL=C): {error.msg}"
         raise RawDataError(path, error.lineno, line, expected) from None
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, None, error, "JSON of sadf -j") from None
     if not isinstance(content, dict) or not isinstance(content.get("sysstat"), dict):
-        raise RawDataError(
-            path, None, str(content)[:200], 'a JSON object with "sysstat", as sadf -j prints it'
-        )
+        raise RawDataError(path, None, text[:200], 'a JSON object with "sysstat", as sadf -j prints it')
     return Members(path, None, content["sysstat"], "sysstat")
 
 
@@ -113,7 +128,10 @@ def _speaks_for(path: Path) -> dict[bool, str] | None:
     return {of: ", ".join(hosts) for of, hosts in said.items()}
 
 
-def _rows(path: Path, document: Members, speaks_for: dict[bool, str] | None) -> Iterator[dict]:
+def _columns(path: Path) -> dict:
+    """Columns of table metrics by name; those that are the same in all rows are one value."""
+    entries = _Entries()
+    document, speaks_for = _document(path), _speaks_for(path)
     hosts = document.list("hosts")
     if not hosts:
         document.refuse("sysstat without hosts", "one host, with its statistics")
@@ -121,17 +139,65 @@ def _rows(path: Path, document: Members, speaks_for: dict[bool, str] | None) -> 
         said = speaks_for or dict.fromkeys((True, False), host.text("nodename"))
         for sample in host.list("statistics"):
             at_utc, interval_s = _time(sample.members("timestamp"))
+            entries.begin(at_utc, nan if interval_s is None else interval_s)
             for of_machine, subject, is_mean, values in _entries(sample):
-                about = {
-                    "source": "sysstat",
-                    "host": said[of_machine] or None,
-                    "at_utc": at_utc,
-                    "interval_s": interval_s if is_mean else None,
-                    "subject": subject,
-                    "cumulative": False,
-                }
-                for metric, value in values.items():
-                    yield about | {"metric": metric, "value": value, "unit": _unit(subject, metric)}
+                if entries.add(said[of_machine] or None, subject, is_mean, values) > MOST_SUBJECTS:
+                    sample.refuse(subject, WANTED_SUBJECTS)
+    return entries.columns() | {"source": "sysstat", "cumulative": False}
+
+
+class _Entries:
+    """Objects of numbers as they come, kept as columns: a file holds millions of numbers, but few names."""
+
+    def __init__(self):
+        self._at_s, self._interval_s, self._values = array("q"), array("d"), array("d")
+        # by entry: the number of its sample, and those of its host, subject and metrics among the known ones
+        self._sample, self._codes = array("i"), (array("i"), array("i"), array("i"))
+        self._known: tuple[dict, ...] = ({}, {}, {})
+
+    def begin(self, at_utc: datetime, interval_s: float) -> None:
+        """A sample begins."""
+        self._at_s.append(int(at_utc.timestamp()))
+        self._interval_s.append(interval_s)
+
+    def add(self, host: str | None, subject: str, is_mean: bool, values: dict[str, float]) -> int:
+        """Take one object of the sample; how many subjects there are so far."""
+        self._sample.append(len(self._at_s) - 1)
+        about = (host, subject, (subject.partition(" ")[0], is_mean, *values))
+        for codes, known, each in zip(self._codes, self._known, about, strict=True):
+            codes.append(known.setdefault(each, len(known)))
+        self._values.extend(values.values())
+        return len(self._known[1])
+
+    def columns(self) -> dict:
+        """The columns that differ by row."""
+        hosts, subjects, kinds = map(list, self._known)
+        host, subject, kind, sample = (np.array(codes, int) for codes in (*self._codes, self._sample))
+        names = [(name, _unit(what, name)) for what, _, *metrics in kinds for name in metrics]
+        lengths = np.array([len(each) - 2 for each in kinds], int)
+        is_mean = np.array([each[1] for each in kinds], bool)
+        interval_s = np.where(is_mean[kind], np.array(self._interval_s)[sample], nan)
+        n_metrics = lengths[kind]
+        starts = np.cumsum(lengths) - lengths  # in `names`, of the metrics of each kind
+        metric = np.arange(n_metrics.sum()) + np.repeat(
+            starts[kind] - np.cumsum(n_metrics) + n_metrics, n_metrics
+        )
+        at = pd.Series(np.array(self._at_s).astype("M8[s]")[sample]).dt.tz_localize("UTC")
+        by_entry = {
+            "host": _texts(hosts, host),
+            "at_utc": at.array,
+            "interval_s": interval_s,
+            "subject": _texts(subjects, subject),
+        }
+        columns = {name: values.repeat(n_metrics) for name, values in by_entry.items()}
+        columns["metric"] = _texts([name for name, _ in names], metric)
+        columns["unit"] = _texts([unit for _, unit in names], metric)
+        return columns | {"value": np.array(self._values)}
+
+
+def _texts(texts: list[str | None], codes: np.ndarray):
+    """The texts with these numbers."""
+    return pd.array(texts, dtype="str").take(codes)
 
 
 def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float]]]:
@@ -143,6 +209,8 @@ def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float
         if kind not in found:
             continue
         held = sample.of(found)
+        if isinstance(found[kind], list) and len(found[kind]) > MOST_SUBJECTS:
+            sample.refuse(f"{len(found[kind]):,} in {kind}", WANTED_SUBJECTS)
         for entry in held.list(kind) if isinstance(found[kind], list) else [held.members(kind)]:
             which = [str(entry.values.get(naming))] if naming else []
             if naming and not isinstance(entry.values.get(naming), str | int):

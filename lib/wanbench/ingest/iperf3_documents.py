@@ -42,7 +42,7 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
     with "_bidir_reverse"; numbers that are none are NaN. A stream that breaks off has an "error" that says so.
     RawDataError for a document that is cut or damaged, or where there is none.
     """
-    _check_values(path, text)
+    check_values(path, text)
     stream: _Stream | None = None
     mended = False
     line_number, counted, end = 1, 0, 0
@@ -109,9 +109,9 @@ class _Stream:
         return self.line_number, self.document
 
 
-def _check_values(path, text):
-    """Refuse a file that holds more values than its size allows, before any of them takes memory."""
-    most = max(FREE_VALUES, len(text) // LEAST_BYTES)
+def check_values(path, text: str, least_bytes: int = LEAST_BYTES) -> None:
+    """Refuse JSON that holds more values than its size allows, before any of them takes memory."""
+    most = max(FREE_VALUES, len(text) // least_bytes)
     n = sum(map(text.count, ",[{"))
     if n > most:
         found = f"{n:,} values in {len(text):,} characters"

@@ -29,18 +29,25 @@ import re
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from math import isfinite
+from math import nan
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, RawDataError
 from ..tables import CONTEXT, table
 from .content import read_text
+from .iperf3_documents import check_values
 
-LARGEST_BYTES = 16 << 20
+LARGEST_BYTES, LEAST_BYTES = 16 << 20, 6
+"""
+A day's result has about 4 MB. A large one may hold one value in so many bytes: real ones hold one in 7 or more, and
+each becomes a row of 40 bytes.
+"""
+
 MOST_WINDOWS = 100_000
-"""Eleven days of windows of ten seconds; a day's result has about 4 MB. Each number becomes a row of 500 bytes."""
+"""Eleven days of windows of ten seconds."""
 
 LARGEST = 1e15
 EXACT_BITS = 18
@@ -66,12 +73,12 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     path = Path(path)
     result = _Result(path, _members(path))
-    rows = {
-        "benchmark_runs": [result.run()],
+    columns = {
+        "benchmark_runs": {name: [value] for name, value in result.run().items()},
         "benchmark_windows": result.windows(),
         "quantiles": result.quantiles(),
     }
-    return {name: _core(path, name, each) for name, each in rows.items()}
+    return {name: _core(path, name, each) for name, each in columns.items()}
 
 
 class _Result:
@@ -81,14 +88,15 @@ class _Result:
         self.path, self.members = path, {}
         for name, value in members.items():
             self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
-        self.n_windows = len(self.series("publishRate") or self.series("consumeRate"))
+        self.n_windows = len(self.series("publishRate")) or len(self.series("consumeRate"))
         if not self.n_windows and not any(QUANTILES.fullmatch(name) for name in self.members):
             self.refuse("publishRate", "a result with a list of rates or the quantiles of its run")
 
     def run(self) -> dict:
         rates = {name: self.series(name) for name in ("publishRate", "consumeRate")}
         means = {
-            name: sum(each) / len(each) if each and None not in each else None for name, each in rates.items()
+            name: sum(each.tolist()) / len(each) if len(each) and not np.isnan(each).any() else None
+            for name, each in rates.items()
         }
         return {
             "workload": self.text("workload"),
@@ -104,7 +112,8 @@ class _Result:
             "clock_limited": self.clock_limited(),
         }
 
-    def windows(self) -> list[dict]:
+    def windows(self) -> dict[str, np.ndarray]:
+        """Columns of table benchmark_windows."""
         columns = {
             "publish_records_per_s": "publishRate",
             "consume_records_per_s": "consumeRate",
@@ -114,53 +123,67 @@ class _Result:
             "mean_end_to_end_ms": "endToEndLatencyAvg",
             "max_end_to_end_ms": "endToEndLatencyMax",
         }
+        unknown = np.full(self.n_windows, nan)
         known = {column: self.windowed(name) for column, name in columns.items()}
-        return [
-            {"window": k, **{column: each[k] if each else None for column, each in known.items()}}
-            for k in range(self.n_windows)
-        ]
+        return {"window": np.arange(self.n_windows)} | {
+            column: each if len(each) else unknown for column, each in known.items()
+        }
 
-    def quantiles(self) -> list[dict]:
-        """Rows of table quantiles: of the whole run, and of each window."""
+    def quantiles(self) -> dict:
+        """Columns of table quantiles: of the whole run, and of each window."""
         return self._quantiles
 
     @cached_property
     def _quantiles(self):
-        rows = []
+        parts = [_part("publish", nan, nan, np.array([]))]
         for name in self.members:
             if found := QUANTILES.fullmatch(name):
-                what = WHAT[found["what"]]
-                for share, value in self.steps(name):
-                    rows.append(_row(what, None, share, value))
+                shares, values = np.array(self.steps(name), float).reshape(-1, 2).T
+                parts.append(_part(WHAT[found["what"]], nan, shares, values))
             elif found := PERCENT.fullmatch(name):
                 what, share = WHAT[found["what"]], _share(found["digits"])
                 if found["aggregated"]:
-                    rows.append(_row(what, None, share, self.number(name)))
+                    parts.append(_part(what, nan, share, np.array([self.number(name)], float)))
                 else:
-                    rows += [_row(what, k, share, value) for k, value in enumerate(self.windowed(name))]
-        return [row for row in rows if row["latency_ms"] is not None]
+                    values = self.windowed(name)
+                    parts.append(_part(what, np.arange(len(values)), share, values))
+        whats, *numbers = zip(*parts, strict=True)
+        columns = dict(zip(("window", "quantile", "latency_ms"), map(np.concatenate, numbers), strict=True))
+        columns["what"] = pd.array(whats, dtype="str").repeat([len(values) for *_, values in parts])
+        known = ~np.isnan(columns["latency_ms"])
+        return columns if known.all() else {name: each[known] for name, each in columns.items()}
 
     def clock_limited(self) -> bool:
         """Whether the end-to-end quantiles are whole milliseconds, or below zero."""
-        values = [row["latency_ms"] for row in self.quantiles() if row["what"] == "end to end"]
-        if any(value < 0 for value in values):
+        found = self.quantiles()
+        values = np.unique(found["latency_ms"][found["what"] == "end to end"])
+        if (values < 0).any():
             return True
-        near = [value for value in values if value < LARGEST_WHOLE_MS]
+        near = values[values < LARGEST_WHOLE_MS].tolist()
         return bool(near) and all(map(_is_whole, near))
 
-    def series(self, name: str) -> list[float | None]:
-        """A list of numbers; empty if there is none."""
+    def series(self, name: str) -> np.ndarray:
+        """A list of numbers, NaN where nothing was measured; empty if there is none."""
         value = self.get(name)
         if value is None:
-            return []
+            return np.array([])
+        if isinstance(value, np.ndarray):
+            return value
         if not isinstance(value, list) or len(value) > MOST_WINDOWS:
             self.refuse(name, "a list of numbers")
-        return [self.checked(name, each) for each in value]
+        if not (set(map(type, value)) <= {int, float} and all(-LARGEST <= each <= LARGEST for each in value)):
+            value = [self.checked(name, each) for each in value]
+        numbers = np.array(value, float)
+        self.members[name.lower()] = (
+            self.members[name.lower()][0],
+            numbers,
+        )  # a quarter of the list's memory
+        return numbers
 
-    def windowed(self, name: str) -> list[float | None]:
+    def windowed(self, name: str) -> np.ndarray:
         """As `series`, with one number for each window."""
         values = self.series(name)
-        if values and len(values) != self.n_windows:
+        if len(values) not in (0, self.n_windows):
             self.refuse(name, f"{self.n_windows} numbers, one for each window", f"{len(values)} numbers")
         return values
 
@@ -215,9 +238,10 @@ class _Result:
         raise RawDataError(self.path, None, found, expected)
 
 
-def _row(what: str, window: int | None, share: float, value: float | None) -> dict:
-    latency_ms = None if value is None or not isfinite(value) else value / UNITS_PER_MS[what]
-    return {"what": what, "window": window, "quantile": share, "latency_ms": latency_ms}
+def _part(what: str, windows, shares, values: np.ndarray) -> tuple:
+    """Columns of quantiles of one kind: what, window, quantile, latency."""
+    latencies = values if UNITS_PER_MS[what] == 1 else values / UNITS_PER_MS[what]
+    return what, *np.broadcast_arrays(windows, shares, latencies)
 
 
 def _is_whole(value_ms: float) -> bool:
@@ -247,6 +271,7 @@ def _share(digits: str) -> float:
 
 def _members(path: Path) -> dict:
     _, text = read_text(path, most_bytes=LARGEST_BYTES)
+    check_values(path, text, LEAST_BYTES)
     try:
         members = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -256,18 +281,22 @@ def _members(path: Path) -> dict:
     return members
 
 
-def _core(path, name: str, rows: list[dict]) -> pd.DataFrame:
+def _core(path, name: str, columns: dict) -> pd.DataFrame:
     """The table's columns without its context, each valid."""
-    columns = [column for column in table(name).columns if column not in CONTEXT]
     try:
         return pd.DataFrame(
             {
-                column.name: column.check(pd.Series([row[column.name] for row in rows], dtype=object), name)
-                for column in columns
+                column.name: column.check(_series(columns[column.name]), name)
+                for column in table(name).columns
+                if column not in CONTEXT
             }
         )
     except ParameterError as error:
         raise RawDataError(path, None, error, f"what fits table {name}") from error
+
+
+def _series(values) -> pd.Series:
+    return pd.Series(values, dtype=object if isinstance(values, list) else None)
 
 
 READS = {".json": read}

@@ -205,8 +205,10 @@ class _OnePing:
         if not len(events.line_number):
             return self._counted(self.echoes.add(events))
         self.last_line = int(events.line_number[-1])
-        known = ~np.isnan(events.rtt_ms)
-        is_reply = events.kind == REPLY
+        known, is_reply = ~np.isnan(events.rtt_ms), events.kind == REPLY
+        if (known & is_reply).all():
+            self.times.add(events.rtt_ms)
+            return self._counted(self.echoes.add(events))
         self.times.add(events.rtt_ms[known & is_reply])
         self.comparable &= not (
             known & ~is_reply
@@ -227,7 +229,8 @@ class _OnePing:
         return self._counted(rows)
 
     def _counted(self, rows):
-        self.silent += int((rows.lost & (rows.error == 0)).sum())
+        if rows.lost.any():
+            self.silent += int((rows.lost & (rows.error == 0)).sum())
         return rows
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import RawDataError
 from .ping_lines import REPLY, REPORT, SILENCE, Event, Footer
 
-WINDOW = 32768
+WINDOW, WRAP = 32768, 65536
 AT_ONCE = 8  # rows are made of so many windows, so that little is sorted twice
 SILENT_ECHOES, SILENT_PER_LINE = 100_000, 10
 
@@ -104,6 +104,7 @@ class Echoes:
         self._newest = first_sequence - 1
         self._open: list[Events] = []
         self._replies = self._duplicates = 0
+        self._in_order = True  # so far: first replies alone, none of them late
 
     def add(self, events: Events) -> Rows:
         """Take the next events; give rows that are final, now and then. RawDataError for an impossible one."""
@@ -127,9 +128,10 @@ class Echoes:
             events = Events(*(np.concatenate(parts) for parts in zip(*self._open, strict=True)))
         else:
             events = as_events([], Words())
-        if (np.diff(events.sequence) < 0).any():
-            events = events.take(np.argsort(events.sequence, kind="stable"))
-        self._refuse_duplicates_of_nothing(events)
+        if not self._in_order:
+            if (np.diff(events.sequence) < 0).any():
+                events = events.take(np.argsort(events.sequence, kind="stable"))
+            self._refuse_duplicates_of_nothing(events)
         self._open = [events]
         return events
 
@@ -162,9 +164,14 @@ class Echoes:
     def _carried_on(self, events):
         """The events, sequences carried on, up to the first impossible one, and what is wrong with that."""
         printed = events.sequence
+        self._in_order = self._in_order and self._continued(events)
+        if self._in_order:
+            if len(printed):
+                self._raw = self._unwrapped = self._newest = int(printed[-1])
+            return events, None
         if self.wraps and len(printed):
-            raw = printed % 65536
-            steps = (np.diff(raw, prepend=self._raw) + 32768) % 65536 - 32768
+            raw = printed % WRAP
+            steps = (np.diff(raw, prepend=self._raw) + WRAP // 2) % WRAP - WRAP // 2
             sequence = self._unwrapped + np.cumsum(steps)
         else:
             raw = sequence = printed
@@ -186,6 +193,18 @@ class Echoes:
             self._raw, self._unwrapped, self._newest = int(raw[-1]), int(sequence[-1]), int(newest[-1])
         return events._replace(sequence=sequence), fault
 
+    def _continued(self, events):
+        """Whether all are first replies to ever later echoes, none of them impossible."""
+        if events.kind.any() or events.duplicate.any() or not len(events.sequence):
+            return not len(events.sequence)
+        sequence, last = events.sequence, int(events.sequence[-1])
+        steps = sequence[1:] - sequence[:-1]
+        return (
+            self._newest < sequence[0] < self._newest + WRAP // 2
+            and last - self.first <= self._silent + SILENT_PER_LINE * events.line_number[0]
+            and bool(((steps > 0) & (steps < WRAP // 2)).all())
+        )
+
     def _refuse_duplicates_of_nothing(self, events):
         marked = np.flatnonzero(events.duplicate)
         if not len(marked):
@@ -202,6 +221,9 @@ class Echoes:
         """Rows of final events, sorted by sequence, and of the echoes before them that no line shows."""
         if not len(events.sequence):
             return NO_ROWS
+        if self._in_order:
+            self._replies += len(events.sequence)
+            return self._with_missing(_replies(events, np.zeros(len(events.sequence), bool)), events.sequence)
         new = np.diff(events.sequence, prepend=-1) != 0
         keep = events.kind == REPLY
         again = np.zeros(len(keep), bool)
@@ -214,12 +236,16 @@ class Echoes:
         self._duplicates += int(again.sum())
         kept = events._replace(error=error)
         kept, again = (kept, again) if keep.all() else (kept.take(keep), again[keep])
-        rows = _replies(kept, again)
-        n_shown = int(new.sum())
-        first, self._next = self._next, int(events.sequence[-1]) + 1
-        if self._next - first > n_shown:
-            missing = np.setdiff1d(np.arange(first, self._next), events.sequence[new], assume_unique=True)
-            rows = Rows(*(np.concatenate(both) for both in zip(rows, _lost(missing), strict=True)))
+        return self._with_missing(_replies(kept, again), events.sequence[new])
+
+    def _with_missing(self, rows, shown):
+        """The rows, and those of the echoes among and before them that no line shows."""
+        first, self._next = self._next, int(shown[-1]) + 1
+        if self._next - first > len(shown):
+            missing = np.ones(self._next - first, bool)
+            missing[shown - first] = False
+            lost = _lost(np.flatnonzero(missing) + first)
+            rows = Rows(*(np.concatenate(both) for both in zip(rows, lost, strict=True)))
             rows = rows.take(np.argsort(rows.sequence, kind="stable"))
         return rows
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from .ping_lines import REPLY, REPLY_LINE, SILENCE, SILENCE_LINE
 
-MOST_KINDS, LEAST_LINES = 8, 100
+MOST_KINDS, LEAST_LINES, LEAST_BYTES = 8, 100, 24
+"""Of lines with at most so many bytes none is plain: "no answer yet for icmp_seq=1" has more."""
+
 PLACES = np.arange(25) * (5**0.5 - 1) / 2 % 1
 """Where in a chunk lines are tried, from 0 to 1: the golden ratio hits all places of lines that recur."""
 LARGEST_EXACT = 2**53
@@ -91,24 +93,26 @@ def find(chunk: bytes, *, recognise: bool = True) -> Plain:
     if not len(ends) or ends[-1] != len(chunk):
         ends = np.append(ends, len(chunk))
     starts = np.concatenate(([0], ends))
-    n = len(ends)
+    fit = np.diff(starts) > LEAST_BYTES if recognise and chunk.isascii() else []
+    lines, text = np.flatnonzero(fit), _Text(chunk)
+    n = len(lines)
     at, rtt, sequence, which = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, "i8"), np.full(n, -1, "i1")
     kinds: list[Kind] = []
-    left, text = np.arange(n if recognise and chunk.isascii() else 0), _Text(chunk)
+    left = np.arange(n)
     while len(left) >= LEAST_LINES and len(kinds) < MOST_KINDS:
-        trials = left[(PLACES * len(left)).astype(int)]
-        lines = (chunk[starts[place] : starts[place + 1]].removesuffix(b"\n").decode() for place in trials)
-        kind = next((kind for line in lines if (kind := Kind.of(line)) and kind not in kinds), None)
+        trials = lines[left[(PLACES * len(left)).astype(int)]]
+        tried = (chunk[starts[place] : starts[place + 1]].removesuffix(b"\n").decode() for place in trials)
+        kind = next((kind for line in tried if (kind := Kind.of(line)) and kind not in kinds), None)
         if kind is None:
             break
-        found, numbers = text.read(kind, starts[left])
+        found, numbers = text.read(kind, starts[lines[left]])
         places = left[found]
         at[places], rtt[places], sequence[places] = numbers
         which[places] = len(kinds)
         kinds.append(kind)
         left = left[~found]
-    places = np.flatnonzero(which >= 0)
-    return Plain(starts, places, at[places], rtt[places], sequence[places], which[places], kinds)
+    plain = np.flatnonzero(which >= 0)
+    return Plain(starts, lines[plain], at[plain], rtt[plain], sequence[plain], which[plain], kinds)
 
 
 class _Text:

@@ -19,8 +19,10 @@ from . import ping_plain
 from .ping_echoes import Events, Words, as_events
 from .ping_lines import LONGEST_LINE, REPLY, LineReader, Ping
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 1 << 20
 WORKERS = 2
+SAYS = bytes(byte not in b" \t\r\n" for byte in range(256))
+"""Whether each byte says something; lines without such a one are not looked at one by one."""
 
 
 def scan(
@@ -81,8 +83,8 @@ def _chunks(stream):
 def _events(chunk, plain, lines_before, reader, words):
     """Yield the chunk's events by ping, in line order; return how many lines have been read by its end."""
     n = len(plain.starts) - 1
-    wanted = np.diff(plain.starts) > 1  # a line that is only its end says nothing
-    wanted[-1:] |= not chunk.endswith(b"\n")
+    wanted = np.logical_or.reduceat(np.frombuffer(chunk.translate(SAYS), bool), plain.starts[:-1])
+    wanted |= np.diff(plain.starts) > LONGEST_LINE
     said = np.append(np.flatnonzero(wanted), n)
     wanted[plain.places] = False
     others = np.append(np.flatnonzero(wanted), n)
@@ -93,7 +95,7 @@ def _events(chunk, plain, lines_before, reader, words):
                 reader.phase == "body" and reader.ping.dialect != "windows"
             )  # plain lines are replies there
             places = others if in_plain else said
-            place = int(places[np.searchsorted(places, place)])
+            place = int(places[places.searchsorted(place)])
             if place == n:
                 break
             if chunk.startswith(b"wrong", plain.starts[place]):

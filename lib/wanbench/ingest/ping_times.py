@@ -71,11 +71,12 @@ class Tally:
 
     def add(self, times_ms) -> None:
         """Count times."""
+        times_ms = np.asarray(times_ms)
         if len(times_ms):
             self.n += len(times_ms)
-            self.sum_ms += float(np.sum(times_ms))
-            self.min_ms = min(self.min_ms, float(np.min(times_ms)))
-            self.max_ms = max(self.max_ms, float(np.max(times_ms)))
+            self.sum_ms += float(times_ms.sum())
+            self.min_ms = min(self.min_ms, float(times_ms.min()))
+            self.max_ms = max(self.max_ms, float(times_ms.max()))
 
     def joined(self, other: Tally, more_ms: float = 0.0) -> Tally:
         """This and another, each of whose times is so much longer."""
@@ -108,10 +109,14 @@ def carried(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | 
     """
     if times is None or not exact.n + doubtful.n:
         return None
-    printed, carry = exact.joined(doubtful), exact.joined(doubtful, CARRY_MS)
-    if carry.fits(times) and not printed.fits(times):
+    printed = exact.joined(doubtful)
+    fits = printed.fits(times)
+    if fits and not doubtful.n:
+        return None
+    carry = exact.joined(doubtful, CARRY_MS)
+    if carry.fits(times) and not fits:
         return True
-    if not printed.fits(times):
+    if not fits:
         shown = (
             f"minimum {printed.min_ms:g}, mean {printed.sum_ms / printed.n:.6g}, maximum {printed.max_ms:g}"
         )
