@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from wanbench import campaign
 from wanbench.campaign import carry_out
 from wanbench.errors import ParameterError
 from wanbench.experiments import Iperf3, Ping
@@ -59,6 +60,19 @@ def test_a_recording_with_other_experiments_is_not_taken_for_this_one(recorded):
     _, links, plan = recorded
     with pytest.raises(ParameterError, match="No recording of this plan"):
         replay(dataclasses.replace(plan, experiments=plan.experiments[:1]), links)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_it"),
+    [
+        ({"acks": "all", "rack": None}, True),
+        ({"acks": "all", "rack": "a"}, False),
+        ({"acks": "1", "rack": None}, False),
+        ({"rack": None}, False),
+    ],
+)
+def test_a_setting_that_is_newer_than_a_recording_must_be_left_open(wanted, is_it):
+    assert campaign._is_asked_for([{"load": {"acks": "all"}}], [{"load": wanted}]) is is_it
 
 
 def test_an_unknown_lab_is_refused(recorded):

@@ -90,7 +90,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
     runs = [run for run in find(folder, campaign) if run.finished]
     wanted = json.loads(json.dumps(plan.as_dict()))
     for run in reversed(runs):
-        same = all(run.plan.get(key) == wanted[key] for key in ("tests", "experiments", "seed"))
+        same = all(_is_asked_for(run.plan.get(key), wanted[key]) for key in ("tests", "experiments", "seed"))
         if same and _has_links(run, _within(links, plan)):
             return run
     there = ", ".join(run.run_id for run in runs) or "none"
@@ -99,6 +99,16 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
         "replayed with the parameters it was made with: those of the preset 'recorded' where there is one, else those "
         "of 'quick'."
     )
+
+
+def _is_asked_for(recorded, wanted):
+    """Whether a recording has these settings; one that it does not know, for it came later, must be left open."""
+    if isinstance(recorded, dict) and isinstance(wanted, dict):
+        known = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
+        return known and all(value is None for name, value in wanted.items() if name not in recorded)
+    if isinstance(recorded, list) and isinstance(wanted, list):
+        return len(recorded) == len(wanted) and all(map(_is_asked_for, recorded, wanted))
+    return recorded == wanted
 
 
 def _has_links(run, links):
