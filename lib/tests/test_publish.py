@@ -8,7 +8,7 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
-from example_site import CELLS, FAILING, built_from, built_site, jobs, make_checkout
+from example_site import CELLS, FAILING, PARAMETERS, built_from, built_site, jobs, make_checkout
 
 from wanbench.errors import RawDataError
 from wanbench.publish.figures import read_figure
@@ -182,7 +182,8 @@ def test_two_builds_are_byte_identical(site, tmp_path, monkeypatch):
 
 
 def test_a_page_is_made_again_only_when_what_it_is_made_from_has_changed(tmp_path, monkeypatch):
-    top = make_checkout(tmp_path / "top", {"00-example": CELLS})
+    measuring = ("parameters", PARAMETERS + '\ncampaign = "example"  # of its runs')
+    top = make_checkout(tmp_path / "top", {"00-example": [CELLS[0], measuring, *CELLS[2:]]})
     executed = shutil.copy(built_site() / "build/notebooks/00-example.ipynb", tmp_path / "executed.ipynb")
     runs = []
     monkeypatch.setattr("wanbench.publish.report.browser", lambda: None)
@@ -197,7 +198,10 @@ def test_a_page_is_made_again_only_when_what_it_is_made_from_has_changed(tmp_pat
 
     assert [made(), made(), made(again=True), made()] == [1, 0, 1, 0]
     assert [made(n_points=3), made(n_points=3), made()] == [1, 0, 1]
-    changes = [top / "data/raw/a/run/journal.jsonl", top / "data/findings/00-example/slope.txt"]
+    (top / "data/raw/other/run").mkdir(parents=True)
+    (top / "data/raw/other/run/journal.jsonl").write_text("{}")
+    assert made() == 0, "a run of another campaign"
+    changes = [top / "data/raw/example-rtt/run/journal.jsonl", top / "data/findings/00-example/slope.txt"]
     changes.append(top / "notebooks/00-example.ipynb")
     for path in changes:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from ..places import data_folder, downloads_folder, published_folder, root, samples_folder
 from ..runs.origin import origin
+from .notebooks import read_notebook
+from .parameters import declared_parameters
 from .static import browser
 
 PACKAGE = Path(__file__).parents[1]
@@ -19,7 +21,8 @@ PACKAGE = Path(__file__).parents[1]
 def made_from(notebook: Path, given: dict, said: list, top: Path) -> str:
     """
     A hash of what a page is made from: the notebook, its parameters, what stands at the page's top, the library,
-    the installed packages, and all data that a notebook may read; and its findings, so that lost ones are made again.
+    the installed packages, and all data that a notebook may read, of the runs those of its campaigns; and its findings,
+    so that lost ones are made again.
 
     Data are taken by path, size and time of change; reading them all again would take as long as making the page.
     """
@@ -27,7 +30,7 @@ def made_from(notebook: Path, given: dict, said: list, top: Path) -> str:
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
         json.dumps([given, said], sort_keys=True, default=repr),
         _library(),
-        *_data(top, notebook.stem),
+        *_data(top, notebook.stem, _campaign(notebook, given)),
     ]
     return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
@@ -44,8 +47,15 @@ def _library() -> str:
     return hashed.hexdigest()
 
 
-def _data(top: Path, page: str) -> Iterator[str]:
-    own = (data_folder(top) / "raw", data_folder(top) / "findings" / page)
+def _campaign(notebook: Path, given: dict) -> str | None:
+    """How the names of a notebook's campaigns begin; None if it measures nothing."""
+    declared = declared_parameters(read_notebook(notebook), notebook.name).get("campaign")
+    return given.get("campaign", declared.default) if declared else None
+
+
+def _data(top: Path, page: str, campaign: str | None) -> Iterator[str]:
+    runs = (data_folder(top) / "raw").glob(f"{campaign}*") if campaign else ()
+    own = (*sorted(runs), data_folder(top) / "findings" / page)
     committed = (samples_folder(), published_folder(), root() / "data" / "validity")
     for folder in (*own, *committed, downloads_folder()):
         for path in sorted(folder.rglob("*")):
