@@ -71,7 +71,7 @@ validity: setup ## count how often the intervals cover, into data/validity (tens
 samples: setup ## record the committed samples anew (on an idle machine)
 	@rm -rf build/recording
 	@WANBENCH_DATA=build/recording $(BIN)/wanbench report 01 02 05
-	@rm -rf data/samples/raw papermill-params/*/recorded.yml && cp -R build/recording/raw data/samples/raw
+	@rm -rf data/samples/raw && cp -R build/recording/raw data/samples/raw
 	@$(BIN)/wanbench report --replay 02
 	@cp site/figures/02-intercloud-throughput/throughput-against-rtt-1200x675.png data/samples/throughput-against-rtt.png
 

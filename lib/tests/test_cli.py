@@ -92,19 +92,6 @@ def test_samples_are_replayed_where_no_lab_can_run(checkout, asked, monkeypatch)
     assert asked[1].given["n_points"] == 5
 
 
-def test_a_recording_is_replayed_with_the_parameters_that_it_was_made_with(checkout, asked):
-    (checkout / "papermill-params/01-a/recorded.yml").write_text("n_points: 3")
-    (checkout / "papermill-params/01-a/far.yml").write_text("n_points: 9")
-    for command in (
-        "report",
-        "report --replay",
-        "report --replay --preset far",
-        "run 01 --replay -p n_points=5",
-    ):
-        assert cli.main([*command.split(), *([] if "run" in command else ["01"])]) == 0
-    assert [job.given.get("n_points") for job in asked] == [5, 3, 9, 3]
-
-
 def test_a_lab_elsewhere_is_not_replayed(checkout, asked, monkeypatch):
     monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: "no user namespaces."))
     assert cli.main(["report", "--preset", "far", "02"]) == 0

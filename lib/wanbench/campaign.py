@@ -96,8 +96,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
     there = ", ".join(run.run_id for run in runs) or "none"
     raise ParameterError(
         f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording is "
-        "replayed with the parameters it was made with: those of the preset 'recorded' where there is one, else those "
-        "of 'quick'."
+        "replayed with the parameters it was made with: those of the preset 'quick'."
     )
 
 

@@ -162,7 +162,6 @@ def _measured_or_replayed(job, replay: bool):
 
     from .publish.notebooks import read_notebook
     from .publish.parameters import declared_parameters
-    from .publish.presets import as_recorded
 
     declared = declared_parameters(read_notebook(job.notebook), job.notebook.name)
     if "lab" not in declared:
@@ -173,10 +172,7 @@ def _measured_or_replayed(job, replay: bool):
     if lab != LOCAL:
         return job
     reason = "asked for with --replay." if replay else _why_not_here("brokers" in declared)
-    if not reason:
-        return job
-    given = as_recorded(job.notebook.stem, job.given, root())
-    return replace(job, given={**given, "lab": SAMPLES}, replay_reason=reason)
+    return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason) if reason else job
 
 
 def _why_not_here(needs_kafka: bool) -> str | None:

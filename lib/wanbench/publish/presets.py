@@ -11,8 +11,6 @@ import yaml
 from ..errors import ParameterError
 from ..places import MARK
 
-QUICK, RECORDED = "quick", "recorded"
-
 
 class _Loader(yaml.SafeLoader):
     """Plain data only, and no key twice (YAML would silently keep the last)."""
@@ -111,16 +109,3 @@ def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
     near = difflib.get_close_matches(preset, presets, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     raise ParameterError(f"{notebook} has no preset {preset!r}{hint}; it has {', '.join(presets)}.")
-
-
-def as_recorded(notebook: str, given: dict, root: Path) -> dict:
-    """
-    The parameters with which a notebook's committed recording is replayed.
-
-    Those of the preset `recorded` in place of those of `quick`, where `quick` has changed since the recording was made;
-    other parameters as they are given.
-    """
-    presets = preset_paths(notebook, root)
-    if {QUICK, RECORDED} <= presets.keys() and given == read_parameters(presets[QUICK]):
-        return read_parameters(presets[RECORDED])
-    return given
