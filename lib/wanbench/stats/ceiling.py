@@ -273,7 +273,7 @@ def _warnings(value: pd.Series, tops: pd.Series, within: float, censored: np.nda
     said = []
     above = int((value > tops * (1 + within)).sum())
     if above:
-        said.append(f"{count(above, 'value')} exceed the ceiling given by more than {100 * within:g} %")
+        said.append(f"{count(above, 'value')} above the ceiling by more than {100 * within:g} %")
     if censored.mean() > 0.5:
         said.append(
             f"{100 * censored.mean():.0f} % of the rows are at a ceiling: what it hides is extrapolated"
@@ -311,13 +311,11 @@ class _Maker:
 
 def _effect(effect: Estimate) -> Estimate:
     """The ratio of half-distances, said with a word for its direction."""
-    less = effect.estimate < 1
-    claim = "The ceiling hides it: with it taken into account the half-distance is {} the one without"
     if effect.low <= 1 <= effect.high:
         claim = (
             "With the ceiling taken into account the half-distance is {} the one without, which may be chance"
         )
-    elif not less:
+    elif effect.estimate >= 1:
         claim = "With the ceiling taken into account the half-distance is longer, {} the one without"
     else:
         claim = "With the ceiling taken into account the half-distance is shorter, {} the one without"
@@ -327,7 +325,7 @@ def _effect(effect: Estimate) -> Estimate:
 def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread, level) -> tuple[dict, Part]:
     """Slope, intercept and spread with the ceiling, the slope without, and the ratio of half-distances."""
     first, second, n_regions, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
-    ordinary = least_squares(design, y, first, second, both, n_regions, shifted=(1,))
+    ordinary = least_squares(design, y, first, second, both, n_regions)
     values = np.array([*coefficients, np.log(spread)])
     with_pairs = np.arange(n_pairs)[:, None]
     without_pair = _refit(design, held, censored, both != with_pairs, coefficients, spread)
@@ -352,7 +350,7 @@ def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread
         "intercept": part(values[0], without_region[:, 0], without_pair[:, 0]),
         "slope": part(values[1], without_region[:, 1], without_pair[:, 1]),
         "spread": part(values[2], without_region[:, 2], without_pair[:, 2], lambda each: float(np.exp(each))),
-        "plain": ordinary.combination([0, 1], level),
+        "plain": ordinary.combination([0, 1], level, max(n_regions - 2, 1)),
         "plain_intercept": ordinary.values[0],
     }
     with np.errstate(invalid="ignore", divide="ignore"):

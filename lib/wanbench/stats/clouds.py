@@ -370,7 +370,7 @@ def _groups(members, y, far, cells, value, names, grouped: Units, both) -> Group
         grouped.n,
         shifted=(np.eye(design.shape[1])[-1], *([crossing] if several else [])),
     )
-    return Groups(members, y, far, cells, fit, names)
+    return Groups(members, y, far, cells, fit, names, grouped.of_region)
 
 
 def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tuple[GroupContrast, ...]:
@@ -391,7 +391,7 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
     grouped = units(sample, cluster)
     groups = _groups(members, y, far, cells, value, names, grouped, sample.both)
     measured = len(value), 2 * sample.n_pairs
-    notes = sample.warnings()
+    notes = sample.warnings() + grouped.warnings()
     if measured[0] < measured[1]:
         notes += (f"{measured[1] - measured[0]:,} pairs have one direction only",)
     options = {"level": level, "several": len(asked), "warnings": notes}

@@ -158,7 +158,7 @@ class Moran:
             return ()
         return (
             f"places near each other deviate alike (Moran's I {self.i:.2f}, {self.expected:.2f} expected without a "
-            f"pattern, p = {self.p:.2g}), so the interval is too narrow{simulated}; a wider cluster, such as "
+            f"pattern, p = {self.p:.2g}), so the interval may be too narrow{simulated}; a wider cluster, such as "
             f"cluster={NEIGHBOURS_KM:g} (km), takes neighbours as one unit",
         )
 

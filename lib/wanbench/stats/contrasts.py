@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -110,7 +109,7 @@ class Groups:
 
     `members` maps each group to a (regions, regions) array of 0 and 1; `y` and `distance` (in 1,000 km) are
     (regions, regions) arrays; `cells` the pairs in use; `fit` the coefficients of the groups in their order, then
-    that of distance.
+    that of distance; `of_region` the place of each of `names`.
     """
 
     members: dict[str, np.ndarray]
@@ -119,6 +118,7 @@ class Groups:
     cells: qap.Cells
     fit: Coefficients
     names: list[str]
+    of_region: np.ndarray
 
     def contrast(
         self,
@@ -135,7 +135,7 @@ class Groups:
         The weighted sum of the groups' heights (weights that add to 0), with its p-value.
 
         Of directions, the interval's t quantile has one degree of freedom less than the smallest of the clouds
-        concerned has regions: the safe end of Welch's range. Beside the interval stands the one with Bonferroni's
+        concerned has places: the safe end of Welch's range. Beside the interval stands the one with Bonferroni's
         correction for `several` contrasts.
         """
         c = np.array([weights.get(name, 0.0) for name in self.members])
@@ -149,9 +149,9 @@ class Groups:
             method = f"the same, with Bonferroni's correction for {several} contrasts"
             others = (Interval(method, scale.estimate(ends.low), scale.estimate(ends.high)),)
         if isnan(part.interval.low) and self.fit.n_regions >= 5:
-            warnings = (*warnings, "no interval: it cannot be told without one of the regions")
+            warnings = (*warnings, "no interval: it cannot be told without one of the places")
         if smallest < FEWEST_OF_A_CLOUD:
-            warnings = (*warnings, f"one of the clouds has only {count(smallest, 'region')} here")
+            warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
         degrees = self.fit.freedom(vector) if freedom is None else freedom
         observed, drawn = self._permuted(c, orders)
         basis = (len(self.cells[0]), len(self.names))
@@ -189,10 +189,10 @@ class Groups:
         return GroupContrast(*said, estimate, p, scale)
 
     def _smallest(self, weights: dict[str, float]) -> int:
-        """Regions of the smallest of the clouds concerned."""
+        """Places of the smallest of the clouds concerned."""
         concerned = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
-        sizes = Counter(name.partition(":")[0] for name in self.names)
-        return min(sizes[cloud] for cloud in concerned)
+        clouds = np.array([name.partition(":")[0] for name in self.names])
+        return min(len({*self.of_region[clouds == cloud]}) for cloud in concerned)
 
     def _permuted(self, c: np.ndarray, orders: np.ndarray) -> tuple[float, np.ndarray]:
         """t statistics of the contrast: the groups' columns turned so that one coefficient is the contrast."""

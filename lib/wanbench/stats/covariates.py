@@ -120,14 +120,14 @@ def fit_covariates(
     columns = {name: _matrix(pairs, name, names, regions) for name in covariates}
     known = np.isfinite(np.stack([each[first, second] for each in columns.values()])).all(axis=0)
     first, second, value = first[known], second[known], value[known]
-    notes = list(sample.warnings())
+    grouped = units(replace(sample, frame=sample.frame[known]), cluster)
+    notes = [*sample.warnings(), *grouped.warnings()]
     if not known.all():
         notes.append(f"{int((~known).sum()):,} pairs left out for want of a covariate")
     basis = len(value), len({*first, *second})
     notes += matrices.gaps(basis[0], [*columns.values()])
     notes += few(n_regions, permutations)
     design = np.column_stack([np.ones(len(value)), *(each[first, second] for each in columns.values())])
-    grouped = units(replace(sample, frame=sample.frame[known]), cluster)
     shifted = [1 + k for k, name in enumerate(columns) if name == DISTANCE]
     fit = least_squares(
         design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=shifted

@@ -345,7 +345,7 @@ def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
     if slope.estimate > 0:
         return _capitalised(speed)
     warning = "RTT does not grow with distance here, so there is no effective speed"
-    return replace(speed, estimate=nan, low=nan, high=nan, warnings=(*speed.warnings, warning))
+    return replace(speed, estimate=nan, low=nan, high=nan, ends=None, warnings=(*speed.warnings, warning))
 
 
 def _half_distance(slope: Estimate) -> Estimate:
@@ -364,7 +364,7 @@ def _half_distance(slope: Estimate) -> Estimate:
     warning = "throughput does not fall with distance here, so no distance halves it"
     low = half.low if slope.low < 0 else nan
     high = half.high if slope.low < 0 else nan
-    return replace(half, estimate=nan, low=low, high=high, warnings=(*half.warnings, warning))
+    return replace(half, estimate=nan, low=low, high=high, ends=None, warnings=(*half.warnings, warning))
 
 
 def _capitalised(estimate: Estimate) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
 from math import nan
@@ -117,6 +118,11 @@ def _median(frame, name, notes, known, level, resamples, seed) -> Estimate:
     clouds = np.array([region.partition(":")[0] if name != ALL else ALL for region in part.regions])
     kinds = [{*clouds[grouped.of_region == k]} for k in range(grouped.n)]
     strata = np.array(["+".join(sorted(each)) for each in kinds])
+    common = Counter(strata).most_common(1)[0][0]
+    for kind, n in Counter(
+        strata
+    ).items():  # a place that is alone of its kind would be drawn in every resample
+        strata[strata == kind] = kind if n > 1 else common
     smallest = min(sum(cloud in each for each in kinds) for cloud in np.unique(clouds))
     low = high = nan
     if grouped.n < FEWEST_FOR_INTERVAL or smallest < FEWEST_PER_CLOUD:

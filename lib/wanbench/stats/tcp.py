@@ -243,7 +243,7 @@ def _both(pairs: pd.DataFrame, rtt_column: str, throughput_column: str) -> Sampl
 
 
 def _sides(fit: knee.Knee, first, second) -> dict[str, tuple[int, int]]:
-    """Pairs and regions that W and C rest on: those on their side of the knee."""
+    """Pairs and places that W and C rest on: those on their side of the knee."""
     falling = fit.x > fit.falling - fit.level
     return {
         name: (int(side.sum()), len({*first[side], *second[side]}))
@@ -254,7 +254,7 @@ def _sides(fit: knee.Knee, first, second) -> dict[str, tuple[int, int]]:
 def _warnings(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
     said = []
     for name, (n_pairs, n_regions) in sides.items():
-        what, basis = SYMBOL[name], f"{count(n_pairs, 'pair')} of {count(n_regions, 'region')}"
+        what, basis = SYMBOL[name], f"{count(n_pairs, 'pair')} of {count(n_regions, 'place')}"
         if n_pairs < FEWEST_PER_SIDE:
             said.append(f"{what} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
         elif n_regions < FEWEST_FOR_INTERVAL:
