@@ -64,6 +64,14 @@ def test_files_are_read_by_name_and_what_cannot_be_is_unread(tool):
     assert len(found["unread"]) == n_refused and found["pings"].source_file.str.contains(tool).all()
 
 
+def test_a_receiver_that_does_not_know_what_arrived_leaves_the_loss_unknown():
+    text = (SAMPLES / "netperf" / "v2.7.0_udp_stream.txt").read_text()
+    *head, last = text.rstrip("\n").split("\n")
+    size, seconds, _, rate = last.split()
+    found = netperf.read("\n".join([*head, f"{size}  {seconds}  -1  {rate}", ""]).encode())["transfers"]
+    assert found.lost_packets.isna().all() and found.packets.notna().all()
+
+
 SAMPLE = json.loads((SAMPLES / "flent" / "v2.1.1_tcp_upload.flent").read_text())
 
 
@@ -79,6 +87,13 @@ def test_a_series_without_values_is_a_row_without_them():
     found = flent.read(with_series(MEAN_VALUE=None))
     assert found["transfers"].throughput_bps.isna().all() and found["transfers"].error[0] == "no values"
     assert found["pings"].mean_rtt_ms.isna().all() and len(found["pings"]) == 1
+
+
+def test_a_hosts_name_says_nothing_of_the_direction():
+    found = flent.read(with_series(COMMAND="netperf -H download.example.org -t TCP_STREAM"))
+    assert found["transfers"].direction.tolist() == ["forward"]
+    found = flent.read(with_series(COMMAND="netperf -H example.org -t TCP_MAERTS"))
+    assert found["transfers"].direction.tolist() == ["reverse"]
 
 
 def test_what_flent_computed_of_other_series_is_not_read():

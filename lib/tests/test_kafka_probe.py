@@ -378,3 +378,12 @@ def test_what_is_retriable_is_tried_again_and_told(capfd, monkeypatch):
 def test_a_lab_without_a_cluster_cannot_be_probed(tmp_path):
     with ScriptedLab(["a", "b"]) as lab, pytest.raises(ExperimentError, match="no Kafka cluster"):
         KafkaProbe().run(lab.host("a"), lab.host("b"), tmp_path, "0001.1")
+
+
+def test_a_placement_is_kept_as_tuples_and_apart_is_named_where_it_is_allowed():
+    probe = KafkaProbe(placement=[[1]])
+    assert probe.placement == ((1,),) and hash(probe) == hash(KafkaProbe(placement=((1,),)))
+    with pytest.raises(ParameterError, match="or be 'apart'"):
+        KafkaProbe(placement="Apart")
+    with pytest.raises(ParameterError, match="placement is"):
+        KafkaProbe(placement=((True,),))

@@ -147,7 +147,7 @@ def test_a_ceiling_that_cannot_be_is_refused_or_said():
         ceiling.fit_with_ceiling(pairs, within=0.9)
     with pytest.raises(ParameterError, match="too few"):
         ceiling.fit_with_ceiling(pairs, ceiling=1.0)
-    assert "exceed the ceiling given" in str(ceiling.fit_with_ceiling(pairs, ceiling=5e8).slope)
+    assert "above the ceiling" in str(ceiling.fit_with_ceiling(pairs, ceiling=5e8).slope)
 
 
 def test_rows_left_out_and_few_regions_are_said():

@@ -65,7 +65,7 @@ def test_what_cannot_be_told_without_a_region_has_no_interval():
         if each.other == "within Google Cloud" or each.one == "within Google Cloud"
     ]
     assert within and all(np.isnan(each.estimate.low) for each in within)
-    assert "cannot be told without one of the regions" in str(within[0].estimate)
+    assert "cannot be told without one of the places" in str(within[0].estimate)
     assert np.isfinite(found.difference.estimate.low)
 
 

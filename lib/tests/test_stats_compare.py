@@ -172,6 +172,11 @@ def test_a_comparison_of_slow_series_says_to_compare_runs():
     assert "compare runs" not in str(by_run)
 
 
+def test_a_series_that_alternates_is_not_slow():
+    values = 100 + 5 * np.tile([1.0, -1.0], 100) + np.random.default_rng(0).normal(0, 0.3, 200)
+    assert not series.series(values).at_limit
+
+
 def test_a_constant_series_has_no_memory():
     assert memory.memory(np.full(100, 3.0)) == 0
 

@@ -58,19 +58,27 @@ def check_numbers(
             )
 
 
-def check_placement(experiment: object) -> None:
-    """Refuse a placement that does not name as many node ids for each partition as there are replicas."""
+def check_placement(experiment: object, apart: bool = False) -> None:
+    """
+    Refuse a placement that does not name as many node ids for each partition as there are replicas; keep it as tuples.
+
+    With `apart`, "apart" is allowed too.
+    """
     placement, partitions, replication = experiment.placement, experiment.partitions, experiment.replication
+    if apart and placement == APART:
+        return
     if placement is not None and (
         not isinstance(placement, list | tuple)
         or len(placement) != partitions
         or not all(isinstance(each, list | tuple) and len(each) == replication for each in placement)
-        or not all(isinstance(node, int) for each in placement for node in each)
+        or not all(type(node) is int for each in placement for node in each)
     ):
         raise ParameterError(
             f"{type(experiment).__name__} placement is {placement!r}; it must name {replication} node ids for each of "
-            f"{partitions} partitions."
+            f"{partitions} partitions{f', or be {APART!r}' if apart else ''}."
         )
+    if placement is not None:
+        object.__setattr__(experiment, "placement", tuple(map(tuple, placement)))
 
 
 def check_rack(experiment: object) -> None:

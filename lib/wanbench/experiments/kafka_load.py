@@ -159,9 +159,6 @@ class KafkaLoad:
         object.__setattr__(self, "acks", str(self.acks))
         for name in ("topic_settings", "producer_settings", "consumer_settings"):
             object.__setattr__(self, name, setting_pairs(self, name))
-        if isinstance(self.placement, list | tuple):
-            pairs = (tuple(each) if isinstance(each, list) else each for each in self.placement)
-            object.__setattr__(self, "placement", tuple(pairs))
         if isinstance(self.jvm, list):
             object.__setattr__(self, "jvm", tuple(self.jvm))
         check_load(self)

@@ -13,7 +13,7 @@ from ..kafka.probe_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
-from .checks import APART, check_numbers, check_placement, check_rack, check_settings, setting_pairs
+from .checks import check_numbers, check_placement, check_rack, check_settings, setting_pairs
 from .kafka_checks import ACKS
 from .probe_at_work import NotReady, ProbeAtWork
 
@@ -139,8 +139,7 @@ class KafkaProbe:
             ("hold_ms", 0, 60_000),
             ("clock_shift_ms", -1e9, 1e9),
         )
-        if self.placement != APART:
-            check_placement(self)
+        check_placement(self, apart=True)
         check_rack(self)
         object.__setattr__(self, "topic_settings", setting_pairs(self, "topic_settings"))
         check_settings(self, "topic_settings", {})

@@ -148,15 +148,12 @@ class ProbeAtWork:
     def _make_topic(self) -> None:
         """Make the topic; a cluster that does not answer is asked again until the time is over."""
         settings, tried = self.settings, None
-        placement = settings.placement and [list(each) for each in self._placement()]
-        words = {
-            "partitions": settings.partitions,
-            "replication": settings.replication,
-            "placement": placement,
-        }
+        words = {"partitions": settings.partitions, "replication": settings.replication}
         words["settings"] = dict(settings.topic_settings)
         while self._about_topic is None:
             try:
+                placement = settings.placement and [list(each) for each in self._placement()]
+                words["placement"] = placement
                 self._about_topic = self._cluster.ask(self.source, "create_topic", name=self._topic, **words)
             except AnswerError as error:
                 if tried and error.kind == "TopicAlreadyExistsError":  # made by the time the answer was lost

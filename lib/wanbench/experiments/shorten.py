@@ -63,11 +63,12 @@ class Shorten:
             If the hosts are not joined by an emulated link, or ping fails.
         """
         links = source.links
-        if links is None:
-            raise ExperimentError(
-                f"{source.name} has no emulated links; only a lab that has them can change one"
-            )
         ways = [(source.region, target.region), (target.region, source.region)]
+        if links is None or not all(way in links.links for way in ways):
+            raise ExperimentError(
+                f"{source.name} and {target.name} have no emulated links both ways; only a lab that has them can "
+                "change them"
+            )
         delays_ms = {way: links.links[way].delay_ms for way in ways}
         process = source.start(self._ping().command(target.address))
         try:

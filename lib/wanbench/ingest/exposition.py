@@ -149,7 +149,11 @@ class Samples:
     def add(self, metric: str, value: float, at_us: int) -> None:
         """Take a sample of a series without labels that the file does not name."""
         code = self._series.get(metric)
-        self._codes.append(self._new(metric, metric, "") if code is None else code)
+        if code is None:
+            code = self._new(
+                metric, metric, ""
+            )  # may hand over what there is, so the list is looked up after it
+        self._codes.append(code)
         self.values.append(value)
         self.times_us.append(at_us)
 

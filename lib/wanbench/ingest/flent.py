@@ -22,7 +22,7 @@ from .rows import fitting
 MOST_BYTES = 200_000_000
 SINGLE = ("PingRunner", "IrttRunner")
 """flent's runners that give one value per echo."""
-DOWN = re.compile(r"download|\bdown\b|maerts", re.IGNORECASE)
+DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 
 def read(source) -> dict[str, pd.DataFrame]:
@@ -85,8 +85,8 @@ def _ping(series: dict, values: np.ndarray) -> dict:
 
 def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
     """A row of table transfers; the rate is the tool's own mean, else that of the intervals."""
-    command = f"{name} {series['COMMAND']}"
-    reverse = bool(DOWN.search(command))
+    command = series["COMMAND"]  # its host's name says nothing of the direction
+    reverse = bool(DOWN.search(name) or "TCP_MAERTS" in command.split())
     mean = series.get("MEAN_VALUE")
     if mean is None and len(values):
         mean = float(values.mean())
@@ -94,7 +94,7 @@ def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
     retransmits = series.get("TCP_RETRANSMIT") if not reverse else None
     return {
         "direction": "reverse" if reverse else "forward",
-        "protocol": "UDP" if re.search(r"UDP|\biperf\b.* -u\b", command) else "TCP",
+        "protocol": "UDP" if re.search(r"UDP|\biperf\b.* -u\b", f"{name} {command}") else "TCP",
         "streams": 1,
         "duration_s": series.get("ELAPSED_TIME"),
         "bytes": int(carried) if carried else None,

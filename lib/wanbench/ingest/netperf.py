@@ -118,7 +118,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
         "mss_bytes": _number(known, "TRANSPORT_MSS"),
         "congestion_control": known.get("LOCAL_CONG_CONTROL"),
         "packets": packets,
-        "lost_packets": None if packets is None else packets - arrived,
+        "lost_packets": None if packets is None or arrived is None else packets - arrived,
     }
 
 

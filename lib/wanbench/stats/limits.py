@@ -296,9 +296,9 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Contrast:
             "counts: too few for a law of the steady state, so measure longer",
         )
     beyond = int((part.reached > 1 + part.rtt_ms / 1000 / part.n_seconds).sum())
-    if (
-        beyond and name != "loss"
-    ):  # a law of the mean may be exceeded by chance; whole seconds may begin just before the batches of a round trip and end just after them
+    # Whole seconds may begin just before the batches of a round trip and end just after them; a law of mean rates, as
+    # that of loss, may be exceeded by chance.
+    if beyond and name != "loss":
         notes += (
             f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
             "trip: pings did not see the RTT of requests, or a setting is not what the trial states",

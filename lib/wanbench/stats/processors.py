@@ -156,8 +156,12 @@ def held_up(limits: Limits, processors: pd.DataFrame) -> HeldUp:
     if freedom > 0 and total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
         half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
-    else:
+    elif total > 0:
         notes = ("too few trials of one setting to say how what they reach goes with busy processors",)
+    else:
+        notes = (
+            "processors were equally busy in all trials of a setting, so what that changes cannot be said",
+        )
     contrast = Contrast(
         quantity="reached, busier processors over less busy ones",
         claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached {{}} as "
