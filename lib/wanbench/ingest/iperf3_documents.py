@@ -103,9 +103,8 @@ class _Stream:
         if event == "interval":
             if self.torn_in is None:
                 self.document["intervals"].append(data)
-        elif event in ("start", "end", "error"):
-            if self.torn_in is None or event not in self.document:
-                self.document[event] = data
+        elif event in ("start", "end", "error") and (self.torn_in is None or event not in self.document):
+            self.document[event] = data
 
     def break_off(self, words: str) -> None:
         """The stream breaks off in these words; the first of several breaks counts."""
