@@ -49,6 +49,19 @@ from wanbench.importers.corner import said_transposed
         "From:To",
         "source region->destination region",
         "From → To / RTT",
+        "Rows: from, columns: to",
+        "Rows = source, columns = destination",
+        "Rows: from - columns: to",
+        "Source - columns: destination",
+        "From (row) To (column)",
+        "Source = rows, destination = columns",
+        "From: rows, To: columns",
+        "From: row / To: column",
+        "From=rows/To=columns",
+        "From - rows; To - columns",
+        "Source: down, destination: across",
+        "Source region: rows, destination region: columns",
+        "**From**: rows, **To**: columns (ms)",
     ],
 )
 def test_the_side_sends(corner):
@@ -84,6 +97,10 @@ def test_the_side_sends(corner):
         "From → To ↓",
         "From ➡️ / To ⬇️",
         "to from region",
+        "Rows: to, columns: from",
+        "To: rows, From: columns",
+        "From: columns, To: rows",
+        "Destination = rows / source = columns",
     ],
 )
 def test_the_side_answers(corner):

@@ -3,15 +3,18 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import os
 import zipfile
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from wanbench import importers
 from wanbench.errors import RawDataError
-from wanbench.ingest import content, formats
+from wanbench.ingest import content, formats, host_metrics, kafka_load
 
 TEXT = "PING ::1(::1) 56 data bytes\n" + "64 bytes from ::1: icmp_seq=1 ttl=64 time=0.02 ms – ok\n" * 50
 BYTES = TEXT.encode()
@@ -155,3 +158,73 @@ def test_a_path_that_no_system_has_is_refused():
 def test_an_error_keeps_no_more_of_a_file_than_it_shows():
     error = RawDataError("a.txt", 1, "x" * 209_000_000, "y" * 5000)
     assert (len(error.found), len(error.expected), len(str(error))) == (120, 1000, 1149)
+
+
+ENDINGS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd,
+    ".GZ": gzip.compress,
+}
+SADF = Path(__file__).parent / "samples" / "host_metrics" / "sysstat-12.6.1_a.sadf.json"
+PRODUCER = b"500 records sent, 99.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\n"
+SURVEYED = {
+    "timestamp": "2022-02-14T08:59:09Z", "run_id": "a", "from": {"cloud": "GCP", "region": "us-east1"},
+    "to": {"cloud": "AWS", "region": "eu-west-2"}, "bitrate_Bps": "13107200", "avgrtt": "91.605",
+}  # fmt: skip
+MAPPED = {"a": "aws:us-east-1", "b": "aws:eu-west-1", "rtt": 20.25}
+MAPPING = {"columns": {"from": "a", "to": "b", "mean_rtt": "rtt"}, "units": {"rtt": "ms"}}
+
+
+def as_bytes(value) -> bytes:
+    return json.dumps(value).encode()
+
+
+def of_producer(path) -> tuple:
+    found = kafka_load.read(path)
+    [window], [error] = found["producer_windows"].to_dict("records"), found["producers"].error
+    return window["producer"], window["warmup"], error
+
+
+NAMED = {
+    "producer": (
+        *("t.producer-2.txt", PRODUCER),
+        {
+            "t.producer-2.lines.json": as_bytes({"lines": [1000.0]}),
+            "t.producer-2.stderr.txt": b"java.net.ConnectException: refused\n",
+            "t.times.json": as_bytes({"counts_from_s": 2000.0}),
+        },
+        of_producer,
+        (2, True, "no summary: java.net.ConnectException: refused"),
+    ),
+    "hosts": (
+        *("h.sadf.json", SADF.read_bytes()),
+        {"h.hosts.json": as_bytes({"machine_of": ["m 0"], "network_of": ["n 0"]})},
+        lambda path: sorted(set(host_metrics.read(path)["metrics"].host)),
+        ["m 0", "n 0"],
+    ),
+    "survey": (
+        *("s.jsonl", as_bytes(SURVEYED)),
+        {},
+        lambda path: importers.read_survey(path)["pings"].mean_rtt_ms.tolist(),
+        [91.605],
+    ),
+    "mapping": (
+        *("m.ndjson", as_bytes(MAPPED)),
+        {},
+        lambda path: importers.read_table(path, MAPPING)["pings"].mean_rtt_ms.tolist(),
+        [20.25],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["", *ENDINGS])
+@pytest.mark.parametrize("case", NAMED)
+def test_a_compressed_file_is_what_its_name_says(tmp_path, case, ending):
+    name, data, beside, told, expected = NAMED[case]
+    for other, there in beside.items():
+        (tmp_path / other).write_bytes(there)
+    path = tmp_path / (name + ending)
+    path.write_bytes(ENDINGS.get(ending, bytes)(data))
+    assert told(path) == expected

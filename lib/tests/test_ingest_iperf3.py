@@ -314,6 +314,45 @@ def test_a_stream_that_breaks_off_hides_no_later_test():
     assert len(intervals) > len(iperf3.read(STREAM)[1]) and intervals.stream.max() == 2 * N_STREAMS - 1
 
 
+INTERRUPTED = b'{"event":"error","data":"interrupt - the client has terminated"}\n'
+STREAM_LINES = STREAM.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("behind", "error"),
+    [
+        (INTERRUPTED, "interrupt - the client has terminated"),
+        (STREAM_LINES[-1], "the stream breaks off in "),
+        (STREAM_LINES[3] + STREAM_LINES[-1], "the stream breaks off in "),
+        (STREAM_LINES[3], "the stream breaks off in "),
+        (STREAM_LINES[-1] + INTERRUPTED, "interrupt - the client has terminated"),
+        (STREAM_LINES[3][:90] + b"\n" + INTERRUPTED, "interrupt - the client has terminated"),
+    ],
+    ids=["error", "end", "interval, end", "interval", "end, error", "torn again, error"],
+)
+@pytest.mark.parametrize("later", [b"", STREAM], ids=["alone", "before another"])
+def test_what_comes_behind_the_break_of_a_stream_is_of_the_same_test(behind, error, later):
+    torn = b"".join(STREAM_LINES[:2]) + STREAM_LINES[2][:90] + b"\n"
+    transfers, intervals = iperf3.read(torn + behind + later)
+    known, known_intervals = iperf3.read(STREAM)
+    broken = transfers[transfers.error.notna()]
+    assert len(broken) == 1 and broken.error.iloc[0].startswith(error)
+    assert broken.throughput_bps.isna().all() == (STREAM_LINES[-1] not in behind), "figures of its end stay"
+    assert len(transfers) == 1 + len(known) * bool(later)
+    assert len(intervals) == N_STREAMS + len(known_intervals) * bool(later)
+
+
+def test_the_end_of_a_test_whose_start_is_torn_is_of_no_other():
+    with pytest.raises(RawDataError):
+        iperf3.read(STREAM + STREAM_LINES[0][:90] + b"\n" + b"".join(STREAM_LINES[1:]))
+
+
+def test_a_document_behind_the_break_of_a_stream_is_another_test():
+    torn = b"".join(STREAM_LINES[:2]) + STREAM_LINES[2][:90] + b"\n"
+    transfers, _ = iperf3.read(torn + json.dumps(RECORDED).encode())
+    assert transfers.error.isna().tolist() == [False, True]
+
+
 def test_damage_within_a_stream_is_refused():
     damaged = STREAM.replace(b'"event": "interval", ', b'"event": "interval" ', 1)
     with pytest.raises(RawDataError, match="Expecting ',' delimiter") as error:

@@ -14,8 +14,14 @@ _MEASURE = re.compile(
     r"\b(?:latency|latencies|rtts?|pings?|round[ -]trips?|times?|delays?|ms|msec|milliseconds|"
     r"min|mean|avg|average|median|max|p\d\d)\b"
 )
-_SIDE = re.compile(r"[(\[]?\b(?:rows?|down|vertical(?:ly)?)\b[)\]]?")
-_TOP = re.compile(r"[(\[]?\b(?:columns?|cols?|across|horizontal(?:ly)?)\b[)\]]?")
+_SIDE_WORDS, _TOP_WORDS = r"rows?|down|vertical(?:ly)?", r"columns?|cols?|across|horizontal(?:ly)?"
+_SIDE = re.compile(rf"[(\[]?\b(?:{_SIDE_WORDS})\b[)\]]?")
+_TOP = re.compile(rf"[(\[]?\b(?:{_TOP_WORDS})\b[)\]]?")
+_OF_ITS_NAME = re.compile(
+    rf"\b((?:{'|'.join(_SENDS + _ANSWERS)})(?:[ _](?:{_NOUNS.pattern}))?[*_`]{{0,3}})\s*[:=–—-]\s*"
+    rf"(?=[(\[*_`]{{0,3}}(?:{_SIDE_WORDS}|{_TOP_WORDS})\b(?!\s*[:=]))"
+)
+"""A sign between a name and the word for its axis ("From: rows"); it parts no names."""
 _BRACKETED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _TOKEN = re.compile(
     r"(?P<word>[^\W_]+)"
@@ -53,6 +59,7 @@ def said_transposed(corner: str) -> bool:
 def _parts(corner: str) -> tuple[list[list[str]], list[bool]]:
     """The arrows and signs before, between and after the names, and whether each name is of those that answer."""
     text = unescape(corner[:LONGEST]).lower()
+    text = _OF_ITS_NAME.sub(r"\1 ", text)
     text = _TOP.sub("→", _SIDE.sub("↓", text))
     text = _MEASURE.sub(" ", _BRACKETED.sub(" ", text)).strip(" \t\r\n:;,.-")
     signs: list[list[str]] = [[]]

@@ -1,5 +1,5 @@
 """
-Any table of measurements, with a mapping that says what its columns mean. Imports `provenance`, `errors`.
+Any table of measurements, with a mapping that says what its columns mean. Imports `provenance`, `ingest`, `errors`.
 
 A mapping is YAML (or a dict of the same shape). Only `columns` must be there; every key is listed in `KEYS`, and
 one that is not is an error. This one reads `data/samples/mapping/made_up.csv`::
@@ -43,6 +43,7 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from ..errors import ParameterError
+from ..ingest.content import plain_name
 from .provenance import check_about
 
 RTT_MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}
@@ -174,7 +175,7 @@ def _check_units(units, mapped, where):
 
 def _shape(mapping, path, where):
     """How the file is written."""
-    ending = Path(path).suffix.lower().lstrip(".")
+    ending = Path(plain_name(path)).suffix.lower().lstrip(".")
     guess = {"jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}.get(ending, "csv")
     shape = {"format": mapping.get("format", guess)}
     if shape["format"] not in FORMATS:

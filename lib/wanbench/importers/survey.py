@@ -16,6 +16,7 @@ import pandas as pd
 
 from .. import tables
 from ..errors import ParameterError
+from ..ingest.content import plain_name
 from .assemble import finished, table_of
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
@@ -127,7 +128,7 @@ def at_their_word(regions: pd.DataFrame) -> pd.DataFrame:
 
 
 def _opened(path, about) -> Sheet:
-    if str(path).lower().endswith((".jsonl", ".ndjson", ".json")):
+    if plain_name(path).lower().endswith((".jsonl", ".ndjson", ".json")):
         return read_jsonl(path, about=about)
     return read_csv(path, comment="#", about=about)
 

@@ -35,6 +35,8 @@ DECOMPRESS = {
 }
 """Names of compressions, as `formats` knows them, to what decompresses a binary file."""
 
+ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
+
 FREE_BYTES, MOST_TIMES = 64 << 20, 100
 """
 A compressed file may become this large, or this many times its own size if that is more. Logs of measurements shrink
@@ -48,6 +50,16 @@ BYTE_ORDER_MARKS = {
 }
 UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"(?:\0[^\0]){8}")}
 """How UTF-16 without a byte order mark begins where it holds mostly ASCII."""
+
+
+def plain_name(path) -> str:
+    """
+    The path as it would be if the file were not compressed, for what is told by a file's name.
+
+    >>> plain_name("runs/t.producer-2.txt.gz"), plain_name("t.json")
+    ('runs/t.producer-2.txt', 't.json')
+    """
+    return ENDINGS.sub("", str(path))
 
 
 def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:

@@ -25,7 +25,7 @@ import pandas as pd
 from .. import tables
 from ..errors import ParameterError, RawDataError
 from ..tables import CONTEXT
-from .content import read_text
+from .content import plain_name, read_text
 from .iperf3_documents import check_values
 from .iperf3_members import Members
 
@@ -115,8 +115,9 @@ def _document(path: Path) -> Members:
 
 def _speaks_for(path: Path) -> dict[bool, str] | None:
     """The hosts of the machine (True) and of the network (False); None if nobody wrote them down."""
-    about = path.with_name(path.name.removesuffix(SUFFIX) + ".hosts.json")
-    if not path.name.endswith(SUFFIX) or not about.is_file():
+    name = plain_name(path.name)
+    about = path.with_name(name.removesuffix(SUFFIX) + ".hosts.json")
+    if not name.endswith(SUFFIX) or not about.is_file():
         return None
     try:
         content = json.loads(about.read_bytes())

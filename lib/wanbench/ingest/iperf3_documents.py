@@ -23,6 +23,7 @@ iperf3 writes one in 15 to 25 bytes.
 
 WANTED = "JSON of an iperf3 client (its option -J)"
 _OPENING = re.compile(r"^[ \t]*+(?=\{)", re.MULTILINE)
+_START_EVENT = re.compile(r'\{\s*"event"\s*:\s*"start"')
 _NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
 _UP_TO_NOT_A_NUMBER = re.compile(
     rf'((?:"(?:[^"\\\n]++|\\.)*+"?+|[^"nNiI-]++|(?!{_NOT_A_NUMBER}).)*+)({_NOT_A_NUMBER}|\Z)',
@@ -39,7 +40,8 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
     The documents in a file as they come, each with the number of its first line; a stream's events make one document.
 
     The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it,
-    with "_bidir_reverse"; numbers that are none are NaN. A stream that breaks off has an "error" that says so.
+    with "_bidir_reverse"; numbers that are none are NaN. A stream that breaks off has an "error" that says so, or
+    says what iperf3 gave as its error; of what comes behind the break only its end and error are taken.
     RawDataError for a document that is cut or damaged, or where there is none.
     """
     check_values(path, text)
@@ -59,8 +61,10 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
             end = _end_of_line(text, start)
             if stream is None or not _is_cut(text, error, end):
                 _refuse(path, text, start, error)
-            yield stream.broken_off(text[max(start, end - 60) : end].strip())
-            stream = None
+            stream.break_off(text[max(start, end - 60) : end].strip())
+            if _START_EVENT.match(text, start):  # what follows is of a test that is not known
+                yield stream.whole()
+                stream = None
             continue
         event = value.get("event")
         if isinstance(event, str) and "data" in value:
@@ -73,6 +77,9 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
             stream = None  # --json-stream-full-output repeats the stream as one document
             yield line_number, value
         else:
+            if stream and stream.torn_in is not None:
+                yield stream.whole()
+                stream = None
             yield line_number, value
     if stream:
         yield stream.whole()
@@ -89,23 +96,27 @@ class _Stream:
 
     def __init__(self, line_number: int):
         self.line_number, self.document = line_number, {"start": {}, "intervals": []}
+        self.torn_in: str | None = None
 
     def add(self, event: str, data) -> None:
-        """One more event; those that are not known are passed over."""
+        """One more event; those that are not known are passed over, and intervals behind a break."""
         if event == "interval":
-            self.document["intervals"].append(data)
-        elif event in ("start", "end", "error"):
+            if self.torn_in is None:
+                self.document["intervals"].append(data)
+        elif event in ("start", "end", "error") and (self.torn_in is None or event not in self.document):
             self.document[event] = data
 
-    def whole(self) -> tuple[int, dict]:
-        """The document; its error says so if no event ended the stream."""
-        if "end" not in self.document and "error" not in self.document:
-            self.document["error"] = "the stream breaks off before its end"
-        return self.line_number, self.document
+    def break_off(self, words: str) -> None:
+        """The stream breaks off in these words; the first of several breaks counts."""
+        if self.torn_in is None:
+            self.torn_in = words
 
-    def broken_off(self, words: str) -> tuple[int, dict]:
-        """The document, whose error says with which words the stream breaks off."""
-        self.document.setdefault("error", f"the stream breaks off in {words!r}")
+    def whole(self) -> tuple[int, dict]:
+        """The document; its error says so if the stream breaks off or no event ended it."""
+        if self.torn_in is not None:
+            self.document.setdefault("error", f"the stream breaks off in {self.torn_in!r}")
+        elif "end" not in self.document and "error" not in self.document:
+            self.document["error"] = "the stream breaks off before its end"
         return self.line_number, self.document
 
 

@@ -1,5 +1,5 @@
 """
-Lines of text that Kafka's tools printed, whatever has become of the file since. Imports `errors` only.
+Lines of text that Kafka's tools printed, whatever has become of the file since. Imports `content` and `errors`.
 
 Known: \\r\\n, a last line without its end, and digits of any script.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import RawDataError
+from .content import plain_name
 
 LARGEST_BYTES = 64 << 20
 """The tools print less than 1 MB in an hour, and a log of errors all the while less than this."""
@@ -113,9 +114,9 @@ def times_beside(source) -> list[float] | None:
 
     RawDataError if it is no object with `lines`, a list of Unix times that do not go back.
     """
-    if isinstance(source, bytes | bytearray) or Path(source).suffix != ".txt":
+    if isinstance(source, bytes | bytearray) or Path(plain_name(source)).suffix != ".txt":
         return None
-    path = Path(source).with_suffix(".lines.json")
+    path = Path(plain_name(source)).with_suffix(".lines.json")
     content = beside(path, "the times of lines: an object in JSON", dict)
     if content is None:
         return None

@@ -23,7 +23,7 @@ import pandas as pd
 
 from ..errors import RawDataError
 from ..tables import CONTEXT, table
-from .content import read_text
+from .content import plain_name, read_text
 from .kafka_lines import LARGEST_BYTES, OTHERWISE, beside, is_time, lines, times_beside
 from .kafka_output import WANTED, Reading
 
@@ -87,7 +87,7 @@ def tools(source) -> tuple[str, ...]:
 def read_as(source, expected: str | None) -> dict[str, pd.DataFrame]:
     """As `read`, of the tool that is expected; one that only complained is then known all the same."""
     path, text = _text(source)
-    named = NAMED.search(str(path))
+    named = NAMED.search(plain_name(path))
     reading = Reading(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
     for line in lines(path, text, times_beside(source)):
         reading.feed(line)
@@ -124,7 +124,7 @@ class LoadTimes(NamedTuple):
     @classmethod
     def beside(cls, source) -> LoadTimes:
         """Of the load whose tool left `source`; RawDataError if the file is damaged."""
-        if isinstance(source, bytes | bytearray) or not (named := NAMED.search(str(source))):
+        if isinstance(source, bytes | bytearray) or not (named := NAMED.search(plain_name(source))):
             return cls()
         path = Path(str(source)[: named.start()] + ".times.json")
         content = beside(path, "the times of a load: an object in JSON", dict)
@@ -166,9 +166,9 @@ class LoadTimes(NamedTuple):
 
 
 def _stderr(source):
-    if isinstance(source, bytes | bytearray) or Path(source).suffix != ".txt":
+    if isinstance(source, bytes | bytearray) or Path(plain_name(source)).suffix != ".txt":
         return []
-    path = Path(source).with_suffix(".stderr.txt")
+    path = Path(plain_name(source)).with_suffix(".stderr.txt")
     return lines(*_text(path)) if path.is_file() else []
 
 
