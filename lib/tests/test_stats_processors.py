@@ -62,6 +62,10 @@ def test_single_trials_say_nothing():
         held_up(measured, busy[:0])
 
 
+def test_processors_that_are_equally_busy_say_nothing_and_that_is_the_reason():
+    assert "equally busy in all trials" in str(held_up(*trials([100, 100, 100, 100])))
+
+
 def test_the_figure_has_a_point_per_trial():
     figure = held_up(*trials([45, 50, 80, 85])).figure()
     assert [len(trace.x) for trace in figure.data] == [2, 2]

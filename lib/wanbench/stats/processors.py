@@ -156,7 +156,7 @@ def held_up(limits: Limits, processors: pd.DataFrame) -> HeldUp:
     if freedom > 0 and total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
         half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
-    elif total > 0:
+    elif freedom <= 0:
         notes = ("too few trials of one setting to say how what they reach goes with busy processors",)
     else:
         notes = (
