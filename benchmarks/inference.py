@@ -20,10 +20,10 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from wanbench.stats import dyadic, line, matrices, mrqap, qap, simulate
-from wanbench.stats.covariates import cross_cloud
-from wanbench.stats.quantile_line import quantile_lines
-from wanbench.stats.sample import unordered
+from wanbench.stats.regions import dyadic, line, matrices, mrqap, qap, simulated_surveys
+from wanbench.stats.regions.covariates import cross_cloud
+from wanbench.stats.regions.quantile_line import quantile_lines
+from wanbench.stats.regions.unordered_pairs import unordered
 
 GOAL_S = 1.0
 ONE_THREAD = dict.fromkeys(
@@ -105,7 +105,7 @@ class Survey:
     """RTT and distance of a simulated survey, as each of the jobs takes them."""
 
     def __init__(self, n_regions: int):
-        self.pairs = simulate.survey(n_regions, seed=1, region_ms=5)
+        self.pairs = simulated_surveys.survey(n_regions, seed=1, region_ms=5)
         sample = unordered(self.pairs, "rtt_ms")
         self.n = n_regions
         self.cells = self.first, self.second = sample.first, sample.second

@@ -37,7 +37,7 @@ from wanbench.kafka import Cluster, unavailable
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.stats import compare_arms
-from wanbench.stats.compare import more_or_less
+from wanbench.stats.time.compare import more_or_less
 
 TARGET = 0.03
 HOME, BROKERS = "home", ("west", "middle", "east")

@@ -23,7 +23,7 @@ from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe, ping
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.stats import tails
+from wanbench.stats.tails import latencies as tails
 
 FROM, TO = "source", "target"
 PRODUCERS = 8

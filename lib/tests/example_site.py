@@ -84,7 +84,7 @@ CELLS = [
     ("text", "## The figures"),
     ("code", FIGURE),
     ("code", BARS),
-    ("code", "from wanbench.colophon import colophon\n\ncolophon()"),
+    ("code", "from wanbench.publish.colophon import colophon\n\ncolophon()"),
 ]
 
 FAILING = [

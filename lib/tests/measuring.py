@@ -6,8 +6,8 @@ from pathlib import Path
 
 from scripted_lab import PING_TEXT, Reply, well
 
+from wanbench.campaign.execute import measure
 from wanbench.experiments import Iperf3, Ping
-from wanbench.measure import measure
 from wanbench.plan import make_plan
 from wanbench.runs import Run
 

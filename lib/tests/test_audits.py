@@ -2,29 +2,29 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import audits, stats
-from wanbench.stats import simulate
-from wanbench.stats.charts import charts
-from wanbench.stats.clouds import compare_clouds
-from wanbench.stats.matched import matched
-from wanbench.stats.models import compare_models
-from wanbench.stats.nearest import nearest
-from wanbench.stats.repeats import repeats
-from wanbench.stats.scatter import scatter
-from wanbench.stats.variants import variants
+from wanbench import claims, stats
+from wanbench.stats.distance.clouds import compare_clouds
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.tcp import compare_models
+from wanbench.studies.intercloud_2022.charts import charts
+from wanbench.studies.intercloud_2022.matched import matched
+from wanbench.studies.intercloud_2022.nearest import nearest
+from wanbench.studies.intercloud_2022.repeats import repeats
+from wanbench.studies.intercloud_2022.scatter import scatter
+from wanbench.studies.intercloud_2022.variants import variants
 
 
 @pytest.fixture(scope="module")
 def audit():
     """A made survey of known results: the window limits, two tests of a pair agree, paths are 1.1 times light."""
-    pairs = simulate.survey(16, seed=4, clouds=("aws", "gcp"), pair_ms=0.5, pair_log_sd=0.02)
+    pairs = simulated_surveys.survey(16, seed=4, clouds=("aws", "gcp"), pair_ms=0.5, pair_log_sd=0.02)
     rtt_ms = pairs.light_rtt_ms * 1.1 + 0.5
     pairs = pairs.assign(rtt_ms=rtt_ms, throughput_bps=np.minimum(9.7e8, 8 * 2e6 / (rtt_ms / 1000)))
     tests = pairs.assign(run_id="r", bytes=10_000_000, distance_catalogue_km=pairs.distance_km)
     twice = pd.concat([tests, tests])
     quick = {"resamples": 100}
     ways = {"plain": tests, "the catalogue's": tests}
-    return audits.throughput_across_clouds(
+    return claims.throughput_across_clouds(
         tests=twice,
         charts=charts(pairs, transfer_s=10, **quick),
         latency_r=variants(ways, 1.0),

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import audits, claims
+from wanbench import claims as audits
+from wanbench.claims import ledger
 from wanbench.designs import factorial as design
 from wanbench.errors import ParameterError
-from wanbench.stats.contrast import Contrast
-from wanbench.stats.factorial import fit_factorial
-from wanbench.stats.utilisation import capacity
+from wanbench.stats.factorial.fit import fit_factorial
+from wanbench.stats.lab.utilisation import capacity
+from wanbench.stats.result.contrast import Contrast
 
 OWN, RERUN, UNKNOWN = "comes out", "inside the interval", "the data do not tell"
 NOT = "does not come out"
@@ -56,7 +57,7 @@ def experiment(delay, rate, *, jitter=-0.2, crossed=0.0):
 def test_every_claim_is_tried_and_counted():
     found = audits.private_vs_internet()
     assert (found.table().verdict != "not tried").all()
-    assert len(found.claims) == len(claims.audit("000-private-vs-internet").claims) == 22
+    assert len(found.claims) == len(ledger.audit("000-private-vs-internet").claims) == 22
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from wanbench.ingest import broker_metrics
 from wanbench.kafka import scrape
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.stats import rates
+from wanbench.stats.time import rates
 
 SAMPLE = Path(__file__).parent / "samples/broker_metrics/kafka-4.3.1_killed-and-restarted.prom.txt"
 ANSWER = b"""# HELP records_total all of them

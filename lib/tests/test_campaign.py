@@ -4,12 +4,12 @@ import dataclasses
 
 import pytest
 
-from wanbench import campaign
-from wanbench.campaign import carry_out
+from wanbench.campaign import start
+from wanbench.campaign.start import carry_out
 from wanbench.errors import ParameterError
 from wanbench.experiments import Iperf3, Ping
+from wanbench.folders import samples_folder
 from wanbench.links import LinkSettings
-from wanbench.places import samples_folder
 from wanbench.plan import make_plan
 from wanbench.runs import find
 
@@ -72,7 +72,7 @@ def test_a_recording_with_other_experiments_is_not_taken_for_this_one(recorded):
     ],
 )
 def test_a_setting_that_is_newer_than_a_recording_must_be_left_open(wanted, is_it):
-    assert campaign._is_asked_for([{"load": {"acks": "all"}}], [{"load": wanted}]) is is_it
+    assert start._is_asked_for([{"load": {"acks": "all"}}], [{"load": wanted}]) is is_it
 
 
 def test_an_unknown_lab_is_refused(recorded):
@@ -83,7 +83,7 @@ def test_an_unknown_lab_is_refused(recorded):
 
 def test_the_local_lab_has_hosts_for_brokers_and_for_controllers_of_their_own(recorded, monkeypatch):
     _, links, plan = recorded
-    monkeypatch.setattr("wanbench.campaign.measure", lambda plan, lab, **_: lab)
+    monkeypatch.setattr("wanbench.campaign.start.measure", lambda plan, lab, **_: lab)
     here, there = plan.regions[:2]
 
     def hosts(brokers, **cluster):

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from wanbench import claims
+from wanbench.claims import ledger
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.stats.estimate import Estimate
+from wanbench.stats.result.estimate import Estimate
 
 
 def estimate(value, low, high):
@@ -18,7 +18,7 @@ HEAD = "claim,section,says,value,unit,source\n"
 def audit(tmp_path):
     rows = "r,Results,r is so,0.92,,the article\nn,Tests,so many,2070,pairs,the article\nwords,Results,it is so,,,x\n"
     (tmp_path / "source.csv").write_text(HEAD + rows)
-    return claims.audit("source", tmp_path)
+    return ledger.audit("source", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -65,16 +65,16 @@ def test_a_claim_that_is_not_there_or_has_no_number_is_refused(audit):
 def test_a_broken_file_of_claims_is_refused(tmp_path, text):
     (tmp_path / "source.csv").write_text(text)
     with pytest.raises(RawDataError):
-        claims.audit("source", tmp_path)
+        ledger.audit("source", tmp_path)
 
 
 def test_an_unknown_source_names_those_there_are():
     with pytest.raises(ParameterError, match=r"there are .*002-throughput-across-clouds"):
-        claims.audit("nobody")
+        ledger.audit("nobody")
 
 
 def test_every_published_file_can_be_read():
-    assert len(claims.audit("002-throughput-across-clouds").claims) >= 16
+    assert len(ledger.audit("002-throughput-across-clouds").claims) >= 16
 
 
 def test_what_could_not_be_recomputed_is_no_verdict_and_claims_keep_their_digits(audit):

@@ -2,8 +2,8 @@
 
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from wanbench.colophon import MIME, colophon
 from wanbench.publish.cells import read_cells
+from wanbench.publish.colophon import MIME, colophon
 from wanbench.runs import Run, claim
 
 TEST = {"test_id": "0001-a-b", "attempt": 1, "round": 1, "from_region": "aws:a", "to_region": "aws:b"}

@@ -7,15 +7,15 @@ import pytest
 from scripted_lab import ScriptedLab
 
 import wanbench
-from wanbench.calibrate import calibrate, plan_for_links, separate_pairs
+from wanbench.campaign.calibrate import calibrate, plan_for_links, separate_pairs
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.experiments import Cut, ExperimentError, Shorten
-from wanbench.gate.observed import round_trips
 from wanbench.ingest import cut
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.stats import link
-from wanbench.stats.drops import drops, lateness, outside_links
+from wanbench.plausibility.observations import round_trips
+from wanbench.stats.lab import links as link
+from wanbench.stats.lab.drops import drops, lateness, outside_links
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
 REASON = LocalLab.unavailable()

@@ -14,9 +14,13 @@ from scipy.spatial.transform import Rotation
 from wanbench import figures
 from wanbench.errors import ParameterError
 from wanbench.figures import coastline, schedule, theme
-from wanbench.stats import distance, inflation, link, simulate, tcp
+from wanbench.stats import lab, link_map
+from wanbench.stats.distance import fits, fits_figure, inflation
+from wanbench.stats.lab import links as link
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.tcp import window_figure, window_fit
 
-PAIRS = simulate.survey(12, seed=1, region_ms=4, region_log_sd=0.1)
+PAIRS = simulated_surveys.survey(12, seed=1, region_ms=4, region_log_sd=0.1)
 REGIONS = pd.DataFrame(
     {
         "name": sorted(set(PAIRS.from_region)),
@@ -86,22 +90,22 @@ def journalled():
 
 
 MAKERS = {
-    "rtt-against-distance": lambda note: figures.rtt_against_distance(
-        PAIRS, distance.fit_rtt(PAIRS), note=note
+    "rtt-against-distance": lambda note: fits_figure.rtt_against_distance(
+        PAIRS, fits.fit_rtt(PAIRS), note=note
     ),
-    "throughput-against-distance": lambda note: figures.throughput_against_distance(
-        PAIRS, distance.fit_throughput(PAIRS), note=note
+    "throughput-against-distance": lambda note: fits_figure.throughput_against_distance(
+        PAIRS, fits.fit_throughput(PAIRS), note=note
     ),
-    "throughput-against-rtt": lambda note: figures.throughput_against_rtt(
-        tcp.fit_window(PAIRS, resamples=20), note=note
+    "throughput-against-rtt": lambda note: window_figure.throughput_against_rtt(
+        window_fit.fit_window(PAIRS, resamples=20), note=note
     ),
-    "path-inflation": lambda note: figures.path_inflation(
+    "path-inflation": lambda note: fits_figure.path_inflation(
         inflation.path_inflation(PAIRS, resamples=20), note=note
     ),
-    "requested-against-delivered": lambda note: figures.requested_against_delivered(calibration(), note=note),
-    "cut-timeline": lambda note: figures.cut_timeline(echoes(), cuts(), note=note),
-    "link-map-throughput": lambda note: figures.link_map(PAIRS, REGIONS, note=note),
-    "link-map-rtt": lambda note: figures.link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
+    "requested-against-delivered": lambda note: lab.requested_against_delivered(calibration(), note=note),
+    "cut-timeline": lambda note: lab.cut_timeline(echoes(), cuts(), note=note),
+    "link-map-throughput": lambda note: link_map(PAIRS, REGIONS, note=note),
+    "link-map-rtt": lambda note: link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
     "region-map": lambda note: figures.region_map(REGIONS, note=note),
     "rounds": lambda note: figures.rounds(journalled(), note=note),
 }
@@ -161,40 +165,40 @@ def test_every_pair_is_drawn_once_over_the_light_floor(made):
     assert floor.y[1] / floor.x[1] == pytest.approx(2 * 1.468 / 299.792458)
     table = pd.read_csv(io.StringIO(figure.layout.meta["csv"]))
     assert len(table) == 66 and {"distance_km", "rtt_ms", "cloud_pair"} <= set(table)
-    line, fit = trace_of(figure, "least squares"), distance.fit_rtt(PAIRS)
+    line, fit = trace_of(figure, "least squares"), fits.fit_rtt(PAIRS)
     assert line.y[-1] == pytest.approx(fit.intercept.estimate + fit.slope.estimate * line.x[-1] / 1000)
     assert "95 % interval by place" in figure.layout.title.subtitle.text.replace("<br>", " ")
 
 
 def test_without_a_fit_there_is_no_line_and_no_claim_of_one():
-    figure = figures.rtt_against_distance(PAIRS)
+    figure = fits_figure.rtt_against_distance(PAIRS)
     assert "least squares" not in [trace.name for trace in figure.data]
     assert "least squares" not in figure.layout.title.subtitle.text
 
 
 def test_rows_left_out_are_said_in_the_caption():
-    caption = figures.rtt_against_distance(
+    caption = fits_figure.rtt_against_distance(
         PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4))
     ).layout.meta
     assert "5 rows of the pairs left out (5 without rtt_ms)" in caption["caption"]
 
 
 def test_a_fit_without_interval_draws_no_band():
-    few = simulate.survey(4, seed=1)
-    figure = figures.rtt_against_distance(few, distance.fit_rtt(few))
+    few = simulated_surveys.survey(4, seed=1)
+    figure = fits_figure.rtt_against_distance(few, fits.fit_rtt(few))
     assert not [trace for trace in figure.data if trace.fill]
 
 
 def test_an_unidentified_limit_is_said_and_not_drawn():
-    pairs = simulate.survey(10, seed=2, capacity_bps=1e12)
-    figure = figures.throughput_against_rtt(tcp.fit_window(pairs, resamples=20))
+    pairs = simulated_surveys.survey(10, seed=2, capacity_bps=1e12)
+    figure = window_figure.throughput_against_rtt(window_fit.fit_window(pairs, resamples=20))
     assert "C is not identified" in figure.layout.title.subtitle.text.replace("<br>", " ")
     assert "C" not in [trace.name for trace in figure.data]
 
 
 def test_too_few_regions_for_an_interval_are_named():
-    pairs = simulate.survey(8, seed=3)
-    figure = figures.path_inflation(inflation.path_inflation(pairs, resamples=20))
+    pairs = simulated_surveys.survey(8, seed=3)
+    figure = fits_figure.path_inflation(inflation.path_inflation(pairs, resamples=20))
     assert "Too few regions for an interval: " in figure.layout.meta["caption"]
     assert "within Google Cloud" in figure.layout.meta["caption"]
 
@@ -206,7 +210,7 @@ def test_calibration_has_a_panel_per_quantity_and_the_limits(made):
     said = figure.layout.title.subtitle.text.replace("<br>", " ")
     assert "RTT 1 ms + 1 %" in said and "99 % intervals" in said
     with pytest.raises(ParameterError, match="none of the quantities"):
-        figures.requested_against_delivered(calibration().head(0))
+        lab.requested_against_delivered(calibration().head(0))
 
 
 def test_the_timeline_places_lost_echoes_by_their_number(made):
@@ -214,10 +218,10 @@ def test_the_timeline_places_lost_echoes_by_their_number(made):
     assert len(lost.x) == 200
     assert min(lost.x) == pytest.approx(0.04, abs=0.03) and max(lost.x) == pytest.approx(4.02, abs=0.03)
     assert "20 ms" in made["cut-timeline"].layout.meta["caption"]
-    endless = figures.cut_timeline(echoes(), cuts(np.nan))
+    endless = lab.cut_timeline(echoes(), cuts(np.nan))
     assert len(trace_of(endless, "lost").x) == 200
     with pytest.raises(ParameterError, match="no cut"):
-        figures.cut_timeline(echoes(), cuts().head(0))
+        lab.cut_timeline(echoes(), cuts().head(0))
 
 
 def test_the_map_draws_every_link_and_shows_names_as_text(made):
@@ -227,9 +231,9 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
     shown = json.dumps([list(trace.text) for trace in figure.data if trace.text is not None])
     assert "&lt;b&gt;Town" in shown and "<b>" not in shown
     with pytest.raises(ParameterError, match="lacks aws:region-000"):
-        figures.link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
+        link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
     with pytest.raises(ParameterError, match="allowed are throughput_bps, rtt_ms"):
-        figures.link_map(PAIRS, REGIONS, value="loss")
+        link_map(PAIRS, REGIONS, value="loss")
 
 
 def test_overlaps_of_tests_are_counted():
@@ -264,7 +268,7 @@ def linear(colour):
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
-def lab(rgb):
+def in_lab(rgb):
     xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ rgb
     f = np.cbrt(np.maximum(xyz / [0.9505, 1.0, 1.089], 0.008856))
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
@@ -282,7 +286,7 @@ SEEN = {
 def test_colours_are_told_apart_by_every_eye(eye):
     """Machado, Oliveira & Fernandes 2009 for the eye; CIE76 difference of at least 15."""
     colours = sorted(set(theme.COLOURS.values()))
-    seen = {colour: lab(np.clip(np.array(SEEN[eye]) @ linear(colour), 0, 1)) for colour in colours}
+    seen = {colour: in_lab(np.clip(np.array(SEEN[eye]) @ linear(colour), 0, 1)) for colour in colours}
     for one, other in itertools.combinations(colours, 2):
         assert np.linalg.norm(seen[one] - seen[other]) >= 15, (one, other)
 

@@ -5,46 +5,46 @@ import pandas as pd
 import pytest
 
 import wanbench
-from wanbench import gate, tables
+from wanbench import plausibility, tables
 from wanbench.errors import ParameterError
-from wanbench.gate import checking, faults, places, simulate, tail, units
-from wanbench.places import samples_folder
+from wanbench.folders import samples_folder
+from wanbench.plausibility import clean_tables, planted_faults, positions, rate_units, rules, tail_reach
 
 RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
 
 
-@pytest.mark.parametrize("fault", faults.FAULTS)
+@pytest.mark.parametrize("fault", planted_faults.FAULTS)
 def test_a_planted_fault_is_named_with_its_cause(fault):
-    planted = faults.plant(fault, 3, n_regions=14)
-    flags = gate.check(planted.tables)
+    planted = planted_faults.plant(fault, 3, n_regions=14)
+    flags = plausibility.check(planted.tables)
     assert planted.named(flags), flags[["scope", "rule", "region", "cause"]].drop_duplicates().to_string()
 
 
-@pytest.mark.parametrize("form", simulate.FORMS)
+@pytest.mark.parametrize("form", clean_tables.FORMS)
 def test_clean_tables_raise_nothing(form):
     for seed in range(4):
-        flags = gate.check(simulate.clean(seed, form=form, n_regions=12))
+        flags = plausibility.check(clean_tables.clean(seed, form=form, n_regions=12))
         assert flags.empty, flags.found.iloc[0]
 
 
 @pytest.mark.parametrize("folder", RECORDINGS, ids=lambda path: path.parent.name)
 def test_recordings_of_the_lab_raise_nothing(folder):
-    flags = gate.check(wanbench.ingest.read_run(folder))
+    flags = plausibility.check(wanbench.ingest.read_run(folder))
     assert flags.empty, flags.found.iloc[0]
 
 
 @pytest.mark.parametrize(("seed", "n_regions"), [(0, 8), (4, 8), (1, 16), (4, 16)])
 def test_two_regions_whose_labels_are_exchanged_are_named(seed, n_regions):
-    made = simulate.clean(seed, form="grid", n_regions=n_regions, invented=True)
+    made = clean_tables.clean(seed, form="grid", n_regions=n_regions, invented=True)
     at = made["regions"].set_index("name")[["latitude_deg", "longitude_deg"]]
     first = at.index[seed]
-    away = places.great_circle_km(*at.loc[first], at.latitude_deg, at.longitude_deg)
+    away = positions.great_circle_km(*at.loc[first], at.latitude_deg, at.longitude_deg)
     second = away.sort_values().index[len(at) * 2 // 3]
     other = {first: second, second: first}
     frame = made["pings"].copy()
     for end in ("from_region", "to_region"):
         frame[end] = frame[end].map(lambda name: other.get(name, name))
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     blamed = flags[flags.scope == "region"]
     assert set(blamed.region) == {first, second} and set(blamed.rule) == {"coordinates"}
     assert blamed.cause.str.fullmatch("the labels, or the coordinates, of .* are exchanged").all()
@@ -57,24 +57,24 @@ def test_settings_without_two_machines_say_nothing_of_the_receiver(recwarn):
     told = {"tests": tables.from_rows("tests", [test])}
     for way, n in (("forward", 1), ("reverse", 0)):
         told["transfers"] = tables.from_rows("transfers", [row | {"direction": way}])
-        assert len(gate.check(told)) == n
+        assert len(plausibility.check(told)) == n
     assert not recwarn.list
 
 
 def test_flags_are_a_valid_table_and_nothing_is_dropped():
-    planted = faults.plant("coordinates exchanged", 1, n_regions=12)
+    planted = planted_faults.plant("coordinates exchanged", 1, n_regions=12)
     before = {name: frame.copy() for name, frame in planted.tables.items()}
-    flags = gate.check(planted.tables)
+    flags = plausibility.check(planted.tables)
     pd.testing.assert_frame_equal(tables.validate("flags", flags), flags)
     for name, frame in before.items():
         pd.testing.assert_frame_equal(planted.tables[name], frame)
 
 
 def test_no_tables_no_flags():
-    assert gate.check({}).empty
-    assert list(gate.check({}).columns) == tables.table("flags").names
+    assert plausibility.check({}).empty
+    assert list(plausibility.check({}).columns) == tables.table("flags").names
     with pytest.raises(ParameterError, match="mapping of tables"):
-        gate.check([])
+        plausibility.check([])
 
 
 def ping(start, end, least, **columns):
@@ -87,7 +87,7 @@ def pings(*rows):
 
 def test_below_vacuum_is_impossible_and_below_fibre_suspect():
     rows = [ping("aws:eu-west-1", "aws:us-east-1", rtt) for rtt in (30.0, 45.0, 70.0)]
-    flags = gate.check(pings(*rows))
+    flags = plausibility.check(pings(*rows))
     assert list(flags.verdict) == ["impossible", "suspect"]
     assert flags.bound[0] == pytest.approx(flags.bound[1] / 1.468)
     apart = wanbench.regions.distance_km("aws:eu-west-1", "aws:us-east-1")
@@ -98,15 +98,15 @@ def test_below_vacuum_is_impossible_and_below_fibre_suspect():
 
 def test_within_the_precision_of_both_places_nothing_is_too_fast():
     rows = [ping("aws:eu-central-1", "azure:germanywestcentral", 0.05)]
-    assert gate.check(pings(*rows)).empty
+    assert plausibility.check(pings(*rows)).empty
 
 
 def test_pairs_of_emulated_links_are_not_judged_by_geography():
     rows = pings(ping("aws:eu-west-1", "aws:us-east-1", 10.0))
     link = {"run_id": "r", "delay_ms": 5.0, "jitter_ms": 0.0, "loss": 0.0}
     link |= {"from_region": "aws:eu-west-1", "to_region": "aws:us-east-1"}
-    assert len(gate.check(rows)) == 1
-    assert gate.check(rows, links=tables.from_rows("links", [link])).empty
+    assert len(plausibility.check(rows)) == 1
+    assert plausibility.check(rows, links=tables.from_rows("links", [link])).empty
 
 
 def transfer(**columns):
@@ -120,7 +120,7 @@ def test_a_rate_above_two_windows_per_round_trip():
     tested = pings(ping("aws:us-east-1", "aws:eu-west-1", 80.0)) | {
         "transfers": tables.from_rows("transfers", rows)
     }
-    flags = gate.check(tested)
+    flags = plausibility.check(tested)
     assert list(flags.rule) == ["window"]
     assert flags.bound[0] == pytest.approx(rate)
     assert flags.row[0] == "a.csv, row 2"
@@ -129,23 +129,23 @@ def test_a_rate_above_two_windows_per_round_trip():
 def test_bytes_in_no_time_are_impossible():
     rows = [transfer(throughput_bps=1e8, bytes=125_000_000, duration_s=taken) for taken in (10.0, 0.0)]
     rows += [transfer(throughput_bps=0.0, bytes=0, duration_s=0.0)]
-    flags = gate.check({"transfers": tables.from_rows("transfers", rows)})
+    flags = plausibility.check({"transfers": tables.from_rows("transfers", rows)})
     assert list(flags.row) == ["a.csv, row 2"] and flags.rule[0] == "bytes" and "took 0 s" in flags.found[0]
 
 
 def test_instances_by_argument_and_by_the_setting_of_the_test():
     row = transfer(throughput_bps=6e9, run_id="r", test_id="t", attempt=1)
     transfers = {"transfers": tables.from_rows("transfers", [row])}
-    assert gate.check(transfers).empty
-    assert list(gate.check(transfers, instances={"aws": "t3.nano"}).verdict) == ["suspect"]
-    assert list(gate.check(transfers, instances={"aws:eu-west-1": 1e9}).verdict) == ["impossible"]
-    assert gate.check(transfers, instances={"gcp": "e2-small"}).empty
+    assert plausibility.check(transfers).empty
+    assert list(plausibility.check(transfers, instances={"aws": "t3.nano"}).verdict) == ["suspect"]
+    assert list(plausibility.check(transfers, instances={"aws:eu-west-1": 1e9}).verdict) == ["impossible"]
+    assert plausibility.check(transfers, instances={"gcp": "e2-small"}).empty
     test = {"run_id": "r", "test_id": "t", "attempt": 1, "from_region": "aws:eu-west-1", "outcome": "done"}
     test |= {"to_region": "aws:us-east-1", "setting": "PREMIUM t3.nano to unknown"}
     told = transfers | {"tests": tables.from_rows("tests", [test])}
-    assert list(gate.check(told).rule) == ["instance"]
+    assert list(plausibility.check(told).rule) == ["instance"]
     with pytest.raises(ParameterError, match="huge"):
-        gate.check(transfers, instances={"aws": "t3.huge"})
+        plausibility.check(transfers, instances={"aws": "t3.huge"})
 
 
 def test_the_senders_instance_counts_in_reverse():
@@ -153,7 +153,9 @@ def test_the_senders_instance_counts_in_reverse():
         transfer(throughput_bps=2e9, to_region="gcp:us-east4", direction=way)
         for way in ("forward", "reverse")
     ]
-    flags = gate.check({"transfers": tables.from_rows("transfers", rows)}, instances={"gcp": "e2-small"})
+    flags = plausibility.check(
+        {"transfers": tables.from_rows("transfers", rows)}, instances={"gcp": "e2-small"}
+    )
     assert list(flags.row) == ["a.csv, row 2"]
 
 
@@ -172,31 +174,33 @@ def test_the_senders_instance_counts_in_reverse():
     ],
 )
 def test_summaries(columns, wrong):
-    flags = gate.check(pings(ping("aws:eu-west-1", "aws:us-east-1", 80.0, **columns)))
+    flags = plausibility.check(pings(ping("aws:eu-west-1", "aws:us-east-1", 80.0, **columns)))
     assert len(flags) == bool(wrong)
     if wrong:
         assert flags.rule[0] == "summary" and wrong in flags.cause[0]
 
 
 def test_columns_in_different_units_are_told_from_exchanged_ones():
-    made = simulate.clean(4, form="grid", n_regions=10)
-    flags = gate.check(made | {"pings": made["pings"].assign(max_rtt_ms=made["pings"].max_rtt_ms / 1000)})
+    made = clean_tables.clean(4, form="grid", n_regions=10)
+    flags = plausibility.check(
+        made | {"pings": made["pings"].assign(max_rtt_ms=made["pings"].max_rtt_ms / 1000)}
+    )
     told = flags[flags.scope == "column"]
     assert told.cause.str.contains("factor 1,000: max_rtt_ms is in seconds").any()
 
 
 def test_the_mdev_of_ping_may_exceed_the_spread_by_its_cut_mean():
     columns = {"mean_rtt_ms": 105.976, "max_rtt_ms": 106.069, "sd_rtt_ms": 0.297}
-    assert gate.check(pings(ping("aws:eu-north-1", "azure:eastus", 105.897, **columns))).empty
+    assert plausibility.check(pings(ping("aws:eu-north-1", "azure:eastus", 105.897, **columns))).empty
 
 
 def test_copies_need_the_same_time_or_many_digits():
     at = "2026-01-01T00:00:00Z"
     same = [ping("aws:eu-west-1", "aws:us-east-1", 80.0) for _ in range(2)]
-    assert gate.check(pings(*same)).empty
-    assert list(gate.check(pings(*[row | {"started_at_utc": at} for row in same])).rule) == ["copies"]
+    assert plausibility.check(pings(*same)).empty
+    assert list(plausibility.check(pings(*[row | {"started_at_utc": at} for row in same])).rule) == ["copies"]
     whole = {"mean_rtt_ms": 81.234, "max_rtt_ms": 85.012}
-    assert list(gate.check(pings(*[row | whole for row in same])).row) == ["a.csv, row 2"]
+    assert list(plausibility.check(pings(*[row | whole for row in same])).row) == ["a.csv, row 2"]
 
 
 def repeated(decimals, columns, times=None, n=20):
@@ -217,9 +221,9 @@ def repeated(decimals, columns, times=None, n=20):
 @pytest.mark.parametrize("columns", [("mean_rtt_ms",), ("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms")])
 def test_rounded_measurements_of_one_day_are_no_copies(columns, decimals, times):
     rows = repeated(decimals, columns, times)
-    assert gate.check(pings(*rows)).empty
+    assert plausibility.check(pings(*rows)).empty
     fine = repeated(6, ("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"), times)
-    assert list(gate.check(pings(*fine, fine[40])).rule) == ["copies"]
+    assert list(plausibility.check(pings(*fine, fine[40])).rule) == ["copies"]
 
 
 def test_steady_echoes_of_three_digits_are_no_copies():
@@ -231,26 +235,26 @@ def test_steady_echoes_of_three_digits_are_no_copies():
         for test in range(9)
         for k in range(1, 21)
     ]
-    assert gate.check({"echoes": tables.from_rows("echoes", rows)}).empty
+    assert plausibility.check({"echoes": tables.from_rows("echoes", rows)}).empty
 
 
 def test_no_time_at_all_between_far_regions_is_impossible():
     rows = [ping("aws:eu-west-1", "aws:us-east-1", 0.0), ping("aws:us-east-1", "azure:eastus", 0.0)]
-    flags = gate.check(pings(*rows))
+    flags = plausibility.check(pings(*rows))
     assert list(flags.row) == ["a.csv, row 1"] and list(flags.verdict) == ["impossible"]
     assert "0 ms" in flags.cause[0] and flags.rule[0] == "light"
 
 
 def test_copied_echoes_are_found():
-    made = simulate.clean(5, form="lab", n_regions=8)
+    made = clean_tables.clean(5, form="lab", n_regions=8)
     first = made["echoes"][made["echoes"].test_id == made["echoes"].test_id[0]]
     copy = first.assign(test_id="9999-copy")
-    flags = gate.check(made | {"echoes": pd.concat([made["echoes"], copy], ignore_index=True)})
+    flags = plausibility.check(made | {"echoes": pd.concat([made["echoes"], copy], ignore_index=True)})
     assert list(flags.rule) == ["copies"] and flags.row[0] == "9999-copy"
 
 
 def test_an_asymmetric_pair_is_suspect():
-    made = simulate.clean(8, form="grid", n_regions=14)
+    made = clean_tables.clean(8, form="grid", n_regions=14)
     frame = made["pings"].copy()
     far = frame[frame.min_rtt_ms > 100]
     a, b = far.from_region.iloc[0], far.to_region.iloc[0]
@@ -258,19 +262,19 @@ def test_an_asymmetric_pair_is_suspect():
     columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"]
     frame.loc[rows, columns] = frame.loc[rows, columns] + 2000.0
     back = (frame.from_region == b) & (frame.to_region == a)
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     assert set(flags.rule) == ({"asymmetry"} if back.any() else {"triangle"})
     assert set(flags.from_region) == {a}
 
 
 def test_a_pair_far_above_its_detour_is_suspect():
-    made = simulate.clean(9, form="grid", n_regions=14)
+    made = clean_tables.clean(9, form="grid", n_regions=14)
     frame = made["pings"].copy()
     a, b = frame.from_region.iloc[0], frame.to_region.iloc[0]
     rows = frame.from_region.isin([a, b]) & frame.to_region.isin([a, b])
     columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"]
     frame.loc[rows, columns] = frame.loc[rows, columns] + 3000.0
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     assert "triangle" in set(flags.rule)
     assert {tuple(sorted(pair)) for pair in zip(flags.from_region, flags.to_region, strict=True)} == {
         tuple(sorted((a, b)))
@@ -278,37 +282,37 @@ def test_a_pair_far_above_its_detour_is_suspect():
 
 
 def test_a_satellite_or_detour_within_a_city_is_no_unit():
-    made = simulate.clean(3, form="grid", n_regions=14)
+    made = clean_tables.clean(3, form="grid", n_regions=14)
     a, b = "aws:ap-northeast-1", "gcp:asia-northeast1"
     rows = [ping(a, b, 560.0), ping(b, a, 561.0)]
     both = made | {"pings": pd.concat([made["pings"], tables.from_rows("pings", rows)], ignore_index=True)}
-    assert "unit of RTT" not in set(gate.check(both).rule)
+    assert "unit of RTT" not in set(plausibility.check(both).rule)
     rows[0]["min_rtt_ms"] = 0.6
     both["pings"] = pd.concat([made["pings"], tables.from_rows("pings", rows)], ignore_index=True)
-    flags = gate.check(both)
+    flags = plausibility.check(both)
     assert "unit of RTT" in set(flags.rule) and flags.cause.str.contains("microseconds").any()
 
 
 def test_rtts_that_do_not_follow_distance_blame_no_place():
     rng = np.random.default_rng(1)
     for seed in range(12):
-        made = simulate.clean(seed, form="survey", n_regions=12)["pings"]
+        made = clean_tables.clean(seed, form="survey", n_regions=12)["pings"]
         ends = [tuple(sorted(pair)) for pair in zip(made.from_region, made.to_region, strict=True)]
         more = {pair: rng.uniform(400, 800) for pair in set(ends)}
         slow = made.assign(mean_rtt_ms=made.mean_rtt_ms + np.array([more[pair] for pair in ends]))
-        assert gate.check({"pings": slow}).empty
+        assert plausibility.check({"pings": slow}).empty
 
 
 @pytest.mark.parametrize("both", [False, True])
 def test_a_single_wrong_rtt_blames_no_region(both):
-    made = simulate.clean(6, form="grid", n_regions=16)
+    made = clean_tables.clean(6, form="grid", n_regions=16)
     frame = made["pings"].copy()
     a, b = frame[frame.min_rtt_ms > 150][["from_region", "to_region"]].iloc[0]
     rows = (frame.from_region == a) & (frame.to_region == b)
     rows |= (frame.from_region == b) & (frame.to_region == a) & both
     columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]
     frame.loc[rows, columns] = frame.loc[rows, columns] / 10
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     assert set(flags.scope) == {"row"} and len(flags) == rows.sum() and set(flags.rule) == {"light"}
     back = ((frame.from_region == b) & (frame.to_region == a)).any() and not both
     assert flags.cause.str.contains("opposite direction is possible").all() == back
@@ -316,11 +320,11 @@ def test_a_single_wrong_rtt_blames_no_region(both):
 
 def test_pairs_alone_can_be_checked():
     pairs = wanbench.ingest.summarise_pairs(
-        simulate.clean(2, form="lab", n_regions=8) | {"tests": _no_tests()}
+        clean_tables.clean(2, form="lab", n_regions=8) | {"tests": _no_tests()}
     )
-    assert gate.check({"pairs": pairs}).empty
+    assert plausibility.check({"pairs": pairs}).empty
     pairs.loc[0, "rtt_ms"] = 0.01
-    assert len(gate.check({"pairs": pairs})) == 1
+    assert len(plausibility.check({"pairs": pairs})) == 1
 
 
 def _no_tests():
@@ -336,7 +340,7 @@ def test_precision_that_is_not_stated_is_the_catalogues():
             for name, precision in (("aws:eu-west-1", None), ("aws:new", None), ("aws:vague", 7000.0))
         ],
     )
-    known = places.known_places(stated).precision_km
+    known = positions.known_places(stated).precision_km
     own = wanbench.regions.region("aws:eu-west-1").precision_km
     assert list(known[["aws:eu-west-1", "aws:new", "aws:vague"]]) == [own, 50.0, 600.0]
 
@@ -345,32 +349,33 @@ def test_rounded_rates_are_no_blocks():
     rng = np.random.default_rng(0)
     for step, block in ((1e6, None), (1e9, None), (1.0, None), (131072.0, 131072), (65536.0, 65536)):
         values = pd.Series(rng.integers(1, 900, 200) * step)
-        found = units.common_block(values)
+        found = rate_units.common_block(values)
         assert (found is None) if block is None else found % block == 0
 
 
 def test_the_reach_of_a_tail_is_that_of_its_law():
     rng = np.random.default_rng(1)
     beyond = [
-        (values := 1 + rng.pareto(2.0, 2000)).max() > tail.reach(values, expected=0.1) for _ in range(400)
+        (values := 1 + rng.pareto(2.0, 2000)).max() > tail_reach.reach(values, expected=0.1)
+        for _ in range(400)
     ]
     assert 0.03 < np.mean(beyond) < 0.2
-    assert tail.reach(np.arange(5.0)) == np.inf
+    assert tail_reach.reach(np.arange(5.0)) == np.inf
 
 
 def test_every_rule_is_declared_once():
-    names = [rule.name for rule in checking.RULES]
+    names = [rule.name for rule in rules.RULES]
     assert len(set(names)) == len(names)
-    assert all(rule.meaning and rule.bound and rule.reference for rule in checking.RULES)
+    assert all(rule.meaning and rule.bound and rule.reference for rule in rules.RULES)
 
 
 def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_gate():
-    tables = simulate.clean(3, form="pings", n_regions=8)
+    tables = clean_tables.clean(3, form="pings", n_regions=8)
     known = wanbench.regions.catalogue().set_index("name", drop=False)
     name, other = tables["pings"][["from_region", "to_region"]].iloc[0]
     exchanged = known.loc[[name]].assign(latitude_deg=139.7, longitude_deg=35.7)
     wild = known.loc[[other]].assign(latitude_deg=5e5)
-    found = gate.check(dict(tables, regions=pd.concat([exchanged, wild])))
+    found = plausibility.check(dict(tables, regions=pd.concat([exchanged, wild])))
     causes = found.set_index("region").cause
     assert causes[name] == "latitude and longitude are exchanged"
     assert "not degrees" in causes[other] and set(found.rule) == {"earth"}
@@ -378,12 +383,12 @@ def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_gate():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_halved_rtts_of_one_region_accuse_no_other(seed):
-    made = simulate.clean(seed, form="grid", n_regions=24)
+    made = clean_tables.clean(seed, form="grid", n_regions=24)
     region = made["regions"].name[seed]
     frame = made["pings"].copy()
     rows = (frame.from_region == region) | (frame.to_region == region)
     columns = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]
     frame.loc[rows, columns] = frame.loc[rows, columns] / 2
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     assert set(flags.region.dropna()) <= {region}
-    assert not (gate.suspects(frame, flags, table="pings") & ~rows).any()
+    assert not (plausibility.suspects(frame, flags, table="pings") & ~rows).any()

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import gate
+from wanbench import plausibility
 from wanbench.errors import ParameterError
-from wanbench.figures.geolocation import geolocation
-from wanbench.gate import faults, simulate
-from wanbench.gate.geolocation import cap, locate, position
-from wanbench.gate.places import EARTH_RADIUS_KM, great_circle_km
+from wanbench.plausibility import clean_tables, planted_faults
+from wanbench.plausibility.geolocation import cap, locate, position
+from wanbench.plausibility.geolocation_figure import geolocation
+from wanbench.plausibility.positions import EARTH_RADIUS_KM, great_circle_km
 from wanbench.regions import LIGHT_RTT_MS_PER_KM, catalogue
 
 
@@ -58,8 +58,8 @@ def test_caps_are_filled_evenly():
 
 
 def test_geolocate_finds_a_moved_region_and_draws_it():
-    planted = faults.plant("coordinates exchanged", 4, n_regions=16)
-    area = gate.geolocate(planted.tables, planted.region)
+    planted = planted_faults.plant("coordinates exchanged", 4, n_regions=16)
+    area = plausibility.geolocate(planted.tables, planted.region)
     places = planted.tables["regions"].set_index("name")
     stated = tuple(places.loc[planted.region, ["latitude_deg", "longitude_deg"]])
     assert not area.allows(*stated)[0]
@@ -71,18 +71,19 @@ def test_geolocate_finds_a_moved_region_and_draws_it():
     assert "km2 in common" in figure.layout.meta["caption"]
     assert figure.layout.meta["csv"].startswith("place,latitude_deg,longitude_deg,radius_km")
     with pytest.raises(ParameterError, match="no round trips"):
-        gate.geolocate(planted.tables, "aws:nowhere")
+        plausibility.geolocate(planted.tables, "aws:nowhere")
 
 
 def test_two_moved_regions_are_both_named():
-    made = simulate.clean(11, form="grid", n_regions=30, invented=True)
-    first = faults.swapped(made, np.random.default_rng(1))
+    made = clean_tables.clean(11, form="grid", n_regions=30, invented=True)
+    first = planted_faults.swapped(made, np.random.default_rng(1))
     second = next(
         planted
         for seed in range(2, 20)
-        if (planted := faults.wrong_sign(first.tables, np.random.default_rng(seed))).region != first.region
+        if (planted := planted_faults.wrong_sign(first.tables, np.random.default_rng(seed))).region
+        != first.region
     )
-    flags = gate.check(second.tables)
+    flags = plausibility.check(second.tables)
     named = flags[flags.scope == "region"].set_index("region").cause.to_dict()
     assert named == {first.region: first.cause, second.region: second.cause}
 

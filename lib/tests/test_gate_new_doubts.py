@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import gate, tables
-from wanbench.gate import faults, mixed_units, plateau, simulate
+from wanbench import plausibility, tables
+from wanbench.plausibility import clean_tables, mixed_rate_units, planted_faults, rate_plateau
 
 RTTS = ["min_rtt_ms", "mean_rtt_ms", "max_rtt_ms", "sd_rtt_ms"]
 
 
 def rules(made):
-    return set(gate.check(made).rule)
+    return set(plausibility.check(made).rule)
 
 
 def one_way(frame, k):
@@ -19,34 +19,34 @@ def one_way(frame, k):
 
 
 def test_one_pair_halved_both_ways_blames_no_region():
-    made = simulate.clean(6, form="grid", n_regions=16)
+    made = clean_tables.clean(6, form="grid", n_regions=16)
     frame = made["pings"].copy()
     k = frame.min_rtt_ms.idxmax()
     back = (frame.from_region == frame.to_region[k]) & (frame.to_region == frame.from_region[k])
     rows = one_way(frame, k) | back
     frame.loc[rows, RTTS] = frame.loc[rows, RTTS] / 2
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     assert flags.region.isna().all() and set(flags.scope) <= {"row"}
 
 
 @pytest.mark.parametrize("rtt_ms", [0.093, 0.213, 0.341])
 def test_one_answer_from_near_is_not_called_seconds(rtt_ms):
-    made = simulate.clean(5, form="grid", n_regions=16)
+    made = clean_tables.clean(5, form="grid", n_regions=16)
     frame = made["pings"].copy()
     rows = one_way(frame, frame.min_rtt_ms.idxmax())
     steps = np.arange(rows.sum())[:, None] * [0.002, 0.003, 0.004, 0.0]
     frame.loc[rows, RTTS] = np.array([rtt_ms, rtt_ms, rtt_ms, 0.0]) + steps
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     assert len(flags) == rows.sum() and set(flags.rule) == {"light"}
     assert flags.cause.str.startswith("answered near the sender, by a NAT or a proxy").all()
 
 
 def test_a_thousandth_with_a_thousandths_decimals_is_in_seconds():
-    made = simulate.clean(5, form="grid", n_regions=16)
+    made = clean_tables.clean(5, form="grid", n_regions=16)
     frame = made["pings"].copy()
     rows = one_way(frame, frame.min_rtt_ms.idxmax())
     frame.loc[rows, RTTS] = frame.loc[rows, RTTS] * 1.15 / 1000
-    flags = gate.check(made | {"pings": frame})
+    flags = plausibility.check(made | {"pings": frame})
     assert set(flags.rule) == {"unit of RTT"} and len(flags) == rows.sum()
 
 
@@ -65,10 +65,10 @@ def test_rates_of_a_window_over_near_and_far_pairs_are_in_one_unit():
     rng = np.random.default_rng(1)
     rtt = np.where(np.arange(64) % 4 == 0, rng.uniform(0.2, 0.3, 64), rng.uniform(180, 300, 64))
     rate = 8 * 65_536 / rtt * 1000 * rng.uniform(0.5, 1, 64)
-    assert np.diff(np.sort(np.log10(rate))).max() > mixed_units.GAP
+    assert np.diff(np.sort(np.log10(rate))).max() > mixed_rate_units.GAP
     assert not rules(transfers_over(rtt, rate))
     two = transfers_over(rtt, np.where(np.arange(64) % 3 == 0, rate / 1000, rate))
-    assert rules(two) == {mixed_units.RULE.name}
+    assert rules(two) == {mixed_rate_units.RULE.name}
 
 
 def test_a_slow_region_is_no_other_unit():
@@ -85,16 +85,16 @@ def test_a_heap_is_a_limiter_at_round_numbers_alone(at, found):
     rng = np.random.default_rng(3)
     rtt = rng.uniform(20, 300, 64)
     rate = np.minimum(at * rng.uniform(0.1, 2, 64), at * rng.uniform(0.996, 1, 64)).round()
-    assert (rules(transfers_over(rtt, rate)) == {plateau.RULE.name}) == found
+    assert (rules(transfers_over(rtt, rate)) == {rate_plateau.RULE.name}) == found
     assert not rules(transfers_over(np.full(64, 50.0), rate))
 
 
 @pytest.mark.parametrize("decimals", [0, 3])
 def test_the_same_values_a_day_later_are_copies_where_they_have_digits(decimals):
-    first = simulate.clean(3, form="grid", n_regions=10)["pings"]
+    first = clean_tables.clean(3, form="grid", n_regions=10)["pings"]
     first = first.assign(started_at_utc=pd.Timestamp("2026-03-01", tz="UTC"))
     first[RTTS] = first[RTTS].round(decimals)
-    other = simulate.clean(3, form="pings", n_regions=10)["pings"]
+    other = clean_tables.clean(3, form="pings", n_regions=10)["pings"]
     other = other.assign(started_at_utc=pd.Timestamp("2026-03-02", tz="UTC"))
     for second, copied in ((first, True), (other, False)):
         again = second.assign(started_at_utc=pd.Timestamp("2026-03-02", tz="UTC"))
@@ -104,15 +104,15 @@ def test_the_same_values_a_day_later_are_copies_where_they_have_digits(decimals)
 
 
 def test_transfers_of_another_day_are_judged_too():
-    made = simulate.clean(7, form="survey", n_regions=10)["transfers"]
+    made = clean_tables.clean(7, form="survey", n_regions=10)["transfers"]
     again = made.assign(started_at_utc=made.started_at_utc + pd.Timedelta(days=2))
-    flags = gate.check(
+    flags = plausibility.check(
         {"transfers": tables.validate("transfers", pd.concat([made, again], ignore_index=True))}
     )
     assert set(flags.rule) == {"copied day"} and "2 days" in flags.found[0]
 
 
 def test_a_known_limit_is_no_finding():
-    planted = faults.plant("a rate limiter at a round number", 1, n_regions=12)
+    planted = planted_faults.plant("a rate limiter at a round number", 1, n_regions=12)
     known = {str(name): 1e12 for name in set(planted.tables["transfers"].from_region)}
-    assert gate.check(planted.tables, instances=known).empty
+    assert plausibility.check(planted.tables, instances=known).empty

@@ -4,15 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import gate, ingest, stats, tables
+from wanbench import ingest, plausibility, stats, tables
 from wanbench.errors import ParameterError
-from wanbench.gate import faults
-from wanbench.gate.simulate import FORMS
-from wanbench.places import samples_folder
-from wanbench.stats import simulate
-from wanbench.stats.sensitivity import with_and_without
+from wanbench.folders import samples_folder
+from wanbench.plausibility import planted_faults
+from wanbench.plausibility.clean_tables import FORMS
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.regions.sensitivity import with_and_without
 from wanbench.validity import faults as validity_faults
-from wanbench.validity import gate as validity_gate
+from wanbench.validity import plausibility as validity_gate
 from wanbench.validity import study
 
 
@@ -34,22 +34,22 @@ def flags(*rows):
 
 @pytest.fixture(scope="module")
 def pairs():
-    return simulate.survey(12, seed=4)
+    return simulated_surveys.survey(12, seed=4)
 
 
 def test_nothing_doubted_is_a_sentence():
-    report = gate.report(flags())
+    report = plausibility.report(flags())
     assert str(report) == "The plausibility gate doubts nothing."
     assert report.table().empty
 
 
 def test_a_cause_is_told_once_and_escaped():
-    planted = faults.plant("coordinates exchanged", 1, n_regions=12)
-    report = gate.report(gate.check(planted.tables))
+    planted = planted_faults.plant("coordinates exchanged", 1, n_regions=12)
+    report = plausibility.report(plausibility.check(planted.tables))
     assert str(report).count("are exchanged") == 1
     assert planted.region in report.sentences[1]
     assert report.table().n.sum() == len(report.flags)
-    hostile = gate.report(flags(flag(found="<script>", cause="<b>")))
+    hostile = plausibility.report(flags(flag(found="<script>", cause="<b>")))
     assert "<script>" not in hostile._repr_html_() and "&lt;script&gt;" in hostile._repr_html_()
     figure = report.figure()
     assert sum(sum(bar.x) for bar in figure.data) == len(report.flags)
@@ -57,30 +57,30 @@ def test_a_cause_is_told_once_and_escaped():
 
 def test_rows_regions_and_directions_that_are_doubted(pairs):
     a, b, c = sorted(set(pairs.from_region))[:3]
-    one = gate.suspects(pairs, flags(flag(from_region=a, to_region=b)))
+    one = plausibility.suspects(pairs, flags(flag(from_region=a, to_region=b)))
     assert list(map(tuple, pairs[one][["from_region", "to_region"]].to_numpy())) == [(a, b)]
-    placed = gate.suspects(pairs, flags(flag(scope="region", rule="coordinates", region=c)))
+    placed = plausibility.suspects(pairs, flags(flag(scope="region", rule="coordinates", region=c)))
     assert placed.sum() == 22
-    measured = gate.suspects(pairs, flags(flag(scope="region", region=c)))
+    measured = plausibility.suspects(pairs, flags(flag(scope="region", region=c)))
     assert measured.sum() == 11 and set(pairs[measured].from_region) == {c}
-    column = gate.suspects(pairs, flags(flag(scope="column", column_name="rtt_ms")))
+    column = plausibility.suspects(pairs, flags(flag(scope="column", column_name="rtt_ms")))
     assert not column.any()
 
 
 def test_only_what_concerns_the_analysis_is_left_out(pairs):
     a, b = sorted(set(pairs.from_region))[:2]
     rate = flags(flag(from_region=a, to_region=b, column_name="throughput_bps"))
-    assert gate.suspects(pairs, rate, about="throughput").sum() == 1
-    assert gate.suspects(pairs, rate, about="rtt").sum() == 0
+    assert plausibility.suspects(pairs, rate, about="throughput").sum() == 1
+    assert plausibility.suspects(pairs, rate, about="rtt").sum() == 0
     with pytest.raises(ParameterError, match="about"):
-        gate.suspects(pairs, rate, about="loss")
+        plausibility.suspects(pairs, rate, about="loss")
 
 
 def test_rows_of_a_table_are_found_by_their_names():
-    planted = faults.plant("mean above the greatest", 2, n_regions=10)
-    found = gate.check(planted.tables)
+    planted = planted_faults.plant("mean above the greatest", 2, n_regions=10)
+    found = plausibility.check(planted.tables)
     pings = planted.tables["pings"]
-    doubted = gate.suspects(pings, found, table="pings")
+    doubted = plausibility.suspects(pings, found, table="pings")
     assert doubted.sum() == 1
     assert (pings[doubted].mean_rtt_ms > pings[doubted].max_rtt_ms).all()
 
@@ -143,4 +143,6 @@ def test_the_studies_of_the_gate_count_silence_and_names():
         assert list(counted.covered) == [2] and list(counted.data_sets) == [2]
     one = validity_gate.trial(0, form="grid")[0]
     assert (one.low, one.high, one.truth) == (0, 0, 0)
-    assert len(validity_gate.SETTINGS) == len(FORMS) and len(validity_faults.SETTINGS) == len(faults.FAULTS)
+    assert len(validity_gate.SETTINGS) == len(FORMS) and len(validity_faults.SETTINGS) == len(
+        planted_faults.FAULTS
+    )

@@ -15,10 +15,10 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.experiments import ExperimentError, Iperf3
-from wanbench.experiments.beside import Beside, hosts_at_work
+from wanbench.experiments.concurrent import Beside, hosts_at_work
 from wanbench.experiments.host_metrics import HostMetrics
 from wanbench.ingest import host_metrics
-from wanbench.kafka.elsewhere import Elsewhere
+from wanbench.kafka.remote_host import Elsewhere
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 

@@ -10,8 +10,8 @@ import yaml
 
 from wanbench import importers, ingest
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.folders import samples_folder
 from wanbench.importers.mapping import KEYS
-from wanbench.places import samples_folder
 
 COLUMNS = {"from": "a", "to": "b", "mean_rtt": "rtt"}
 MAPPING = {"columns": COLUMNS, "units": {"rtt": "ms"}}

@@ -85,7 +85,9 @@ def gated():
 def gate(request, monkeypatch):
     """The gate takes its time; only tests with the fixture `gated` call it."""
     if "gated" not in request.fixturenames:
-        monkeypatch.setattr("wanbench.gate.check", lambda found, regions=None: tables.from_rows("flags", []))
+        monkeypatch.setattr(
+            "wanbench.plausibility.check", lambda found, regions=None: tables.from_rows("flags", [])
+        )
 
 
 def rows(found, column):

@@ -14,7 +14,7 @@ from wanbench.ingest import (
     exposition,
     host_metrics,
     iperf3,
-    iperf3_documents,
+    json_documents,
     kafka_consumer,
     kafka_lines,
     kafka_load,
@@ -27,7 +27,7 @@ from wanbench.ingest import (
 
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
 CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924 "
-FREE = iperf3_documents.FREE_VALUES
+FREE = json_documents.FREE_VALUES
 SADF = (Path(__file__).parent / "samples" / "host_metrics" / "sysstat-12.6.1_a.sadf.json").read_text()
 PING = """PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
 64 bytes from 203.0.113.107: icmp_seq=1 ttl=57 time=40.1 ms
@@ -50,7 +50,7 @@ def test_json_of_more_values_than_its_size_allows_is_refused(values):
 
 
 def test_json_of_many_documents_is_refused_at_the_first_that_is_none_of_iperf3():
-    read = iperf3_documents.documents("a", '{"a": "0123456789"}\n' * 10 + '{"b": ')
+    read = json_documents.documents("a", '{"a": "0123456789"}\n' * 10 + '{"b": ')
     assert next(read) == (1, {"a": "0123456789"})
     with pytest.raises(RawDataError) as error:
         iperf3.read(b'{"a": "0123456789"}\n' * 10 + b'{"b": ')
@@ -60,9 +60,9 @@ def test_json_of_many_documents_is_refused_at_the_first_that_is_none_of_iperf3()
 @pytest.mark.parametrize("text", ['{"start": "' + "x" * 1000, '{"start": "' + '\\"' * 1000, '{"a": "nan'])
 def test_a_string_without_its_end_is_passed_once(text, monkeypatch):
     passes = []
-    decode = iperf3_documents._decode
-    monkeypatch.setattr(iperf3_documents, "_decode", lambda *given: passes.append(0) or decode(*given))
-    monkeypatch.setattr(iperf3_documents, "_UP_TO_NOT_A_NUMBER", None)
+    decode = json_documents._decode
+    monkeypatch.setattr(json_documents, "_decode", lambda *given: passes.append(0) or decode(*given))
+    monkeypatch.setattr(json_documents, "_UP_TO_NOT_A_NUMBER", None)
     with pytest.raises(RawDataError, match="a whole JSON document"):
         iperf3.read(text.encode())
     assert len(passes) == 1
@@ -70,7 +70,7 @@ def test_a_string_without_its_end_is_passed_once(text, monkeypatch):
 
 @pytest.mark.parametrize("text", ["x" * 50, '\\"' * 50, "-nan, " * 50, '", nan, "' * 20, '"' + '\\"' * 50])
 def test_what_is_no_number_is_sought_in_one_pass(text):
-    pattern = iperf3_documents._UP_TO_NOT_A_NUMBER
+    pattern = json_documents._UP_TO_NOT_A_NUMBER
     ends = [match.end() for match in pattern.finditer(text)]
     starts = [match.start() for match in pattern.finditer(text)]
     assert starts == [0, *ends[:-1]] and ends[-1] == len(text), "no place is looked at twice"

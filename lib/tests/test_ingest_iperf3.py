@@ -9,7 +9,7 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3, iperf3_documents
+from wanbench.ingest import iperf3, json_documents
 
 FOLDER = Path(__file__).parent / "samples" / "iperf3"
 SAMPLES = sorted(FOLDER.glob("*.json"))
@@ -278,7 +278,7 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
 
 def test_bare_nan_in_texts_is_left_alone():
     data = (FOLDER / "handmade-not-a-number.json").read_bytes()
-    [(line_number, document)] = iperf3_documents.documents("a", data.decode())
+    [(line_number, document)] = json_documents.documents("a", data.decode())
     assert line_number == 1 and document["title"] == 'a nan, an "inf" and -nan, in words'
     assert document["end"]["sum"]["jitter_ms"] != document["end"]["sum"]["jitter_ms"]
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from wanbench import ingest, tables
+from wanbench.folders import shared_folder
 from wanbench.ingest import kafka_load
-from wanbench.places import shared_folder
 
 FOLDER = Path(__file__).parent / "samples" / "kafka_perf"
 SAMPLES = sorted(FOLDER.glob("*.txt"))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanbench import places, tables
+from wanbench import folders, tables
 from wanbench.errors import RawDataError
 from wanbench.ingest import openmessaging
 
-SHARED = places.shared_folder() / "omb"
+SHARED = folders.shared_folder() / "omb"
 OLDER = {
     "workload": "w",
     "driver": "Kafka",

@@ -7,7 +7,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import wanbench
-from wanbench.places import samples_folder
+from wanbench.folders import samples_folder
 
 RECORDING = next(iter(sorted(samples_folder().glob("raw/survey-quick/*/"))))
 

@@ -11,7 +11,7 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.kafka import Cluster, ClusterError, admin, ask, unavailable
+from wanbench.kafka import Cluster, ClusterError, admin, admin_program, unavailable
 from wanbench.kafka.access import Access, ClientFiles
 from wanbench.kafka.private_files import put_private
 from wanbench.kafka.security import Tls
@@ -311,16 +311,16 @@ def test_the_answer_is_the_last_line():
 
 
 def test_a_password_is_hidden_in_what_is_said_of_errors_and_changes_no_answer(capsys):
-    ask._print({"answer": ["kafka-1"]}, "kafka")
-    ask._print({"error": {"kind": "X", "said": "not with kafka"}}, "kafka")
-    ask._print({"at_s": 1.0, "blind": 'not with "x"'}, '"x"')
+    admin_program._print({"answer": ["kafka-1"]}, "kafka")
+    admin_program._print({"error": {"kind": "X", "said": "not with kafka"}}, "kafka")
+    admin_program._print({"at_s": 1.0, "blind": 'not with "x"'}, '"x"')
     answer, error, blind = map(json.loads, capsys.readouterr().out.splitlines())
     assert answer == {"answer": ["kafka-1"]}
     assert error["error"]["said"] == blind["blind"] == "not with (hidden)"
 
 
 def test_verbs_are_known_here_and_there():
-    program = "from wanbench.kafka import ask; print(*ask.VERBS)"
+    program = "from wanbench.kafka import admin_program; print(*admin_program.VERBS)"
     done = subprocess.run([__import__("sys").executable, "-c", program], capture_output=True, check=True)
     assert sorted(done.stdout.decode().split()) == sorted(admin.VERBS)
     with pytest.raises(ParameterError, match="create_topic"):

@@ -9,11 +9,11 @@ from itertools import pairwise
 import pytest
 from patience import comes_about
 
-from wanbench.kafka import arrivals
+from wanbench.kafka import line_times
 
 
 def words(path, source):
-    return [sys.executable, "-I", "-S", arrivals.__file__, str(path), sys.executable, "-c", source]
+    return [sys.executable, "-I", "-S", line_times.__file__, str(path), sys.executable, "-c", source]
 
 
 def times(path):

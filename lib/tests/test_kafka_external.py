@@ -91,7 +91,7 @@ class Eyes:
             for pid in filter(str.isdigit, os.listdir("/proc")):
                 with contextlib.suppress(OSError):
                     words = Path("/proc", pid, "cmdline").read_bytes()
-                    self.looked += b"wanbench.kafka.ask" in words or b"ProducerPerformance" in words
+                    self.looked += b"wanbench.kafka.admin_program" in words or b"ProducerPerformance" in words
                     if is_marked(words):
                         self.found.add(words)
             self._end.wait(0.01)

@@ -10,7 +10,7 @@ import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab, ScriptedProcess
 
 from wanbench.errors import CommandError, ParameterError
-from wanbench.experiments import ExperimentError, KafkaTrial, probe_at_work
+from wanbench.experiments import ExperimentError, KafkaTrial, probe_session
 from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe
 from wanbench.kafka import probe_consumer, probe_producer, probe_record
@@ -233,7 +233,7 @@ READY_TO_SEND = samples.lines([{"waits_for": "acknowledgements"}]) + SCHEDULE
 @pytest.fixture
 def probed(monkeypatch):
     """(source, target, cluster), of hosts whose programs print as told and then end, or never (None)."""
-    monkeypatch.setattr(probe_at_work, "REPORT_S", 0.3)
+    monkeypatch.setattr(probe_session, "REPORT_S", 0.3)
 
     def made(consumer=READY, producer=READY_TO_SEND, cluster=None, lasts_s=0.0):
         def script(host, command):

@@ -18,7 +18,7 @@ from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.stats import tails
+from wanbench.stats.tails import latencies
 
 NO_LAB = LocalLab.unavailable()
 
@@ -78,7 +78,7 @@ def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
     lines = map(json.loads, (tmp_path / "kafka_probe/0001.1.producer.jsonl").read_text().splitlines())
     held = set(next(line["held"] for line in lines if "held" in line))
     assert len(held) == 4 and set(records[records.latency_ms >= 520].sequence) >= held
-    tail = tails.of_records(records, warm_up=0)
+    tail = latencies.of_records(records, warm_up=0)
     assert tail.quantile(0.5) < 520 <= tail.quantile(0.985)
     assert records.latency_ms.min() >= 20
 

@@ -23,7 +23,7 @@ from wanbench.links import LinkSettings
 from wanbench.links.control import Server
 from wanbench.links.link import Link
 from wanbench.links.relay import Relay
-from wanbench.stats import utilisation
+from wanbench.stats.lab import utilisation
 
 SAMPLE = Path(__file__).parent / "samples" / "links" / "relay_iperf3-50-mbit.samples.jsonl"
 PAIRS = [("a", "b"), ("b", "a"), ("a", "c")]

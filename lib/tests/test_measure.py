@@ -22,7 +22,7 @@ from scripted_lab import ScriptedLab, well
 from wanbench import ingest
 from wanbench.errors import LabError, ParameterError, RawDataError
 from wanbench.runs import overlaps
-from wanbench.stats.drops import outside_links
+from wanbench.stats.lab.drops import outside_links
 
 DEVICE = (
     "region",

@@ -6,16 +6,16 @@ import time
 import pytest
 
 from wanbench import kafka
+from wanbench.campaign.execute import measure
 from wanbench.errors import LabError
 from wanbench.experiments import Iperf3, KafkaLoad, KafkaTrial, LinkSamples, Ping
 from wanbench.ingest import tabulate
 from wanbench.kafka.lab import KafkaLab
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.measure import measure
 from wanbench.plan import Trial, make_trials
 from wanbench.runs import find
-from wanbench.stats import trial_rates
+from wanbench.stats.trials import rates as trial_rates
 
 REASON = LocalLab.unavailable() or kafka.unavailable()
 pytestmark = [

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from patience import comes_about
 
+from wanbench.campaign.execute import measure
 from wanbench.experiments import Iperf3, Ping
 from wanbench.labs import matrix_links
 from wanbench.labs.local import LocalLab
-from wanbench.measure import measure
 from wanbench.plan import make_plan
 from wanbench.runs import Run, overlaps
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from wanbench.stats.models import (
+from wanbench.stats.tcp import (
     buffer_bytes,
     bytes_sent,
     cubic_bps,
@@ -16,10 +16,10 @@ from wanbench.stats.models import (
     transfer_time_s,
     window_limited_bps,
 )
-from wanbench.stats.models.cubic import CONVEX, DECREASE, SCALE
-from wanbench.stats.models.finite import slow_start_rounds
-from wanbench.stats.models.mathis import PERIODIC, RANDOM
-from wanbench.stats.models.pftk import backoff, timeout_share, unlimited_window
+from wanbench.stats.tcp.cubic import CONVEX, DECREASE, SCALE
+from wanbench.stats.tcp.finite import slow_start_rounds
+from wanbench.stats.tcp.mathis import PERIODIC, RANDOM
+from wanbench.stats.tcp.pftk import backoff, timeout_share, unlimited_window
 
 
 def test_a_window_and_its_buffer_are_inverse():

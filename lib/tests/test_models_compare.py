@@ -7,15 +7,15 @@ from numpy.testing import assert_allclose
 from scipy.optimize import least_squares
 
 from wanbench.errors import ParameterError
-from wanbench.stats import knee, simulate
-from wanbench.stats.models import bytes_sent, compare_models, cubic_bps
-from wanbench.stats.models import fit as fitting
-from wanbench.stats.models.forms import Paths, forms
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.tcp import bytes_sent, compare_models, cubic_bps, knee
+from wanbench.stats.tcp import curve_fit as fitting
+from wanbench.stats.tcp.curves import Paths, forms
 
 
 def survey(seed=1, n=16, bps=None, **settings):
     """A survey whose throughput follows `bps` of (rtt_ms, distance_km), if that is given."""
-    pairs = simulate.survey(n, seed=seed, **settings)
+    pairs = simulated_surveys.survey(n, seed=seed, **settings)
     if bps is not None:
         noise = np.random.default_rng(seed).normal(0, 0.05, len(pairs))
         pairs["throughput_bps"] = bps(pairs.rtt_ms, pairs.distance_km) * np.exp(noise)

@@ -8,9 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from wanbench.errors import ParameterError
-from wanbench.stats import calibration, recovery, simulate
-from wanbench.stats.estimate import Estimate
-from wanbench.stats.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
+from wanbench.stats.lab import calibration, known_truth
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.result.estimate import Estimate
+from wanbench.stats.tcp.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
 from wanbench.validity import models as simulated
 
 
@@ -118,10 +119,12 @@ def links(loss):
 
 def test_recovery_says_within_or_outside_of_each_link():
     rows = transfers(n=6, seconds=30)
-    [right], [wrong], [none] = (recovery.loss(rows, links(loss)).itertuples() for loss in (0.002, 0.02, 0.0))
+    [right], [wrong], [none] = (
+        known_truth.loss(rows, links(loss)).itertuples() for loss in (0.002, 0.02, 0.0)
+    )
     assert (right.verdict, wrong.verdict, none.verdict) == ("within", "outside", "unknown")
     assert right.delivered == pytest.approx(0.002, rel=0.3) and "loss is not what limits" in none.note
-    several = recovery.loss(
+    several = known_truth.loss(
         pd.concat([rows, transfers("reno"), transfers(congestion_control="bbr")]), links(0.002)
     )
     assert list(several.verdict) == ["unknown", "within", "within"]
@@ -131,7 +134,7 @@ def test_recovery_says_within_or_outside_of_each_link():
 
 def test_recovery_of_a_reverse_transfer_is_of_the_other_direction_and_unknown():
     rows = transfers(direction="reverse", mean_rtt_ms=np.nan)
-    [row] = recovery.loss(rows, links(0.002)).itertuples()
+    [row] = known_truth.loss(rows, links(0.002)).itertuples()
     assert (row.from_region, row.verdict) == ("gcp:b", "unknown")
     assert "an RTT under load" in row.note
 
@@ -143,10 +146,10 @@ def estimate(value, unit):
 def test_recovery_of_window_and_capacity():
     rows = pd.concat(
         [
-            recovery.window(estimate(85_000.0, "bytes"), 83_000),
-            recovery.window(estimate(85_000.0, "bytes"), 65_536),
-            recovery.window(estimate(math.nan, "bytes"), 65_536),
-            recovery.capacity(estimate(9.6e6, "bit/s"), 10e6),
+            known_truth.window(estimate(85_000.0, "bytes"), 83_000),
+            known_truth.window(estimate(85_000.0, "bytes"), 65_536),
+            known_truth.window(estimate(math.nan, "bytes"), 65_536),
+            known_truth.capacity(estimate(9.6e6, "bit/s"), 10e6),
         ]
     )
     assert list(rows.verdict) == ["within", "outside", "unknown", "within"]
@@ -154,7 +157,7 @@ def test_recovery_of_window_and_capacity():
 
 
 def test_recovery_of_a_run_is_one_table():
-    pairs = simulate.survey(
+    pairs = simulated_surveys.survey(
         8, seed=1, window_bytes=84_000, capacity_bps=10e6 * 1448 / 1500, pair_log_sd=0.005
     )
     ends = ["from_region", "to_region"]
@@ -165,20 +168,20 @@ def test_recovery_of_a_run_is_one_table():
     )
     rows = rows.assign(streams=1, mss_bytes=1448, window_bytes=65_536, congestion_control="cubic", error=None)
     rows = rows.assign(retransmits=0, mean_rtt_ms=pairs.rtt_ms)
-    found = recovery.of_run({"transfers": rows, "links": requests}, pairs)
+    found = known_truth.of_run({"transfers": rows, "links": requests}, pairs)
     assert set(found.quantity) == {"window", "capacity", "rate", "loss-from-throughput"}
     assert (found[found.quantity != "loss-from-throughput"].verdict == "within").all()
     assert len(found[found.quantity == "loss-from-throughput"]) == 1
     rates = found[found.quantity == "rate"].merge(pairs[[*ends, "rtt_ms"]], on=ends)
     knee_ms = 8 * 84_000 / (10e6 * 1448 / 1500) * 1000
     assert len(rates) >= 4 and (1.24 * rates.rtt_ms < knee_ms).all()
-    bare = recovery.of_run(
+    bare = known_truth.of_run(
         {"transfers": rows.drop(columns="window_bytes"), "links": requests.assign(rate_bps=np.nan)}, pairs
     )
     assert list(bare.quantity) == ["loss-from-throughput"]
-    lossy = recovery.of_run({"transfers": rows, "links": requests.assign(loss=0.004)}, pairs)
+    lossy = known_truth.of_run({"transfers": rows, "links": requests.assign(loss=0.004)}, pairs)
     assert set(lossy.quantity) == {"loss-from-throughput"} and len(lossy) == len(rows)
-    other = recovery.of_run({"transfers": rows, "links": requests}, pairs, window_bytes=65_536)
+    other = known_truth.of_run({"transfers": rows, "links": requests}, pairs, window_bytes=65_536)
     assert other.set_index("quantity").verdict["window"] == "outside"
 
 

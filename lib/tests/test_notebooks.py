@@ -12,7 +12,7 @@ import pytest
 from example_site import CELLS, make_checkout, notebook
 
 from wanbench.errors import WanbenchError
-from wanbench.places import MARK
+from wanbench.folders import MARK
 from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import check_notebook, declared_parameters

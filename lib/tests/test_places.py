@@ -3,7 +3,7 @@
 import pytest
 
 from wanbench.errors import WanbenchError
-from wanbench.places import MARK, data_folder, kafka_jars, root
+from wanbench.folders import MARK, data_folder, kafka_jars, root
 
 
 def test_root_is_the_nearest_folder_above(tmp_path, monkeypatch):
@@ -18,7 +18,7 @@ def test_root_is_the_nearest_folder_above(tmp_path, monkeypatch):
 
 
 def test_no_checkout_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.places.MARK", "no-such-folder")
+    monkeypatch.setattr("wanbench.folders.MARK", "no-such-folder")
     with pytest.raises(WanbenchError, match="no folder at or above"):
         root(tmp_path)
 

@@ -11,8 +11,8 @@ import pytest
 from example_site import CELLS, FAILING, PARAMETERS, built_from, built_site, jobs, make_checkout
 
 from wanbench.errors import RawDataError
+from wanbench.files import replace_file
 from wanbench.publish.figures import read_figure
-from wanbench.publish.files import replace_file
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site

@@ -5,10 +5,10 @@ import pytest
 from example_site import notebook
 
 from wanbench.errors import RawDataError
+from wanbench.files import replaced_folder
 from wanbench.publish.cells import read_cells
 from wanbench.publish.cleaning import clean
 from wanbench.publish.figures import SHOWN_ROWS, read_figure
-from wanbench.publish.files import replaced_folder
 from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
 from wanbench.publish.static import browser, normalised_svg
 

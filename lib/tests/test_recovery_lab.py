@@ -18,8 +18,9 @@ import pytest
 from wanbench.ingest import iperf3 as ingest
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.stats import link, recovery, tcp
-from wanbench.stats.models import advertised_window_bytes
+from wanbench.stats.lab import known_truth
+from wanbench.stats.lab import links as link
+from wanbench.stats.tcp import advertised_window_bytes, window_fit
 
 pytestmark = [
     pytest.mark.lab,
@@ -115,14 +116,14 @@ def test_the_window_and_the_rate_of_the_links_are_found(sysctls, options):
         udp = transfer(lab, (REGIONS[0], REGIONS[1]), 5400, "-u", "-b", "12M", "-t", "2", "-O", "1")[0]
     transfers = pd.concat(transfers, ignore_index=True)
     pairs = transfers[["from_region", "to_region", "throughput_bps"]].assign(rtt_ms=rtts, distance_km=1000.0)
-    fit = tcp.fit_window(pairs, resamples=200)
+    fit = window_fit.fit_window(pairs, resamples=200)
     if np.isnan(advertised).all():
         pytest.skip("ss of this machine does not show snd_wnd")
     far = np.array(list(RTTS_MS.values())) >= FAR_MS
     truth = float(np.median(np.array(advertised)[far]))
     share = truth / BUFFER_BYTES
     assert truth == pytest.approx(advertised_window_bytes(BUFFER_BYTES), rel=0.06) or share == 0.5
-    rows = pd.concat([recovery.window(fit.window, truth), recovery.capacity(fit.capacity, RATE_BPS)])
+    rows = pd.concat([known_truth.window(fit.window, truth), known_truth.capacity(fit.capacity, RATE_BPS)])
     assert list(rows.verdict) == ["within", "within"], rows.to_string()
     assert set(fit.pairs.limit[fit.pairs.rtt_ms >= FAR_MS]) == {"window"}
     rate = link.rate(udp, links_table(links))
@@ -145,7 +146,7 @@ def test_the_loss_of_a_link_is_found_from_throughput():
 
         with ThreadPoolExecutor(len(names)) as threads:
             transfers = pd.concat(threads.map(one, names, range(5300, 5300 + len(names))), ignore_index=True)
-    rows = recovery.loss(transfers, links_table(links), level=0.999)
+    rows = known_truth.loss(transfers, links_table(links), level=0.999)
     assert len(rows) == len(names)
     assert set(rows.verdict) == {"within"}, rows.to_string()
     assert set(rows.requested) == {0.0005, 0.002, 0.01}

@@ -5,13 +5,16 @@ import json
 import pytest
 
 import wanbench
-from wanbench.places import root, samples_folder
+from wanbench.folders import root, samples_folder
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.publish.static import browser
-from wanbench.stats import compare_links, fit_rtt, fit_window, limits, rtt_table, trial_rates
+from wanbench.stats import compare_links, fit_rtt, fit_window
+from wanbench.stats.trials import rates as trial_rates
+from wanbench.stats.trials.limits import limits
+from wanbench.studies.private_vs_internet import rtt_table
 
 RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from run_folders import PLAN, A, C, claimed, finish, lines, measured, rewrite, start
 
-from wanbench import places, tables
+from wanbench import folders, tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.runs import Run, journal, write_raw
 
@@ -170,7 +170,7 @@ def test_write_raw_never_overwrites(tmp_path):
 
 
 def test_a_command_is_recorded_without_the_place_of_the_checkout(tmp_path):
-    top = places.root()
+    top = folders.root()
     words = [f"{top}/.venv/bin/python", f"-XX:SharedArchiveFile={top}/.kafka/broker.jsa", "/tmp/elsewhere"]
     file = write_raw(
         tmp_path, "ping", "a.txt", b"", command=words, started_at_utc="2026-01-01T00:00:00Z", ended_at_utc=""

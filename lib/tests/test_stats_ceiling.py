@@ -7,8 +7,9 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from wanbench.errors import ParameterError
-from wanbench.stats import ceiling, simulate
-from wanbench.stats.tobit import tobit
+from wanbench.stats.distance import ceiling
+from wanbench.stats.distance.tobit import tobit
+from wanbench.stats.regions import simulated_surveys
 
 HALF_KM = 3000.0
 CAP_BPS = 1e9
@@ -16,7 +17,7 @@ CAP_BPS = 1e9
 
 def survey(n=20, *, seed=0, cap=CAP_BPS, region=0.0, top=4e9, spread=0.25, capped=("aws", "azure", "gcp")):
     """Throughput that halves every 3,000 km, cut at a ceiling of the cloud that sends."""
-    pairs = simulate.survey(n, seed=seed)
+    pairs = simulated_surveys.survey(n, seed=seed)
     rng = np.random.default_rng(seed)
     effect = dict(zip(sorted(set(pairs.from_region)), rng.normal(0, region, n), strict=True))
     log = np.log(top) - np.log(2) * pairs.distance_km / HALF_KM + rng.normal(0, spread, len(pairs))
@@ -174,7 +175,7 @@ def test_the_figure_marks_what_is_at_the_ceiling():
 
 
 def test_three_regions_have_an_open_naive_interval_rather_than_an_error():
-    found = ceiling.fit_with_ceiling(simulate.survey(3, seed=3))
+    found = ceiling.fit_with_ceiling(simulated_surveys.survey(3, seed=3))
     assert np.isnan(found.slope.low) and found.spread.naive_high == np.inf
 
 

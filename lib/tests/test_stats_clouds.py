@@ -7,14 +7,15 @@ import statsmodels.formula.api as smf
 
 from wanbench.errors import ParameterError
 from wanbench.figures import theme
-from wanbench.stats import clouds, clusters, contrasts, regression, simulate
-from wanbench.stats.directed import directed
-from wanbench.stats.sample import unordered
+from wanbench.stats.distance import clouds
+from wanbench.stats.regions import clusters, group_differences, regression, simulated_surveys
+from wanbench.stats.regions.directed_pairs import directed
+from wanbench.stats.regions.unordered_pairs import unordered
 
 
 def survey(n=18, *, seed=0, crossing_ms=0.0, slower=1.0, from_aws=1.0, **settings):
     """A survey in which crossing costs ms, and divides throughput; AWS sends faster to Google Cloud than back."""
-    pairs = simulate.survey(n, seed=seed, intercept_ms=60, **settings)
+    pairs = simulated_surveys.survey(n, seed=seed, intercept_ms=60, **settings)
     crosses = pairs.from_cloud != pairs.to_cloud
     sends = (pairs.from_cloud == "aws") & (pairs.to_cloud == "gcp")
     halved = 1e9 * 0.5 ** (pairs.distance_km / 5000)
@@ -156,7 +157,7 @@ def test_crossing_removes_what_regions_of_a_cloud_have_in_common():
 def test_the_interval_by_region_covers_where_the_naive_one_fails():
     hits, naive = 0, 0
     for seed in range(40):
-        pairs = simulate.survey(15, seed=seed, intercept_ms=100, region_ms=5, pair_ms=3)
+        pairs = simulated_surveys.survey(15, seed=seed, intercept_ms=100, region_ms=5, pair_ms=3)
         sample = unordered(pairs, "rtt_ms")
         groups, grouped = sorted(sample.frame.cloud_pair.unique()), clusters.units(sample)
         names = sample.regions
@@ -174,15 +175,15 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
 
 
 def test_words_for_groups():
-    assert contrasts.said("ibm-ibm") == "within IBM"
-    assert contrasts.said("local-other") == "between local and other"
+    assert group_differences.said("ibm-ibm") == "within IBM"
+    assert group_differences.said("local-other") == "between local and other"
 
 
 def test_one_cloud_alone_is_refused():
     with pytest.raises(ParameterError, match="no pair between clouds has rtt_ms"):
-        clouds.compare_clouds(simulate.survey(8, seed=1, clouds=("aws",)))
+        clouds.compare_clouds(simulated_surveys.survey(8, seed=1, clouds=("aws",)))
     with pytest.raises(ParameterError, match="at least 4 regions"):
-        clouds.compare_clouds(simulate.survey(3, seed=1))
+        clouds.compare_clouds(simulated_surveys.survey(3, seed=1))
 
 
 def test_figures_and_tables_say_what_was_found():
@@ -209,9 +210,9 @@ def test_figures_and_tables_say_what_was_found():
 
 
 def test_many_contrasts_have_labels_of_one_line():
-    found = clouds.compare_clouds(simulate.survey(12, seed=1), permutations=20)
+    found = clouds.compare_clouds(simulated_surveys.survey(12, seed=1), permutations=20)
     labels = found.figure().layout.yaxis.ticktext
     assert len(labels) > 8 and not any("<br>" in each for each in labels)
     assert "within AWS less AWS – Google Cloud" in labels
-    few = clouds.compare_clouds(simulate.survey(12, seed=1, clouds=("aws", "gcp")), permutations=20)
+    few = clouds.compare_clouds(simulated_surveys.survey(12, seed=1, clouds=("aws", "gcp")), permutations=20)
     assert all("<br>" in each for each in few.figure().layout.yaxis.ticktext)

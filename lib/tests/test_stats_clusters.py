@@ -7,11 +7,13 @@ import pytest
 from wanbench import stats
 from wanbench.errors import ParameterError
 from wanbench.regions import pair_distances
-from wanbench.stats import clusters, coverage, distance, dyadic, line, simulate
-from wanbench.stats.components import Sums
-from wanbench.stats.leaveout import leave_out
-from wanbench.stats.sample import unordered
-from wanbench.stats.skew import Skew
+from wanbench.stats.distance import fits as distance
+from wanbench.stats.regions import clusters, coverage, dyadic, line, simulated_surveys
+from wanbench.stats.regions.leave_one_out import leave_out
+from wanbench.stats.regions.skew import Skew
+from wanbench.stats.regions.unordered_pairs import unordered
+from wanbench.stats.regions.variance_components import Sums
+from wanbench.studies import intercloud_2022
 from wanbench.validity import effects
 
 IN_TOKYO = ["aws:ap-northeast-1", "gcp:asia-northeast1", "azure:japaneast"]
@@ -70,14 +72,14 @@ FITS = {
     ],
     "envelope": lambda pairs, **more: stats.lower_envelope(pairs, resamples=40, **more).slope,
     "inflation": lambda pairs, **more: stats.path_inflation(pairs, resamples=40, **more).medians["all"],
-    "scatter": lambda pairs, **more: stats.scatter(pairs, resamples=40, **more).rtt,
+    "scatter": lambda pairs, **more: intercloud_2022.scatter(pairs, resamples=40, **more).rtt,
     "model": lambda pairs, **more: stats.fit_model(pairs, "window-limited", **more).numbers["W"],
 }
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_every_regional_fit_takes_places_as_units_where_clouds_share_cities(name):
-    pairs = simulate.survey(20, seed=2, places="cities", region_ms=5, region_log_sd=0.2, alike=0.95)
+    pairs = simulated_surveys.survey(20, seed=2, places="cities", region_ms=5, region_log_sd=0.2, alike=0.95)
     by_place, by_region = FITS[name](pairs), FITS[name](pairs, cluster="region")
     assert by_place.n_places == 11 and "20 regions in 11 places" in str(by_place)
     assert by_region.n_places in (None, 20) and "places (" not in str(by_region)
@@ -86,7 +88,7 @@ def test_every_regional_fit_takes_places_as_units_where_clouds_share_cities(name
 
 
 def test_a_pair_within_a_unit_counts_once_where_the_unit_leaves():
-    sample = simulate.sample(14, seed=3, places="cities", region_ms=8, pair_ms=5, intercept_ms=200)
+    sample = simulated_surveys.sample(14, seed=3, places="cities", region_ms=8, pair_ms=5, intercept_ms=200)
     grouped = clusters.units(sample)
     assert (grouped.first == grouped.second).any()
     x, y = sample.frame.distance_km.to_numpy() / 1e4, sample.frame.value.to_numpy()
@@ -104,7 +106,7 @@ def test_a_pair_within_a_unit_counts_once_where_the_unit_leaves():
 
 
 def test_the_sandwich_of_units_is_the_sum_over_pairs_of_pairs_that_share_one():
-    sample = simulate.sample(10, seed=4, places="cities", region_ms=8, pair_ms=5)
+    sample = simulated_surveys.sample(10, seed=4, places="cities", region_ms=8, pair_ms=5)
     grouped = clusters.units(sample)
     a, b = grouped.first, grouped.second
     design = np.column_stack([np.ones(len(a)), sample.frame.distance_km / 1e4])
@@ -170,7 +172,7 @@ def test_a_skew_that_does_no_harm_is_not_said():
 
 def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
     def fit(window_bytes, receiver=0.0):
-        pairs = simulate.survey(
+        pairs = simulated_surveys.survey(
             24, seed=1, places="continents", pair_ms=0.1, window_bytes=window_bytes, pair_log_sd=0.2
         )
         names = sorted(set(pairs.to_region))
@@ -189,10 +191,10 @@ def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
 
 
 def test_a_result_shows_what_it_says_and_has_other_levels_residuals_and_diagnostics():
-    fit = stats.fit_rtt(simulate.survey(20, seed=1, region_ms=5), resamples=10)
+    fit = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=10)
     assert repr(fit) == str(fit) and repr(fit.slope) == str(fit.slope)
     assert len(repr(fit.sample)) < 100
-    again = stats.fit_rtt(simulate.survey(20, seed=1, region_ms=5), resamples=10, level=0.8)
+    again = stats.fit_rtt(simulated_surveys.survey(20, seed=1, region_ms=5), resamples=10, level=0.8)
     for one, other in zip(fit.estimates, again.estimates, strict=True):
         assert one.conf_int(0.8) == pytest.approx((other.low, other.high))
     assert fit.slope.standard_error == pytest.approx(again.slope.standard_error)
@@ -202,7 +204,7 @@ def test_a_result_shows_what_it_says_and_has_other_levels_residuals_and_diagnost
     assert 1 - table.residual.var() / table.value.var() == pytest.approx(fit.r_squared)
     found = fit.diagnostics()
     assert found.influential in fit.sample.regions and found.n_places == fit.line.n_places
-    envelope = stats.lower_envelope(simulate.survey(12, seed=1), resamples=20).slope
+    envelope = stats.lower_envelope(simulated_surveys.survey(12, seed=1), resamples=20).slope
     assert envelope.conf_int() == (envelope.low, envelope.high)
     with pytest.raises(ParameterError, match=r"fit again with level=0\.8"):
         envelope.conf_int(0.8)
@@ -221,7 +223,7 @@ DOORS = {
     "physics_check": stats.physics_check,
     "predict": stats.fit_predictor,
     "what_if": lambda pairs: stats.what_if(pairs, "aws:region-000", "gcp:region-002"),
-    "nearest": lambda pairs: stats.nearest(
+    "nearest": lambda pairs: intercloud_2022.nearest(
         pairs.drop(columns="throughput_bps").rename(columns={"rtt_ms": "throughput_bps"})
     ),
     "ceiling": lambda pairs: stats.fit_with_ceiling(pairs, column="rtt_ms"),
@@ -232,7 +234,7 @@ DOORS = {
 @pytest.mark.parametrize("fault", BAD)
 def test_a_row_that_cannot_be_used_is_named_at_every_door(door, fault):
     column, value, said = BAD[fault]
-    pairs = simulate.survey(9, seed=1)
+    pairs = simulated_surveys.survey(9, seed=1)
     pairs[column] = pairs[column].astype(object)
     pairs.loc[3, column] = value
     if door == "nearest":
@@ -244,7 +246,7 @@ def test_a_row_that_cannot_be_used_is_named_at_every_door(door, fault):
 @pytest.mark.parametrize("door", [*(name for name in DOORS if name != "nearest"), "directed"])
 @pytest.mark.parametrize("given", [None, "pairs.csv", [1, 2]])
 def test_what_is_no_table_is_named_at_every_door(door, given):
-    from wanbench.stats.directed import directed
+    from wanbench.stats.regions.directed_pairs import directed
 
     call = DOORS.get(door, lambda pairs: directed(pairs, "rtt_ms"))
     with pytest.raises(ParameterError, match=f"pairs is a {type(given).__name__}"):
@@ -252,18 +254,18 @@ def test_what_is_no_table_is_named_at_every_door(door, given):
 
 
 def test_an_infinite_rtt_is_left_out_and_counted_as_such():
-    pairs = simulate.survey(9, seed=1)
+    pairs = simulated_surveys.survey(9, seed=1)
     pairs.loc[0, "rtt_ms"] = np.inf
     assert "1 where rtt_ms is infinite" in str(stats.fit_rtt(pairs, resamples=5).slope)
 
 
 def test_one_distance_for_all_is_named_in_km():
     with pytest.raises(ParameterError, match=r"every pair has the same distance \(1,000 km\)"):
-        stats.fit_rtt(simulate.survey(6, seed=10).assign(distance_km=1000.0))
+        stats.fit_rtt(simulated_surveys.survey(6, seed=10).assign(distance_km=1000.0))
 
 
 def test_places_of_a_table_without_the_catalogue_come_from_its_distances():
-    pairs = simulate.survey(6, seed=1)
+    pairs = simulated_surveys.survey(6, seed=1)
     near = pairs.distance_km.idxmin()
     ends = pairs.loc[near, ["from_region", "to_region"]]
     same = pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
@@ -276,16 +278,16 @@ def test_a_planned_survey_is_about_as_precise_as_planned():
     model = {"places": "continents", "region_ms": 12.0, "pair_ms": 15.0, "intercept_ms": 400.0}
     wanted, found, numbers = 1.5, [], []
     for seed in range(6):
-        pilot = distance.rtt_line(simulate.sample(14, seed=seed, **model), resamples=2).slope
+        pilot = distance.rtt_line(simulated_surveys.sample(14, seed=seed, **model), resamples=2).slope
         plan = stats.plan_precision(pilot, wanted, test_s=10)
         numbers.append(plan.n_regions)
     for seed in range(6):
         slope = distance.rtt_line(
-            simulate.sample(int(np.median(numbers)), seed=seed, **model), resamples=2
+            simulated_surveys.sample(int(np.median(numbers)), seed=seed, **model), resamples=2
         ).slope
         found.append((slope.high - slope.low) / 2)
     assert 0.65 * wanted < np.median(found) < 1.15 * wanted
     assert plan.n_tests == plan.n_regions * (plan.n_regions - 1)
     assert plan.minutes == pytest.approx(2 * (plan.n_regions - 1) / 6) and "takes about" in repr(plan)
     with pytest.raises(ParameterError, match="no standard error"):
-        stats.plan_precision(stats.path_inflation(simulate.survey(8, seed=1)).medians["all"], 0.1)
+        stats.plan_precision(stats.path_inflation(simulated_surveys.survey(8, seed=1)).medians["all"], 0.1)

@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.tsa.ar_model import AutoReg
 
 from wanbench.errors import ParameterError
-from wanbench.stats import arms, autoregression, compare, memory, series
+from wanbench.stats.time import arms, autoregression, compare, memory, series
 from wanbench.validity.compare import trial
 from wanbench.validity.slow import swings
 

@@ -7,16 +7,17 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import ParameterError
-from wanbench.stats import distance, simulate
-from wanbench.stats.sample import unordered
+from wanbench.stats.distance import fits
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.regions.unordered_pairs import unordered
 
 
 def test_the_simulated_survey_is_a_valid_table():
-    tables.validate("pairs", simulate.survey(6, seed=0))
+    tables.validate("pairs", simulated_surveys.survey(6, seed=0))
 
 
 def test_known_slope_intercept_and_speed_are_recovered():
-    fit = distance.fit_rtt(simulate.survey(40, seed=1, region_ms=5, slope_ms_per_1000_km=14.0))
+    fit = fits.fit_rtt(simulated_surveys.survey(40, seed=1, region_ms=5, slope_ms_per_1000_km=14.0))
     assert fit.slope.low < 14.0 < fit.slope.high
     assert fit.intercept.low < 40.0 < fit.intercept.high
     assert fit.slope.n_pairs == 780 and fit.slope.n_regions == 40
@@ -28,8 +29,8 @@ def test_known_slope_intercept_and_speed_are_recovered():
 
 
 def test_a_line_without_noise_is_found_exactly():
-    pairs = simulate.survey(8, seed=2, pair_ms=0.0)
-    fit = distance.fit_rtt(pairs)
+    pairs = simulated_surveys.survey(8, seed=2, pair_ms=0.0)
+    fit = fits.fit_rtt(pairs)
     assert fit.slope.estimate == pytest.approx(14.0)
     assert fit.pearson.estimate == pytest.approx(1.0)
     assert fit.slope.high - fit.slope.low < 1e-6
@@ -37,17 +38,17 @@ def test_a_line_without_noise_is_found_exactly():
 
 
 def test_light_in_fibre_itself_has_speed_one():
-    pairs = simulate.survey(8, seed=2).assign(rtt_ms=lambda frame: frame.light_rtt_ms)
-    fit = distance.fit_rtt(pairs)
+    pairs = simulated_surveys.survey(8, seed=2).assign(rtt_ms=lambda frame: frame.light_rtt_ms)
+    fit = fits.fit_rtt(pairs)
     assert fit.speed_in_fibre.estimate == pytest.approx(1.0)
     assert fit.intercept.estimate == pytest.approx(0.0, abs=1e-6)
 
 
 def test_half_distance_is_recovered():
-    pairs = simulate.survey(30, seed=3)
+    pairs = simulated_surveys.survey(30, seed=3)
     halved = 1e9 * 0.5 ** (pairs.distance_km / 4000)
     noise = np.exp(np.random.default_rng(0).normal(0, 0.3, len(pairs)))
-    fit = distance.fit_throughput(pairs.assign(throughput_bps=halved * noise))
+    fit = fits.fit_throughput(pairs.assign(throughput_bps=halved * noise))
     assert fit.half_distance.low < 4000 < fit.half_distance.high
     assert fit.factor.estimate == pytest.approx(10**fit.slope.estimate)
     assert fit.half_distance.estimate == pytest.approx(-1000 * math.log10(2) / fit.slope.estimate)
@@ -55,17 +56,17 @@ def test_half_distance_is_recovered():
 
 
 def test_throughput_through_both_directions_is_the_line_through_ordered_pairs():
-    pairs = simulate.survey(10, seed=4, pair_log_sd=0.4)
+    pairs = simulated_surveys.survey(10, seed=4, pair_log_sd=0.4)
     ordered = np.polyfit(pairs.distance_km / 1000, np.log10(pairs.throughput_bps), 1)[0]
-    assert distance.fit_throughput(pairs).slope.estimate == pytest.approx(ordered)
+    assert fits.fit_throughput(pairs).slope.estimate == pytest.approx(ordered)
 
 
 def test_half_distance_is_open_where_the_slope_may_be_zero():
-    pairs = simulate.survey(10, seed=5)
+    pairs = simulated_surveys.survey(10, seed=5)
     noise = np.exp(np.random.default_rng(1).normal(0, 1.0, len(pairs)))
     up = None
     for factor in (1 - 1e-5, 1 + 1e-3):
-        fit = distance.fit_throughput(pairs.assign(throughput_bps=1e8 * factor**pairs.distance_km * noise))
+        fit = fits.fit_throughput(pairs.assign(throughput_bps=1e8 * factor**pairs.distance_km * noise))
         up = fit.half_distance
         if fit.slope.estimate < 0:
             assert up.high == math.inf and "at least" in str(up)
@@ -75,17 +76,17 @@ def test_half_distance_is_open_where_the_slope_may_be_zero():
 
 
 def test_rtt_that_falls_with_distance_has_no_speed():
-    pairs = simulate.survey(10, seed=6).assign(rtt_ms=lambda frame: 400 - frame.distance_km / 100)
-    speed = distance.fit_rtt(pairs).speed_in_fibre
+    pairs = simulated_surveys.survey(10, seed=6).assign(rtt_ms=lambda frame: 400 - frame.distance_km / 100)
+    speed = fits.fit_rtt(pairs).speed_in_fibre
     assert math.isnan(speed.estimate) and "no effective speed" in str(speed)
 
 
 def test_rows_left_out_are_counted_and_stated():
-    pairs = simulate.survey(12, seed=7)
+    pairs = simulated_surveys.survey(12, seed=7)
     pairs.loc[:2, "rtt_ms"] = np.nan
     pairs.loc[3, "rtt_ms"] = 0.0
     pairs.loc[4, "distance_km"] = np.nan
-    fit = distance.fit_rtt(pairs)
+    fit = fits.fit_rtt(pairs)
     assert fit.sample.left_out.reason.value_counts().to_dict() == {
         "without rtt_ms": 3,
         "where rtt_ms is not positive": 1,
@@ -96,7 +97,7 @@ def test_rows_left_out_are_counted_and_stated():
 
 
 def test_directions_and_repeats_collapse_to_the_median_of_medians():
-    pairs = simulate.survey(4, seed=8)
+    pairs = simulated_surveys.survey(4, seed=8)
     a, b = "aws:region-000", "azure:region-001"
     there = (pairs.from_region == a) & (pairs.to_region == b)
     back = (pairs.from_region == b) & (pairs.to_region == a)
@@ -109,10 +110,10 @@ def test_directions_and_repeats_collapse_to_the_median_of_medians():
 
 
 def test_a_distance_that_depends_on_direction_fails():
-    pairs = simulate.survey(5, seed=9)
+    pairs = simulated_surveys.survey(5, seed=9)
     pairs.loc[0, "distance_km"] += 500
     with pytest.raises(ParameterError, match="distance_km differs by 500 km"):
-        distance.fit_rtt(pairs)
+        fits.fit_rtt(pairs)
 
 
 @pytest.mark.parametrize(
@@ -127,23 +128,23 @@ def test_a_distance_that_depends_on_direction_fails():
 )
 def test_what_cannot_be_fitted_says_why(spoil, said):
     with pytest.raises(ParameterError, match=said):
-        distance.fit_rtt(spoil(simulate.survey(6, seed=10)))
+        fits.fit_rtt(spoil(simulated_surveys.survey(6, seed=10)))
 
 
 def test_few_regions_give_an_estimate_without_interval_and_say_so():
-    fit = distance.fit_rtt(simulate.survey(4, seed=11))
+    fit = fits.fit_rtt(simulated_surveys.survey(4, seed=11))
     assert math.isfinite(fit.slope.estimate) and math.isnan(fit.slope.low)
     assert "no interval from 4 regions" in str(fit.slope)
-    fall = distance.fit_throughput(simulate.survey(4, seed=11))
+    fall = fits.fit_throughput(simulated_surveys.survey(4, seed=11))
     for derived in (fit.speed_in_fibre, fit.speed_in_vacuum, fall.factor, fall.half_distance):
         assert math.isfinite(derived.estimate) and "(no interval; " in str(derived)
-    assert distance.fit_rtt(simulate.survey(4, seed=11)).band([1000.0]).low.isna().all()
+    assert fits.fit_rtt(simulated_surveys.survey(4, seed=11)).band([1000.0]).low.isna().all()
 
 
 def test_a_star_of_pairs_has_no_interval_and_names_its_centre():
-    pairs = simulate.survey(8, seed=12)
+    pairs = simulated_surveys.survey(8, seed=12)
     star = pairs[(pairs.from_region == "aws:region-000") | (pairs.to_region == "aws:region-000")]
-    slope = distance.fit_rtt(star).slope
+    slope = fits.fit_rtt(star).slope
     assert math.isnan(slope.low)
     assert "without aws:region-000 too little is left" in str(slope)
 
@@ -151,18 +152,18 @@ def test_a_star_of_pairs_has_no_interval_and_names_its_centre():
 @pytest.mark.parametrize("level", [0, 1, 95, "0.95", True, math.nan])
 def test_levels_outside_0_and_1_fail(level):
     with pytest.raises(ParameterError, match="level"):
-        distance.fit_rtt(simulate.survey(6, seed=13), level=level)
+        fits.fit_rtt(simulated_surveys.survey(6, seed=13), level=level)
 
 
 def test_a_higher_level_is_wider_and_said():
-    pairs = simulate.survey(8, seed=14)
-    narrow, wide = distance.fit_rtt(pairs).slope, distance.fit_rtt(pairs, level=0.99).slope
+    pairs = simulated_surveys.survey(8, seed=14)
+    narrow, wide = fits.fit_rtt(pairs).slope, fits.fit_rtt(pairs, level=0.99).slope
     assert wide.high - wide.low > narrow.high - narrow.low
     assert "99 % interval" in str(wide)
 
 
 def test_an_estimate_shows_itself_and_becomes_a_finding():
-    fit = distance.fit_rtt(simulate.survey(12, seed=15, region_ms=5))
+    fit = fits.fit_rtt(simulated_surveys.survey(12, seed=15, region_ms=5))
     text = fit.slope._repr_html_()
     for part in ("Method", "Imbens", "Would break it", "Taking pairs as independent", "region bootstrap"):
         assert part in text
@@ -174,15 +175,15 @@ def test_an_estimate_shows_itself_and_becomes_a_finding():
 
 
 def test_the_same_pairs_in_another_order_give_the_same_numbers():
-    pairs = simulate.survey(10, seed=16, region_ms=5)
+    pairs = simulated_surveys.survey(10, seed=16, region_ms=5)
     shuffled = pairs.sample(frac=1, random_state=1)
-    assert str(distance.fit_rtt(pairs)) == str(distance.fit_rtt(shuffled))
-    assert str(distance.fit_throughput(pairs)) == str(distance.fit_throughput(shuffled))
+    assert str(fits.fit_rtt(pairs)) == str(fits.fit_rtt(shuffled))
+    assert str(fits.fit_throughput(pairs)) == str(fits.fit_throughput(shuffled))
 
 
 def test_a_perfect_rank_correlation_has_no_interval_rather_than_a_silly_one():
-    pairs = simulate.survey(6, seed=1, pair_ms=0.0)
-    rho = distance.fit_rtt(pairs, resamples=50).spearman
+    pairs = simulated_surveys.survey(6, seed=1, pair_ms=0.0)
+    rho = fits.fit_rtt(pairs, resamples=50).spearman
     assert rho.estimate == pytest.approx(1.0)
     assert np.isnan(rho.low) and np.isnan(rho.high)
     assert "no interval" in str(rho)
@@ -190,8 +191,8 @@ def test_a_perfect_rank_correlation_has_no_interval_rather_than_a_silly_one():
 
 @pytest.mark.parametrize("effects", [{}, {"places": "continents", "missing": 0.3, "law": "t5"}])
 def test_a_simulated_sample_is_what_its_survey_collapses_to(effects):
-    drawn = simulate.sample(9, seed=3, **effects).frame
-    pairs = simulate.survey(9, seed=3, **effects)
+    drawn = simulated_surveys.sample(9, seed=3, **effects).frame
+    pairs = simulated_surveys.survey(9, seed=3, **effects)
     rtt, throughput = unordered(pairs, "rtt_ms"), unordered(pairs, "throughput_bps", combine="geometric mean")
     both = ["region_a", "region_b", "cloud_pair", "distance_km", "n_directions", "value"]
     pd.testing.assert_frame_equal(drawn[both], rtt.frame[both])
@@ -200,10 +201,10 @@ def test_a_simulated_sample_is_what_its_survey_collapses_to(effects):
 
 def test_surveys_of_continents_are_samples_of_their_population():
     model = {"intercept_ms": 400.0, "region_ms": 12.0, "pair_ms": 15.0}
-    whole = simulate.population(200_000, **model)
+    whole = simulated_surveys.population(200_000, **model)
     assert whole["rtt_slope"] == pytest.approx(14.0, abs=0.05)
     r = [
-        distance.rtt_line(simulate.sample(60, seed=k, places="continents", **model), resamples=2)
+        fits.rtt_line(simulated_surveys.sample(60, seed=k, places="continents", **model), resamples=2)
         for k in range(8)
     ]
     assert np.mean([fit.pearson.estimate for fit in r]) == pytest.approx(whole["rtt_r"], abs=0.02)
@@ -214,4 +215,4 @@ def test_surveys_of_continents_are_samples_of_their_population():
 )
 def test_surveys_of_another_kind_fail(wrong, said):
     with pytest.raises(ParameterError, match=said):
-        simulate.survey(5, seed=0, **wrong)
+        simulated_surveys.survey(5, seed=0, **wrong)

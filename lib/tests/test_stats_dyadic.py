@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from wanbench.stats import dyadic, line, simulate
-from wanbench.stats.sample import unordered
+from wanbench.stats.regions import dyadic, line, simulated_surveys
+from wanbench.stats.regions.unordered_pairs import unordered
 
 
 def loose_pairs(n_regions=9, seed=0):
@@ -54,7 +54,7 @@ def test_strata_keep_their_number_of_regions():
 def test_the_jackknife_beside_the_interval_equals_refitting_without_each_region_and_pair():
     from scipy import stats
 
-    sample = unordered(simulate.survey(9, seed=4, region_ms=6), "rtt_ms")
+    sample = unordered(simulated_surveys.survey(9, seed=4, region_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
     first, second, fitted = sample.first, sample.second, line.straight_line(sample, x, y, resamples=10)
     keeps = [(first != g) & (second != g) for g in range(9)]
@@ -77,7 +77,7 @@ def test_the_jackknife_beside_the_interval_equals_refitting_without_each_region_
 def test_numbers_equal_scipy():
     from scipy import stats
 
-    sample = unordered(simulate.survey(12, seed=5, region_ms=6), "rtt_ms")
+    sample = unordered(simulated_surveys.survey(12, seed=5, region_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, np.round(sample.frame.value.to_numpy(), -1)
     fitted = line.straight_line(sample, x, y, resamples=50)
     known = stats.linregress(x, y)
@@ -95,7 +95,7 @@ def test_numbers_equal_scipy():
 def test_the_bootstrap_equals_fitting_each_resample():
     from scipy import stats
 
-    sample = unordered(simulate.survey(8, seed=6, region_ms=6), "rtt_ms")
+    sample = unordered(simulated_surveys.survey(8, seed=6, region_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
     fitted = line.straight_line(sample, x, y, resamples=40, seed=3)
     weights = dyadic.region_weights(8, 40, seed=3)
@@ -108,7 +108,7 @@ def test_the_bootstrap_equals_fitting_each_resample():
 
 
 def test_the_band_is_the_intercepts_interval_at_no_distance():
-    sample = unordered(simulate.survey(10, seed=7, region_ms=6), "rtt_ms")
+    sample = unordered(simulated_surveys.survey(10, seed=7, region_ms=6), "rtt_ms")
     fitted = line.straight_line(sample, sample.frame.distance_km.to_numpy(), sample.frame.value.to_numpy())
     band = fitted.band([0.0, 5000.0, 15000.0])
     ends = fitted.intercept.interval
@@ -124,7 +124,7 @@ def test_the_band_is_the_intercepts_interval_at_no_distance():
 def test_the_interval_covers_where_the_naive_one_does_not(effects, naive_at_most):
     covered, naive = 0, 0
     for seed in range(200):
-        sample = unordered(simulate.survey(16, seed=seed, **effects), "rtt_ms")
+        sample = unordered(simulated_surveys.survey(16, seed=seed, **effects), "rtt_ms")
         x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
         slope = line.straight_line(sample, x, y, resamples=10).slope
         covered += slope.interval.low <= 14 <= slope.interval.high

@@ -6,9 +6,10 @@ from scipy.optimize import linprog
 from statsmodels.regression.quantile_regression import QuantReg
 
 from wanbench.errors import ParameterError
-from wanbench.stats import envelope, simulate
-from wanbench.stats.quantile_line import check_loss, quantile_lines
-from wanbench.stats.sample import unordered
+from wanbench.stats.distance import envelope
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.regions.quantile_line import check_loss, quantile_lines
+from wanbench.stats.regions.unordered_pairs import unordered
 
 
 def least_loss(x, y, weights, tau):
@@ -43,7 +44,7 @@ def test_lines_reach_the_least_loss_for_every_weighting(seed, rounded):
 
 
 def test_agrees_with_statsmodels():
-    sample = unordered(simulate.survey(20, seed=1, region_ms=5, pair_ms=6), "rtt_ms")
+    sample = unordered(simulated_surveys.survey(20, seed=1, region_ms=5, pair_ms=6), "rtt_ms")
     x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
     for tau in (0.05, 0.5):
         peer = QuantReg(y, np.column_stack([np.ones_like(x), x])).fit(q=tau, max_iter=5000).params
@@ -69,7 +70,7 @@ def test_a_weighting_with_one_distance_has_no_line():
 
 
 def test_light_itself_is_its_envelope():
-    pairs = simulate.survey(12, seed=3).assign(rtt_ms=lambda frame: frame.light_rtt_ms)
+    pairs = simulated_surveys.survey(12, seed=3).assign(rtt_ms=lambda frame: frame.light_rtt_ms)
     found = envelope.lower_envelope(pairs, resamples=100)
     assert found.ratio.estimate == pytest.approx(1.0)
     assert found.intercept.estimate == pytest.approx(0.0, abs=1e-6)
@@ -78,7 +79,7 @@ def test_light_itself_is_its_envelope():
 
 def test_a_known_envelope_is_recovered():
     rng = np.random.default_rng(4)
-    pairs = simulate.survey(30, seed=4)
+    pairs = simulated_surveys.survey(30, seed=4)
     ends = np.sort(pairs[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     extra = {tuple(end): rng.exponential(1.0) for end in np.unique(ends.astype(str), axis=0)}
     late = np.array([extra[tuple(map(str, end))] for end in ends])
@@ -95,7 +96,7 @@ def test_a_known_envelope_is_recovered():
 def test_the_interval_covers_and_lies_between_the_naive_one_and_the_bootstrap_over_regions():
     widths, covered = [], 0
     for seed in range(25):
-        pairs = simulate.survey(14, seed=seed, region_ms=6, pair_ms=3, intercept_ms=100)
+        pairs = simulated_surveys.survey(14, seed=seed, region_ms=6, pair_ms=3, intercept_ms=100)
         slope = envelope.lower_envelope(pairs, resamples=200).slope
         drawn = slope.others[0]
         widths.append([slope.naive_high - slope.naive_low, slope.high - slope.low, drawn.high - drawn.low])
@@ -106,19 +107,19 @@ def test_the_interval_covers_and_lies_between_the_naive_one_and_the_bootstrap_ov
 
 
 def test_few_pairs_and_few_regions_are_said():
-    found = envelope.lower_envelope(simulate.survey(6, seed=7), resamples=50)
+    found = envelope.lower_envelope(simulated_surveys.survey(6, seed=7), resamples=50)
     assert "5 % of 15 pairs are 0.8: the envelope rests on very few" in str(found)
-    lone = envelope.lower_envelope(simulate.survey(4, seed=7), resamples=50)
+    lone = envelope.lower_envelope(simulated_surveys.survey(4, seed=7), resamples=50)
     assert np.isnan(lone.slope.low) and "no interval from 4 regions" in str(lone)
     with pytest.raises(ParameterError, match="tau=1"):
-        envelope.lower_envelope(simulate.survey(6, seed=7), tau=1)
-    same = simulate.survey(6, seed=7).assign(distance_km=100.0)
+        envelope.lower_envelope(simulated_surveys.survey(6, seed=7), tau=1)
+    same = simulated_surveys.survey(6, seed=7).assign(distance_km=100.0)
     with pytest.raises(ParameterError, match="different distance"):
         envelope.lower_envelope(same)
 
 
 def test_the_figure_draws_envelope_and_light():
-    found = envelope.lower_envelope(simulate.survey(10, seed=8), resamples=50)
+    found = envelope.lower_envelope(simulated_surveys.survey(10, seed=8), resamples=50)
     figure = found.figure()
     names = [trace.name for trace in figure.data]
     assert "light in fibre" in names and "5 % envelope" in names

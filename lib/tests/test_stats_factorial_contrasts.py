@@ -6,9 +6,9 @@ import pytest
 
 from wanbench.designs import factorial
 from wanbench.errors import ParameterError
-from wanbench.stats.aliases import alias_table
-from wanbench.stats.factorial import fit_factorial
-from wanbench.stats.factorial_places import critical
+from wanbench.stats.factorial.aliases import alias_table
+from wanbench.stats.factorial.fit import fit_factorial
+from wanbench.stats.factorial.gain_map import critical
 
 SIX = {
     "delay_ms": [10.0, 60.0],

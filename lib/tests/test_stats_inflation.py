@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats import dyadic, simulate
-from wanbench.stats.inflation import order_interval, path_inflation, physics_check
+from wanbench.stats.distance.inflation import order_interval, path_inflation, physics_check
+from wanbench.stats.regions import dyadic, simulated_surveys
 
 
 def inflated(n_regions, seed, factors=(1.5, 1.5), spread=0.0):
     """A survey whose RTT is light times a factor within clouds, and another across them."""
-    pairs = simulate.survey(n_regions, seed=seed)
+    pairs = simulated_surveys.survey(n_regions, seed=seed)
     same = pairs.from_cloud == pairs.to_cloud
     ends = np.sort(pairs[["from_region", "to_region"]].to_numpy(), axis=1)
     names = sorted(set(pairs.from_region))

@@ -6,11 +6,11 @@ from trial_tables import together, trial
 
 from wanbench.designs import factorial
 from wanbench.errors import ParameterError
-from wanbench.stats.factorial import fit_factorial
-from wanbench.stats.limits import limits, window_batches_per_s
-from wanbench.stats.mechanism import explain
-from wanbench.stats.models.mathis import RANDOM, mathis_bps
-from wanbench.stats.trial_rates import trial_rates
+from wanbench.stats.factorial.fit import fit_factorial
+from wanbench.stats.tcp.mathis import RANDOM, mathis_bps
+from wanbench.stats.trials.limits import limits, window_batches_per_s
+from wanbench.stats.trials.rates import trial_rates
+from wanbench.studies.private_vs_internet.thesis_limits import explain
 
 BATCH = 15_500  # bytes of a batch in the simulated log
 

@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats import calibration, link
+from wanbench.stats.lab import calibration
+from wanbench.stats.lab import links as link
 
 A, B = "aws:eu-west-1", "gcp:us-east1"
 

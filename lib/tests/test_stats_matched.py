@@ -6,8 +6,9 @@ import pytest
 
 from wanbench import stats
 from wanbench.errors import ParameterError
-from wanbench.stats import simulate
-from wanbench.stats.models import bytes_sent
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.tcp import bytes_sent
+from wanbench.studies import grids_and_predictions, intercloud_2022
 
 
 def cities(n=7, crossing_ms=4.0, factor=0.8, seed=0, noise=0.2):
@@ -36,11 +37,11 @@ def cities(n=7, crossing_ms=4.0, factor=0.8, seed=0, noise=0.2):
 
 
 def test_what_crossing_costs_is_found_over_the_same_cities():
-    found = stats.matched(cities())
+    found = intercloud_2022.matched(cities())
     assert len(found.cities) == 7 and len(found.pairs) == 21
     assert found.difference.low < 4.0 < found.difference.high
     assert found.difference.estimate == pytest.approx(4.0, abs=0.3)
-    ratio = stats.matched(cities(), column="throughput_bps").difference
+    ratio = intercloud_2022.matched(cities(), column="throughput_bps").difference
     assert ratio.estimate == pytest.approx(0.8) and "0.8" in str(ratio)
 
 
@@ -48,36 +49,36 @@ def test_a_pair_of_cities_without_all_four_pairs_does_not_count():
     pairs = cities()
     gone = (pairs.from_region == "aws:c0") & (pairs.to_region == "aws:c1")
     back = (pairs.from_region == "aws:c1") & (pairs.to_region == "aws:c0")
-    assert len(stats.matched(pairs[~gone & ~back]).pairs) == 20
+    assert len(intercloud_2022.matched(pairs[~gone & ~back]).pairs) == 20
 
 
 def test_clouds_without_a_city_in_common_are_refused():
     pairs = cities()
     with pytest.raises(ParameterError, match="there are 0 such cities"):
-        stats.matched(pairs[pairs.from_cloud == pairs.to_cloud])
+        intercloud_2022.matched(pairs[pairs.from_cloud == pairs.to_cloud])
 
 
 def test_the_figure_has_one_point_per_pair_of_cities():
-    figure = stats.matched(cities(), column="throughput_bps").figure()
+    figure = intercloud_2022.matched(cities(), column="throughput_bps").figure()
     assert len(figure.data[0].x) == 21 and "bit/s" in figure.layout.xaxis.title.text
 
 
 def test_predictions_are_checked_with_pairs_that_others_measured():
-    pairs = simulate.survey(20, seed=3, pair_ms=4.0)
+    pairs = simulated_surveys.survey(20, seed=3, pair_ms=4.0)
     ends = pairs[["from_region", "to_region"]].min(axis=1) + pairs[["from_region", "to_region"]].max(axis=1)
     lacking = ends.isin(ends.drop_duplicates().sample(40, random_state=1))
-    found = stats.check_elsewhere(pairs[~lacking], pairs)
+    found = grids_and_predictions.check_elsewhere(pairs[~lacking], pairs)
     assert len(found.pairs) == 40 and 0.75 <= found.coverage.estimate <= 1
     assert found.ratio.low < 1 < found.ratio.high
-    twice = stats.check_elsewhere(pairs[~lacking], pairs.assign(rtt_ms=3 * pairs.rtt_ms))
+    twice = grids_and_predictions.check_elsewhere(pairs[~lacking], pairs.assign(rtt_ms=3 * pairs.rtt_ms))
     assert twice.coverage.estimate < 0.1 and twice.ratio.estimate == pytest.approx(3 * found.ratio.estimate)
     assert len(found.figure().data[0].x) + len(found.figure().data[1].x) == 40
     with pytest.raises(ParameterError, match="no pair that is missing here"):
-        stats.check_elsewhere(pairs, pairs)
+        grids_and_predictions.check_elsewhere(pairs, pairs)
 
 
 def finite_survey(seed=5, window_bytes=2e6, capacity_bps=8e8):
-    pairs = simulate.survey(14, seed=seed, clouds=("aws", "gcp"), intercept_ms=8.0, pair_ms=0.5)
+    pairs = simulated_surveys.survey(14, seed=seed, clouds=("aws", "gcp"), intercept_ms=8.0, pair_ms=0.5)
     window = np.minimum(window_bytes, capacity_bps * pairs.rtt_ms / 8000)
     sent = bytes_sent(10, pairs.rtt_ms.to_numpy(), window_bytes=window.to_numpy())
     noise = np.random.default_rng(seed).normal(0, 0.01, len(pairs))

@@ -7,10 +7,11 @@ import statsmodels.api as sm
 
 from wanbench import regions
 from wanbench.errors import ParameterError
-from wanbench.stats import conformal, effects, predict, simulate, whatif
-from wanbench.stats.predict_calibration import calibration
+from wanbench.stats.distance import predict, prediction_fits
+from wanbench.stats.distance.prediction_calibration import calibration
+from wanbench.stats.regions import conformal, region_effects, simulated_surveys
 
-PAIRS = simulate.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
+PAIRS = simulated_surveys.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
 NAMES = sorted(set(PAIRS.from_region))
 
 
@@ -20,7 +21,7 @@ def fitted(seed=0, n=9):
     x = rng.uniform(0, 12, len(first))
     u = rng.normal(0, 5, n)
     y = 10 + 12 * x + u[first] + u[second] + rng.normal(0, 2, len(first))
-    return effects.fit(np.column_stack([np.ones_like(x), x]), first, second, n, y), first, second
+    return region_effects.fit(np.column_stack([np.ones_like(x), x]), first, second, n, y), first, second
 
 
 def again(fit, kept):
@@ -69,7 +70,7 @@ def test_without_effects_it_is_hubers_line():
     x = rng.uniform(0, 12, len(first))
     y = 10 + 12 * x + rng.standard_t(3, len(first))
     y[:4] += 200
-    fit = effects.fit(np.column_stack([np.ones_like(x), x]), first, second, 16, y)
+    fit = region_effects.fit(np.column_stack([np.ones_like(x), x]), first, second, 16, y)
     peer = sm.RLM(y, sm.add_constant(x), M=sm.robust.norms.HuberT(1.345)).fit()
     np.testing.assert_allclose(fit.coefficients[:2], peer.params, rtol=0.03)
 
@@ -157,7 +158,7 @@ def test_unknown_regions_are_named_with_what_is_allowed():
 
 
 def test_too_few_regions_leave_the_interval_open_and_say_so():
-    few = simulate.survey(8, seed=1, region_ms=4)
+    few = simulated_surveys.survey(8, seed=1, region_ms=4)
     found = predict.fit_predictor(few).predict("aws:new", few.from_region[0], distance_km=4_000)
     assert found.rtt.high == np.inf and found.rtt.low >= found.light_rtt_ms
     assert "90 % takes 9 regions, here are 8" in str(found)
@@ -171,7 +172,7 @@ def test_never_below_light():
 
 
 def test_throughput_takes_the_base_that_errs_less():
-    assert predict.fit_predictor(simulate.survey(18, seed=3)).base == "window"
+    assert predict.fit_predictor(simulated_surveys.survey(18, seed=3)).base == "window"
     rng = np.random.default_rng(0)
     straight = PAIRS.assign(
         throughput_bps=10 ** (9 - PAIRS.distance_km / 6_000 + rng.normal(0, 0.02, len(PAIRS)))
@@ -194,14 +195,16 @@ def test_calibration_counts_what_it_says():
 
 
 def test_calibration_notices_intervals_that_are_too_narrow(monkeypatch):
-    real = whatif.Core.predict
+    real = prediction_fits.Core.predict
 
     def narrow(self, quantity, situation, new, level):
         ends = real(self, quantity, situation, new, level)
         centre = (ends.low + ends.high) / 2
-        return whatif.Ends(ends.value, (ends.low + centre) / 2, (ends.high + centre) / 2, ends.n_units)
+        return prediction_fits.Ends(
+            ends.value, (ends.low + centre) / 2, (ends.high + centre) / 2, ends.n_units
+        )
 
-    monkeypatch.setattr(whatif.Core, "predict", narrow)
+    monkeypatch.setattr(prediction_fits.Core, "predict", narrow)
     found = calibration(PAIRS)
     assert found.coverage["rtt_ms", "both"].high < 0.85
 

@@ -8,9 +8,9 @@ import pytest
 from trial_tables import together, trial
 
 from wanbench.errors import ParameterError
-from wanbench.stats import limits
-from wanbench.stats.processors import held_up
-from wanbench.stats.trial_rates import trial_rates
+from wanbench.stats.trials.limits import limits
+from wanbench.stats.trials.processors import held_up
+from wanbench.stats.trials.rates import trial_rates
 
 RTTS_MS = {"internet": 130.0, "private": 60.0}
 

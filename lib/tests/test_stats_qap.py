@@ -7,8 +7,8 @@ import statsmodels.api as sm
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats import covariates, matrices, mrqap, permutation, qap, simulate
-from wanbench.stats.sample import unordered
+from wanbench.stats.regions import covariates, matrices, mrqap, permutation, qap, simulated_surveys
+from wanbench.stats.regions.unordered_pairs import unordered
 
 
 def square(rng, n, symmetric=True):
@@ -144,7 +144,7 @@ def test_covariates_that_depend_on_each_other_are_refused():
 
 
 def test_mantel_speaks_of_the_association_and_of_what_is_missing():
-    pairs = simulate.survey(14, seed=1, region_ms=3)
+    pairs = simulated_surveys.survey(14, seed=1, region_ms=3)
     whole = permutation.mantel(pairs, permutations=999)
     assert whole.pearson_p.estimate == 1 / 1000 and whole.pearson_p.low == 0
     assert "of 999 relabellings of the regions none gave at least as strong a correlation" in str(whole)
@@ -162,7 +162,7 @@ def test_mantel_speaks_of_the_association_and_of_what_is_missing():
 
 
 def test_coordinates_fill_distances_that_no_row_has():
-    pairs = simulate.survey(6, seed=2)
+    pairs = simulated_surveys.survey(6, seed=2)
     names = sorted(set(pairs.from_region))
     places = {"name": names, "latitude_deg": np.linspace(-40, 50, 6), "longitude_deg": np.linspace(0, 150, 6)}
     a, b = names[:2]
@@ -175,7 +175,7 @@ def test_coordinates_fill_distances_that_no_row_has():
 
 
 def test_throughput_is_correlated_on_its_logarithm():
-    pairs = simulate.survey(12, seed=3)
+    pairs = simulated_surveys.survey(12, seed=3)
     found = permutation.mantel(pairs, column="throughput_bps", permutations=99, alternative="less")
     sample = unordered(pairs, "throughput_bps", combine="geometric mean")
     r = stats.pearsonr(sample.frame.distance_km, np.log10(sample.frame.value))[0]
@@ -184,18 +184,18 @@ def test_throughput_is_correlated_on_its_logarithm():
 
 
 def test_with_few_regions_the_p_value_says_what_it_cannot_reach():
-    found = permutation.mantel(simulate.survey(5, seed=4), permutations=999)
+    found = permutation.mantel(simulated_surveys.survey(5, seed=4), permutations=999)
     assert "5 regions have only 120 orders" in str(found.pearson_p)
     with pytest.raises(ParameterError, match="at least 4 regions"):
-        permutation.mantel(simulate.survey(3, seed=4))
+        permutation.mantel(simulated_surveys.survey(3, seed=4))
     with pytest.raises(ParameterError, match="alternative='both'"):
-        permutation.mantel(simulate.survey(6, seed=4), alternative="both")
+        permutation.mantel(simulated_surveys.survey(6, seed=4), alternative="both")
     with pytest.raises(ParameterError, match="permutations=0"):
-        permutation.mantel(simulate.survey(6, seed=4), permutations=0)
+        permutation.mantel(simulated_surveys.survey(6, seed=4), permutations=0)
 
 
 def test_covariate_fit_recovers_known_coefficients():
-    pairs = simulate.survey(18, seed=5, region_ms=2)
+    pairs = simulated_surveys.survey(18, seed=5, region_ms=2)
     crosses = pairs.from_cloud != pairs.to_cloud
     pairs = pairs.assign(rtt_ms=pairs.rtt_ms + 12 * crosses, load=np.sin(np.arange(len(pairs))))
     fit = covariates.fit_covariates(pairs, ["distance_km", "cross_cloud", "load"], permutations=499)

@@ -6,10 +6,11 @@ import pytest
 import statsmodels.api as sm
 
 from wanbench.errors import ParameterError
-from wanbench.stats import shape, simulate
-from wanbench.stats.sample import Sample
+from wanbench.stats.distance import shape
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.regions.unordered_pairs import Sample
 
-PAIRS = simulate.survey(14, seed=1, intercept_ms=5, pair_ms=2)
+PAIRS = simulated_surveys.survey(14, seed=1, intercept_ms=5, pair_ms=2)
 
 
 def throughput(pairs, follows, seed=0, spread=0.2):
@@ -25,7 +26,7 @@ def throughput(pairs, follows, seed=0, spread=0.2):
 
 @pytest.mark.parametrize("follows", ["distance", "log distance", "log RTT"])
 def test_the_line_that_made_the_data_is_found(follows):
-    pairs = simulate.survey(24, seed=2, intercept_ms=60, pair_ms=0.1, region_ms=9)
+    pairs = simulated_surveys.survey(24, seed=2, intercept_ms=60, pair_ms=0.1, region_ms=9)
     found = shape.compare_shapes(throughput(pairs, follows, spread=0.03))
     assert found.best == follows and found.told
     assert f"Log throughput follows {follows} best" in str(found) and "AIC also puts" in str(found)
@@ -37,7 +38,7 @@ def test_the_line_that_made_the_data_is_found(follows):
 
 
 def test_where_lines_hardly_differ_the_data_do_not_tell():
-    pairs = simulate.survey(8, seed=3, intercept_ms=0.5, pair_ms=0.01)
+    pairs = simulated_surveys.survey(8, seed=3, intercept_ms=0.5, pair_ms=0.01)
     found = shape.compare_shapes(throughput(pairs, "log distance", spread=0.6))
     assert not found.told
     assert str(found).startswith("The data do not tell whether ")
@@ -107,7 +108,7 @@ def test_near_pairs_and_pairs_without_rtt_are_counted():
 
 def test_too_little_is_refused():
     with pytest.raises(ParameterError, match="at least 4 regions"):
-        shape.compare_shapes(simulate.survey(3, seed=1))
+        shape.compare_shapes(simulated_surveys.survey(3, seed=1))
     with pytest.raises(ParameterError, match="least_distance_km=0"):
         shape.compare_shapes(PAIRS, least_distance_km=0)
     star = PAIRS[(PAIRS.from_region == PAIRS.from_region[0]) | (PAIRS.to_region == PAIRS.from_region[0])]

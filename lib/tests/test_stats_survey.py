@@ -5,19 +5,19 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats import simulate
-from wanbench.stats.charts import charts
-from wanbench.stats.nearest import nearest
-from wanbench.stats.readings import column_readings
-from wanbench.stats.repeats import repeats
-from wanbench.stats.scatter import scatter
-from wanbench.stats.variants import survey_readings, variants
+from wanbench.stats.regions import simulated_surveys
+from wanbench.studies.intercloud_2022.charts import charts
+from wanbench.studies.intercloud_2022.nearest import nearest
+from wanbench.studies.intercloud_2022.repeats import repeats
+from wanbench.studies.intercloud_2022.scatter import scatter
+from wanbench.studies.intercloud_2022.unit_readings import column_readings
+from wanbench.studies.intercloud_2022.variants import survey_readings, variants
 
 
 def twice(between_sd, within_sd, seed=0, n_regions=12):
     """Each ordered pair tested twice, with known standard deviations of the logarithm."""
     rng = np.random.default_rng(seed)
-    pairs = simulate.survey(n_regions, seed=seed)[["from_region", "to_region"]]
+    pairs = simulated_surveys.survey(n_regions, seed=seed)[["from_region", "to_region"]]
     level = rng.normal(0, between_sd, len(pairs))
     return pd.concat(
         [pairs.assign(value=np.exp(level + rng.normal(0, within_sd, len(pairs)))) for _ in range(2)]
@@ -54,7 +54,7 @@ def test_repeats_without_a_repeated_pair_are_refused():
 
 
 def test_scatter_finds_which_of_two_is_spikier():
-    pairs = simulate.survey(20, seed=3, pair_ms=1.0, pair_log_sd=0.6, capacity_bps=1e12)
+    pairs = simulated_surveys.survey(20, seed=3, pair_ms=1.0, pair_log_sd=0.6, capacity_bps=1e12)
     found = scatter(pairs, resamples=300)
     assert 1 < found.rtt.estimate < 1.05 < found.throughput.estimate
     assert found.ratio.low > 1
@@ -87,7 +87,7 @@ def test_the_nearest_region_is_compared_with_the_best():
 
 
 def test_there_is_a_chart_for_all_pairs_and_one_per_ordered_pair_of_clouds():
-    pairs = simulate.survey(12, seed=1, clouds=("aws", "gcp"))
+    pairs = simulated_surveys.survey(12, seed=1, clouds=("aws", "gcp"))
     found = charts(pairs, resamples=100)
     assert list(found.charts) == ["all", "aws->aws", "aws->gcp", "gcp->aws", "gcp->gcp"]
     assert found["aws->gcp"].rtt.slope.n_pairs == 36 and found["all"].rtt.slope.n_pairs == 66
@@ -104,13 +104,13 @@ def test_there_is_a_chart_for_all_pairs_and_one_per_ordered_pair_of_clouds():
 
 
 def test_a_pair_of_clouds_with_too_few_regions_is_left_out_and_said():
-    pairs = simulate.survey(6, seed=1, clouds=("aws", "aws", "aws", "gcp", "gcp"))
+    pairs = simulated_surveys.survey(6, seed=1, clouds=("aws", "aws", "aws", "gcp", "gcp"))
     found = charts(pairs, resamples=100)
     assert "gcp->gcp" in found.left_out and "gcp->gcp" not in found.charts
 
 
 def one_row_per_test(seed=2):
-    pairs = simulate.survey(24, seed=seed, clouds=("aws", "gcp"))
+    pairs = simulated_surveys.survey(24, seed=seed, clouds=("aws", "gcp"))
     return pairs.assign(run_id="first", distance_catalogue_km=pairs.distance_km)
 
 
@@ -188,7 +188,7 @@ def test_the_share_of_repeated_pairs_ends_at_one(drawn):
 
 
 def test_unordered_pairs_and_what_has_no_part_are_counted():
-    pairs = simulate.survey(12, seed=1, clouds=("aws", "gcp"))
+    pairs = simulated_surveys.survey(12, seed=1, clouds=("aws", "gcp"))
     found = nearest(pairs)
     assert found.share.n_pairs == 36 and len(found.sources) == 12 and not found.share.warnings
     lost = pairs.assign(throughput_bps=pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0]))
@@ -206,7 +206,7 @@ def test_unordered_pairs_and_what_has_no_part_are_counted():
 
 
 def test_scatter_says_what_it_leaves_out():
-    pairs = simulate.survey(12, seed=1)
+    pairs = simulated_surveys.survey(12, seed=1)
     pairs["throughput_bps"] = pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0])
     least = float(pairs.distance_km.quantile(0.2))
     said = scatter(pairs, least_distance_km=least, resamples=50).ratio.warnings
@@ -217,6 +217,6 @@ def test_scatter_says_what_it_leaves_out():
 
 @pytest.mark.filterwarnings("error:invalid value")
 def test_readings_that_do_not_vary_are_refused():
-    pairs = simulate.survey(4, seed=1).assign(rtt_ms=5.0)
+    pairs = simulated_surveys.survey(4, seed=1).assign(rtt_ms=5.0)
     with pytest.raises(ParameterError, match="does not vary"):
         variants({"plain": pairs}, 0.9)

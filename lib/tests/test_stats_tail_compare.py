@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wanbench import places
+from wanbench import folders
 from wanbench.ingest import openmessaging
-from wanbench.stats import order_statistics, tails
-from wanbench.stats.tail_compare import compare_tails, difference
+from wanbench.stats.tails import latencies as tails
+from wanbench.stats.tails import order_statistics
+from wanbench.stats.tails.compare import compare_tails, difference
 
-SHARED = places.shared_folder() / "omb"
+SHARED = folders.shared_folder() / "omb"
 
 
 def between(covered, tries, low, high):

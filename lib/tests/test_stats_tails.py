@@ -9,18 +9,19 @@ import pytest
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from wanbench import places
+from wanbench import folders
 from wanbench.errors import ParameterError
-from wanbench.figures import tails as figures
 from wanbench.ingest import kafka_probe
 from wanbench.ingest.probe_histograms import encoded
-from wanbench.stats import histograms, order_statistics, steady, tails
-from wanbench.stats.tail_compare import compare_tails
-from wanbench.stats.tail_plan import plan_tail
+from wanbench.stats.tails import histograms, order_statistics, stationarity
+from wanbench.stats.tails import latencies as tails
+from wanbench.stats.tails import tails_figures as figures
+from wanbench.stats.tails.compare import compare_tails
+from wanbench.stats.tails.plan import plan_tail
 from wanbench.validity import study
 from wanbench.validity.tails import trial
 
-SHARED = places.shared_folder() / "omb"
+SHARED = folders.shared_folder() / "omb"
 
 
 def between(covered, tries, low, high):
@@ -304,15 +305,15 @@ def test_a_slow_start_is_cut_and_a_steady_one_is_not():
     rng = np.random.default_rng(2)
     steady_part = rng.lognormal(3, 0.1, 2_000)
     slow = np.concatenate([np.linspace(400, 22, 200) * rng.lognormal(0, 0.05, 200), steady_part])
-    assert 150 <= steady.warm_up(slow) <= 320
-    cuts = [steady.warm_up(rng.lognormal(3, 0.1, 2_000)) for _ in range(20)]
+    assert 150 <= stationarity.warm_up(slow) <= 320
+    cuts = [stationarity.warm_up(rng.lognormal(3, 0.1, 2_000)) for _ in range(20)]
     assert np.median(cuts) < 400
 
 
 def test_slow_records_at_the_end_do_not_decide_over_the_start():
     values = np.random.default_rng(2).lognormal(3, 0.1, 2_000)
     values[1_500::100] = 5_000
-    assert steady.warm_up(values) < 700
+    assert stationarity.warm_up(values) < 700
 
 
 @pytest.mark.parametrize(
@@ -326,7 +327,7 @@ def test_slow_records_at_the_end_do_not_decide_over_the_start():
     ids=["steady", "growing", "constant", "too short"],
 )
 def test_stationarity(values, is_steady):
-    found = steady.check([values])
+    found = stationarity.check([values])
     assert found.steady is is_steady
     assert ("not stationary" in found.sentence) is not is_steady
 
@@ -334,7 +335,7 @@ def test_stationarity(values, is_steady):
 @pytest.mark.parametrize("wrong", ["never", -1, True, inf])
 def test_the_rule_of_the_cut_is_checked(wrong):
     with pytest.raises(ParameterError, match="warm_up is"):
-        steady.cut(np.ones(5), np.arange(5.0), wrong)
+        stationarity.cut(np.ones(5), np.arange(5.0), wrong)
 
 
 # Of a probe

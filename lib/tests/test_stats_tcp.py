@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats import distance, knee, simulate, tcp
+from wanbench.stats.distance import fits
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.tcp import knee, window_fit
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -47,8 +49,8 @@ def test_each_resample_equals_a_fit_of_the_repeated_points():
 
 
 def test_known_window_and_capacity_are_recovered():
-    pairs = simulate.survey(30, seed=1, region_log_sd=0.15)
-    fit = tcp.fit_window(pairs, resamples=200)
+    pairs = simulated_surveys.survey(30, seed=1, region_log_sd=0.15)
+    fit = window_fit.fit_window(pairs, resamples=200)
     assert fit.window.low < 3e6 < fit.window.high
     assert fit.capacity.low < 300e6 < fit.capacity.high
     assert fit.knee_rtt.estimate == pytest.approx(8000 * fit.window.estimate / fit.capacity.estimate)
@@ -58,18 +60,18 @@ def test_known_window_and_capacity_are_recovered():
 
 
 def test_outliers_hardly_move_it():
-    pairs = simulate.survey(20, seed=2)
-    clean = tcp.fit_window(pairs, resamples=50)
+    pairs = simulated_surveys.survey(20, seed=2)
+    clean = window_fit.fit_window(pairs, resamples=50)
     bad = np.random.default_rng(0).choice(len(pairs), 20, replace=False)
     pairs.loc[bad, "throughput_bps"] /= 50
-    spoiled = tcp.fit_window(pairs, resamples=50)
+    spoiled = window_fit.fit_window(pairs, resamples=50)
     assert spoiled.window.estimate == pytest.approx(clean.window.estimate, rel=0.05)
     assert spoiled.capacity.estimate == pytest.approx(clean.capacity.estimate, rel=0.1)
 
 
 def test_exact_data_give_exact_numbers_and_pairs_name_their_limit():
-    pairs = simulate.survey(12, seed=3, pair_log_sd=0.0)
-    fit = tcp.fit_window(pairs, resamples=50)
+    pairs = simulated_surveys.survey(12, seed=3, pair_log_sd=0.0)
+    fit = window_fit.fit_window(pairs, resamples=50)
     assert fit.window.estimate == pytest.approx(3e6, rel=1e-6)
     assert fit.capacity.estimate == pytest.approx(300e6, rel=1e-6)
     far = fit.pairs[fit.pairs.limit == "window"]
@@ -80,8 +82,8 @@ def test_exact_data_give_exact_numbers_and_pairs_name_their_limit():
 def test_the_interval_covers_where_the_naive_one_does_not():
     covered = naive = 0
     for seed in range(60):
-        pairs = simulate.survey(16, seed=seed, region_log_sd=0.2)
-        window = tcp.fit_window(pairs, resamples=20).window
+        pairs = simulated_surveys.survey(16, seed=seed, region_log_sd=0.2)
+        window = window_fit.fit_window(pairs, resamples=20).window
         covered += window.low <= 3e6 <= window.high
         naive += window.naive_low <= 3e6 <= window.naive_high
     assert covered >= 0.85 * 60
@@ -94,7 +96,7 @@ def test_the_interval_covers_where_the_naive_one_does_not():
 )
 def test_a_limit_that_no_pair_reaches_is_not_identified(limits, lost, known):
     truth = {"capacity_bps": 300e6, "window_bytes": 3e6} | limits
-    fit = tcp.fit_window(simulate.survey(12, seed=4, **limits), resamples=100)
+    fit = window_fit.fit_window(simulated_surveys.survey(12, seed=4, **limits), resamples=100)
     missing, found = getattr(fit, lost), getattr(fit, known)
     assert math.isnan(missing.estimate) and missing.high == math.inf
     assert missing.low <= truth[f"{lost}_{'bps' if lost == 'capacity' else 'bytes'}"]
@@ -107,51 +109,51 @@ def test_a_limit_that_no_pair_reaches_is_not_identified(limits, lost, known):
 
 
 def test_rows_without_either_value_are_left_out_and_stated():
-    pairs = simulate.survey(10, seed=5)
+    pairs = simulated_surveys.survey(10, seed=5)
     pairs.loc[0, "rtt_ms"] = np.nan
     pairs.loc[1, "throughput_bps"] = np.nan
     pairs.loc[2, "throughput_bps"] = 0.0
-    fit = tcp.fit_window(pairs, resamples=20)
+    fit = window_fit.fit_window(pairs, resamples=20)
     assert len(fit.left_out) == 3
     assert "3 rows of the pairs left out" in str(fit.window)
 
 
 def test_few_regions_give_no_interval_and_too_few_fail():
-    fit = tcp.fit_window(simulate.survey(4, seed=6), resamples=20)
+    fit = window_fit.fit_window(simulated_surveys.survey(4, seed=6), resamples=20)
     assert math.isnan(fit.window.low) or fit.window.high == math.inf
     with pytest.raises(ParameterError, match="at least 3 regions"):
-        tcp.fit_window(simulate.survey(2, seed=6))
+        window_fit.fit_window(simulated_surveys.survey(2, seed=6))
     with pytest.raises(ParameterError, match="without throughput_bps"):
-        tcp.fit_window(simulate.survey(6, seed=6).assign(throughput_bps=np.nan))
+        window_fit.fit_window(simulated_surveys.survey(6, seed=6).assign(throughput_bps=np.nan))
 
 
 def test_html_and_table_show_all_three_numbers():
-    fit = tcp.fit_window(simulate.survey(10, seed=7), resamples=20)
+    fit = window_fit.fit_window(simulated_surveys.survey(10, seed=7), resamples=20)
     assert list(fit.table().quantity) == ["TCP window W", "capacity C", "knee RTT"]
     assert "limited by the window" in fit._repr_html_()
 
 
 def test_clouds_with_windows_of_their_own_are_warned_of():
-    pairs = simulate.survey(24, seed=8)
-    assert not tcp.fit_window(pairs, resamples=20).window.warnings
+    pairs = simulated_surveys.survey(24, seed=8)
+    assert not window_fit.fit_window(pairs, resamples=20).window.warnings
     within = (pairs.from_cloud == "gcp") & (pairs.to_cloud == "gcp")
     pairs.loc[within, "throughput_bps"] *= 3
-    said = str(tcp.fit_window(pairs, resamples=20).window)
+    said = str(window_fit.fit_window(pairs, resamples=20).window)
     assert "one W and one C do not fit all" in said and "of gcp-gcp at 2.9" in said
 
 
 def test_c_is_known_where_one_region_makes_it_jump():
-    pairs = simulate.survey(20, seed=9, region_log_sd=0.3)
-    fit = tcp.fit_window(pairs, resamples=300)
+    pairs = simulated_surveys.survey(20, seed=9, region_log_sd=0.3)
+    fit = window_fit.fit_window(pairs, resamples=300)
     assert "bootstrap" in fit.capacity.method and "jackknife over regions" in fit.window.method
     assert {other.method for other in fit.capacity.others} != {other.method for other in fit.window.others}
 
 
 def test_results_draw_themselves():
-    pairs = simulate.survey(8, seed=10)
-    fit = tcp.fit_window(pairs, resamples=20)
+    pairs = simulated_surveys.survey(8, seed=10)
+    fit = window_fit.fit_window(pairs, resamples=20)
     assert fit.figure().layout.meta["name"] == "throughput-against-rtt"
-    rtt, throughput = distance.fit_rtt(pairs, resamples=20), distance.fit_throughput(pairs, resamples=20)
+    rtt, throughput = fits.fit_rtt(pairs, resamples=20), fits.fit_throughput(pairs, resamples=20)
     assert rtt.figure(note="Simulated.").layout.meta["name"] == "rtt-against-distance"
     assert "Simulated." in rtt.figure(note="Simulated.").layout.meta["caption"]
     drawn = throughput.figure()

@@ -4,8 +4,8 @@ import pytest
 from trial_tables import together, trial
 
 from wanbench.errors import ParameterError
-from wanbench.stats.traffic import traffic
-from wanbench.stats.trial_rates import trial_rates
+from wanbench.stats.trials.rates import trial_rates
+from wanbench.studies.private_vs_internet.traffic import traffic
 
 FULL = {"full_rate_bps": 1e9}
 

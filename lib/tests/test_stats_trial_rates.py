@@ -6,8 +6,8 @@ import pytest
 from trial_tables import CONTEXT, START_S, together, trial
 
 from wanbench.errors import ParameterError
-from wanbench.stats import trial_beside, trial_window
-from wanbench.stats.trial_rates import BY_LINES, BY_LOG, trial_rates
+from wanbench.stats.trials import concurrent, window
+from wanbench.stats.trials.rates import BY_LINES, BY_LOG, trial_rates
 
 
 def rates_of(*trials, **settings):
@@ -31,7 +31,7 @@ def test_the_window_is_when_all_producers_ran_and_none_warmed_up():
     row = rates_of(trial(1, "internet", 100)).rates.iloc[0]
     began = START_S + 100
     assert (row.start_s, row.end_s, row.n_seconds) == (began + 4, began + 15, 11)
-    assert row.window_rule == trial_window.BY_PRODUCERS
+    assert row.window_rule == window.BY_PRODUCERS
     assert row.share_counted == pytest.approx(11 / 16.5)
 
 
@@ -42,9 +42,9 @@ def test_what_the_load_noted_comes_first():
     noted["counts_until_s"] = began + 14.9
     rows["loads"] = [{key: rows["producers"][0][key] for key in CONTEXT} | noted]
     row = trial_rates(together([rows])).rates.iloc[0]
-    assert (row.start_s, row.end_s) == (began + 7, began + 14) and row.window_rule == trial_window.BY_LOAD
+    assert (row.start_s, row.end_s) == (began + 7, began + 14) and row.window_rule == window.BY_LOAD
     rows["loads"][0]["counts_from_s"] = None
-    assert trial_rates(together([rows])).rates.window_rule[0] == trial_window.BY_PRODUCERS
+    assert trial_rates(together([rows])).rates.window_rule[0] == window.BY_PRODUCERS
 
 
 def test_an_empty_second_counts_as_one():
@@ -65,7 +65,7 @@ def test_replicas_are_not_counted_twice():
 def test_without_lines_the_log_says_when():
     found = rates_of(trial(1, "internet", 100, lines=False), warmup_s=4)
     row = found.rates.iloc[0]
-    assert row.window_rule == trial_window.BY_LOG and row.start_s == START_S + 104
+    assert row.window_rule == window.BY_LOG and row.start_s == START_S + 104
     assert row.batches_per_s == pytest.approx(100) and "nobody said when" in str(found)
 
 
@@ -193,7 +193,7 @@ def test_mdev_is_that_of_ping():
         rows["echoes"][0] | {"sequence": 9, "rtt_ms": None, "lost": True},
         rows["echoes"][0] | {"rtt_ms": 500.0, "duplicate": True},
     ]
-    found = trial_beside.round_trips(together([rows])["echoes"]).iloc[0]
+    found = concurrent.round_trips(together([rows])["echoes"]).iloc[0]
     assert found.mdev_rtt_ms == pytest.approx(np.sqrt((values**2).mean() - values.mean() ** 2))
     assert (found.n_echoes, found.n_lost_echoes) == (5, 1)
 

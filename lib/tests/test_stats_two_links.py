@@ -6,9 +6,9 @@ from trial_tables import together, trial
 
 from wanbench.designs import interleaved
 from wanbench.errors import ParameterError
-from wanbench.stats.producer_shares import producer_shares
-from wanbench.stats.trial_rates import TrialRates, trial_rates
-from wanbench.stats.two_links import compare_links
+from wanbench.stats.trials.rates import TrialRates, trial_rates
+from wanbench.stats.trials.two_links import compare_links
+from wanbench.studies.private_vs_internet.producer_shares import producer_shares
 
 LINKS = {"internet": 100, "private": 225}
 

@@ -8,8 +8,10 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import ParameterError
-from wanbench.figures import metrics as figures
-from wanbench.stats import processors, rates, utilisation
+from wanbench.stats.lab import metrics_figure as figures
+from wanbench.stats.lab import utilisation
+from wanbench.stats.time import rates
+from wanbench.stats.trials import processors
 
 RATE = 8e6
 """One megabyte a second."""

@@ -9,16 +9,8 @@ import pytest
 from scripted_lab import Reply, ScriptedLab, well
 
 import wanbench
-from wanbench.errors import LabError, ParameterError
-from wanbench.experiments import ExperimentError, Iperf3, KafkaLoad, KafkaTrial, Ping
-from wanbench.ingest import read_run
-from wanbench.links import LinkSettings
-from wanbench.measure import measure
-from wanbench.plan import Trial, make_trials
-from wanbench.runs import write_raw
-from wanbench.runs.journal import now_utc
-from wanbench.stats.trial_rates import records_per_full_batch
-from wanbench.studies import (
+from wanbench.campaign.execute import measure
+from wanbench.campaign.trial_plans import (
     BATCH_HEADER_BYTES,
     MOST_RECORD_HEADER_BYTES,
     RECORD_HEADER_BYTES,
@@ -26,6 +18,14 @@ from wanbench.studies import (
     thesis,
     two_paths,
 )
+from wanbench.errors import LabError, ParameterError
+from wanbench.experiments import ExperimentError, Iperf3, KafkaLoad, KafkaTrial, Ping
+from wanbench.ingest import read_run
+from wanbench.links import LinkSettings
+from wanbench.plan import Trial, make_trials
+from wanbench.runs import write_raw
+from wanbench.runs.journal import now_utc
+from wanbench.stats.trials.rates import records_per_full_batch
 
 PATHS = [Path("internet", 132.9, 25.1), Path("private", 62.5, 0.7)]
 LOAD = KafkaLoad(batch_bytes=80_000, duration_s=5, warmup_s=2)
@@ -329,4 +329,4 @@ def test_a_link_can_be_set_only_where_it_is_emulated(tmp_path):
 
 
 def test_everything_is_reached_by_name():
-    assert wanbench.studies.Path is Path
+    assert wanbench.campaign.Path is Path

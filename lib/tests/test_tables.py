@@ -7,8 +7,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from wanbench import dictionary, tables
+from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
+from wanbench.tables import dictionary
 
 ROOT = Path(__file__).resolve().parents[2]
 ECHO = {"source_file": "ping/a.txt", "sequence": 1, "lost": False, "duplicate": False, "rtt_ms": 1.5}

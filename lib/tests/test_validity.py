@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.figures.validity import coverage as draw_coverage
-from wanbench.stats import coverage, distance, simulate
+from wanbench.stats.distance import fits
+from wanbench.stats.regions import coverage, simulated_surveys
 from wanbench.validity import __main__ as command
 from wanbench.validity import clouds, effects, study, verdicts
+from wanbench.validity.coverage_figure import coverage as draw_coverage
 from wanbench.validity.study import Outcome
 
 
@@ -180,7 +181,7 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
     for n, said in ((6, "91.0 to 96.0"), (8, "of 8 regions"), (15, "91.0 to 96.0"), (60, "92.0 to 96.0")):
         assert said in coverage.caution("slope", n)[0]
     assert coverage.caution("slope", 20) == ()
-    slope = distance.fit_rtt(simulate.survey(9, seed=1, region_ms=5), resamples=20).slope
+    slope = fits.fit_rtt(simulated_surveys.survey(9, seed=1, region_ms=5), resamples=20).slope
     assert any("covers in 91.0 to 96.0 of 100" in warning for warning in slope.warnings)
 
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from wanbench import wording
+from wanbench import formatting
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from wanbench import wording
     ],
 )
 def test_value_and_interval_share_scale_and_precision(value, low, high, unit, said):
-    assert wording.interval(value, low, high, unit) == said
+    assert formatting.interval(value, low, high, unit) == said
 
 
 def test_a_tiny_interval_does_not_invent_digits():
-    assert wording.interval(1234.5678, 1234.56779, 1234.56781, "ms") == (
+    assert formatting.interval(1234.5678, 1234.56779, 1234.56781, "ms") == (
         "1,234.57 ms",
         "1,234.57 to 1,234.57",
     )
@@ -33,9 +33,9 @@ def test_a_tiny_interval_does_not_invent_digits():
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
 def test_what_is_not_finite_is_rounded_to_none(value):
-    assert wording.rounded(value) is None
+    assert formatting.rounded(value) is None
 
 
 def test_rounded_keeps_six_digits_of_small_and_large_numbers():
-    assert wording.rounded(1.23456789e-9) == 1.23457e-9
-    assert wording.rounded(123456789.0) == 123457000.0
+    assert formatting.rounded(1.23456789e-9) == 1.23457e-9
+    assert formatting.rounded(123456789.0) == 123457000.0

@@ -10,9 +10,8 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _MODULES = (
-    "audits", "calibrate", "campaign", "claims", "colophon", "designs", "experiments", "figures", "findings", "gate",
-    "importers", "ingest", "kafka", "labs", "links", "measure", "places", "plan", "publish", "regions", "runs", "stats",
-    "studies", "tables", "validity",
+    "campaign", "claims", "designs", "experiments", "figures", "findings", "folders", "importers", "ingest", "kafka",
+    "labs", "links", "plan", "plausibility", "publish", "regions", "runs", "stats", "studies", "tables", "validity",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import ParameterError, WanbenchError
-from .places import root
+from .folders import root
 
 LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
 

@@ -87,8 +87,8 @@ def _local_lab() -> Check:
 
 
 def _kafka() -> Check:
+    from .folders import kafka_jars
     from .kafka import unavailable
-    from .places import kafka_jars
 
     reason = unavailable()
     found = None if reason else f"can run here, with the jars in {kafka_jars()}"

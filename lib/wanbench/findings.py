@@ -20,8 +20,8 @@ from pathlib import Path
 import pandas as pd
 
 from .errors import ParameterError, RawDataError
-from .places import data_folder
-from .wording import interval, number, rounded
+from .folders import data_folder
+from .formatting import interval, number, rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NUMBERS = ("estimate", "low", "high")

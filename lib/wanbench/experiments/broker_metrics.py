@@ -15,8 +15,8 @@ from ..kafka import Broker, scrape
 from ..labs.base import Host, Process
 from ..runs import RawFile
 from .base import ExperimentError, keep, last_words
-from .beside import LONGEST_S, Beside
 from .checks import check_numbers
+from .concurrent import LONGEST_S, Beside
 from .program import program_words
 
 _START_S = 30.0

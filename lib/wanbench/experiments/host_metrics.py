@@ -14,8 +14,8 @@ from ..errors import CommandError, LabError, ParameterError
 from ..labs.base import Host, Process
 from ..runs import RawFile, write_raw
 from .base import ExperimentError, keep, last_words, run_to_end
-from .beside import LONGEST_S, Beside, file_part, hosts_at_work
 from .checks import check_numbers
+from .concurrent import LONGEST_S, Beside, file_part, hosts_at_work
 
 _C = ["env", "LC_ALL=C"]
 _NETWORK = ["-n", "DEV,EDEV,TCP,ETCP"]

@@ -15,7 +15,7 @@ from ..runs import RawFile
 from .base import ExperimentError
 from .checks import check_numbers, check_placement, check_rack, check_settings, setting_pairs
 from .kafka_checks import ACKS
-from .probe_at_work import NotReady, ProbeAtWork
+from .probe_session import NotReady, ProbeAtWork
 
 _START_S = 4.0
 _OVERHEAD_BYTES = 150

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import CommandError, LabError
-from ..kafka import arrivals
+from ..kafka import line_times as arrivals
 from ..labs.base import Completed, Host
 from ..runs import RawFile, write_raw
 from .base import keep
@@ -25,7 +25,7 @@ class Tool:
     ----------
     host : Host
     noting : sequence of str
-        The words that start `wanbench.kafka.arrivals` on the host: `noting_words`.
+        The words that start `wanbench.kafka.line_times` on the host: `noting_words`.
     command : sequence of str
         The tool's own words.
     stem, what : str

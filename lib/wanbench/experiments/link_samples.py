@@ -15,8 +15,8 @@ from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError
-from .beside import LONGEST_S, Beside
 from .checks import check_numbers
+from .concurrent import LONGEST_S, Beside
 
 FOLDER = "links"
 WHICH = ("pair", "all")

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 
 from ..errors import ParameterError
-from ..wording import quantity
+from ..formatting import quantity
 
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"

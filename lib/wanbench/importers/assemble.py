@@ -41,7 +41,7 @@ def finished(
 
     The gate judges distances by table regions if there is one, given or among the tables.
     """
-    from ..gate import check
+    from ..plausibility import check
 
     whole = {name: tables.validate(name, found[name]) for name in found if name != "flags"}
     whole |= {name: tables.from_rows(name, []) for name in ALWAYS if name not in whole}

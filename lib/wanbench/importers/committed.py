@@ -14,7 +14,7 @@ import pandas as pd
 
 from .. import tables
 from ..errors import ParameterError
-from ..places import published_folder
+from ..folders import published_folder
 from .assemble import finished
 from .fetching import fetch
 from .skyplane import read_skyplane

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from ..errors import RawDataError, WanbenchError
-from ..places import downloads_folder, root, shared_folder
+from ..folders import downloads_folder, root, shared_folder
 from .provenance import file_sha256
 from .published import Published, entry
 

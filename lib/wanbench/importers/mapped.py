@@ -55,7 +55,7 @@ def read_table(path, mapping) -> dict[str, pd.DataFrame]:
 
     Examples
     --------
-    >>> from wanbench.places import samples_folder
+    >>> from wanbench.folders import samples_folder
     >>> folder = samples_folder() / "mapping"
     >>> found = read_table(folder / "made_up.csv", folder / "made_up.yml")
     >>> found["pings"][["from_region", "mean_rtt_ms"]].values.tolist()[0]

@@ -24,7 +24,7 @@ from ..errors import RawDataError
 from ..tables import CONTEXT
 from .content import decoded, read_bytes
 from .exposition import NO_TIME, Samples
-from .iperf3_members import Members
+from .json_members import Members
 
 SUFFIX = ".prom.txt"
 LARGEST_BYTES = 2**30

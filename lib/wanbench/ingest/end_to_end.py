@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 
 from .kafka_lines import Line
+from .kafka_messages import Complaints
 from .kafka_numbers import REAL, real
-from .kafka_words import Complaints
 
 WHAT = "round trip"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}

@@ -26,8 +26,8 @@ from .. import tables
 from ..errors import ParameterError, RawDataError
 from ..tables import CONTEXT
 from .content import plain_name, read_text
-from .iperf3_documents import check_values
-from .iperf3_members import Members
+from .json_documents import check_values
+from .json_members import Members
 
 SUFFIX = ".sadf.json"
 LARGEST_BYTES = 512 * 2**20

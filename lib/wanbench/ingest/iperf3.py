@@ -21,8 +21,8 @@ import pandas as pd
 
 from ..tables import CONTEXT, table
 from .content import read_text
-from .iperf3_documents import LARGEST_BYTES, WANTED, documents
-from .iperf3_members import Members
+from .json_documents import LARGEST_BYTES, WANTED, documents
+from .json_members import Members
 
 TRANSFER_COLUMNS = tuple(column for column in table("transfers").columns if column not in CONTEXT)
 INTERVAL_COLUMNS = tuple(column for column in table("intervals").columns if column not in CONTEXT)

@@ -20,8 +20,8 @@ from datetime import datetime
 from functools import cache
 
 from .kafka_lines import Line, is_behind
+from .kafka_messages import Complaints
 from .kafka_numbers import WHOLE, real, real_with, whole
-from .kafka_words import Complaints
 
 MIB = 2**20
 EPOCH_MS = 1e11

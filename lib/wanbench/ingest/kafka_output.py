@@ -11,7 +11,7 @@ exception. Scripts and documents that name a tool, or quote a line of it, say ot
 from __future__ import annotations
 
 from ..errors import RawDataError
-from . import client_metrics, end_to_end, kafka_consumer, kafka_producer, kafka_words
+from . import client_metrics, end_to_end, kafka_consumer, kafka_messages, kafka_producer
 from .kafka_lines import Line, is_behind
 
 OUTPUTS = {
@@ -176,24 +176,24 @@ class Reading:
 
     def _words(self, said, *, torn):
         if not said or said.isspace():
-            self._after = kafka_words.NOTHING
+            self._after = kafka_messages.NOTHING
             return
-        kind = kafka_words.kind(said, self._after)
+        kind = kafka_messages.kind(said, self._after)
         self._after = kind
-        if kind in (kafka_words.NOTHING, kafka_words.MORE):
+        if kind in (kafka_messages.NOTHING, kafka_messages.MORE):
             return
         if not self._has_figures:
-            self._weigh(kafka_words.tool(said), spoken=kafka_words.is_spoken(said))
+            self._weigh(kafka_messages.tool(said), spoken=kafka_messages.is_spoken(said))
         output = self._whose(said)
-        if torn and kind == kafka_words.UNKNOWN and output is not None:
-            output.complaints.torn = kafka_words.shown(said)[-60:]
+        if torn and kind == kafka_messages.UNKNOWN and output is not None:
+            output.complaints.torn = kafka_messages.shown(said)[-60:]
         elif output is None:
             self._waiting.append((said, kind))
         else:
             self._note(said, kind)
 
     def _whose(self, said):
-        return self._of_tool.get(kafka_words.tool(said)) or self._latest
+        return self._of_tool.get(kafka_messages.tool(said)) or self._latest
 
     def _note(self, said, kind):
-        self._whose(said).complaints.add(said, kind == kafka_words.ERROR)
+        self._whose(said).complaints.add(said, kind == kafka_messages.ERROR)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 
 from .kafka_lines import Line
+from .kafka_messages import Complaints
 from .kafka_numbers import REAL, WHOLE, real, whole
-from .kafka_words import Complaints
 
 MIB_BITS = 8 * 2**20
 LARGEST_LATENCY_OFF = 0.051

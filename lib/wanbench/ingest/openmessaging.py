@@ -15,8 +15,8 @@ end to end      actual send, as the record's timestamp says, to receipt;    ms, 
 ==============  ==========================================================  ==================================
 
 The probe's latency is from the intended send to receipt, by wall clocks in nanoseconds, with nothing left out; its
-times of sending and acknowledgement give the others. `wanbench.stats.tails.of_records` with since="sent" is what to
-set against end to end.
+times of sending and acknowledgement give the others. `wanbench.stats.tails.of_records` with
+since="sent" is what to compare with its end-to-end latency.
 
 Members are known by their names in any case, with or without underscores; those that are not known are passed over.
 Percentiles of windows are rows of their own, and nothing is made of them.
@@ -38,7 +38,7 @@ import pandas as pd
 from ..errors import ParameterError, RawDataError
 from ..tables import CONTEXT, table
 from .content import read_text
-from .iperf3_documents import check_values
+from .json_documents import check_values
 
 LARGEST_BYTES, LEAST_BYTES = 16 << 20, 6
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import RawDataError
-from .iperf3_members import Members
+from .json_members import Members
 
 LARGEST_BYTES = 4_000_000_000
 MOST_RECORDS = 10_000_000

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pandas as pd
 
 from ..errors import ParameterError
-from ..wording import count
+from ..formatting import count
 
 SHOWN = 8
 PAIR = ["from_region", "to_region"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from .. import tables
-from ..gate import check
-from ..places import data_folder
+from ..folders import data_folder
+from ..plausibility import check
 from ..runs import Run
 from .run import read_run
 

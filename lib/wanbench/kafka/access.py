@@ -141,7 +141,7 @@ class ClientFiles:
         return self._once("java", host, self._write_java)
 
     def python(self, host: Host) -> str:
-        """Path of the JSON file that `wanbench.kafka.ask` reads."""
+        """Path of the JSON file that `wanbench.kafka.admin_program` reads."""
         return self._once("python", host, self._write_python)
 
     def remove(self) -> None:

@@ -1,4 +1,4 @@
-"""Administrative questions to a cluster, put by kafka-python in a process on a host (`wanbench.kafka.ask`)."""
+"""Administrative questions to a cluster, put by kafka-python in a process on a host (`admin_program`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,15 @@ class AnswerError(ClusterError):
 
 def command(host: Host, files: ClientFiles, verb: str, words: dict) -> list[str]:
     """The words of the command that puts a question; the client's settings are in a file that it names."""
-    return [sys.executable, "-P", "-m", "wanbench.kafka.ask", files.python(host), verb, json.dumps(words)]
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "wanbench.kafka.admin_program",
+        files.python(host),
+        verb,
+        json.dumps(words),
+    ]
 
 
 def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **words: object):
@@ -56,8 +64,7 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
     files : ClientFiles
         How to reach the cluster from there.
     verb : str
-        One of `VERBS`, each a function of `wanbench.kafka.answers` or `wanbench.kafka.groups`, which say what they
-        take and return.
+        One of `VERBS`, each a function of `admin_queries` or `group_queries`, which say what they take and return.
     **words
         What the verb takes. Any verb also takes connect_s and request_s: how long to look for a broker, and to wait
         for one answer.
@@ -102,7 +109,7 @@ def create_topic(
     placement: list[list[int]] | None = None,
 ) -> dict:
     """
-    Make a topic; return it, as `wanbench.kafka.answers.topics` does, once every broker knows its leaders.
+    Make a topic; return it, as `wanbench.kafka.admin_queries.topics` does, once every broker knows its leaders.
 
     Raises
     ------
@@ -145,7 +152,7 @@ def watching(host: Host, files: ClientFiles, for_s: float, **words: object) -> I
     Parameters
     ----------
     **words
-        As in `wanbench.kafka.watching.watch`: every_s, topics, groups, request_s.
+        As in `wanbench.kafka.watch.watch`: every_s, topics, groups, request_s.
     """
     process = host.start(command(host, files, "watch", {"for_s": for_s, **words}))
     try:

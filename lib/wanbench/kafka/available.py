@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from ..places import kafka_jars
+from ..folders import kafka_jars
 
 LEAST_JAVA = 17
 """What brokers of Kafka 4 need; its clients and tools would run on 11."""

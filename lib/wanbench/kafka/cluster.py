@@ -14,13 +14,13 @@ from ..errors import CommandError, ParameterError
 from ..labs.base import Lab
 from ..runs import RawFile
 from .access import ClientFiles
-from .effective import effective_settings, unknown
+from .effective_settings import effective_settings, unknown
+from .endpoint import Reached
 from .errors import ClusterError
 from .java import PROFILES, Jars, checked_flags, checked_heap
-from .keeping import keep
 from .node import Node
+from .node_logs import keep
 from .placement import METRICS_PORT, Broker, seats
-from .reached import Reached
 from .secret import without_secrets
 from .security import Security
 from .security import security as chosen_security
@@ -139,7 +139,7 @@ class Cluster(Reached):
         """Return once every broker serves; ClusterError, with what was the matter last, if that takes too long."""
         host, began = self.brokers[0].host, time.monotonic()
         up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
-        words = [sys.executable, "-P", "-m", "wanbench.kafka.serving", self._clients.python(host), up]
+        words = [sys.executable, "-P", "-m", "wanbench.kafka.readiness", self._clients.python(host), up]
         process, told_s = host.start(words), _PATIENCE_S
         try:
             while True:

@@ -14,11 +14,11 @@ from ..runs.journal import now_utc
 from . import admin
 from .access import Access, ClientFiles
 from .credentials import authority, given_or_from, identity, servers
-from .elsewhere import Elsewhere
+from .endpoint import Reached
 from .errors import ClusterError
 from .java import Jars
 from .placement import Broker
-from .reached import Reached
+from .remote_host import Elsewhere
 from .secret import from_environment, refuse_secrets, without_secrets
 from .settings import CLIENT_OWNED, checked_settings
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ParameterError
+from ..folders import kafka_jars
 from ..labs.base import Host
-from ..places import kafka_jars
 from .errors import ClusterError
 from .secret import names_secret
 
@@ -22,7 +22,7 @@ memory, and is slower under load.
 """
 
 ARCHIVE = "broker.jsa"
-"""Classes of a broker, ready for Java to map into memory, beside the folder of jars: see `wanbench.kafka.archive`."""
+"""Classes of a broker, ready for Java to map into memory, next to the folder of jars: see `class_archive`."""
 
 
 class Jars:

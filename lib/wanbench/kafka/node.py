@@ -11,7 +11,7 @@ from ..labs.base import Completed, Process
 from .available import java_fault
 from .errors import ClusterError
 from .java import Jars, java_words, package_file
-from .last_words import last_words
+from .last_message import last_words
 from .placement import METRICS_PORT, Seat
 from .ports import check_free
 from .private_files import put_private

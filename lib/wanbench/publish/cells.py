@@ -11,8 +11,7 @@ from nbconvert.filters.ansi import ansi2html
 from nbconvert.filters.highlight import Highlight2HTML
 from nbformat import NotebookNode
 
-from .. import colophon
-from . import figures
+from . import colophon, figures
 from .cleaning import clean
 from .figures import Figure
 from .formulas import Heading, TextRenderer

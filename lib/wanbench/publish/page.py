@@ -13,11 +13,11 @@ import jinja2
 from markupsafe import Markup
 
 from .. import __version__
+from ..files import replace_file, replaced_folder
 from ..runs.origin import origin
 from .cells import Part, read_cells
 from .execute import Executed
 from .figures import Figure
-from .files import replace_file, replaced_folder
 from .formulas import Heading
 from .static import Renderer, StaticFilesError, static_names
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from ..errors import ParameterError
-from ..places import MARK
+from ..folders import MARK
 
 
 class _Loader(yaml.SafeLoader):

@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from .. import findings
 from ..errors import RawDataError
-from ..places import data_folder
+from ..files import replace_file
+from ..folders import data_folder
 from ..runs.origin import origin
-from .files import replace_file
 from .notebooks import notebook_paths
 from .page import Page, templates, versions
 

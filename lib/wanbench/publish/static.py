@@ -16,8 +16,8 @@ import kaleido
 from choreographer.browsers.chromium import Chromium
 
 from ..errors import WanbenchError
+from ..files import replaced_folder
 from .figures import Figure
-from .files import replaced_folder
 
 SIZES_PX = ((1200, 675), (800, 450))
 KEY = "drawn-from.sha256"

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
-from ..places import data_folder, downloads_folder, published_folder, root, samples_folder
+from ..folders import data_folder, downloads_folder, published_folder, root, samples_folder
 from ..runs.origin import origin
 from .notebooks import read_notebook
 from .parameters import declared_parameters

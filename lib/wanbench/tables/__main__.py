@@ -2,6 +2,6 @@
 
 import sys
 
-from ..dictionary import data_readme
+from .dictionary import data_readme
 
 sys.stdout.write(data_readme())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..columns import Column
+from .columns import Column
 
 
 @dataclass(frozen=True)

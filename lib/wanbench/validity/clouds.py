@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..stats import clouds, matrices
-from ..stats.clusters import units
-from ..stats.covariates import cross_cloud
+from ..stats.distance import clouds
+from ..stats.regions import matrices
+from ..stats.regions.clusters import units
+from ..stats.regions.covariates import cross_cloud
 from . import effects as kinds
 from .study import MAIN, NAIVE, Outcome
 

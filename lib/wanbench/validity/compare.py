@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.signal import lfilter
 
-from ..stats import compare as two_arms
+from ..stats.time import compare as two_arms
 from .study import Outcome
 
 TITLE = "intervals of the ratio of two arms, one autocorrelated series each or several runs"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..errors import ParameterError
-from ..stats import clusters, simulate
-from ..stats.sample import Sample
+from ..stats.regions import clusters, simulated_surveys
+from ..stats.regions.unordered_pairs import Sample
 from . import study
 
 REGIONS = (8, 16, 46)
@@ -17,12 +17,16 @@ KINDS = {
     "skewed effects of regions": {"region": 1.0, "law": "exponential"},
     "skewed effects on the slope": {"tilt": 1.0, "law": "exponential"},
     "missing pairs": {"region": 1.0},
-    "effects shared by city": {"region": 1.0, "alike": simulate.ALIKE},
-    "effects on the slope shared by city": {"tilt": 1.0, "alike": simulate.ALIKE},
+    "effects shared by city": {"region": 1.0, "alike": simulated_surveys.ALIKE},
+    "effects on the slope shared by city": {"tilt": 1.0, "alike": simulated_surveys.ALIKE},
     "slow regions, 1 in 10": {"region": 1.0, "law": "rare"},
     "detouring regions, 1 in 10": {"tilt": 1.0, "law": "rare"},
-    "effects shared over 1,500 km": {"region": 1.0, "alike": simulate.ALIKE, "reach_km": 1500.0},
-    "effects on the slope shared over 1,500 km": {"tilt": 1.0, "alike": simulate.ALIKE, "reach_km": 1500.0},
+    "effects shared over 1,500 km": {"region": 1.0, "alike": simulated_surveys.ALIKE, "reach_km": 1500.0},
+    "effects on the slope shared over 1,500 km": {
+        "tilt": 1.0,
+        "alike": simulated_surveys.ALIKE,
+        "reach_km": 1500.0,
+    },
 }
 """
 Normal draws unless a law is named; `region` and `tilt` say which effects of regions there are, `alike` how the two
@@ -112,4 +116,4 @@ def survey(seed: int, n_regions: int, effects: str, model: dict) -> Sample:
     """One simulated survey; surveys of a kind are samples of one population."""
     missing = MISSING if effects == "missing pairs" else 0.0
     places = "cities" if effects in BY_CITY + NEIGHBOURS else "continents"
-    return simulate.sample(n_regions, seed=seed, places=places, missing=missing, **model)
+    return simulated_surveys.sample(n_regions, seed=seed, places=places, missing=missing, **model)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..gate import check
-from ..gate.faults import FAULTS, plant
+from ..plausibility import check
+from ..plausibility.planted_faults import FAULTS, plant
 from .study import Outcome
 
 TITLE = "whether the plausibility gate names planted faults, with their cause"

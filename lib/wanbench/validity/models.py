@@ -12,9 +12,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from ..stats.loss import RECOVERY, estimate_loss
-from ..stats.models.cubic import DECREASE, SCALE
-from ..stats.models.mathis import MSS_BYTES
+from ..stats.tcp.cubic import DECREASE, SCALE
+from ..stats.tcp.loss import RECOVERY, estimate_loss
+from ..stats.tcp.mathis import MSS_BYTES
 from .study import MAIN, Outcome
 
 BY_RFC = "cubic after RFC 9438"

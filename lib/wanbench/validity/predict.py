@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..stats import predict, simulate
+from ..stats.distance import predict
+from ..stats.regions import simulated_surveys
 from .study import Outcome
 
 TITLE = "prediction intervals (90 %) for a pair that was not measured, with both, one or none of its regions known"
@@ -23,7 +24,7 @@ def trial(seed: int, n_regions: int, situation: str, measured: float = 1.0) -> l
     `measured` is the share of the other pairs that were measured.
     """
     new = {"both": 0, "one": 1, "none": 2}[situation]
-    pairs = simulate.survey(n_regions + new, seed=seed, **EFFECTS)
+    pairs = simulated_surveys.survey(n_regions + new, seed=seed, **EFFECTS)
     rng = np.random.default_rng(seed)
     names = rng.permutation(sorted(set(pairs.from_region)))
     unmeasured, ends = names[:new], names[:2]

@@ -5,7 +5,8 @@ cautions of neighbours that deviate alike, and of skewed effects.
 
 from __future__ import annotations
 
-from ..stats import clusters, distance, simulate
+from ..stats.distance import fits
+from ..stats.regions import clusters, simulated_surveys
 from . import effects as kinds
 from .study import Outcome, outcomes
 
@@ -21,12 +22,12 @@ NEIGHBOURS_SAID, SKEW_SAID = "cautions of neighbours that deviate alike", "cauti
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     """One survey, its line, and what the line should have been."""
     model, pairs = kinds.on_rtt(effects), kinds.survey(seed, n_regions, effects, kinds.on_rtt(effects))
-    fit = distance.rtt_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
+    fit = fits.rtt_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
     truths = {"slope": model["slope_ms_per_1000_km"], "RTT at no distance": model["intercept_ms"]}
     found = outcomes("slope", fit.slope, truths["slope"])
     found += outcomes("RTT at no distance", fit.intercept, truths["RTT at no distance"])
     if effects not in kinds.BY_CITY + kinds.NEIGHBOURS:
-        found += outcomes("Pearson r", fit.pearson, simulate.population(**model)["rtt_r"])
+        found += outcomes("Pearson r", fit.pearson, simulated_surveys.population(**model)["rtt_r"])
     else:
         found += _by_other_units(pairs, effects, truths)
     if effects not in kinds.LATER:
@@ -42,6 +43,6 @@ def _by_other_units(pairs, effects: str, truths: dict[str, float]) -> list[Outco
     name, cluster = (
         (BY_REGION, clusters.REGION) if effects in kinds.BY_CITY else (BY_NEIGHBOURS, clusters.NEIGHBOURS_KM)
     )
-    other = distance.rtt_line(pairs, resamples=1, cluster=cluster)
+    other = fits.rtt_line(pairs, resamples=1, cluster=cluster)
     ends = {"slope": other.slope, "RTT at no distance": other.intercept}
     return [Outcome(what, name, ends[what].low, ends[what].high, truth) for what, truth in truths.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..stats import compare as two_arms
+from ..stats.time import compare as two_arms
 from .compare import MEANS, SPREAD, autoregressive
 from .study import MAIN, Outcome
 

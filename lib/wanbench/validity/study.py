@@ -29,8 +29,8 @@ import pandas as pd
 from scipy import stats
 
 from ..errors import ParameterError, RawDataError
-from ..places import root
-from ..stats.estimate import Estimate
+from ..folders import root
+from ..stats.result.estimate import Estimate
 
 DATASETS = 1_000
 FIRST = 20

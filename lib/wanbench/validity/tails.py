@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 from scipy.signal import lfilter
 
-from ..stats import order_statistics as order
-from ..stats import tails
+from ..stats.tails import latencies as tails
+from ..stats.tails import order_statistics as order
 from .study import MAIN, Outcome
 
 TITLE = "intervals of p99 and p99.9 of latencies that cluster in time"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import log10
 
-from ..stats import distance, simulate
+from ..stats.distance import fits
+from ..stats.regions import simulated_surveys
 from . import effects as kinds
 from .study import Outcome, outcomes
 
@@ -34,8 +35,8 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     pairs = replace(
         pairs, column="throughput_bps", frame=pairs.frame.assign(value=pairs.frame.throughput_bps)
     )
-    fit = distance.throughput_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
-    whole = simulate.population(**model)
+    fit = fits.throughput_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
+    whole = simulated_surveys.population(**model)
     half = -1000 * log10(2) / whole["log10_throughput_slope"] if by_window else HALF_DISTANCE_KM
     found = outcomes("half-distance", fit.half_distance, half)
     if effects in kinds.BY_CITY:

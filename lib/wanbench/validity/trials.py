@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from ..designs import factorial, interleaved
-from ..stats.factorial import fit_factorial
-from ..stats.trial_rates import BY_LOG, TrialRates
-from ..stats.two_links import compare_links
+from ..stats.factorial.fit import fit_factorial
+from ..stats.trials.rates import BY_LOG, TrialRates
+from ..stats.trials.two_links import compare_links
 from .study import Outcome
 
 TITLE = "intervals of the ratio of two links measured by turns, and of effects in factorial experiments"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..errors import ParameterError
 from ..findings import Finding
-from ..wording import count, number, span
+from ..formatting import count, number, span
 from . import effects, study
 
 BAND = (0.93, 0.97)

@@ -11,7 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..stats import knee, simulate, tcp
+from ..stats.regions import simulated_surveys
+from ..stats.tcp import knee, window_fit
 from . import effects as kinds
 from .study import MAIN, NAIVE, Outcome, outcomes
 
@@ -33,7 +34,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     """One survey, its fit, and the W that it should have found."""
     model = _model(effects)
     pairs = kinds.survey(seed, n_regions, effects, model)
-    fit = tcp.window_of(pairs, resamples=RESAMPLES[n_regions], seed=seed, cluster=kinds.unit(effects))
+    fit = window_fit.window_of(pairs, resamples=RESAMPLES[n_regions], seed=seed, cluster=kinds.unit(effects))
     found = outcomes("window W", fit.window, population_window(effects))
     return [one for one in found if one.method in (MAIN, NAIVE)]
 
@@ -53,6 +54,6 @@ def population_window(effects: str) -> float:
     model = _model(effects)
     if model["law"] not in ("exponential", "rare"):
         return model["window_bytes"]
-    pairs = simulate.independent_pairs(PAIRS, **model).sort_values("rtt_ms")
+    pairs = simulated_surveys.independent_pairs(PAIRS, **model).sort_values("rtt_ms")
     fit = knee.fit(np.log(pairs.rtt_ms.to_numpy()), np.log(pairs.throughput_bps.to_numpy()))
     return float(np.exp(fit.falling) / 8000)

@@ -1,0 +1,13 @@
+"""
+A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
+
+`start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans` plans trials of Kafka,
+`progress` reports. Imports `labs`, `kafka`, `plan`, `experiments` and `runs`; analysing code never imports it.
+"""
+
+from .calibrate import calibrate
+from .execute import measure
+from .start import carry_out, recording
+from .trial_plans import Path, thesis, two_paths
+
+__all__ = ["Path", "calibrate", "carry_out", "measure", "recording", "thesis", "two_paths"]

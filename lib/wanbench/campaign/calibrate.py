@@ -1,0 +1,86 @@
+"""Link settings tried side by side, to calibrate a lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..links import LinkSettings
+from ..plan import Plan, make_plan
+from ..runs import Run
+from .start import carry_out
+
+Links = dict[tuple[str, str], LinkSettings]
+
+
+def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
+    """
+    Links that do not touch: each setting joins two invented regions of its own, the same both ways.
+
+    Examples
+    --------
+    >>> sorted(separate_pairs([LinkSettings(10), LinkSettings(20)]))[:2]
+    [('lab:a1', 'lab:b1'), ('lab:a2', 'lab:b2')]
+    """
+    links = {}
+    for number, one in enumerate(settings, start=1):
+        links[f"lab:a{number}", f"lab:b{number}"] = one
+        links[f"lab:b{number}", f"lab:a{number}"] = one
+    return links
+
+
+def plan_for_links(
+    links: Mapping[tuple[str, str], LinkSettings],
+    experiments: list,
+    *,
+    batch: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """
+    A plan that tests every link once, in the direction that is named first: for calibrating a lab.
+
+    Parameters
+    ----------
+    links : {(from, to): LinkSettings}
+        Both directions, as `separate_pairs` gives them.
+    experiments, batch, seed
+        See `wanbench.plan.make_plan`.
+    """
+    forward = [pair for position, pair in enumerate(links) if pair[::-1] not in list(links)[:position]]
+    return make_plan(
+        pairs=forward,
+        rtt_ms={pair: links[pair].delay_ms + links[pair[::-1]].delay_ms for pair in forward},
+        rate_bps=max((link.rate_bps or 0 for link in links.values()), default=0) or None,
+        experiments=experiments,
+        batch=batch,
+        seed=seed,
+    )
+
+
+def calibrate(
+    campaign: str,
+    settings: Sequence[LinkSettings],
+    experiment,
+    *,
+    lab: str,
+    batch: int | None = None,
+    seed: int = 0,
+    **options,
+) -> Run:
+    """
+    Try link settings side by side with one experiment.
+
+    Parameters
+    ----------
+    campaign : str
+    settings : sequence of LinkSettings
+        Each gets a pair of invented regions of its own, the same both ways.
+    experiment
+        Of `wanbench.experiments`.
+    lab, **options
+        See `wanbench.campaign.carry_out`.
+    batch : int, optional
+        Most links at the same time; 1 is one after another.
+    """
+    links = separate_pairs(settings)
+    plan = plan_for_links(links, [experiment], batch=batch, seed=seed)
+    return carry_out(plan, links, lab=lab, campaign=campaign, **options)

@@ -1,0 +1,344 @@
+"""Carrying out a plan on a lab: threads, retries, interruption, resumption. Measuring bank."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import queue
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from ..errors import LabError, ParameterError
+from ..labs.base import Lab
+from ..plan import Plan, Test, rounds
+from ..runs import Run, RunWriter, claim
+from ..runs.journal import now_utc
+from .progress import Progress
+
+_THREADS_END_S = 15.0
+
+
+def measure(
+    plan: Plan,
+    lab: Lab,
+    *,
+    data_folder: str | Path = "data",
+    campaign: str,
+    parameters: dict | None = None,
+    retries: int = 2,
+    progress: bool = True,
+    fresh: bool = False,
+) -> Run:
+    """
+    Measure a plan on a lab, into a run folder; or go on where an earlier call was stopped.
+
+    The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is
+    returned and nothing is measured; if it was interrupted, it is resumed, and tests that are done are not
+    repeated.
+
+    Parameters
+    ----------
+    plan : Plan
+    lab : Lab
+        Not yet entered. It is opened only if there is something to measure, and closed whatever happens.
+    data_folder : path
+        The run folder is <data folder>/raw/<campaign>/<run id>.
+    campaign : str
+        Name of the campaign.
+    parameters : dict, optional
+        What the caller was asked to do, in JSON types; kept in the manifest.
+    retries : int
+        How often a failed test is tried again, in extra rounds after those of the plan.
+    progress : bool
+        Show tests done, failed and left on stderr.
+    fresh : bool
+        Make a new run even if there is one with these parameters.
+
+    Returns
+    -------
+    Run
+        Finished. Tests that failed to the last are in its table of tests, with the reason.
+
+    Raises
+    ------
+    ParameterError
+        If the lab lacks a region of the plan, or a parameter is malformed.
+    RunHeldError
+        If another process measures into the same run.
+    LabError
+        If the lab cannot be opened, or does not answer after a round in which all tests failed. (A command
+        that fails on a host is a failed test, not an exception.)
+    KeyboardInterrupt, SystemExit
+        After SIGINT or SIGTERM (in the main thread), once everything is stopped and journalled. The next call
+        resumes.
+    """
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        raise ParameterError(f"retries is {retries!r}; it must be a whole number of at least 0.")
+    pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
+    if twice := [f"{a}->{b}" for (a, b), count in pairs.items() if count > 1]:
+        raise ParameterError(f"The plan tests {', '.join(twice)} more than once.")
+    claimed = claim(
+        data_folder,
+        campaign=campaign,
+        parameters=parameters or {},
+        plan=plan.as_dict(),
+        lab_settings=_settings(lab),
+        fresh=fresh,
+    )
+    if isinstance(claimed, Run):
+        return claimed
+    with claimed as writer:
+        if progress and writer.before is not None:
+            print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
+        session = _Session(plan, writer, retries, progress)
+        if session.waiting():
+            session.carry_out(lab)
+        elif writer.before is None:
+            writer.start({"kind": lab.kind})
+        return writer.finish()
+
+
+def _settings(lab):
+    """What tells this lab from one with other settings, as far as it can be known before it is opened."""
+    links = getattr(lab, "links", {})
+    settings = {
+        "kind": lab.kind,
+        "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in links.items()),
+        "sysctls": dict(getattr(lab, "sysctls", {})),
+    }
+    if cluster := getattr(lab, "cluster_settings", None):
+        settings["cluster"] = cluster
+    return settings
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outcome:
+    test: Test
+    attempt: int
+    files: list
+    experiment: str | None = None
+    error: BaseException | None = None
+
+
+class _Session:
+    """One sitting of measuring: from opening the lab to closing it."""
+
+    def __init__(self, plan: Plan, writer: RunWriter, retries: int, progress: bool):
+        self.plan, self.writer, self.retries, self.show = plan, writer, retries, progress
+        self.attempts: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self.done: set[str] = set()
+        self.last_round = len(plan.rounds)
+        self.news: queue.SimpleQueue = queue.SimpleQueue()
+        self.threads: list[threading.Thread] = []
+        self.stopping = threading.Event()
+        for earlier in writer.before.attempts() if writer.before else ():
+            self.attempts[earlier.test_id] = max(self.attempts[earlier.test_id], earlier.attempt)
+            self.failures[earlier.test_id] += earlier.outcome == "failed"
+            self.last_round = max(self.last_round, earlier.round)
+            if earlier.outcome == "done":
+                self.done.add(earlier.test_id)
+        self.given_up = len(plan.tests) - len(self.done) - len(self.waiting())
+        self.planned_s = self.spent_s = 0.0
+        self.left_s = self._left_s()
+        self.kept = False
+
+    def waiting(self) -> list[Test]:
+        """Tests that are neither done nor given up."""
+        return [t for t in self.plan.tests if t.id not in self.done and self.failures[t.id] <= self.retries]
+
+    def carry_out(self, lab: Lab) -> None:
+        signals = _Signals(self.news)
+        opened_at_utc = now_utc()
+        self.progress = Progress(
+            len(self.plan.tests), done=len(self.done), failed=self.given_up, shown=self.show
+        )
+        try:
+            with lab:
+                signals.wait_for_the_loop()
+                try:
+                    self._carry_out(lab, opened_at_utc)
+                    signals.raise_if_any()
+                except BaseException as error:
+                    self.stopping.set()
+                    if self.writer.started:
+                        with suppress(LabError, OSError):
+                            self._keep_of_lab(lab, opened_at_utc)
+                        self.writer.record({"event": "interrupted", "reason": _reason(error)})
+                    raise
+        finally:
+            deadline = time.monotonic() + _THREADS_END_S
+            for thread in self.threads:
+                thread.join(max(deadline - time.monotonic(), 0))
+            signals.restore()
+            self.progress.close()
+
+    def _carry_out(self, lab, opened_at_utc):
+        if lacking := [region for region in self.plan.regions if not lab.hosts.get(region)]:
+            raise ParameterError(
+                f"The lab has no host in {', '.join(lacking)}; it has {', '.join(sorted(lab.hosts))}."
+            )
+        self.writer.start(lab.describe())
+        for tests in self.plan.rounds:
+            ready = [t for t in tests if t.id not in self.done and not self.failures[t.id]]
+            if ready:
+                self._round(ready[0].round, ready, lab)
+        while again := self.waiting():
+            tests = {(t.from_region, t.to_region): t for t in again}
+            for group in rounds(sorted(tests), seed=self.plan.seed, batch=self.plan.batch):
+                self.last_round += 1
+                self._round(self.last_round, [tests[pair] for pair in group], lab)
+        self._keep_of_lab(lab, opened_at_utc)
+
+    def _round(self, number, tests, lab):
+        for test in tests:
+            self.attempts[test.id] += 1
+        self.writer.record(
+            {"event": "round-started", "round": number},
+            *(
+                {
+                    "event": "test-started",
+                    "test_id": test.id,
+                    "attempt": self.attempts[test.id],
+                    "round": number,
+                    "from_region": test.from_region,
+                    "to_region": test.to_region,
+                }
+                for test in tests
+            ),
+        )
+        self.threads = [
+            threading.Thread(
+                target=self._test, args=(test, self.attempts[test.id], lab), name=test.id, daemon=True
+            )
+            for test in tests
+        ]
+        started = time.monotonic()
+        for thread in self.threads:
+            thread.start()
+        for _ in tests:
+            outcome = self.news.get()
+            if isinstance(outcome, int):
+                raise _exception(outcome)
+            self._conclude(outcome)
+        for thread in self.threads:
+            thread.join()
+        if not self.done.intersection(test.id for test in tests):
+            lab.describe()  # raises LabError if it is not the tests that fail but the lab
+        self.planned_s += self._slot_s(tests)
+        self.spent_s += time.monotonic() - started
+        self.left_s = self._left_s()
+
+    def _test(self, test, attempt, lab):
+        files, experiment = [], None
+        try:
+            for experiment in self.plan.experiments_of(test):
+                if self.stopping.is_set():
+                    return
+                files += experiment.run(
+                    lab.host(test.from_region),
+                    lab.host(test.to_region),
+                    self.writer.folder,
+                    f"{test.id}.{attempt}",
+                )
+        except BaseException as error:
+            self.news.put(
+                _Outcome(test, attempt, files + list(getattr(error, "files", [])), experiment.name, error)
+            )
+        else:
+            self.news.put(_Outcome(test, attempt, files))
+
+    def _conclude(self, outcome):
+        error = outcome.error
+        if error is not None and not isinstance(error, LabError):
+            raise error
+        event = {
+            "event": "test-finished" if error is None else "test-failed",
+            "test_id": outcome.test.id,
+            "attempt": outcome.attempt,
+            "files": [file.as_dict() for file in outcome.files],
+        }
+        if error is None:
+            self.done.add(outcome.test.id)
+        else:
+            event |= {"experiment": outcome.experiment, "reason": str(error)}
+            self.failures[outcome.test.id] += 1
+            self.given_up += self.failures[outcome.test.id] > self.retries
+        self.writer.record(event)
+        self.progress.update(done=len(self.done), failed=self.given_up, left_s=self.left_s)
+
+    def _slot_s(self, tests):
+        return max((self.plan.test_s(test) for test in tests), default=0.0)
+
+    def _left_s(self):
+        """What the plan expects of the rounds that are left, corrected by how long those so far took."""
+        waiting = {test.id for test in self.waiting()}
+        planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
+        return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
+
+    def _keep_of_lab(self, lab, opened_at_utc):
+        """What the lab itself knows at its end: counters of its links and devices, logs of its servers."""
+        if self.kept:
+            return
+        before = self.writer.before
+        session = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
+        files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
+        for folder, verb in (("links", "counters"), ("devices", "devices")):
+            if callable(counts := getattr(lab, verb, None)):
+                content = json.dumps(counts(), indent=1).encode() + b"\n"
+                ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
+                files.append(self.writer.keep(folder, name, content, **ends))
+        if callable(keep := getattr(lab, "keep", None)):
+            files += keep(self.writer.folder, f"session-{session}")
+        if files:
+            self.writer.record({"event": "lab-closed", "files": [file.as_dict() for file in files]})
+        self.kept = True
+
+
+class _Signals:
+    """
+    SIGINT and SIGTERM while measuring, in the main thread: raised at once while the lab opens; then handed to
+    the loop that waits for tests, so that nothing is left half written; not heard while the lab closes,
+    unless for the third time.
+    """
+
+    def __init__(self, news):
+        self._news, self._seen, self._at_once, self._earlier = news, [], True, {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    self._earlier[number] = signal.signal(number, self._hear)
+
+    def _hear(self, number, frame):
+        self._seen.append(number)
+        if self._at_once or len(self._seen) >= 3:
+            raise _exception(number)
+        self._news.put(int(number))
+
+    def wait_for_the_loop(self):
+        self._at_once = False
+
+    def raise_if_any(self):
+        if self._seen:
+            raise _exception(self._seen[0])
+
+    def restore(self):
+        for number, handler in self._earlier.items():
+            signal.signal(number, handler)
+
+
+def _exception(number):
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _reason(error):
+    if isinstance(error, KeyboardInterrupt):
+        return "SIGINT"
+    if isinstance(error, SystemExit) and error.code == 128 + signal.SIGTERM:
+        return "SIGTERM"
+    return f"{type(error).__name__}: {error}"

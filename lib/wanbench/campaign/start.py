@@ -1,0 +1,132 @@
+"""
+One call for a notebook: measure a plan on the lab that its parameters name, or replay the committed recording
+of it. Measuring bank.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ..errors import ParameterError
+from ..folders import data_folder, samples_folder
+from ..kafka.lab import KafkaLab
+from ..labs.local import LocalLab
+from ..links import LinkSettings
+from ..plan import Plan
+from ..runs import Run, find
+from .execute import measure
+
+LABS = ("local", "samples")
+
+
+def carry_out(
+    plan: Plan,
+    links: Mapping[tuple[str, str], LinkSettings],
+    *,
+    lab: str,
+    campaign: str,
+    parameters: dict | None = None,
+    sysctls: Mapping[str, str] | None = None,
+    brokers: Sequence[str] = (),
+    cluster: Mapping | None = None,
+    **options,
+) -> Run:
+    """
+    The run of a plan: measured now, resumed, found already measured, or replayed.
+
+    Parameters
+    ----------
+    plan : Plan
+    links : {(from, to): LinkSettings}
+        Of the local lab.
+    lab : "local" or "samples"
+        Measure in network namespaces on this machine, or open the recording that is committed under `data/samples`.
+    campaign : str
+    parameters : dict, optional
+        What the caller was asked to do, kept in the manifest.
+    sysctls
+        See `LocalLab`.
+    brokers : sequence of str
+        Regions of the brokers of a Kafka cluster on the lab; none by default.
+    cluster : mapping, optional
+        Further parameters of `wanbench.kafka.Cluster`.
+    **options
+        `retries`, `progress`, `fresh` of `wanbench.campaign.execute.measure`.
+
+    Raises
+    ------
+    ParameterError
+        The lab is none of these, or no recording has the tests, experiments and links of this plan.
+    LabError
+        No local lab can run here; says why.
+    """
+    if lab == "samples":
+        return recording(plan, campaign, links)
+    if lab != "local":
+        raise ParameterError(f"lab is {lab!r}; it must be one of {', '.join(LABS)}.")
+    here = LocalLab(
+        plan.regions,
+        _within(links, plan),
+        hosts_per_region=_most_in_a_region(brokers, (cluster or {}).get("controllers", "combined")),
+        sysctls=sysctls,
+        seed=plan.seed,
+    )
+    return measure(
+        plan,
+        KafkaLab(here, brokers, **(cluster or {})) if brokers else here,
+        data_folder=data_folder(),
+        campaign=campaign,
+        parameters=parameters,
+        **options,
+    )
+
+
+def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:
+    """The newest finished run under `data/samples` that has the tests and experiments of `plan`, and its links."""
+    folder = samples_folder()
+    runs = [run for run in find(folder, campaign) if run.finished]
+    wanted = json.loads(json.dumps(plan.as_dict()))
+    for run in reversed(runs):
+        same = all(_is_asked_for(run.plan.get(key), wanted[key]) for key in ("tests", "experiments", "seed"))
+        if same and _has_links(run, _within(links, plan)):
+            return run
+    there = ", ".join(run.run_id for run in runs) or "none"
+    raise ParameterError(
+        f"No recording of this plan under {folder / 'raw' / campaign} (finished runs there: {there}). A recording is "
+        "replayed with the parameters it was made with: those of the preset 'quick'."
+    )
+
+
+def _is_asked_for(recorded, wanted):
+    """Whether a recording has these settings; one that it does not know, for it came later, must be left open."""
+    if isinstance(recorded, dict) and isinstance(wanted, dict):
+        known = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
+        return known and all(value is None for name, value in wanted.items() if name not in recorded)
+    if isinstance(recorded, list) and isinstance(wanted, list):
+        return len(recorded) == len(wanted) and all(map(_is_asked_for, recorded, wanted))
+    return recorded == wanted
+
+
+def _has_links(run, links):
+    """Whether the run's links were asked for with these settings; a queue that was left open may have any size."""
+    recorded = {(link.get("from_region"), link.get("to_region")): link for link in run.links()}
+    return recorded.keys() == links.keys() and all(
+        recorded[pair].get(name) == value
+        for pair, settings in links.items()
+        for name, value in dataclasses.asdict(settings).items()
+        if (name, value) != ("queue_bytes", None)
+    )
+
+
+def _most_in_a_region(brokers, controllers):
+    """Hosts that the busiest region needs; controllers that are nothing else share them with the brokers."""
+    apart = () if controllers == "combined" else controllers
+    return max([1, *Counter(brokers).values(), *Counter(apart).values()])
+
+
+def _within(links, plan):
+    wanted = set(plan.regions)
+    return {pair: link for pair, link in links.items() if set(pair) <= wanted}

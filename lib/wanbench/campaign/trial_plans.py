@@ -1,0 +1,216 @@
+"""
+Plans of studies whose tests are trials of Kafka: which settings, how often, in which order. Measuring bank: imports
+`designs`, `experiments`, `links`, `plan` and `errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import ceil, sqrt
+
+from .. import designs
+from ..errors import ParameterError
+from ..experiments import Iperf3, KafkaLoad, KafkaTrial, Ping
+from ..links import LinkSettings
+from ..plan import Trial
+
+PING_INTERVAL_S = 0.1
+OVERLAP_S = 2.0
+"""How much longer than what counts pings and background last."""
+BACKGROUND_WINDOW_BYTES = 1 << 20
+"""Socket buffer of the background's receiver, so that it loses nothing that the link delivers."""
+
+BATCH_HEADER_BYTES = 61
+RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
+"""Of Kafka's record batch, version 2, beside a payload without a key: usually, and where a batch waits for seconds."""
+
+LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
+
+
+@dataclass(frozen=True)
+class Path:
+    """
+    A path between two regions, by what ping says of it.
+
+    Parameters
+    ----------
+    setting : str
+        Its name.
+    rtt_ms, rtt_sd_ms : float
+        Mean and standard deviation of its round-trip time. Each direction has half of the mean, and as both wander
+        independently, the deviation over the root of 2.
+    correlation_s : float
+        Time after which the delay has forgotten itself to 1/e.
+    """
+
+    setting: str
+    rtt_ms: float
+    rtt_sd_ms: float
+    correlation_s: float = 0.5
+
+    def link(self, rate_bps: float | None, loss: float = 0.0) -> LinkSettings:
+        """
+        One direction of it.
+
+        >>> Path("private", 62.5, 0.7).link(2e8).jitter_ms.__round__(2)
+        0.49
+        """
+        return LinkSettings(
+            self.rtt_ms / 2,
+            jitter_ms=self.rtt_sd_ms / sqrt(2),
+            loss=loss,
+            rate_bps=rate_bps,
+            jitter_correlation_s=self.correlation_s,
+        )
+
+
+def two_paths(
+    paths: Sequence[Path],
+    load: KafkaLoad,
+    *,
+    rate_bps: float,
+    scales: Mapping[float, int],
+    background_share: float,
+    fit_records: bool = True,
+    beside: tuple = (),
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    The same load over two paths by turns (A B B A ...), beside background traffic and pings, at one or more scales.
+
+    Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As batches set how
+    much a producer that waits for acknowledgements asks for, every share of the link stays what it was, as long as
+    batches are as full as at the full rate. A small batch is not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048
+    hold 1 (52 %), 81,920 hold 81 (99.8 %). So records are fitted to the batch.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    load : KafkaLoad
+        With the batches of the full rate, and a `duration_s`.
+    rate_bps : float
+        The full rate.
+    scales : mapping of float to int
+        By how much to scale down, and how many blocks to measure at that scale: {5: 2, 10: 1}.
+    background_share : float
+        Of the link's rate, as UDP from producers to brokers: TCP would give way where the delay wanders.
+    fit_records : bool
+        Give records the size nearest to that of `load` of which a whole number fills a batch. False: leave their size.
+
+    Returns
+    -------
+    list of Trial
+        Scales take turns, block by block. A block's number is unique.
+    """
+    _check(scales, rate_bps, background_share)
+    if load.duration_s is None:
+        raise ParameterError(
+            "the load is one by records; it must have a duration_s, as pings and background do."
+        )
+    of = {path.setting: path for path in paths}
+    waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
+    trials, number = [], 0
+    for turn in range(1, max(scales.values()) + 1):
+        for scale, plan in waiting.items():
+            block = plan[plan.block == turn]
+            number += len(block) > 0
+            for setting in block.setting:
+                batch_bytes = max(round(load.batch_bytes / scale), 1)
+                size = (
+                    filling_record_bytes(batch_bytes, load.record_bytes) if fit_records else load.record_bytes
+                )
+                at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
+                one = _trial(at, of[setting].link(rate_bps / scale), background_share, beside)
+                trials.append(Trial(setting, (one,), number))
+    return trials
+
+
+def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
+    """
+    The payload of a record, near `record_bytes`, of which a whole number fills a batch but for a few bytes.
+
+    >>> [filling_record_bytes(batch, 1000) for batch in (81_920, 8_192, 4_096, 2_048)]
+    [998, 1004, 996, 981]
+    """
+    room = batch_bytes - BATCH_HEADER_BYTES
+    records = max(round(room / (record_bytes + RECORD_HEADER_BYTES)), 1)
+    size = room // records - MOST_RECORD_HEADER_BYTES
+    if size < 1:
+        raise ParameterError(
+            f"batch_bytes is {batch_bytes} at this scale, too small for a record; scale down less."
+        )
+    return size
+
+
+def thesis(
+    factors: Mapping[str, Sequence[float | str]],
+    load: KafkaLoad,
+    *,
+    replicates: int,
+    fraction: Mapping[str, Sequence[str]] | None = None,
+    correlation_s: float = 0.5,
+    beside: tuple = (),
+    seed: int = 0,
+) -> list[Trial]:
+    """
+    A factorial experiment on link and producer, without background.
+
+    Parameters
+    ----------
+    factors : mapping
+        Levels of any of delay_ms, jitter_ms, loss and rate_bps of the link, and of the fields of KafkaLoad, such as
+        acks and batch_bytes.
+    load : KafkaLoad
+        What the factors do not change.
+    replicates, fraction, seed
+        As `designs.factorial`. A replicate is a block.
+    """
+    known = {*LINK_FACTORS, *(field.name for field in fields(load))}
+    unknown = [name for name in factors if name not in known]
+    if unknown:
+        raise ParameterError(
+            f"factor {', '.join(unknown)}: allowed are {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
+        )
+    plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)
+    trials = []
+    for row in plan.to_dict("records"):
+        levels = {name: _plain(row[name]) for name in factors}
+        link = {name: levels[name] for name in LINK_FACTORS if name in levels}
+        link = LinkSettings(**{"delay_ms": 0.5, "jitter_correlation_s": correlation_s, **link})
+        at = replace(load, **{name: value for name, value in levels.items() if name not in LINK_FACTORS})
+        name = ", ".join(f"{name} {value}" for name, value in levels.items())
+        trials.append(Trial(name, (KafkaTrial(at, link=link, beside=beside),), int(row["replicate"])))
+    return trials
+
+
+def _trial(load, link, background_share, beside):
+    lasts_s = ceil(load.warmup_s + load.duration_s + OVERLAP_S)
+    background = None
+    if background_share:
+        background = Iperf3(
+            duration_s=lasts_s,
+            udp=True,
+            rate_bps=background_share * link.rate_bps,
+            omit_s=0,
+            block_bytes=1400,
+            window_bytes=BACKGROUND_WINDOW_BYTES,
+        )
+    ping = Ping(count=round(lasts_s / PING_INTERVAL_S), interval_s=PING_INTERVAL_S)
+    return KafkaTrial(load, link=link, background=background, ping=ping, beside=beside)
+
+
+def _plain(value):
+    """A level of a design in the type that settings take: whole numbers as int."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check(scales, rate_bps, background_share):
+    if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
+        raise ParameterError(
+            f"scales is {scales!r}; it takes scales of at least 1, each with 1 block or more."
+        )
+    if not 0 <= background_share < 1:
+        raise ParameterError(f"background_share is {background_share!r}; it must be from 0 to below 1.")
+    if not rate_bps > 0:
+        raise ParameterError(f"rate_bps is {rate_bps!r}; it must be more than 0.")

@@ -1,0 +1,92 @@
+"""
+Puts one administrative question to a cluster:
+`python -m wanbench.kafka.admin_program <settings file> <verb> [<arguments in JSON>]`.
+
+The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
+{"error": {"kind": ..., "said": ...}} with Kafka's own name and words for what is wrong; the status is 0 or 3. `watch`
+prints a line per sample instead. Nothing of the settings is ever printed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+
+from kafka.errors import KafkaError
+
+from . import admin_queries, group_queries, watch
+from .admin_client import connected, words
+
+REFUSED = 3
+CONNECT_S, REQUEST_S, PAUSE_S = 15.0, 30.0, 0.1
+READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets"}
+"""Verbs that change nothing: put again, to another broker, where one that is cut off did not answer."""
+
+VERBS = {
+    "cluster": admin_queries.cluster,
+    "topics": admin_queries.topics,
+    "create_topic": admin_queries.create_topic,
+    "delete_topic": admin_queries.delete_topic,
+    "reassign": admin_queries.reassign,
+    "reassignments": admin_queries.reassignments,
+    "elect": admin_queries.elect,
+    "settings": admin_queries.settings,
+    "change": admin_queries.change,
+    "groups": group_queries.groups,
+    "offsets": group_queries.offsets,
+}
+
+
+def answered(settings: dict, verb: str, question: dict) -> dict:
+    """What is printed: the answer or the error."""
+    connect_s, request_s = question.pop("connect_s", CONNECT_S), question.pop("request_s", REQUEST_S)
+    takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
+    if unknown := sorted(set(question) - set(takes)):
+        said = f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
+        return {"error": {"kind": "UnknownWord", "said": said}}
+    end = time.monotonic() + connect_s
+    try:
+        admin = connected(settings, connect_s=connect_s, request_s=request_s)
+        while True:
+            try:
+                return {"answer": VERBS[verb](admin, **question)}
+            except KafkaError as error:
+                if verb not in READING or not error.retriable or time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE_S)
+    except KafkaError as error:
+        return {"error": {"kind": getattr(error, "kind", type(error).__name__), "said": words(error)}}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return {"error": {"kind": type(error).__name__, "said": " ".join(str(error).split())}}
+
+
+def main(arguments: list[str]) -> int:
+    """Answer the question that these words put."""
+    logging.disable(logging.CRITICAL)
+    settings = json.loads(Path(arguments[0]).read_text())
+    verb, question = arguments[1], json.loads(arguments[2]) if len(arguments) > 2 else {}
+    secret = settings.get("sasl_plain_password")
+    if verb == "watch":
+        watch.watch(settings, say=lambda line: _print(line, secret), **question)
+        return 0
+    printed = answered(settings, verb, question)
+    _print(printed, secret)
+    return REFUSED if "error" in printed else 0
+
+
+def _print(line, secret):
+    text = json.dumps(line)
+    if secret and ("error" in line or "blind" in line):  # elsewhere a topic may be called like a password
+        text = text.replace(json.dumps(secret)[1:-1], "(hidden)")
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(status)

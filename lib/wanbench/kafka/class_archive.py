@@ -1,0 +1,133 @@
+"""
+Makes the archive of classes with which nodes start sooner: `python -m wanbench.kafka.class_archive`, called by
+scripts/kafka-jars.sh. `benchmarks/kafka_cluster.py` says what it saves.
+
+Java (17 and newer) writes the classes that one broker on this machine's loopback had loaded, in the form in which it
+maps them into memory (AppCDS). Java itself checks whether an archive belongs to it and to these jars, and else passes
+it over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ..folders import kafka_jars
+from .available import unavailable
+from .errors import ClusterError
+from .java import ARCHIVE, PROFILES, java_words, package_file
+from .last_message import last_words
+from .settings import defaults, properties
+
+_PATIENCE_S = 120.0
+
+
+def make(jars: Path) -> Path:
+    """Make the archive beside the folder of jars; ClusterError, with the broker's words, if it cannot be done."""
+    archive = jars.parent / ARCHIVE
+    with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
+        folder = Path(name)
+        client, broker, controller = _free_ports(3)
+        settings = {
+            **defaults(1),
+            "node.id": "1",
+            "process.roles": "broker,controller",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "inter.broker.listener.name": "BROKER",
+            "listeners": ",".join(
+                f"{listener}://127.0.0.1:{port}"
+                for listener, port in (("CLIENT", client), ("BROKER", broker), ("CONTROLLER", controller))
+            ),
+            "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": f"{folder}/data",
+        }
+        (folder / "server.properties").write_text(properties(settings))
+        (folder / "client.json").write_text(json.dumps({"bootstrap_servers": [f"127.0.0.1:{client}"]}))
+        made = folder / ARCHIVE
+        format_words = ["format", "-t", "W" * 22, "-c", f"{folder}/server.properties"]
+        _run(folder, _java(jars, folder, "kafka.tools.StorageTool", format_words, []))
+        flags = [f"-XX:ArchiveClassesAtExit={made}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        node = _start(folder, _java(jars, folder, "kafka.Kafka", [f"{folder}/server.properties"], flags))
+        try:
+            _run(
+                folder,
+                [sys.executable, "-P", "-m", "wanbench.kafka.readiness", f"{folder}/client.json", "1"],
+                node,
+            )
+            node.send_signal(signal.SIGTERM)
+            node.wait(_PATIENCE_S)
+        finally:
+            node.kill()
+            node.wait()
+        if not made.is_file():
+            raise ClusterError(f"Java wrote no archive: {_words(folder)}")
+        unfinished = archive.with_name(f".{ARCHIVE}.{os.getpid()}")
+        unfinished.write_bytes(made.read_bytes())
+        os.replace(unfinished, archive)
+    return archive
+
+
+def _java(jars, folder, main_class, words, flags):
+    logging = [
+        f"-Dlog4j2.configurationFile={package_file('log4j2.properties')}",
+        f"-Dwanbench.log={folder}/log",
+    ]
+    flags = [*PROFILES["functional"], *flags, *logging]
+    return java_words(str(jars), main_class, words, heap_mb=256, flags=flags, temporary=str(folder))
+
+
+def _start(folder, command):
+    with (folder / "printed").open("ab") as printed:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed)
+
+
+def _run(folder, command, beside=None):
+    process, end = _start(folder, command), time.monotonic() + _PATIENCE_S
+    try:
+        while process.poll() is None:
+            if time.monotonic() > end or (beside is not None and beside.poll() is not None):
+                raise ClusterError(f"the broker does not serve: {_words(folder)}")
+            time.sleep(0.05)
+        if process.returncode:
+            raise ClusterError(f"{command[0]} ended with status {process.returncode}: {_words(folder)}")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _words(folder):
+    log = folder / "log"
+    return last_words(log.read_bytes() if log.exists() else b"", (folder / "printed").read_bytes())
+
+
+def _free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def main() -> int:
+    """Make the archive; 1, with the reason on stderr, if that fails."""
+
+    try:
+        if reason := unavailable():
+            raise ClusterError(reason)
+        make(kafka_jars())
+    except (ClusterError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"No archive of classes was made, so Kafka starts less quickly: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""
+Answers to questions about consumer groups, of the classic protocol and of the newer one (KIP-848).
+
+Imports the standard library and kafka-python only: `wanbench.kafka.admin_program` starts with it.
+"""
+
+from __future__ import annotations
+
+from kafka import errors
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.api_message import ApiMessage
+
+from .admin_queries import Refused, refuse
+
+_SCHEMAS = "wanbench.kafka.schemas"
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
+    """Asks a coordinator about groups of the newer protocol; `describe_groups` says of them that they are dead."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
+    """Its answer."""
+
+
+def groups(admin: KafkaAdminClient, names: list[str] | None = None) -> list[dict]:
+    """
+    Consumer groups, by name or all.
+
+    Returns
+    -------
+    list of dict
+        "group"; "protocol", classic or consumer (KIP-848); "state", such as Stable, Empty or Assigning; "coordinator",
+        a node_id; "assignor"; "members": member_id, client_id, host, partitions ([topic, partition] each).
+    """
+    listed = admin._manager.run(list_everywhere, admin)
+    wanted = [row for row in listed["groups"] if names is None or row["group"] in names]
+    if missing := sorted(set(names or ()) - {row["group"] for row in wanted}):
+        said = f"no group {', '.join(map(repr, missing))}"
+        if listed["blind"]:
+            said += f"; but the brokers {', '.join(map(str, sorted(listed['blind'])))} did not list theirs"
+        raise Refused(errors.GroupIdNotFoundError, said)
+    return sorted(admin._manager.run(_described, admin, wanted), key=lambda row: row["group"])
+
+
+async def list_everywhere(admin: KafkaAdminClient) -> dict:
+    """
+    Groups as each broker that answers lists its own, and the node_ids of brokers that do not.
+
+    Returns
+    -------
+    dict
+        "groups": group, protocol, state, coordinator; "blind": by node_id the reason.
+    """
+    asked, found, blind = {}, [], {}
+    for broker in admin._manager.cluster.brokers():
+        try:
+            asked[broker.node_id] = admin._manager.send(
+                ListGroupsRequest(min_version=0), node_id=broker.node_id
+            )
+        except errors.KafkaError as error:
+            blind[broker.node_id] = str(error)
+    for node_id, answer in asked.items():
+        try:
+            told = await answer
+            refuse(told.error_code)
+        except errors.KafkaError as error:
+            blind[node_id] = str(error)
+            continue
+        for row in told.to_dict()["groups"]:
+            found.append(
+                {
+                    "group": row["group_id"],
+                    "protocol": (row.get("group_type") or "classic").lower(),
+                    "state": row.get("group_state") or "",
+                    "coordinator": node_id,
+                }
+            )
+    return {"groups": found, "blind": blind}
+
+
+async def _described(admin, rows):
+    described = []
+    for row in rows:
+        ask = _newer if row["protocol"] == "consumer" else _classic
+        described.append({**row, **await ask(admin, row)})
+    return described
+
+
+async def _newer(admin, row):
+    request = ConsumerGroupDescribeRequest(group_ids=[row["group"]], include_authorized_operations=False)
+    (group,) = (await admin._manager.send(request, node_id=row["coordinator"])).to_dict()["groups"]
+    refuse(group["error_code"], group["error_message"])
+    members = [
+        {
+            "member_id": member["member_id"],
+            "client_id": member["client_id"],
+            "host": member["client_host"].lstrip("/"),
+            "partitions": _pairs(
+                (topic["topic_name"], topic["partitions"])
+                for topic in member["assignment"]["topic_partitions"]
+            ),
+        }
+        for member in group["members"]
+    ]
+    return {"state": group["group_state"], "assignor": group["assignor_name"], "members": members}
+
+
+async def _classic(admin, row):
+    told = (await admin._async_describe_groups([row["group"]], row["coordinator"]))[row["group"]]
+    if told["error"]:
+        raise Refused(errors.KafkaError, told["error"])
+    members = []
+    for member in told["members"]:
+        assigned = member["member_assignment"]
+        topics = assigned.get("assigned_partitions", ()) if isinstance(assigned, dict) else ()
+        members.append(
+            {
+                "member_id": member["member_id"],
+                "client_id": member["client_id"],
+                "host": member["client_host"].lstrip("/"),
+                "partitions": _pairs((topic["topic"], topic["partitions"]) for topic in topics),
+            }
+        )
+    return {"state": told["group_state"], "assignor": told["protocol_data"], "members": members}
+
+
+def _pairs(topics):
+    return sorted([name, number] for name, numbers in topics for number in numbers)
+
+
+def offsets(admin: KafkaAdminClient, group: str) -> list[dict]:
+    """Where a group is: topic, partition, committed, end (the last stable offset is not meant), lag in records."""
+    committed = admin.list_group_offsets([group])[group]
+    if not committed:
+        return []
+    ends = admin.list_partition_offsets(dict.fromkeys(committed, OffsetSpec.LATEST))
+    return [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "committed": at.offset,
+            "end": ends[partition].offset,
+            "lag": ends[partition].offset - at.offset,
+        }
+        for partition, at in sorted(committed.items())
+    ]

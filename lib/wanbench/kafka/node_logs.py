@@ -1,0 +1,49 @@
+"""What a cluster leaves in a run folder: the logs, output and settings of its nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..runs import RawFile, write_raw
+from ..runs.journal import now_utc
+from .effective_settings import effective_settings
+from .node import Node
+from .secret import without_secrets
+
+EXPERIMENT = "kafka_cluster"
+
+
+def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
+    """
+    Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
+
+    Per node <stem>.<role>-<node_id>.server.log (server-2.log of its second start, and so on), .txt and .stderr.txt of
+    what it printed, if anything, and .settings.json with `given` and `effective` settings, secrets hidden.
+    """
+    began, files = now_utc(), []
+
+    def write(name, content, node, returncode=None):
+        about = {"command": node.command, "returncode": returncode}
+        files.append(
+            write_raw(
+                folder, EXPERIMENT, name, content, **about, started_at_utc=began, ended_at_utc=now_utc()
+            )
+        )
+
+    for node in nodes:
+        role = "broker" if node.seat.is_broker else "controller"
+        base = ".".join(filter(None, [stem, f"{role}-{node.seat.node_id}"]))
+        for start in range(1, node.starts + 1):
+            write(f"{base}.server{f'-{start}' if start > 1 else ''}.log", node.log(start), node)
+        done = node.printed()
+        for name, content in (("txt", done.stdout), ("stderr.txt", done.stderr)) if done else ():
+            if content:
+                write(f"{base}.{name}", content, node, done.returncode if node.death() else None)
+        settings = {
+            "given": without_secrets(node.settings),
+            "effective": without_secrets(effective_settings(node.log())) if node.starts else {},
+        }
+        write(f"{base}.settings.json", json.dumps(settings, indent=1).encode() + b"\n", node)
+    return files

@@ -1,0 +1,83 @@
+"""
+What a page rests on: the runs it read and the tools that made them. Imports nothing of wanbench.
+
+A notebook ends with `colophon(run)`. In JupyterLab that shows a small table; on the published page it becomes
+the footer, together with the parameters, the versions and the commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+MIME = "application/vnd.wanbench.publish.colophon+json"
+
+
+@dataclass(frozen=True)
+class Colophon:
+    """
+    The runs a notebook used.
+
+    Parameters
+    ----------
+    runs : tuple of dict
+        One per run, plain data: run_id, campaign, lab, started_at_utc, ended_at_utc (None while unfinished),
+        tests (a sentence), tools (version by name), commit.
+    """
+
+    runs: tuple[dict, ...]
+
+    def __str__(self) -> str:
+        if not self.runs:
+            return "No run was read."
+        lines = (f"Run {run['run_id']} of campaign {run['campaign']}: {run['tests']}" for run in self.runs)
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        shown = ("run_id", "campaign", "lab", "tests")
+        cells = ("".join(f"<td>{escape(run[key])}</td>" for key in shown) for run in self.runs)
+        head = "<tr><th>Run</th><th>Campaign</th><th>Lab</th><th>Tests</th></tr>"
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        html = table if self.runs else "<p>No run was read.</p>"
+        return {"text/plain": str(self), "text/html": html, MIME: {"runs": list(self.runs)}}
+
+
+def colophon(*runs) -> Colophon:
+    """
+    Name the runs that this notebook used, as its last expression.
+
+    Parameters
+    ----------
+    *runs : wanbench.runs.Run
+        None where the page rests on no run.
+
+    Examples
+    --------
+    >>> colophon()
+    No run was read.
+    """
+    return Colophon(tuple(_facts(run) for run in runs))
+
+
+def _facts(run) -> dict:
+    events = run.events()
+    outcomes = run.tests()["outcome"].value_counts()
+    manifest = run.manifest or {}
+    origin = manifest or next((event["origin"] for event in events if "origin" in event), {})
+    tools = run.lab.get("tools")
+    tools = tools if isinstance(tools, dict) else {}
+    counted = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
+    return {
+        "run_id": str(run.run_id),
+        "campaign": str(run.campaign),
+        "lab": " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key))
+        or "not known",
+        "started_at_utc": events[0]["at_utc"] if events else None,
+        "ended_at_utc": manifest.get("ended_at_utc"),
+        "tests": f"{counted} attempts" if counted else "no tests",
+        "tools": {str(name): str(version) for name, version in tools.items()},
+        "commit": origin.get("git_commit"),
+    }

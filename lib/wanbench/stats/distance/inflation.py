@@ -1,0 +1,248 @@
+"""Path inflation, RTT over the round trip of light in fibre (Singla et al. 2014), and the physics check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from html import escape
+from math import nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ...errors import ParameterError
+from ...findings import Finding
+from ...formatting import count, quantity
+from ..regions import dyadic
+from ..regions.check_pairs import check_pairs
+from ..regions.clusters import PLACE, mapping, units
+from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
+from ..result.estimate import Estimate, Said, check_level, html
+
+FEWEST_PER_CLOUD = 3
+ALL = "all"
+METHOD = (
+    "median over unordered pairs; percentile interval of a bootstrap over the places of each cloud "
+    "(Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
+)
+ASSUMPTION = (
+    "The coordinates are those of the hosts, and light takes the great circle in fibre of index 1.468. "
+    "A region placed wrongly by tens of kilometres moves its near pairs most"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Inflation(Said):
+    """
+    Path inflation per pair and its median per cloud pair.
+
+    `pairs` has region_a, region_b, cloud_pair, distance_km, light_rtt_ms, rtt_ms, inflation. `medians` maps
+    each cloud pair, and "all", to an Estimate.
+    """
+
+    pairs: pd.DataFrame
+    medians: dict[str, Estimate]
+    left_out: pd.DataFrame
+
+    def table(self) -> pd.DataFrame:
+        """One row per cloud pair: median with interval, and the 10th and 90th percentile of the pairs."""
+        rows = []
+        for name, median in self.medians.items():
+            values = self.pairs.inflation[_members(self.pairs, name)]
+            spread = {"p10": values.quantile(0.1), "p90": values.quantile(0.9)}
+            rows.append({"cloud_pair": name, **median.row(), **spread})
+        return pd.DataFrame(rows)
+
+    def figure(self, *, note: str = ""):
+        """Path inflation of every pair, by pair of clouds, with the medians."""
+        from .fits_figure import path_inflation
+
+        return path_inflation(self, note=note)
+
+    def __str__(self) -> str:
+        return str(self.medians[ALL])
+
+    def _repr_html_(self) -> str:
+        return html(self.medians.values(), "Path inflation: RTT over the round trip of light in fibre")
+
+
+def path_inflation(
+    pairs: pd.DataFrame,
+    *,
+    column: str = "rtt_ms",
+    least_distance_km: float = 100.0,
+    level: float = 0.95,
+    resamples: int = 2_000,
+    seed: int = 0,
+    cluster=PLACE,
+) -> Inflation:
+    """
+    RTT / light RTT per unordered pair, and its median per cloud pair with an interval by place.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, with `light_rtt_ms`.
+    least_distance_km : float
+        Nearer pairs are left out, and counted: there the ratio says more about coordinates than about paths.
+    cluster
+        As for `fit_rtt`; a place in which two clouds are is resampled among those of the same clouds.
+    """
+    check_level(level)
+    sample = unordered(check_pairs(pairs, "light_rtt_ms"), column)
+    frame = sample.frame.rename(columns={"value": "rtt_ms"})
+    far = frame.distance_km >= least_distance_km
+    near = frame[~far].assign(reason=f"nearer than {least_distance_km:g} km")
+    frame = frame[far].reset_index(drop=True)
+    if frame.empty:
+        raise ParameterError(f"no pair with {column} is {least_distance_km:g} km apart or more")
+    frame["inflation"] = frame.rtt_ms / frame.light_rtt_ms
+    notes = sample.warnings()[: len(sample.left_out) > 0]
+    if len(near):
+        notes += (f"{count(len(near), 'pair')} nearer than {least_distance_km:g} km left out",)
+    names, known = [*sorted(frame.cloud_pair.unique()), ALL], mapping(sample, cluster)
+    medians = {name: _median(frame, name, notes, known, level, resamples, seed) for name in names}
+    ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
+    return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))
+
+
+def _members(frame: pd.DataFrame, name: str) -> pd.Series:
+    return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
+
+
+def _median(frame, name, notes, known, level, resamples, seed) -> Estimate:
+    part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
+    values = part.frame.inflation.to_numpy()
+    grouped = units(part, {region: known[region] for region in part.regions})
+    clouds = np.array([region.partition(":")[0] if name != ALL else ALL for region in part.regions])
+    kinds = [{*clouds[grouped.of_region == k]} for k in range(grouped.n)]
+    strata = np.array(["+".join(sorted(each)) for each in kinds])
+    common = Counter(strata).most_common(1)[0][0]
+    for kind, n in Counter(
+        strata
+    ).items():  # a place that is alone of its kind would be drawn in every resample
+        strata[strata == kind] = kind if n > 1 else common
+    smallest = min(sum(cloud in each for each in kinds) for cloud in np.unique(clouds))
+    low = high = nan
+    if grouped.n < FEWEST_FOR_INTERVAL or smallest < FEWEST_PER_CLOUD:
+        takes = f"{FEWEST_FOR_INTERVAL} places, {FEWEST_PER_CLOUD} of each cloud"
+        notes = (*notes, f"no interval for {name}: it takes {takes}")
+    else:
+        weights = dyadic.region_weights(grouped.n, resamples, seed, strata)
+        drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)
+        low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    naive_low, naive_high = order_interval(values, level)
+    where = "of all pairs" if name == ALL else f"of {name} pairs"
+    return Estimate(
+        quantity=f"median path inflation, {name}",
+        claim=f"The median RTT {where} is {{}} times the round trip of light in fibre",
+        estimate=float(np.median(values)),
+        low=float(low),
+        high=float(high),
+        unit="",
+        n_pairs=part.n_pairs,
+        n_regions=part.n_regions,
+        n_places=grouped.n,
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        naive_low=naive_low,
+        naive_high=naive_high,
+        warnings=notes,
+    )
+
+
+def order_interval(values: np.ndarray, level: float, share: float = 0.5) -> tuple[float, float]:
+    """
+    Interval for a percentile from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+
+    NaN at both ends where there are too few values for the level.
+    """
+    values = np.sort(np.asarray(values, dtype=float))
+    tail = (1 - level) / 2
+    below = int(stats.binom.ppf(tail, len(values), share))
+    above = int(stats.binom.ppf(1 - tail, len(values), share)) + 1
+    if below < 1 or above > len(values):
+        return nan, nan
+    return float(values[below - 1]), float(values[above - 1])
+
+
+@dataclass(frozen=True, repr=False)
+class PhysicsCheck(Said):
+    """
+    Ordered pairs whose RTT is under the round trip of light in fibre.
+
+    `offenders` has from_region, to_region, distance_km, light_rtt_ms, rtt_ms, below_by_ms, below_by (fraction
+    of the bound) and farthest_possible_km, worst first.
+    """
+
+    offenders: pd.DataFrame
+    n_pairs: int
+    n_unchecked: int
+
+    def __str__(self) -> str:
+        unchecked = f" {count(self.n_unchecked, 'pair')} without an RTT or a distance could not be checked."
+        said = f"None of {count(self.n_pairs, 'ordered pair')} is faster than light in fibre."
+        if len(self.offenders):
+            worst = self.offenders.iloc[0]
+            be = "is" if len(self.offenders) == 1 else "are"
+            said = (
+                f"{len(self.offenders):,} of {count(self.n_pairs, 'ordered pair')} {be} faster than light in "
+                f"fibre, so a coordinate, a label or an RTT is wrong: the worst is {worst.from_region} to "
+                f"{worst.to_region}, {quantity(worst.rtt_ms, 'ms')} where light takes "
+                f"{quantity(worst.light_rtt_ms, 'ms')}."
+            )
+        return said + (unchecked if self.n_unchecked else "")
+
+    def _repr_html_(self) -> str:
+        listed = self.offenders.to_html(index=False, float_format="%.2f") if len(self.offenders) else ""
+        return f"<p>{escape(str(self))}</p>{listed}"
+
+    def finding(self, name: str, page: str = "") -> Finding:
+        """The finding that says how many pairs are too fast."""
+        return Finding(
+            name=name,
+            sentence=str(self),
+            estimate=len(self.offenders),
+            low=None,
+            high=None,
+            unit="pairs",
+            n=self.n_pairs,
+            n_regions=None,
+            method="RTT against 2 d n / c with n = 1.468, for each ordered pair",
+            assumption="A path in air or hollow fibre would be faster than this bound",
+            page=page,
+        )
+
+
+def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: float = 0.0) -> PhysicsCheck:
+    """
+    Find ordered pairs whose RTT no fibre allows.
+
+    The plausibility gate asks this of every table, each pair with the precision of its own regions, and works out
+    which region explains it (`gate.check`, `gate.geolocate`); this is the bare comparison.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Table `pairs`, with `distance_km` and `light_rtt_ms`.
+    tolerance_km : float
+        How much nearer than stated the two hosts may be: what the coordinates are worth.
+    """
+    if not tolerance_km >= 0:
+        raise ParameterError(f"tolerance_km={tolerance_km!r}: it must be 0 or more")
+    names = ["from_region", "to_region", "distance_km", "light_rtt_ms", column]
+    rows = check_pairs(pairs, *names)[names].rename(columns={column: "rtt_ms"})
+    known = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
+    checked = rows[known].reset_index(drop=True)
+    nearer = (checked.distance_km - tolerance_km).clip(lower=0)
+    bound = checked.light_rtt_ms * (nearer / checked.distance_km.where(checked.distance_km > 0, 1.0))
+    fast = checked[checked.rtt_ms < bound].copy()
+    fast["below_by_ms"] = fast.light_rtt_ms - fast.rtt_ms
+    fast["below_by"] = fast.below_by_ms / fast.light_rtt_ms
+    fast["farthest_possible_km"] = fast.distance_km * fast.rtt_ms / fast.light_rtt_ms
+    offenders = fast.sort_values(
+        ["below_by_ms", "from_region", "to_region"], ascending=[False, True, True], ignore_index=True
+    )
+    return PhysicsCheck(offenders, len(checked), int((~known).sum()))

@@ -1,0 +1,209 @@
+"""What links, hosts and brokers did while something was measured, over time."""
+
+from __future__ import annotations
+
+from math import isfinite, nan
+from statistics import fmean
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from ...errors import ParameterError
+from ...figures import theme
+from ...formatting import count, number, quantity
+from .utilisation import KEY
+
+SHADES = (theme.WITHIN, theme.OUTSIDE)
+PALETTE = tuple(dict.fromkeys(theme.COLOURS.values()))
+SINCE = "seconds since the test began"
+FILL = "rgba(107, 114, 128, 0.25)"
+HEADROOM_PX = 24
+MOST_KINDS = 6
+MBPS = 1e6
+
+
+def link_utilisation(
+    windows: pd.DataFrame, *, background: pd.DataFrame | None = None, note: str = ""
+) -> go.Figure:
+    """
+    What each direction of a pair carried over one test, its rate as a dashed line, and what of it was background.
+
+    Parameters
+    ----------
+    windows : DataFrame
+        As `stats.utilisation.windows` returns it, of one test.
+    background : DataFrame, optional
+        As `stats.utilisation.background` returns it; the part of the same test is drawn.
+    """
+    test = _only_test(windows)
+    began_s = windows.start_s.min()
+    figure = go.Figure()
+    if background is not None:
+        part = background.merge(windows[KEY].drop_duplicates(), on=KEY).sort_values("start_s")
+        x, y = _steps(part.start_s - began_s, part.end_s - began_s, part.background_bps / MBPS)
+        line = {"x": x, "y": y, "mode": "lines", "line": {"width": 0}, "fill": "tozeroy", "fillcolor": FILL}
+        figure.add_scatter(**line, name="background (payload)")
+    links = list(windows.groupby(["link_from", "link_to"], sort=True))
+    for (link_from, link_to), part in links:
+        shade = PALETTE[len(figure.data) % len(PALETTE)]
+        x, y = _steps(part.start_s - began_s, part.end_s - began_s, part.carried_bps / MBPS)
+        name = theme.plain(f"{link_from} to {link_to}")
+        figure.add_scatter(x=x, y=y, mode="lines", name=name, line={"color": shade, "width": 2})
+    for rate in sorted(windows.rate_bps.dropna().unique()):
+        label = f"rate {theme.tick_text(rate, 'bit/s')}"
+        figure.add_hline(
+            y=rate / MBPS, line={"color": theme.TEXT, "dash": "dash", "width": 2}, annotation_text=label
+        )
+    figure.update_xaxes(title=SINCE, range=[0, windows.end_s.max() - began_s])
+    figure.update_yaxes(title="carried (Mbit/s)", rangemode="tozero")
+    fullest = windows.loc[windows.utilisation.idxmax()] if windows.utilisation.notna().any() else None
+    said = (
+        "No link has a rate."
+        if fullest is None
+        else f"The fullest window is {quantity(fullest.utilisation, 'fraction')} of the rate, from {fullest.link_from} "
+        f"to {fullest.link_to}."
+    )
+    length_s = number(float(f"{(windows.end_s - windows.start_s).median():.2g}"))
+    return theme.finish(
+        figure,
+        name="link-utilisation",
+        title="What the links carried",
+        subtitle=f"Bits per second, headers included, in windows of {length_s} s. Dashed: the rate of the link. "
+        "Shaded: background traffic as its sender counted it.",
+        alt=f"Lines of what {count(len(links), 'link')} carried over test {test}. {said}",
+        caption=f"Traffic on the links during test {test}, from their counters. {said}",
+        table=windows,
+        note=note,
+    )
+
+
+def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str = "") -> go.Figure:
+    """
+    Packets per second that the brokers' region received (left) and sent (right), a line per test, two arms.
+
+    Parameters
+    ----------
+    packets : DataFrame
+        As `stats.utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
+        are of the windows that count.
+    arms : pair of str
+        Which to draw; each needs a row.
+    """
+    panels = {"rx_packets_per_s": "received", "tx_packets_per_s": "sent"}
+    figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=list(panels.values()))
+    told, counts = [], "counts" in packets
+    for arm, shade in zip(arms, SHADES, strict=True):
+        rows = packets[packets.arm == arm]
+        if rows.empty:
+            raise ParameterError(
+                f"no packets of arm {arm!r}; there are {', '.join(sorted(set(packets.arm)))}"
+            )
+        tests = [part for _, part in rows.groupby(KEY, dropna=False)]
+        counted = [part[part.counts] for part in tests if part.counts.any()] if counts else tests
+        means = {value: fmean([_mean(part, value) for part in counted] or [nan]) for value in panels}
+        told.append(
+            f"{arm}: {means['rx_packets_per_s']:,.0f} received and {means['tx_packets_per_s']:,.0f} sent"
+        )
+        for column, (value, way) in enumerate(panels.items(), 1):
+            for nth, part in enumerate(tests):
+                figure.add_scatter(
+                    x=(part.start_s + part.end_s) / 2 - part.start_s.min(),
+                    y=part[value],
+                    mode="lines",
+                    line={"color": shade, "width": 1.5},
+                    opacity=0.75,
+                    name=theme.plain(f"{arm} ({count(len(tests), 'test')})"),
+                    legendgroup=arm,
+                    showlegend=column == 1 and nth == 0,
+                    hovertemplate=f"%{{y:,.0f}} packets/s {way}<extra></extra>",
+                    row=1,
+                    col=column,
+                )
+            line = {"color": shade, "dash": "dash", "width": 2}
+            if isfinite(means[value]):
+                figure.add_hline(y=means[value], line=line, row=1, col=column)
+    figure.update_xaxes(title=SINCE)
+    figure.update_yaxes(title="packets per second", rangemode="tozero", col=1)
+    figure.update_yaxes(rangemode="tozero", col=2)
+    said = "; ".join(told)
+    within = " in the seconds that count" if counts else ""
+    return theme.finish(
+        figure,
+        name="packets-over-time",
+        title="Packets that the brokers' region received and sent",
+        subtitle="One line per test, from the counters of the links. Dashed: the mean of the tests' means"
+        f"{within}.",
+        alt=f"Packets per second over time in two arms. Means{within} of {said}.",
+        caption=f"Packets per second at the brokers, mean over tests{within} of {said}.",
+        table=packets,
+        note=note,
+        headroom_px=HEADROOM_PX,
+    )
+
+
+def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure:
+    """
+    Requests per second at the brokers over one test, by kind: a line per kind and broker, the most frequent kinds.
+
+    Fetch, which Kafka counts beside FetchConsumer and FetchFollower as the sum of both, is not drawn where these are.
+
+    Parameters
+    ----------
+    requests : DataFrame
+        As `stats.rates.by_label` returns it for the label "request".
+    """
+    test = _only_test(requests)
+    means = requests.groupby("request").rate.mean().sort_values(ascending=False)
+    if {"FetchConsumer", "FetchFollower"} & set(means.index):
+        means = means.drop("Fetch", errors="ignore")
+    kinds = means[means > 0].index[:MOST_KINDS].tolist()
+    began = (requests.at_utc - pd.to_timedelta(requests.interval_s, unit="s")).min()
+    brokers = sorted(requests.node_id.dropna().unique())
+    figure = go.Figure()
+    for kind, shade in zip(kinds, PALETTE, strict=False):
+        for node_id, part in requests[requests.request == kind].groupby("node_id", dropna=False):
+            figure.add_scatter(
+                x=(part.at_utc - began).dt.total_seconds() - part.interval_s / 2,
+                y=part.rate,
+                mode="lines+markers",
+                line={"color": shade, "width": 1.5},
+                marker={"size": [9 if each else 4 for each in part.restarted], "symbol": "circle"},
+                name=theme.plain(kind),
+                legendgroup=kind,
+                showlegend=bool(node_id == brokers[0]) if brokers else True,
+                hovertemplate=f"broker {node_id}: %{{y:,.1f}} per s<extra></extra>",
+            )
+    figure.update_xaxes(title=SINCE)
+    figure.update_yaxes(title="requests per second", rangemode="tozero")
+    left_out = int((means > 0).sum()) - len(kinds)
+    more = f" {count(left_out, 'rarer kind')} not shown." if left_out else ""
+    said = ", ".join(f"{kind} {means[kind]:,.1f}" for kind in kinds) or "none"
+    return theme.finish(
+        figure,
+        name="broker-request-rates",
+        title="Requests at the brokers",
+        subtitle=f"A line per kind and broker, from their counters. A large point: the broker was started anew.{more}",
+        alt=f"Requests per second at {count(len(brokers), 'broker')} over test {test}. Means per broker: {said}.",
+        caption=f"Requests per second and broker during test {test}; means: {said}.{more}",
+        table=requests,
+        note=note,
+    )
+
+
+def _only_test(frame: pd.DataFrame) -> str:
+    tests = frame[KEY].drop_duplicates()
+    if len(tests) != 1:
+        raise ParameterError(f"this figure takes one test; given were {len(tests)}")
+    return str(tests.test_id.iloc[0])
+
+
+def _steps(start, end, values) -> tuple[list, list]:
+    """A line that holds each value from its start to its end."""
+    x = [time for pair in zip(start, end, strict=True) for time in pair]
+    return x, [value for value in values for _ in range(2)]
+
+
+def _mean(part: pd.DataFrame, value: str) -> float:
+    lasts_s = part.end_s - part.start_s
+    return float((part[value] * lasts_s).sum() / lasts_s.sum())

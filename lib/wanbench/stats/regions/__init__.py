@@ -1,0 +1,1 @@
+"""Pairs of regions, which share regions and so are dependent: lines, variances, permutation tests, sensitivity."""

@@ -1,0 +1,138 @@
+"""Models of throughput: their scores on left-out regions, and the pairs that none of them explains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from ...errors import ParameterError
+from ...figures import map as world
+from ...figures import theme
+from ...formatting import count, percent, quantity
+from .compare_models import ModelComparison
+
+SIDES = (
+    ("faster than all models say", lambda ratio: ratio > 1, "dot"),
+    ("slower than all models say", lambda ratio: ratio < 1, "solid"),
+)
+ROW_PX, TOP_PX, FEWEST_ROWS = 44, 150, 5
+
+
+def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
+    """The error of each model on left-out regions with its interval, and in sample, the best on top."""
+    scores = comparison.scores
+    worst = float(np.nanmax(scores[["error_factor", "high", "in_sample_factor"]].to_numpy()))
+    figure = go.Figure()
+    figure.add_scatter(
+        x=scores.in_sample_factor,
+        y=scores.model,
+        mode="markers",
+        name="in sample",
+        marker={"symbol": "circle-open", "size": 9, "color": theme.LIGHT},
+        hovertemplate="%{y}, in sample: factor %{x:.3f}<extra></extra>",
+    )
+    for verdict, tone in (
+        ("best", theme.WITHIN),
+        ("not told apart from the best", theme.FIT),
+        ("worse", theme.OUTSIDE),
+    ):
+        part = scores[scores.verdict == verdict]
+        if part.empty:
+            continue
+        figure.add_scatter(
+            x=part.error_factor,
+            y=part.model,
+            mode="markers",
+            name=verdict,
+            marker={"size": 9, "color": tone},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": part.high - part.error_factor,
+                "arrayminus": part.error_factor - part.low,
+                "color": tone,
+            },
+            customdata=[theme.plain(text) for text in part.fitted],
+            hovertemplate="%{y}: factor %{x:.3f}<br>%{customdata}<extra></extra>",
+        )
+    figure.update_yaxes(categoryorder="array", categoryarray=list(scores.model)[::-1])
+    figure.update_xaxes(
+        title="error of the predicted throughput (factor, log axis)",
+        type="log",
+        range=[-0.01, np.log10(worst * 1.05)],
+    )
+    figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), FEWEST_ROWS))
+    return theme.finish(
+        figure,
+        name="throughput-models",
+        title="Models of throughput on regions they have not seen",
+        subtitle="Exponential of the mean absolute log error when a pair's region is left out of the fit; bars: "
+        f"{percent(comparison.level)} interval by region. {comparison.counted} of "
+        f"{count(comparison.n_regions, 'region')}.",
+        alt=f"Points with intervals for {count(len(scores), 'model')}. {comparison.sentence}",
+        caption=f"{comparison.sentence} Whether models differ is told by the differences pair by pair, not by "
+        "whether these bars meet.",
+        table=scores,
+        note=note,
+    )
+
+
+def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note: str = "") -> go.Figure:
+    """The pairs that none of the models explains, as great circles: faster or slower than all models say."""
+    frame = comparison.unexplained
+    known = regions.set_index("name")
+    named = sorted({*comparison.pairs.region_a, *comparison.pairs.region_b})
+    if missing := [name for name in named if name not in known.index]:
+        raise ParameterError(f"table regions lacks {', '.join(missing[:3])} of {len(missing)} in the pairs")
+    figure = world.world()
+    said = []
+    for name, picked, dash in SIDES:
+        part = frame[picked(frame.closest_ratio)]
+        said.append(f"{len(part):,} {name}")
+        if not part.empty:
+            _circles(figure, part, known, name, dash)
+    world.draw_regions(figure, known.loc[named].reset_index(), world.RING_STEP // 2)
+    few = f"{len(frame):,} of {comparison.counted}"
+    return theme.finish(
+        figure,
+        name="throughput-unexplained",
+        title="Pairs whose throughput no model explains",
+        subtitle=f"{few}: {'; '.join(said)}. A pair is drawn if {comparison.rule}.",
+        alt=f"World map with {few} that no model explains: {'; '.join(said)}.",
+        caption=f"{few} whose throughput no model explains ({'; '.join(said)}). Coastline: Natural Earth.",
+        table=frame,
+        note=note,
+    )
+
+
+def _circles(figure: go.Figure, part: pd.DataFrame, known: pd.DataFrame, name: str, dash: str) -> None:
+    """Great circles of one style, and a point halfway along each for its label."""
+    ends = [known.loc[part[end]] for end in ("region_a", "region_b")]
+    gap = np.full(len(part), np.nan)
+    line = {
+        axis: np.column_stack([ends[0][column], ends[1][column], gap]).ravel()
+        for axis, column in (("lon", "longitude_deg"), ("lat", "latitude_deg"))
+    }
+    figure.add_scattergeo(
+        **line,
+        mode="lines",
+        name=name,
+        line={"color": theme.FIT, "width": 1.5, "dash": dash},
+        opacity=0.6,
+        hoverinfo="skip",
+    )
+    middle = sum(world.unit_vectors(end) for end in ends)
+    figure.add_scattergeo(
+        lon=np.degrees(np.arctan2(middle[:, 1], middle[:, 0])).round(2),
+        lat=np.degrees(np.arctan2(middle[:, 2], np.hypot(middle[:, 0], middle[:, 1]))).round(2),
+        mode="markers",
+        marker={"size": 6, "opacity": 0},
+        text=[
+            f"{theme.plain(row.region_a)} – {theme.plain(row.region_b)}<br>"
+            f"{quantity(row.throughput_bps, 'bit/s')}, {row.closest_ratio:.2f} times the closest model"
+            for row in part.itertuples()
+        ],
+        hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
+    )

@@ -1,0 +1,68 @@
+"""Measured against what window, rate and loss allow."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ...figures import theme
+from ...formatting import count
+from .limits import Limits
+
+SHADES = {"window": theme.WITHIN, "rate": theme.OUTSIDE, "loss": "#882288"}
+SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
+
+
+def limits(found: Limits, *, note: str = "") -> go.Figure:
+    """A point per trial on logarithmic axes; on the line it reaches what its least limit allows."""
+    trials = found.trials
+    ends = np.array([trials.predicted.min(), trials.predicted.max()])
+    figure = go.Figure()
+    figure.add_scatter(
+        x=ends,
+        y=ends,
+        mode="lines",
+        name="measured = allowed",
+        line={"color": theme.LIGHT, "dash": "dash", "width": 2},
+        hoverinfo="skip",
+    )
+    for name, part in trials.groupby("limit", sort=False):
+        text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
+        figure.add_scatter(
+            x=part.predicted,
+            y=part.measured,
+            mode="markers",
+            name=f"limited by the {name} ({count(len(part), 'trial')})",
+            marker={"size": 8, "color": SHADES[name], "symbol": SYMBOLS[name], "opacity": 0.8},
+            text=text,
+            hovertemplate="%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>",
+        )
+    figure.update_xaxes(
+        title="batches/s that the least limit allows (log axis)", **theme.log_axis(trials.predicted, "")
+    )
+    figure.update_yaxes(
+        title="batches/s measured (log axis)", **theme.log_axis([*trials.measured, *trials.predicted], "")
+    )
+    return theme.finish(
+        figure,
+        name="limits",
+        title="What limits: window, rate or loss",
+        subtitle="One point per trial: batches/s against the least of what the producers' window, their share of the "
+        "rate and loss allow. Nothing is fitted.",
+        alt=f"Measured against allowed rates. {found}",
+        caption=f"{found.says} {found}",
+        table=trials[
+            [
+                "setting",
+                "test_id",
+                "rtt_ms",
+                "by_window",
+                "by_rate",
+                "by_loss",
+                "predicted",
+                "limit",
+                "measured",
+            ]
+        ],
+        note=note,
+    )

@@ -1,0 +1,38 @@
+"""What trials reached of their limit, against how busy the processors were."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from ...figures import theme
+from ...formatting import count
+from .processors import HeldUp
+
+SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
+
+
+def held_up(found: HeldUp, *, note: str = "") -> go.Figure:
+    """A point per trial; dashed: all that the limit allows."""
+    figure = go.Figure()
+    for k, (name, part) in enumerate(found.trials.groupby("setting", sort=False)):
+        figure.add_scatter(
+            x=part.busy_percent,
+            y=part.reached,
+            mode="markers",
+            name=f"{theme.plain(name)} ({count(len(part), 'trial')})",
+            marker={"size": 10, "color": SHADES[k % 2], "symbol": SYMBOLS[k % 2], "opacity": 0.8},
+            hovertemplate="processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>",
+        )
+    figure.add_hline(y=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2})
+    figure.update_xaxes(title="busy part of the processors' time in the seconds that count (%)")
+    figure.update_yaxes(title="measured over what the limit allows", rangemode="tozero")
+    return theme.finish(
+        figure,
+        name="held-up",
+        title="Did busy processors hold trials up?",
+        subtitle="One point per trial: what it reached of what its least limit allows. Dashed: all of it.",
+        alt=f"What trials reached against how busy the processors were. {found}",
+        caption=str(found),
+        table=found.trials,
+        note=note,
+    )

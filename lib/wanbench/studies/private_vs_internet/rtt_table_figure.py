@@ -1,0 +1,79 @@
+"""Round-trip times as ping sums them up: runs, their means with intervals, and what the source printed."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from ...figures import theme
+from ...formatting import percent
+from .rtt_table import STATISTICS, RttTable
+
+SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
+OFFSET = 0.13
+
+
+def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
+    """Per statistic and setting every run, their mean with its interval, and the published number as a line."""
+    figure = go.Figure()
+    for k, setting in enumerate(found.settings):
+        shade, symbol = SHADES[k % 2], SYMBOLS[k % 2]
+        runs = found.runs[found.runs.setting == setting]
+        side = OFFSET * (2 * k - len(found.settings) + 1)
+        for at, (statistic, (column, _)) in enumerate(STATISTICS.items()):
+            figure.add_scatter(
+                x=at + side + 0.06 + theme.spread(len(runs), 0.06),
+                y=runs[column],
+                mode="markers",
+                marker={"size": 5, "color": shade, "opacity": 0.45},
+                hovertemplate="one run: %{y:.2f} ms<extra></extra>",
+                showlegend=False,
+            )
+            printed = found.published.get(setting, {}).get(statistic)
+            if printed:
+                figure.add_scatter(
+                    x=[at + side - 0.09, at + side + 0.09],
+                    y=[printed] * 2,
+                    mode="lines",
+                    line={"color": shade, "width": 2, "dash": "dot"},
+                    name=f"{theme.plain(setting)}, as the source printed",
+                    showlegend=at == 0,
+                    hovertemplate="published: %{y} ms<extra></extra>",
+                )
+        numbers = [found.numbers[setting, name] for name in STATISTICS]
+        figure.add_scatter(
+            x=[at + side for at in range(len(STATISTICS))],
+            y=[each.estimate for each in numbers],
+            mode="markers",
+            name=theme.plain(setting),
+            marker={"size": 11, "color": shade, "symbol": symbol},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [each.high - each.estimate for each in numbers],
+                "arrayminus": [each.estimate - each.low for each in numbers],
+                "thickness": 2,
+                "width": 6,
+            },
+            text=[f"{each.written} ({each.written_interval or 'no interval'})" for each in numbers],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    figure.update_xaxes(
+        tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS]
+    )
+    shown = found.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
+    figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *_published(found)], ""))
+    level = percent(found.contrasts[0].level)
+    return theme.finish(
+        figure,
+        name="rtt-table",
+        title="Round-trip times of pings",
+        subtitle=f"Large: mean over runs, bars: its {level} interval; small: one run; dotted: the source.",
+        alt=f"Round-trip times per setting. {found}",
+        caption=str(found),
+        table=found.table(),
+        note=note,
+    )
+
+
+def _published(found: RttTable) -> list[float]:
+    return [value for each in found.published.values() for value in each.values()]

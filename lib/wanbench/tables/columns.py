@@ -1,0 +1,219 @@
+"""What a column of a table is, and values checked against it. Imports `errors` only; `tables` uses it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import ParameterError
+
+KINDS = {
+    # type: (pandas dtype, pandas dtype with nulls, Arrow type, what a cell may hold)
+    "text": ("str", "str", pa.string(), "text"),
+    "count": ("int64", "Int64", pa.int64(), "whole numbers"),
+    "number": ("float64", "float64", pa.float64(), "finite numbers"),
+    "flag": ("bool", "boolean", pa.bool_(), "True or False"),
+    "time": (
+        "datetime64[us, UTC]",
+        "datetime64[us, UTC]",
+        pa.timestamp("us", "UTC"),
+        "times with their zone",
+    ),
+}
+LARGEST_EXACT_FLOAT = 2**53
+_NUMBERS = ("floating", "integer", "mixed-integer-float", "empty")
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Column:
+    """
+    One column of a table.
+
+    `type` is a key of `KINDS`; `unit` is "" where there is none; `least` and `most` bound numbers (None: no
+    bound); `allowed` lists the only texts allowed (empty: any). Only a `nullable` column may lack a value.
+    """
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+    nullable: bool = False
+    least: float | None = 0
+    most: float | None = None
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def dtype(self) -> str:
+        """The pandas dtype of the column in a valid table."""
+        return KINDS[self.type][1 if self.nullable else 0]
+
+    @property
+    def allows(self) -> str:
+        """What a cell may hold, in words."""
+        words = KINDS[self.type][3] if not self.allowed else " or ".join(self.allowed)
+        if self.type in ("count", "number"):
+            words += "" if self.least is None else f" from {self.least:g}"
+            words += "" if self.most is None else f" to {self.most:g}"
+        return words + (" or null" if self.nullable else "")
+
+    def arrow_field(self) -> pa.Field:
+        """The Arrow field; its metadata holds `unit` and `meaning`."""
+        metadata = {"unit": self.unit, "meaning": self.meaning}
+        return pa.field(self.name, KINDS[self.type][2], nullable=self.nullable, metadata=metadata)
+
+    def check(self, values: pd.Series, table: str) -> pd.Series:
+        """
+        The values in the column's exact dtype; ParameterError names the first bad row and what is allowed.
+
+        Only conversions that lose nothing are made: see `tables.validate`.
+        """
+        values = values.reset_index(drop=True)
+        null = values.isna()
+        if not self.nullable:
+            self._refuse(null, values, table)
+        typed, wrong = CONVERTERS[self.type](values, null)
+        self._refuse(wrong & ~null, values, table)
+        if self.type in ("count", "number"):
+            low = typed < self.least if self.least is not None else None
+            high = typed > self.most if self.most is not None else None
+            for outside in (low, high):
+                if outside is not None:
+                    self._refuse(outside.fillna(False).astype(bool), values, table)
+        if self.allowed:
+            self._refuse(~null & ~typed.isin(self.allowed), values, table)
+        return typed.astype(self.dtype).rename(self.name)
+
+    def _refuse(self, wrong: pd.Series, values: pd.Series, table: str) -> None:
+        rows = np.flatnonzero(wrong.to_numpy())
+        if len(rows):
+            found = values.iloc[rows[0]]
+            found = repr(found) if isinstance(found, str) else str(found)
+            found = found if len(found) <= 80 else found[:77] + "..."
+            place = f"table {table}, column {self.name}, row {rows[0]} (the first is 0)"
+            raise ParameterError(
+                f"{place}: allowed is {self.allows}; given was {found}, and {len(rows)} such in all"
+            )
+
+
+def _none(values):
+    return pd.Series(False, index=values.index)
+
+
+def _convert_text(values, null):
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.astype(object)
+    if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
+        return values.astype("str"), _none(values)
+    if pd.api.types.infer_dtype(values) in ("string", "empty"):
+        try:
+            return values.where(~null, None).astype("str"), _none(values)
+        except UnicodeEncodeError:  # a lone surrogate: which one is said below
+            pass
+    wrong = ~values.map(_is_plain_text).astype(bool)
+    return values.where(~(null | wrong), None).astype("str"), wrong
+
+
+def _is_plain_text(value) -> bool:
+    """Text that UTF-8 can hold (a lone surrogate is none)."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _convert_count(values, null):
+    if pd.api.types.is_bool_dtype(values.dtype) and values.dtype != object:
+        return values, ~null
+    if values.dtype == object:
+        if pd.api.types.infer_dtype(values) in ("integer", "empty"):
+            try:
+                return values.where(~null, None).astype("Int64"), _none(values)
+            except OverflowError:  # more than 64 bits: which one is said below
+                pass
+        wrong = ~values.map(_is_whole_number).astype(bool)
+        return values.where(~(null | wrong), None).map(int, na_action="ignore").astype("Int64"), wrong
+    if pd.api.types.is_float_dtype(values.dtype):
+        plain = values.astype("float64")
+        wrong = ~((plain % 1 == 0) & (plain.abs() <= LARGEST_EXACT_FLOAT))
+        return plain.where(~wrong).astype("Int64"), wrong
+    if pd.api.types.is_unsigned_integer_dtype(values.dtype):
+        wrong = (values > np.iinfo("int64").max).fillna(False).astype(bool)
+        return values.where(~wrong, 0).astype("Int64"), wrong
+    if pd.api.types.is_integer_dtype(values.dtype):
+        return values, _none(values)
+    return values, ~null
+
+
+def _is_whole_number(value) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    if isinstance(value, (int, np.integer)):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, (float, np.floating)) and value % 1 == 0 and abs(value) <= LARGEST_EXACT_FLOAT
+
+
+def _convert_number(values, null):
+    if values.dtype == object and pd.api.types.infer_dtype(values) in _NUMBERS:
+        try:
+            plain = values.where(~null, np.nan).astype("float64")
+            return plain, np.isinf(plain)
+        except OverflowError:  # an integer that no float holds: which one is said below
+            pass
+    if values.dtype == object:
+        wrong = ~values.map(_is_number).astype(bool)
+        values = values.where(~(null | wrong), np.nan).astype("float64")
+    elif pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        values, wrong = values.astype("float64"), _none(values)
+    else:
+        return values, ~null
+    return values, wrong | np.isinf(values)
+
+
+def _is_number(value) -> bool:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return np.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def _convert_flag(values, null):
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return values.astype("boolean"), _none(values)
+    wrong = ~values.map(lambda value: isinstance(value, (bool, np.bool_))).astype(bool)
+    return values.where(~(null | wrong), None).astype("boolean"), wrong
+
+
+def _convert_time(values, null):
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        return values.dt.tz_convert("UTC"), _none(values)
+    typed = pd.Series(pd.NaT, index=values.index, dtype="datetime64[us, UTC]")
+    if pd.api.types.is_datetime64_dtype(values.dtype) or pd.api.types.is_numeric_dtype(values.dtype):
+        return typed, ~null
+    stamps = values.map(_as_time, na_action="ignore")
+    return pd.to_datetime(stamps.astype(object), utc=True).astype(typed.dtype), stamps.isna()
+
+
+def _as_time(value):
+    try:
+        if isinstance(value, str):
+            return pd.Timestamp(value).tz_convert("UTC") if ISO_TIME.fullmatch(value) else None
+        stamp = pd.Timestamp(value)
+        return stamp.tz_convert("UTC") if stamp.tzinfo is not None else None
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+CONVERTERS = {
+    "text": _convert_text,
+    "count": _convert_count,
+    "number": _convert_number,
+    "flag": _convert_flag,
+    "time": _convert_time,
+}
