@@ -79,7 +79,7 @@ def row(label, path_ms, found, name):
     at = tails.quantiles(tails.of_records(found["probe_records"], name=name), (0.5, 0.99, 0.999))
     middle = at[0.5]
     least = found["probe_records"].latency_ms.min()
-    cells = [f"{each.estimate:8.2f} ({each.written_interval})" for each in at.contrasts]
+    cells = [f"{each.estimate:8.2f} ({each.written_interval})" for each in at.estimates]
     ends = f"{middle.low - path_ms:.2f} to {middle.high - path_ms:.2f}"
     print(f"{label:24}{path_ms:8.2f}{least:8.2f}  {'  '.join(f'{cell:28}' for cell in cells)}", end="")
     print(f"{middle.estimate - path_ms:6.2f} ({ends})")

@@ -12,14 +12,14 @@ from wanbench.designs import factorial as design
 from wanbench.errors import ParameterError
 from wanbench.stats.factorial.fit import fit_factorial
 from wanbench.stats.lab.utilisation import capacity
-from wanbench.stats.result.contrast import Contrast
+from wanbench.stats.result import Estimate
 
 OWN, RERUN, UNKNOWN = "comes out", "inside the interval", "the data do not tell"
 NOT = "does not come out"
 
 
 def contrast(estimate, low, high, unit="times"):
-    return Contrast(
+    return Estimate(
         "batches per second", "it is {}", estimate, low, high, unit, 8, "8 trials", "method", "assumption"
     )
 

@@ -90,11 +90,9 @@ def journalled():
 
 
 MAKERS = {
-    "rtt-against-distance": lambda note: fits_figure.rtt_against_distance(
-        PAIRS, fits.fit_rtt(PAIRS), note=note
-    ),
+    "rtt-against-distance": lambda note: fits_figure.rtt_against_distance(fits.fit_rtt(PAIRS), note=note),
     "throughput-against-distance": lambda note: fits_figure.throughput_against_distance(
-        PAIRS, fits.fit_throughput(PAIRS), note=note
+        fits.fit_throughput(PAIRS), note=note
     ),
     "throughput-against-rtt": lambda note: window_figure.throughput_against_rtt(
         window_fit.fit_window(PAIRS, resamples=20), note=note
@@ -170,22 +168,16 @@ def test_every_pair_is_drawn_once_over_the_light_floor(made):
     assert "95 % interval by place" in figure.layout.title.subtitle.text.replace("<br>", " ")
 
 
-def test_without_a_fit_there_is_no_line_and_no_claim_of_one():
-    figure = fits_figure.rtt_against_distance(PAIRS)
-    assert "least squares" not in [trace.name for trace in figure.data]
-    assert "least squares" not in figure.layout.title.subtitle.text
-
-
 def test_rows_left_out_are_said_in_the_caption():
     caption = fits_figure.rtt_against_distance(
-        PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4))
+        fits.fit_rtt(PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4)))
     ).layout.meta
     assert "5 rows of the pairs left out (5 without rtt_ms)" in caption["caption"]
 
 
 def test_a_fit_without_interval_draws_no_band():
     few = simulated_surveys.survey(4, seed=1)
-    figure = fits_figure.rtt_against_distance(few, fits.fit_rtt(few))
+    figure = fits_figure.rtt_against_distance(fits.fit_rtt(few))
     assert not [trace for trace in figure.data if trace.fill]
 
 

@@ -15,7 +15,7 @@ from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.plan import Trial, make_trials
 from wanbench.runs import find
-from wanbench.stats.trials import rates as trial_rates
+from wanbench.stats.trials.rates import trial_rates
 
 REASON = LocalLab.unavailable() or kafka.unavailable()
 pytestmark = [

@@ -171,7 +171,7 @@ def test_what_cannot_be_compared_is_refused():
         ({"transfer_s": 2, "transfer_bytes": 1e7}, "not both"),
         ({"transfer_s": -1}, "transfer_s=-1"),
         ({"factor": 1.0}, "factor=1.0"),
-        ({"level": 2}, "level 2"),
+        ({"level": 2}, "level is 2"),
     ):
         with pytest.raises(ParameterError, match=said):
             compare_models(pairs, **settings)
@@ -217,7 +217,7 @@ def test_numbers_per_receiving_cloud_explain_directions_that_differ():
     one = compare_models(pairs, ordered=True, resamples=20)
     each = compare_models(pairs, ordered=True, by="to_cloud", resamples=20)
     assert one.scores.error_factor[0] > 1.3
-    assert one.estimates[0].n_pairs == 105 and "210 ordered pairs of 15 regions" in one.sentence
+    assert one.estimates[0].n == 105 and "210 ordered pairs of 15 regions" in one.sentence
     assert each.scores.error_factor[0] == pytest.approx(1.025, abs=0.01)
     fitted = each.scores.set_index("model").fitted["window-limited"]
     assert "aws: W = 80" in fitted and "gcp: W = 3.0" in fitted

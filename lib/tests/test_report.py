@@ -12,8 +12,8 @@ from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.publish.static import browser
 from wanbench.stats import compare_links, fit_rtt, fit_window
-from wanbench.stats.trials import rates as trial_rates
 from wanbench.stats.trials.limits import limits
+from wanbench.stats.trials.rates import trial_rates
 from wanbench.studies.private_vs_internet import rtt_table
 
 RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))

@@ -93,7 +93,7 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
         slope = ceiling.fit_with_ceiling(survey(12, seed=100 + seed, region=0.3, spread=0.15)).slope
         truth = -np.log10(2) * 1000 / HALF_KM
         hits += slope.low <= truth <= slope.high
-        naive += slope.naive_low <= truth <= slope.naive_high
+        naive += slope.naive.low <= truth <= slope.naive.high
     assert hits >= 21 and naive < hits
 
 
@@ -176,7 +176,7 @@ def test_the_figure_marks_what_is_at_the_ceiling():
 
 def test_three_regions_have_an_open_naive_interval_rather_than_an_error():
     found = ceiling.fit_with_ceiling(simulated_surveys.survey(3, seed=3))
-    assert np.isnan(found.slope.low) and found.spread.naive_high == np.inf
+    assert np.isnan(found.slope.low) and found.spread.naive.high == np.inf
 
 
 @pytest.mark.parametrize("outliers", [1, 2])

@@ -94,7 +94,7 @@ def test_common_and_own_slopes_are_those_of_statsmodels():
         frame[cloud] = [name.split("-").count(cloud) for name in frame.cloud_pair]
     plain, own = (smf.ols(f"value ~ c {sign} d + azure + gcp", frame).fit() for sign in "+*")
     assert found.difference.estimate.estimate == pytest.approx(plain.params["c"])
-    assert found.difference.estimate.naive_low == pytest.approx(plain.conf_int().loc["c", 0])
+    assert found.difference.estimate.naive.low == pytest.approx(plain.conf_int().loc["c", 0])
     assert found.difference_at_mean.estimate.estimate == pytest.approx(own.params["c"])
     assert found.slope_difference.estimate == pytest.approx(own.params["c:d"])
     lines = found.lines.set_index(["model", "kind"])

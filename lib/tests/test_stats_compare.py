@@ -293,7 +293,7 @@ def test_wrong_questions_are_refused():
         compare.compare_arms(frame.assign(mbps=-frame.mbps), "mbps")
     with pytest.raises(ParameterError, match="2 blocks"):
         compare.compare_arms(table(runs=1), "mbps", block="block")
-    with pytest.raises(ParameterError, match="level 95"):
+    with pytest.raises(ParameterError, match="level is 95"):
         compare.compare_arms(frame, "mbps", level=95)
 
 

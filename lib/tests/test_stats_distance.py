@@ -20,11 +20,11 @@ def test_known_slope_intercept_and_speed_are_recovered():
     fit = fits.fit_rtt(simulated_surveys.survey(40, seed=1, region_ms=5, slope_ms_per_1000_km=14.0))
     assert fit.slope.low < 14.0 < fit.slope.high
     assert fit.intercept.low < 40.0 < fit.intercept.high
-    assert fit.slope.n_pairs == 780 and fit.slope.n_regions == 40
+    assert fit.slope.n == 780 and fit.slope.n_regions == 40
     speed = 2 / (14.0 / 1000) / (299.792458 / 1.468)
     assert fit.speed_in_fibre.low < speed < fit.speed_in_fibre.high
     assert fit.speed_in_vacuum.estimate == pytest.approx(fit.speed_in_fibre.estimate / 1.468)
-    naive = fit.slope.naive_high - fit.slope.naive_low
+    naive = fit.slope.naive.high - fit.slope.naive.low
     assert fit.slope.high - fit.slope.low > 1.3 * naive
 
 
@@ -92,7 +92,7 @@ def test_rows_left_out_are_counted_and_stated():
         "where rtt_ms is not positive": 1,
         "without distance_km": 1,
     }
-    assert fit.slope.n_pairs == 66
+    assert fit.slope.n == 66
     assert "5 rows of the pairs left out" in str(fit.slope)
 
 

@@ -99,7 +99,7 @@ def test_the_interval_covers_and_lies_between_the_naive_one_and_the_bootstrap_ov
         pairs = simulated_surveys.survey(14, seed=seed, region_ms=6, pair_ms=3, intercept_ms=100)
         slope = envelope.lower_envelope(pairs, resamples=200).slope
         drawn = slope.others[0]
-        widths.append([slope.naive_high - slope.naive_low, slope.high - slope.low, drawn.high - drawn.low])
+        widths.append([slope.naive.high - slope.naive.low, slope.high - slope.low, drawn.high - drawn.low])
         covered += slope.low <= 14 <= slope.high
     naive, ours, drawn = np.mean(widths, axis=0)
     assert naive < ours < drawn

@@ -39,7 +39,7 @@ def test_known_elasticities_are_recovered():
     crossed = found.interactions["delay_ms", "rate_bps"]
     assert crossed.low < CROSSED < crossed.high and crossed.low > 0
     assert found.interactions["delay_ms", "loss"].low < 0 < found.interactions["delay_ms", "loss"].high
-    assert found.lack_of_fit_p > 0.01 and not found.contrasts[0].warnings
+    assert found.lack_of_fit_p > 0.01 and not found.estimates[0].warnings
     assert "48 runs at 12 combinations" in str(found)
 
 

@@ -34,7 +34,7 @@ def test_known_inflation_is_recovered_per_cloud_pair():
     }
     assert table.estimate["aws-aws"] == pytest.approx(1.4)
     assert table.estimate["aws-gcp"] == pytest.approx(1.9)
-    assert table.n_pairs["all"] == len(result.pairs)
+    assert table.n["all"] == len(result.pairs)
     assert "1.90 times the round trip of light in fibre" in str(result.medians["aws-gcp"])
 
 
@@ -43,7 +43,7 @@ def test_the_interval_covers_with_effects_of_regions():
     for seed in range(100):
         median = path_inflation(inflated(15, seed, spread=0.2), resamples=200).medians["all"]
         covered += median.low <= 1.5 <= median.high
-        naive += median.naive_low <= 1.5 <= median.naive_high
+        naive += median.naive.low <= 1.5 <= median.naive.high
     assert covered >= 85
     assert naive <= 75
 

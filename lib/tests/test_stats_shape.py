@@ -87,7 +87,7 @@ def test_intervals_of_equally_good_lines_cover_where_naive_ones_fail():
         make = shape._Maker(Sample("x", frame, frame.iloc[:0]), 0.95, ())
         ratio = make({"a": 0.5, "b": -0.5}, squares, "ratio", "{}")
         hits += ratio.low <= 1 <= ratio.high
-        naive += ratio.naive_low <= 1 <= ratio.naive_high
+        naive += ratio.naive.low <= 1 <= ratio.naive.high
     assert hits >= 0.86 * 150
     assert naive <= 0.8 * 150
 

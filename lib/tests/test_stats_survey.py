@@ -90,7 +90,7 @@ def test_there_is_a_chart_for_all_pairs_and_one_per_ordered_pair_of_clouds():
     pairs = simulated_surveys.survey(12, seed=1, clouds=("aws", "gcp"))
     found = charts(pairs, resamples=100)
     assert list(found.charts) == ["all", "aws->aws", "aws->gcp", "gcp->aws", "gcp->gcp"]
-    assert found["aws->gcp"].rtt.slope.n_pairs == 36 and found["all"].rtt.slope.n_pairs == 66
+    assert found["aws->gcp"].rtt.slope.n == 36 and found["all"].rtt.slope.n == 66
     one_way = pairs[(pairs.from_cloud == "aws") & (pairs.to_cloud == "gcp")]
     expected = np.corrcoef(one_way.distance_km, np.log10(one_way.throughput_bps))[0, 1]
     assert found["aws->gcp"].throughput.pearson.estimate == pytest.approx(expected)
@@ -190,18 +190,18 @@ def test_the_share_of_repeated_pairs_ends_at_one(drawn):
 def test_unordered_pairs_and_what_has_no_part_are_counted():
     pairs = simulated_surveys.survey(12, seed=1, clouds=("aws", "gcp"))
     found = nearest(pairs)
-    assert found.share.n_pairs == 36 and len(found.sources) == 12 and not found.share.warnings
+    assert found.share.n == 36 and len(found.sources) == 12 and not found.share.warnings
     lost = pairs.assign(throughput_bps=pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0]))
     some = nearest(lost)
     assert "6 pairs between clouds without throughput or distance left out" in str(some.share)
     gone = (lost.from_region == lost.from_region[0]) & (lost.to_region != lost.to_region.iloc[-1])
     few = nearest(pairs[~gone])
-    assert "1 source with too few targets in a cloud left out" in str(few.share) and few.share.n_pairs == 36
+    assert "1 source with too few targets in a cloud left out" in str(few.share) and few.share.n == 36
     with pytest.raises(ParameterError, match="lack throughput_bps"):
         nearest(pairs.drop(columns="throughput_bps"))
     tests = twice(1.0, 0.5)
     again = repeats(pd.concat([tests, tests.head(1).assign(value=np.nan)]), "value", resamples=50)
-    assert again.factor.n_pairs == 66 and "the 132 ordered pairs" in again.factor.method
+    assert again.factor.n == 66 and "the 132 ordered pairs" in again.factor.method
     assert "1 test without value left out" in str(again)
 
 

@@ -82,7 +82,7 @@ def test_results_of_others_have_quantiles_with_intervals(path, what):
     stated = found["quantiles"].query("what == @what and window.isna()").set_index("quantile").latency_ms
     for q in (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999):
         assert tail.quantile(q) == stated[q]
-    for one in at.contrasts:
+    for one in at.estimates:
         assert one.low <= one.estimate <= one.high
     assert 1 < tail.effective_n(0.999) < tail.n
 
@@ -96,7 +96,7 @@ def test_the_same_agree_and_others_differ():
     same = tails.of_benchmark(*benchmark(rng.lognormal(3, 0.3, 20_000)), name="the benchmark")
     found = compare_tails(probe_like, same, (0.5, 0.9, 0.99))
     assert found.table().agree.tolist() == [True] * 3 and found.table().overlap.all()
-    assert found.wording() == (
+    assert found.sentence == (
         "the benchmark and the probe agree within the intervals of both at p50, p90, p99."
     )
     slower = tails.of_values([rng.lognormal(3.5, 0.3, 4_000)], "the other")
@@ -125,7 +125,7 @@ def test_what_is_not_known_is_not_compared():
     lost[::2] = inf
     found = compare_tails(tails.of_values([lost], "a"), tails.of_values([values], "b"), (0.1, 0.9))
     assert found.table().agree.tolist() == [False, None]
-    assert found.wording() == "b and a differ at p10; cannot be compared at 1 quantile."
+    assert found.sentence == "b and a differ at p10; cannot be compared at 1 quantile."
 
 
 def test_an_open_end_is_no_agreement():

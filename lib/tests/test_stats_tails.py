@@ -203,7 +203,7 @@ def test_an_interval_is_known_at_any_level_with_its_standard_error():
     low, high = found.conf_int(0.5)
     assert found.low < low < found.estimate < high < found.high
     assert found.standard_error == pytest.approx((0.9 * 0.1 / 20_000) ** 0.5 / (0.1 / 20), rel=0.15)
-    with pytest.raises(ParameterError, match="level 95"):
+    with pytest.raises(ParameterError, match="level is 95"):
         found.conf_int(95)
     apart = compare_tails(
         *(tails.of_values([np.random.default_rng(k).exponential(20, 500)]) for k in (0, 9)), (0.5,)

@@ -54,7 +54,7 @@ def test_what_was_lost_had_used_the_link():
 
 def test_longer_windows_hide_a_burst_and_the_default_shows_it():
     frame = samples([0, 1_000_000, 1_000_000, 1_000_000, 1_000_000])
-    assert utilisation.capacity(frame).table.greatest_utilisation[0] == 1.0
+    assert utilisation.capacity(frame).links.greatest_utilisation[0] == 1.0
     hidden = utilisation.windows(frame, window_s=4)
     assert hidden.utilisation.tolist() == [0.25] and (hidden.end_s - hidden.start_s).tolist() == [4.0]
 
@@ -89,7 +89,7 @@ def test_settings_are_checked(bad):
 def test_never_at_capacity_is_a_statement_with_its_window():
     frame = pd.concat([samples([0, 600_000, 1_350_000], test_id=f"t{n}") for n in range(3)])
     found = utilisation.capacity(frame)
-    assert found.never and found.table.share_at_capacity.tolist() == [0, 0, 0]
+    assert found.never and found.links.share_at_capacity.tolist() == [0, 0, 0]
     assert found.sentence == (
         "In 6 windows of 1 s from 3 tests the links were never at capacity (95 % of their rate or more): the fullest "
         "window carried 75.0 %, from a to b; queues dropped 0 of 4,050 packets, and the longest backlog at the end of "
@@ -102,7 +102,7 @@ def test_never_at_capacity_is_a_statement_with_its_window():
 def test_one_full_window_or_one_dropped_packet_is_at_capacity():
     full = utilisation.capacity(samples([0, 960_000, 1_000_000]))
     assert not full.never and "at capacity in 1 (95 %" in full.sentence
-    assert full.table.share_at_capacity[0] == 0.5
+    assert full.links.share_at_capacity[0] == 0.5
     assert utilisation.capacity(samples([0, 960_000, 1_000_000]), at=0.97).never
     dropped = utilisation.capacity(samples([0, 100_000], packets_queue_dropped=[0, 3]))
     assert not dropped.never and "dropped 3 of 100 packets" in dropped.sentence
@@ -110,9 +110,9 @@ def test_one_full_window_or_one_dropped_packet_is_at_capacity():
 
 def test_backlogs_are_told_in_time():
     frame = samples([0] * 6, bytes_backlog=[0, 5000, 20_000, 1000, 0, 7000])
-    row = utilisation.capacity(frame).table.iloc[0]
+    row = utilisation.capacity(frame).links.iloc[0]
     assert row.greatest_backlog_ms == 20.0 and row.longest_backlog_s == 2.0
-    assert utilisation.capacity(samples([0, 0])).table.longest_backlog_s[0] == 0
+    assert utilisation.capacity(samples([0, 0])).links.longest_backlog_s[0] == 0
 
 
 def test_packets_of_a_region_are_those_of_all_its_links():

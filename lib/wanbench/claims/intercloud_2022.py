@@ -9,10 +9,10 @@ import pandas as pd
 
 from ..formatting import count, percent, quantity
 from ..plausibility import known_instances
+from ..regions import LIGHT_KM_PER_MS
 from ..stats.distance.clouds import CloudComparison
-from ..stats.distance.fits import LIGHT_KM_PER_MS
 from ..stats.distance.inflation import ALL, Inflation
-from ..stats.result.estimate import Estimate
+from ..stats.result import Estimate
 from ..stats.tcp.compare_models import ModelComparison
 from ..stats.tcp.window import window_limited_bps
 from ..studies.intercloud_2022.charts import Charts

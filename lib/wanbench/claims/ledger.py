@@ -21,8 +21,7 @@ from ..errors import ParameterError, RawDataError
 from ..findings import Finding
 from ..folders import root
 from ..formatting import count, number
-from ..stats.result.contrast import Contrast
-from ..stats.result.estimate import Estimate
+from ..stats.result import Estimate
 
 COLUMNS = ("claim", "section", "says", "value", "unit", "source")
 COMES_OUT, WITHIN, DOES_NOT = "comes out", "inside the interval", "does not come out"
@@ -78,10 +77,10 @@ class Audit:
     def compare(
         self,
         claim: str,
-        recomputed: Estimate | Contrast | float,
+        recomputed: Estimate | Estimate | float,
         working: str = "",
         *,
-        within: Estimate | Contrast | None = None,
+        within: Estimate | Estimate | None = None,
     ) -> None:
         """
         Try a claimed number.
@@ -93,17 +92,17 @@ class Audit:
         ----------
         claim : str
             The claim's short name.
-        recomputed : Estimate, Contrast or float
+        recomputed : Estimate, Estimate or float
             In the unit of the claim.
         working : str
-            How it was recomputed; the sentence of an Estimate or Contrast is added.
-        within : Estimate or Contrast, optional
+            How it was recomputed; the sentence of an Estimate or Estimate is added.
+        within : Estimate or Estimate, optional
             Whose interval to take where `recomputed` is the source's own figure, which has none.
         """
         claimed = self._claim(claim)
         if not isfinite(claimed.number):
             raise ParameterError(f"claim {claim} has no number; judge it instead")
-        is_estimated = isinstance(recomputed, Estimate | Contrast)
+        is_estimated = isinstance(recomputed, Estimate | Estimate)
         known = recomputed if is_estimated else within
         value = recomputed.estimate if is_estimated else float(recomputed)
         low, high = (known.low, known.high) if known else (nan, nan)

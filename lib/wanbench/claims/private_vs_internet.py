@@ -18,8 +18,7 @@ from ..errors import ParameterError
 from ..formatting import count, number, quantity
 from ..stats.factorial.result import Factorial
 from ..stats.lab.utilisation import Capacity
-from ..stats.result.contrast import NONE, Contrast
-from ..stats.result.estimate import Estimate
+from ..stats.result import VALUES_INDEPENDENT, Estimate, Interval
 from ..stats.time.compare import more_or_less, times
 from .ledger import Audit, audit
 
@@ -38,9 +37,9 @@ IN_FLIGHT = 5
 
 def private_vs_internet(
     *,
-    batches: Contrast | None = None,
-    packets: Contrast | None = None,
-    traffic: Mapping[str, Contrast | Estimate | float] | None = None,
+    batches: Estimate | None = None,
+    packets: Estimate | None = None,
+    traffic: Mapping[str, Estimate | Estimate | float] | None = None,
     capacity: Capacity | None = None,
     factorial: Factorial | None = None,
     jitter: str = "jitter_ms",
@@ -53,9 +52,9 @@ def private_vs_internet(
 
     Parameters
     ----------
-    batches : Contrast
+    batches : Estimate
         Batches per second over the private link over those over the VPN: "times".
-    packets : Contrast
+    packets : Estimate
         The same of packets per second that the brokers receive.
     traffic : mapping
         Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate (`stats.traffic`).
@@ -149,7 +148,7 @@ def _jitter(found: Audit) -> None:
     )
 
 
-def _ratio(found: Audit, batches: Contrast | None, packets: Contrast | None) -> None:
+def _ratio(found: Audit, batches: Estimate | None, packets: Estimate | None) -> None:
     said, as_times, of_packets = (_said(found, name) for name in ("more", "times", "packets"))
     literally = 1 + said / 100
     predicted = _harmonic(found, "vpn") / _harmonic(found, "private")
@@ -182,14 +181,14 @@ def _ratio(found: Audit, batches: Contrast | None, packets: Contrast | None) -> 
         found.compare("packets", packets, f"{proportional} Re-run:")
 
 
-def _window_limited(batches: Contrast, predicted: float) -> str:
+def _window_limited(batches: Estimate, predicted: float) -> str:
     if not isfinite(batches.low):
         return "the ratio has no interval."
     inside = batches.low <= predicted <= batches.high
     return f"what Table 1 predicts lies {'inside' if inside else 'outside'} the interval."
 
 
-def _percent_more(batches: Contrast) -> Contrast:
+def _percent_more(batches: Estimate) -> Estimate:
     """The same contrast as so many per cent more."""
     estimate, low, high = (100 * (value - 1) for value in (batches.estimate, batches.low, batches.high))
     return replace(
@@ -199,7 +198,7 @@ def _percent_more(batches: Contrast) -> Contrast:
         low=low,
         high=high,
         unit="%",
-        naive=NONE,
+        naive=Interval(VALUES_INDEPENDENT),
         others=(),
     )
 
@@ -262,7 +261,7 @@ def _queues(found: Audit, share: float, capacity: Capacity | None) -> None:
     if capacity is None:
         found.judge("no-queue", waiting < 1, f"Holds if fewer than 1 packet would wait. {own}")
         return
-    rows = capacity.table[capacity.table.share_at_capacity == 0]
+    rows = capacity.links[capacity.links.share_at_capacity == 0]
     queued = (rows.greatest_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
     known = rows.greatest_backlog_ms.notna().all() and len(rows)
     found.judge(

@@ -26,11 +26,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
-from scipy import stats
 
 from ..errors import ParameterError, RawDataError
 from ..folders import root
-from ..stats.result.estimate import Estimate
+from ..stats.result import Estimate, exact_binomial
 
 DATASETS = 1_000
 FIRST = 20
@@ -82,7 +81,7 @@ def outcomes(quantity: str, estimate: Estimate, truth: float) -> list[Outcome]:
     """The main interval of an estimate, the naive one and the others, each judged by the same truth."""
     each = [
         (MAIN, estimate.low, estimate.high),
-        (NAIVE, estimate.naive_low, estimate.naive_high),
+        (NAIVE, estimate.naive.low, estimate.naive.high),
         *((other.method, other.low, other.high) for other in estimate.others),
     ]
     return [Outcome(quantity, method, low, high, truth) for method, low, high in each]
@@ -186,7 +185,7 @@ def summarise(outcomes: Iterable[list[Outcome]], setting: dict, datasets: int, s
     for (quantity, method), case in frame.groupby(["quantity", "method"], sort=False):
         given = case[case.given]
         covered = int(given.covered.sum())
-        low, high = clopper_pearson(covered, len(given))
+        low, high = exact_binomial(covered, len(given))
         rows.append(
             {
                 "setting": json.dumps(setting),
@@ -207,22 +206,6 @@ def summarise(outcomes: Iterable[list[Outcome]], setting: dict, datasets: int, s
             }
         )
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def clopper_pearson(covered: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """
-    The exact interval of a share (Clopper & Pearson 1934); NaN where n is 0.
-
-    >>> low, high = clopper_pearson(950, 1000)
-    >>> round(low, 3), round(high, 3)
-    (0.935, 0.963)
-    """
-    if not n:
-        return float("nan"), float("nan")
-    tail = (1 - level) / 2
-    low = stats.beta.ppf(tail, covered, n - covered + 1) if covered else 0.0
-    high = stats.beta.ppf(1 - tail, covered + 1, n - covered) if covered < n else 1.0
-    return float(low), float(high)
 
 
 def describe(setting: dict | str) -> str:

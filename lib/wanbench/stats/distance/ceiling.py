@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import dyadic
@@ -19,7 +20,7 @@ from ..regions.directed_pairs import Directed, directed
 from ..regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
 from ..regions.regression import least_squares
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
-from ..result.estimate import Estimate, Interval, Said, check_level, html, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 from .heap import find_ceiling
 from .tobit import tobit
 
@@ -35,7 +36,7 @@ NORMAL = (
 
 
 @dataclass(frozen=True, repr=False)
-class CeilingFit(Said):
+class CeilingFit(Result):
     """
     log10(throughput) = intercept + slope x distance, where values at the ceiling count as "at least".
 
@@ -76,20 +77,12 @@ class CeilingFit(Said):
     def n_censored(self) -> int:
         return int(self.rows.censored.sum())
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
     def throughput_bps(self, distance_km) -> np.ndarray:
         """What the line says at these distances, without a ceiling."""
         height = log10(self.intercept.estimate) + self.slope.estimate * np.asarray(distance_km, float) / 1000
         return 10**height
 
-    def figure(self):
-        """Throughput against distance with both lines; values at the ceiling are marked."""
-        from .ceiling_figure import throughput_with_ceiling
-
-        return throughput_with_ceiling(self)
+    DRAWN_BY = "ceiling_figure.throughput_with_ceiling"
 
     def __str__(self) -> str:
         at = f"{self.n_censored:,} of {count(len(self.rows), 'ordered pair')}"
@@ -296,14 +289,13 @@ class _Maker:
             low=part.interval.low,
             high=part.interval.high,
             unit=unit,
-            n_pairs=self.sample.n_pairs,
+            n=self.sample.n_pairs,
             n_regions=self.sample.n_regions,
             n_places=self.n_places,
             method=method,
             assumption=NORMAL,
             level=self.level,
-            naive_low=part.naive.low,
-            naive_high=part.naive.high,
+            naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
             others=part.others,
             warnings=self.warnings,
         )

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import number
 from ..regions import matrices, mrqap, qap
@@ -30,13 +31,13 @@ from ..regions.line import Part
 from ..regions.permutation import FEWEST, few, p_estimate
 from ..regions.regression import Coefficients, determined, least_squares
 from ..regions.unordered_pairs import Sample, require_regions, unordered
-from ..result.estimate import Estimate, Said, check_level, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 
 
 @dataclass(frozen=True, repr=False)
-class CloudComparison(Said):
+class CloudComparison(Result):
     """
     Pairs between clouds against pairs within one, at equal distance.
 
@@ -86,25 +87,15 @@ class CloudComparison(Said):
         )
         return (*(each for pair in pairs for each in pair), self.slope, self.slope_difference, self.slope_p)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
     def contrast_table(self) -> pd.DataFrame:
         """One row per contrast, with its p-value."""
         return pd.DataFrame([each.row() for each in self.all_contrasts])
 
-    def figure(self):
-        """Every contrast with its interval."""
-        from .clouds_figure import cloud_contrasts
-
-        return cloud_contrasts(self)
+    DRAWN_BY = "clouds_figure.cloud_contrasts"
 
     def scatter(self):
         """The pairs against distance with the lines of both models."""
-        from .clouds_figure import clouds_against_distance
-
-        return clouds_against_distance(self)
+        return self.drawn_by("clouds_figure.clouds_against_distance")
 
     def __str__(self) -> str:
         said = [str(self.difference), f"{self.slope_difference} MRQAP p = {self.slope_p.written}."]
@@ -117,7 +108,7 @@ class CloudComparison(Said):
                 f"{each.one} against {each.other}{', a slope for each' if each is self.difference_at_mean else ''}",
                 each.estimate.written,
                 each.estimate.written_interval or "none",
-                each.estimate.written_naive_interval or "none",
+                each.estimate.written_naive or "none",
                 each.p.written,
             ]
             for each in self.all_contrasts
@@ -126,9 +117,7 @@ class CloudComparison(Said):
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         cautions = dict.fromkeys(note for each in self.all_contrasts for note in each.estimate.warnings)
         below = "".join(f"<p>Caution: {escape(note)}.</p>" for note in cautions)
-        said = " ".join(
-            each.said.without_cautions for each in (self.difference, *self.crossing, *self.directions)
-        )
+        said = " ".join(each.said.sentence for each in (self.difference, *self.crossing, *self.directions))
         return (
             f'<p>{escape(said)}</p><table class="estimates"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
             + below
@@ -261,14 +250,13 @@ class _Tests:
             low=change(part.interval.low),
             high=change(part.interval.high),
             unit=self.scale.unit,
-            n_pairs=n_pairs,
+            n=n_pairs,
             n_regions=n_regions,
             n_places=n_places,
             method=f"{METHOD}; {how}, a level of each cloud's regions",
             assumption=EQUAL,
             level=level,
-            naive_low=change(part.naive.low),
-            naive_high=change(part.naive.high),
+            naive=Interval(PAIRS_INDEPENDENT, change(part.naive.low), change(part.naive.high)),
             warnings=notes,
         )
         p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
@@ -294,14 +282,13 @@ class _Tests:
             low=part.interval.low,
             high=part.interval.high,
             unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
-            n_pairs=n_pairs,
+            n=n_pairs,
             n_regions=n_regions,
             n_places=n_places,
             method=METHOD,
             assumption=EQUAL,
             level=level,
-            naive_low=part.naive.low,
-            naive_high=part.naive.high,
+            naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
             warnings=notes,
         )
 

@@ -63,7 +63,7 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
     labels, dense = [], len(rows) > MOST_IN_TWO_LINES
     for at, each in enumerate(rows):
         low, middle, high = each.estimate.low, each.estimate.estimate, each.estimate.high
-        naive = [each.estimate.naive_low, each.estimate.naive_high]
+        naive = [each.estimate.naive.low, each.estimate.naive.high]
         how = ", own slopes" if each is found.difference_at_mean else ""
         names = [theme.plain(_short(name) if dense else name) for name in (each.one, each.other)]
         labels.append(f"{names[0]}{' ' if dense else '<br>'}{join} {names[1]}{how}")
@@ -125,7 +125,7 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
         "independent. Dashed: no difference.",
         alt=f"Differences between groups of cloud pairs at equal distance. {found}",
         caption=" ".join(
-            each.said.without_cautions for each in (found.difference, *found.crossing, *found.directions)
+            each.said.sentence for each in (found.difference, *found.crossing, *found.directions)
         ),
         table=found.contrast_table(),
         note=note,

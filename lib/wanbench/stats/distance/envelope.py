@@ -8,17 +8,19 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, percent
+from ...regions import LIGHT_RTT_MS_PER_KM
 from ..regions import dyadic
 from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, BOOTSTRAP
 from ..regions.quantile_line import quantile_lines
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
-from ..result.estimate import Estimate, Interval, Said, check_level, html, table
-from .fits import FIBRE_INDEX, LIGHT_KM_PER_MS, PER_KM
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
+from .fits import PER_KM
 
-LIGHT_SLOPE = 2 * PER_KM * FIBRE_INDEX / LIGHT_KM_PER_MS
+LIGHT_SLOPE = PER_KM * LIGHT_RTT_MS_PER_KM
 FEWEST_UNDER = 5
 BOOTSTRAPS = "bootstrap over regions less twice that over pairs"
 METHOD = (
@@ -30,7 +32,7 @@ LEVELLED = "the envelope is a straight line. " + ASSUMPTION
 
 
 @dataclass(frozen=True, repr=False)
-class Envelope(Said):
+class Envelope(Result):
     """
     The line under which a share tau of the pairs lies: RTT = intercept + slope x distance.
 
@@ -58,10 +60,6 @@ class Envelope(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.slope, self.ratio, self.intercept)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
     def band(self, distance_km) -> pd.DataFrame:
         """The envelope with the percentiles of the resampled ones: distance_km, rtt_ms, low, high."""
         distance_km = np.asarray(distance_km, dtype=float)
@@ -72,11 +70,7 @@ class Envelope(Said):
             low, high = np.quantile(heights, _tails(self.slope.level), axis=0)
         return pd.DataFrame({"distance_km": distance_km, "rtt_ms": y, "low": low, "high": high})
 
-    def figure(self):
-        """RTT against distance with the envelope and light in fibre."""
-        from .envelope_figure import lower_envelope
-
-        return lower_envelope(self)
+    DRAWN_BY = "envelope_figure.lower_envelope"
 
     def __str__(self) -> str:
         return f"{self.slope} {self.ratio}"
@@ -204,14 +198,13 @@ def _estimate(
         low=float(low),
         high=float(high),
         unit=unit,
-        n_pairs=sample.n_pairs,
+        n=sample.n_pairs,
         n_regions=sample.n_regions,
         n_places=n_places,
         method=f"{METHOD}, {count(len(drawn), 'resample')}, t with {n_places - 2} degrees of freedom",
         assumption=LEVELLED[0].upper() + LEVELLED[1:],
         level=level,
-        naive_low=float(naive_low),
-        naive_high=float(naive_high),
+        naive=Interval(PAIRS_INDEPENDENT, float(naive_low), float(naive_high)),
         others=(Interval(BOOTSTRAP, float(drawn_low), float(drawn_high)),),
         warnings=notes,
     )

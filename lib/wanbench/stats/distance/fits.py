@@ -8,18 +8,17 @@ from math import inf, log10, nan
 import numpy as np
 import pandas as pd
 
+from ...regions import FIBRE_INDEX, LIGHT_KM_PER_MS
 from ..regions import coverage
 from ..regions.clusters import PLACE
 from ..regions.line import ASSUMPTION, Line, Part, straight_line
 from ..regions.unordered_pairs import Sample, unordered
-from ..result.estimate import Estimate, Said, html, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 
-LIGHT_KM_PER_MS = 299.792458
-FIBRE_INDEX = 1.468
 PER_KM = 1000.0
 
 
-class OnLine(Said):
+class OnLine(Result):
     """What both lines have in common; `sample` and `line` are those of the fit."""
 
     def residuals(self) -> pd.DataFrame:
@@ -105,10 +104,6 @@ class RttFit(OnLine):
             self.spearman,
         )
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
     def band(self, distance_km) -> pd.DataFrame:
         """The fitted line with the interval of its height: distance_km, rtt_ms, low, high."""
         band = self.line.band(np.asarray(distance_km, dtype=float) / PER_KM)
@@ -116,11 +111,7 @@ class RttFit(OnLine):
             columns={"x": "distance_km", "y": "rtt_ms"}
         )
 
-    def figure(self, *, note: str = ""):
-        """The pairs and the line through them: `figures.rtt_against_distance`."""
-        from .fits_figure import rtt_against_distance
-
-        return rtt_against_distance(self.sample, self, note=note)
+    DRAWN_BY = "fits_figure.rtt_against_distance"
 
     def __str__(self) -> str:
         return f"{self.slope} {self.speed_in_fibre}"
@@ -159,10 +150,6 @@ class ThroughputFit(OnLine):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.half_distance, self.factor, self.slope, self.pearson, self.spearman)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
     def band(self, distance_km) -> pd.DataFrame:
         """The fitted line with the interval of its height: distance_km, throughput_bps, low, high."""
         band = self.line.band(np.asarray(distance_km, dtype=float) / PER_KM)
@@ -171,11 +158,7 @@ class ThroughputFit(OnLine):
             columns={"x": "distance_km", "y": "throughput_bps"}
         )
 
-    def figure(self, *, note: str = ""):
-        """The pairs and the line through them: `figures.throughput_against_distance`."""
-        from .fits_figure import throughput_against_distance
-
-        return throughput_against_distance(self.sample, self, note=note)
+    DRAWN_BY = "fits_figure.throughput_against_distance"
 
     def __str__(self) -> str:
         return str(self.half_distance)
@@ -314,14 +297,13 @@ def _estimate(
         low=float(part.interval.low),
         high=float(part.interval.high),
         unit=unit,
-        n_pairs=line.n_pairs,
+        n=line.n_pairs,
         n_regions=line.n_regions,
         n_places=line.n_places,
         method=line.method,
         assumption=ASSUMPTION + coverage.harder(judged, line.n_places),
         level=line.level,
-        naive_low=float(part.naive.low),
-        naive_high=float(part.naive.high),
+        naive=Interval(PAIRS_INDEPENDENT, float(part.naive.low), float(part.naive.high)),
         others=part.others,
         warnings=(*line.warnings, *cautions),
         standard_error=part.standard_error,

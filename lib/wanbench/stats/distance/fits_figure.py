@@ -8,8 +8,9 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import count, percent
-from ..regions.unordered_pairs import Sample, unordered
-from .fits import FIBRE_INDEX, LIGHT_KM_PER_MS, RttFit, ThroughputFit
+from ...regions import LIGHT_RTT_MS_PER_KM
+from ..regions.unordered_pairs import Sample
+from .fits import RttFit, ThroughputFit
 from .inflation import ALL, Inflation
 
 BAND_POINTS = 60
@@ -18,27 +19,19 @@ BAND_COLOUR = "rgba(31, 41, 51, 0.15)"
 POINTS = "One point per pair of regions"
 
 
-def rtt_against_distance(
-    pairs: pd.DataFrame | Sample, fit: RttFit | None = None, *, note: str = ""
-) -> go.Figure:
+def rtt_against_distance(fit: RttFit, *, note: str = "") -> go.Figure:
     """
-    RTT of every unordered pair against distance, by pair of clouds, over the floor that light in fibre sets.
-
-    With `fit`, its line and the interval of the line's height.
+    RTT of every unordered pair against distance, by pair of clouds, with the fitted line and the interval of its
+    height, over the floor that light in fibre sets.
     """
-    sample = pairs if isinstance(pairs, Sample) else unordered(pairs, "rtt_ms")
-    frame = sample.frame
+    sample, frame = fit.sample, fit.sample.frame
     figure = go.Figure()
     add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.1f} ms")
     ends = np.array([0.0, frame.distance_km.max() * 1.02 if len(frame) else 1.0])
-    floor = 2 * ends * FIBRE_INDEX / LIGHT_KM_PER_MS
+    floor = ends * LIGHT_RTT_MS_PER_KM
     line = {"color": theme.LIGHT, "width": 2, "dash": "dash"}
     figure.add_scatter(x=ends, y=floor, mode="lines", name="light in fibre", line=line, hoverinfo="skip")
-    subtitle, alt = f"{POINTS}, median of both directions. Dashed: light in fibre.", ""
-    if fit is not None:
-        _line(figure, fit.band(np.linspace(*ends, BAND_POINTS)), "distance_km", "rtt_ms")
-        subtitle += f" Line: least squares; band: its {percent(fit.slope.level)} interval by place."
-        alt = f" {fit.slope} {fit.pearson}"
+    _line(figure, fit.band(np.linspace(*ends, BAND_POINTS)), "distance_km", "rtt_ms")
     figure.update_xaxes(title="great-circle distance (km)", range=ends, tickformat=",d")
     top = max(floor[-1], frame.value.max() if len(frame) else 0.0) * 1.05
     figure.update_yaxes(title="round-trip time (ms)", range=[0, top])
@@ -46,8 +39,9 @@ def rtt_against_distance(
         figure,
         name="rtt-against-distance",
         title="Round-trip time against distance",
-        subtitle=subtitle,
-        alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}.{alt}",
+        subtitle=f"{POINTS}, median of both directions. Dashed: light in fibre. Line: least squares; band: its "
+        f"{percent(fit.slope.level)} interval by place.",
+        alt=f"Scatter of round-trip time in ms against distance in km for {basis(sample)}. {fit.slope} {fit.pearson}",
         caption=f"Round-trip time of {basis(sample)} against the great-circle distance between the regions. "
         f"No point can lie under the dashed line, the round trip of light in fibre.{_left_out(sample)}",
         table=_behind(frame, "rtt_ms"),
@@ -55,30 +49,23 @@ def rtt_against_distance(
     )
 
 
-def throughput_against_distance(
-    pairs: pd.DataFrame | Sample, fit: ThroughputFit | None = None, *, note: str = ""
-) -> go.Figure:
-    """Throughput (log axis) of every unordered pair against distance; with `fit` its line and interval."""
-    sample = pairs
-    if not isinstance(pairs, Sample):
-        sample = unordered(pairs, "throughput_bps", combine="geometric mean")
-    frame = sample.frame
+def throughput_against_distance(fit: ThroughputFit, *, note: str = "") -> go.Figure:
+    """Throughput (log axis) of every unordered pair against distance, with the fitted line and its interval."""
+    sample, frame = fit.sample, fit.sample.frame
     figure = go.Figure()
     add_points(figure, frame, frame.distance_km, frame.value, "%{x:,.0f} km<br>%{y:.3s}bit/s")
     ends = [0.0, frame.distance_km.max() * 1.02 if len(frame) else 1.0]
-    subtitle, alt = f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic.", ""
-    if fit is not None:
-        _line(figure, fit.band(np.linspace(*ends, BAND_POINTS)), "distance_km", "throughput_bps")
-        subtitle += f" Line: least squares; band: its {percent(fit.slope.level)} interval by place."
-        alt = f" {fit.half_distance} {fit.pearson}"
+    _line(figure, fit.band(np.linspace(*ends, BAND_POINTS)), "distance_km", "throughput_bps")
     figure.update_xaxes(title="great-circle distance (km)", range=ends, tickformat=",d")
     figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(frame.value, "bit/s"))
     return theme.finish(
         figure,
         name="throughput-against-distance",
         title="Throughput against distance",
-        subtitle=subtitle,
-        alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}.{alt}",
+        subtitle=f"{POINTS}, geometric mean of both directions. Vertical axis: logarithmic. Line: least squares; "
+        f"band: its {percent(fit.slope.level)} interval by place.",
+        alt=f"Scatter of throughput on a log axis against distance in km for {basis(sample)}. {fit.half_distance} "
+        f"{fit.pearson}",
         caption=f"TCP throughput of {basis(sample)} against the great-circle distance between the regions."
         f"{_left_out(sample)}",
         table=_behind(frame, "throughput_bps"),

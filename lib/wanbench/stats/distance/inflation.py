@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...findings import Finding
 from ...formatting import count, quantity
@@ -18,7 +19,7 @@ from ..regions import dyadic
 from ..regions.check_pairs import check_pairs
 from ..regions.clusters import PLACE, mapping, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
-from ..result.estimate import Estimate, Said, check_level, html
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 
 FEWEST_PER_CLOUD = 3
 ALL = "all"
@@ -33,7 +34,7 @@ ASSUMPTION = (
 
 
 @dataclass(frozen=True, repr=False)
-class Inflation(Said):
+class Inflation(Result):
     """
     Path inflation per pair and its median per cloud pair.
 
@@ -54,11 +55,7 @@ class Inflation(Said):
             rows.append({"cloud_pair": name, **median.row(), **spread})
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = ""):
-        """Path inflation of every pair, by pair of clouds, with the medians."""
-        from .fits_figure import path_inflation
-
-        return path_inflation(self, note=note)
+    DRAWN_BY = "fits_figure.path_inflation"
 
     def __str__(self) -> str:
         return str(self.medians[ALL])
@@ -141,14 +138,13 @@ def _median(frame, name, notes, known, level, resamples, seed) -> Estimate:
         low=float(low),
         high=float(high),
         unit="",
-        n_pairs=part.n_pairs,
+        n=part.n_pairs,
         n_regions=part.n_regions,
         n_places=grouped.n,
         method=METHOD,
         assumption=ASSUMPTION,
         level=level,
-        naive_low=naive_low,
-        naive_high=naive_high,
+        naive=Interval(PAIRS_INDEPENDENT, naive_low, naive_high),
         warnings=notes,
     )
 
@@ -169,7 +165,7 @@ def order_interval(values: np.ndarray, level: float, share: float = 0.5) -> tupl
 
 
 @dataclass(frozen=True, repr=False)
-class PhysicsCheck(Said):
+class PhysicsCheck(Result):
     """
     Ordered pairs whose RTT is under the round trip of light in fibre.
 

@@ -19,11 +19,12 @@ import pandas as pd
 from geopy.distance import geodesic
 
 from ... import regions as places
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, percent, quantity
 from ..regions.check_pairs import check_pairs
 from ..regions.unordered_pairs import Sample, require_regions, unordered
-from ..result.estimate import Estimate, Said, check_level, html, table
+from ..result import Estimate, Result, html, table
 from . import prediction_fits
 
 FEW_PAIRS = 3
@@ -45,7 +46,7 @@ ASSUMPTION = (
 
 
 @dataclass(frozen=True, repr=False)
-class Prediction(Said):
+class Prediction(Result):
     """
     RTT and throughput of one ordered pair.
 
@@ -86,11 +87,7 @@ class Prediction(Said):
         front = pd.DataFrame([pair | {"measured": self.measured.get(name, nan)} for name in names])
         return pd.concat([front, table(self.estimates)], axis=1)
 
-    def figure(self, *, note: str = ""):
-        """The prediction among the measured pairs."""
-        from .predict_figure import prediction
-
-        return prediction(self, note=note)
+    DRAWN_BY = "predict_figure.prediction"
 
     def __str__(self) -> str:
         said = [str(each) for each in self.estimates]
@@ -192,7 +189,7 @@ class Predictor:
             low=low,
             high=high,
             unit="ms" if name == "rtt_ms" else "bit/s",
-            n_pairs=len(model.observed),
+            n=len(model.observed),
             n_regions=int((measured > 0).sum()),
             method=f"{fit}; prediction interval by {CONFORMAL.format(LEFT_OUT[situation])}",
             assumption=ASSUMPTION,
@@ -271,8 +268,8 @@ def what_if(
 
     Examples
     --------
-    >>> from wanbench.stats import simulate
-    >>> pairs = simulate.survey(16, seed=1)
+    >>> from wanbench.stats.regions import simulated_surveys
+    >>> pairs = simulated_surveys.survey(16, seed=1)
     >>> one, other = pairs.from_region[0], pairs.to_region[0]
     >>> found = what_if(pairs, one, other)
     >>> found.situation, bool(found.rtt.low <= found.measured["rtt_ms"] <= found.rtt.high)

@@ -11,7 +11,7 @@ from ...figures import theme
 from ...formatting import count, percent, quantity
 from ...regions import light_rtt_ms
 from ..regions.unordered_pairs import unordered
-from ..result.estimate import Estimate
+from ..result import Estimate
 from .predict import SITUATIONS, Prediction
 from .prediction_calibration import WHAT, Calibration
 
@@ -134,7 +134,7 @@ def calibration(found: Calibration, *, note: str = "") -> go.Figure:
     )
     labels = []
     for row, ((name, situation), share) in enumerate(found.coverage.items()):
-        labels.append(f"{WHAT[name]}, {SAYS[situation]}<br>n = {count(share.n_pairs, 'pair')}")
+        labels.append(f"{WHAT[name]}, {SAYS[situation]}<br>n = {count(share.n, 'pair')}")
         bar = {"type": "data", "symmetric": False, "color": SHADES[name], "thickness": 2.5, "width": 6}
         bar |= {"array": [share.high - share.estimate], "arrayminus": [share.estimate - share.low]}
         figure.add_scatter(

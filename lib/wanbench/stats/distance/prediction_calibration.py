@@ -8,13 +8,13 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import percent
 from ...regions import light_rtt_ms
-from ..lab.links import clopper_pearson
 from ..regions import dyadic
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL
-from ..result.estimate import Estimate, Said, check_level, html
+from ..result import Estimate, Result, exact_binomial, html
 from . import prediction_fits
 from .predict import LEFT_OUT, QUANTITIES, observe
 
@@ -28,7 +28,7 @@ HOW = {
 
 
 @dataclass(frozen=True, repr=False)
-class Calibration(Said):
+class Calibration(Result):
     """
     Coverage of the stated level on what was left out, per quantity and situation.
 
@@ -79,11 +79,7 @@ class Calibration(Said):
         rows.columns = ["region", "n_pairs", "coverage"]
         return rows.sort_values(["coverage", "region"], ignore_index=True)
 
-    def figure(self, *, note: str = ""):
-        """Coverage against the stated level, and measured against predicted."""
-        from .predict_figure import calibration as draw
-
-        return draw(self, note=note)
+    DRAWN_BY = "predict_figure.calibration"
 
     def _part(self, name: str, situation: str) -> pd.DataFrame:
         return self.left_out[(self.left_out.quantity == name) & (self.left_out.situation == situation)]
@@ -232,7 +228,7 @@ def _coverage(
         low=float(low),
         high=float(high),
         unit="fraction",
-        n_pairs=len(pairs),
+        n=len(pairs),
         n_regions=len(regions),
         method=f"{HOW[situation]}; interval by leaving out regions (dyadic jackknife)",
         assumption="The measured pairs stand for those one wants to predict",
@@ -247,5 +243,5 @@ def share_interval(hits, tries, first, second, n_regions: int) -> tuple[float, f
         return float(hits.sum() / tries.sum()), nan, nan
     share, half = dyadic.ratio(hits, tries, first, second, n_regions, 0.95)
     if share in (0.0, 1.0):
-        return share, *clopper_pearson(int(share) * n_regions, n_regions, 0.95)
+        return share, *exact_binomial(int(share) * n_regions, n_regions, 0.95)
     return share, max(share - half, 0.0), min(share + half, 1.0)

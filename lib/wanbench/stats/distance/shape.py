@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent
 from ..regions import dyadic
 from ..regions.line import ASSUMPTION
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
-from ..result.estimate import Estimate, Said, check_level, html, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 
 PARAMETERS = 3
 ENDS = ["region_a", "region_b"]
@@ -27,7 +28,7 @@ METHOD = (
 
 
 @dataclass(frozen=True, repr=False)
-class Shapes(Said):
+class Shapes(Result):
     """
     Three lines for log10 throughput, compared on the same pairs.
 
@@ -60,10 +61,6 @@ class Shapes(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (*self.errors.values(), *self.ratios.values())
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
     def fitted(self, line: str, distance_km=None, rtt_ms=None) -> np.ndarray:
         """Throughput in bit/s that a line says at distances in km, or at RTTs in ms for "log RTT"."""
         if line not in self.errors:
@@ -78,11 +75,7 @@ class Shapes(Said):
         x = x / 1000 if line == "distance" else np.log10(x)
         return 10 ** (row.intercept + row.slope * x)
 
-    def figure(self):
-        """Each line through the pairs, with its prediction error."""
-        from .shape_figure import throughput_lines
-
-        return throughput_lines(self)
+    DRAWN_BY = "shape_figure.throughput_lines"
 
     def __str__(self) -> str:
         return " ".join([self._verdict(), self._by_aic(), *map(str, self.ratios.values())])
@@ -287,13 +280,12 @@ class _Maker:
             low=ends[1],
             high=ends[2],
             unit="times" if len(powers) > 1 else "",
-            n_pairs=n,
+            n=n,
             n_regions=n_regions,
             method=METHOD,
             assumption=f"The lines themselves are taken as fitted. {ASSUMPTION}",
             level=self.level,
-            naive_low=ends[3],
-            naive_high=ends[4],
+            naive=Interval(PAIRS_INDEPENDENT, ends[3], ends[4]),
             warnings=self.warnings,
         )
 

@@ -56,7 +56,7 @@ def throughput_lines(found: Shapes, *, note: str = "") -> go.Figure:
     figure.update_yaxes(**theme.log_axis(frame.throughput_bps, "bit/s"))
     figure.update_yaxes(title="throughput (bit/s, log axis)", col=1)
     basis = next(iter(found.errors.values()))
-    said = f"{count(basis.n_pairs, 'pair')} of {count(basis.n_regions, 'region')}"
+    said = f"{count(basis.n, 'pair')} of {count(basis.n_regions, 'region')}"
     return theme.finish(
         figure,
         name="throughput-lines-compared",

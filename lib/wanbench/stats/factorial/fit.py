@@ -18,10 +18,10 @@ import pandas as pd
 import statsmodels.api as sm
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number
-from ..result.contrast import Contrast
-from ..result.estimate import Interval, check_level
+from ..result import Estimate, Interval
 from . import robust_variance
 from .aliases import alias_table
 from .gain_map import DOUBLING, Places
@@ -159,7 +159,7 @@ def fit_factorial(
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes a Contrast out of a linear combination of coefficients."""
+    """Makes a Estimate out of a linear combination of coefficients."""
 
     params: np.ndarray
     robust: robust_variance.RobustVariance
@@ -172,14 +172,14 @@ class _Maker:
     def unit(self, at: int) -> np.ndarray:
         return (np.arange(len(self.params)) == at).astype(float)
 
-    def __call__(self, combination, quantity, claim, change=float, unit="") -> Contrast:
+    def __call__(self, combination, quantity, claim, change=float, unit="") -> Estimate:
         freedom = self.robust.freedom(combination)
         value, half = self._half(self.params, self.robust.cover, freedom, combination)
         naive = Interval(NAIVE)
         if self.single is not None:
             there, wide = self._half(*self.single, combination)
             naive = Interval(NAIVE, change(there - wide), change(there + wide))
-        return Contrast(
+        return Estimate(
             quantity=quantity,
             claim=claim,
             estimate=change(value),
@@ -222,7 +222,7 @@ def _main_effects(make: _Maker, factors: Sequence[Factor], response: str) -> tup
     return elasticities, doublings, effects
 
 
-def _interaction(make: _Maker, at: int, term, factors: Sequence[Factor], response: str) -> Contrast:
+def _interaction(make: _Maker, at: int, term, factors: Sequence[Factor], response: str) -> Estimate:
     own = {factor.name: factor for factor in factors}
     logs = [name for name in term if not own[name].is_contrast]
     steps = [own[name].step for name in term if own[name].is_contrast]

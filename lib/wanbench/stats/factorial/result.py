@@ -11,31 +11,31 @@ import pandas as pd
 
 from ...findings import Finding
 from ...formatting import count, number, percent
-from ..result.contrast import Contrast, html, table
+from ..result import Estimate, Result, html, table
 from .gain_map import METHOD, regions
 from .terms import UNITS
 
 PATH = ("jitter_ms", "loss")
 
 
-@dataclass(frozen=True)
-class Factorial:
+@dataclass(frozen=True, repr=False)
+class Factorial(Result):
     """
     The fitted experiment.
 
     Attributes
     ----------
     elasticities : dict
-        Factor to Contrast: the elasticity of the response, on average between the factor's levels and those of the
+        Factor to Estimate: the elasticity of the response, on average between the factor's levels and those of the
         others.
     interactions : dict
-        (factor, factor, ...) to Contrast: what the elasticity of one changes by per e-fold of the other, or from one
+        (factor, factor, ...) to Estimate: what the elasticity of one changes by per e-fold of the other, or from one
         level of a contrast to the other.
     doublings : dict
-        Factor to Contrast: what doubling it multiplies the response by, on the same average.
+        Factor to Estimate: what doubling it multiplies the response by, on the same average.
     effects : dict
-        Two-level factor to Contrast: what its high level multiplies the response by, against its low one.
-    thesis : Contrast
+        Two-level factor to Estimate: what its high level multiplies the response by, against its low one.
+    thesis : Estimate
         What halving `delay` multiplies the response by over what doubling `rate` does (above 1: delay matters more), on
         the same average.
     places : DataFrame
@@ -54,11 +54,11 @@ class Factorial:
         One row per run: the factors, `response` (mean of the run), `fitted`, `residual` (of the natural logarithm).
     """
 
-    elasticities: dict[str, Contrast]
-    interactions: dict[tuple[str, ...], Contrast]
-    doublings: dict[str, Contrast]
-    effects: dict[str, Contrast]
-    thesis: Contrast | None
+    elasticities: dict[str, Estimate]
+    interactions: dict[tuple[str, ...], Estimate]
+    doublings: dict[str, Estimate]
+    effects: dict[str, Estimate]
+    thesis: Estimate | None
     places: pd.DataFrame
     space: pd.DataFrame
     aliases: pd.DataFrame
@@ -71,7 +71,7 @@ class Factorial:
     left_out: pd.DataFrame
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         whole = (
             *self.doublings.values(),
             *self.effects.values(),
@@ -92,7 +92,7 @@ class Factorial:
 
     def table(self) -> pd.DataFrame:
         """One row per number."""
-        return table(self.contrasts)
+        return table(self.estimates)
 
     def alias_table(self) -> pd.DataFrame:
         """The effects whose estimate stands for others too; no rows where each stands alone."""
@@ -127,11 +127,7 @@ class Factorial:
         worst = np.log(found.off).abs().sort_values(ascending=False).index
         return found.loc[worst].reset_index(drop=True)
 
-    def figure(self, *, note: str = ""):
-        """Elasticities with their intervals, and where the thesis holds."""
-        from .effects_figure import elasticities
-
-        return elasticities(self, note=note)
+    DRAWN_BY = "effects_figure.elasticities"
 
     def map(self, *, note: str = "", **levels):
         """
@@ -139,9 +135,7 @@ class Factorial:
 
         `levels` picks levels, such as `loss=0.0`; a factor of more than two that is not picked is at its lowest.
         """
-        from .gain_map_figure import thesis_map
-
-        return thesis_map(self, levels, note=note)
+        return self.drawn_by("gain_map_figure.thesis_map", levels, note=note)
 
     def verdict(self) -> str:
         """Where the thesis holds and where not, in a sentence."""
@@ -209,11 +203,11 @@ class Factorial:
 
     def __str__(self) -> str:
         said = [each.sentence for each in (*self.doublings.values(), *self.effects.values())]
-        notes = [f"Caution: {each}." for each in self.place_cautions() or self.contrasts[0].warnings]
+        notes = [f"Caution: {each}." for each in self.place_cautions() or self.estimates[0].warnings]
         return " ".join([*said, self.verdict(), *notes]).strip()
 
     def _repr_html_(self) -> str:
-        shown = html(self.contrasts, f"log {self.response} on log factors")
+        shown = html(self.estimates, f"log {self.response} on log factors")
         if self.thesis is None:
             return shown
         said = f"<p>{escape(self.verdict())} {escape(self.region_sentence())}</p>"

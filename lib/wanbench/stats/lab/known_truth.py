@@ -12,8 +12,9 @@ from math import isfinite, nan
 
 import pandas as pd
 
+from ...checks import check_level
 from ...formatting import percent
-from ..result.estimate import Estimate, check_level
+from ..result import Estimate
 from ..tcp.loss import MODELS, RATE_BASED, estimate_loss
 from ..tcp.window import advertised_window_bytes
 from ..tcp.window_fit import fit_window
@@ -186,7 +187,7 @@ def _against(
         estimate.unit,
         estimate.level,
         percent(allowed_share),
-        estimate.n_pairs,
+        estimate.n,
     )
     if estimate.estimate == estimate.estimate:
         row |= judged(

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...formatting import percent, quantity
 from ..distance.inflation import order_interval
-from ..result.estimate import check_level
+from ..result import exact_binomial
 from .calibration import (
     OUTSIDE,
     UNKNOWN,
@@ -186,25 +187,11 @@ def loss(
         if requests is not None and n:
             there, back = (float(link.loss) for link in requests)
             requested = 1 - (1 - there) * (1 - back)
-            low, high = clopper_pearson(lost, n, level)
+            low, high = exact_binomial(lost, n, level)
             row |= judged(requested, lost / n, low, high, nan, f"{lost:,} of {n:,} echoes")
             row["verdict"] = WITHIN if low <= requested <= high else OUTSIDE
         rows.append(or_unknown(row, requests, "no echo was sent"))
     return table_of(rows)
-
-
-def clopper_pearson(successes: int, n: int, level: float) -> tuple[float, float]:
-    """
-    Exact binomial interval (Clopper & Pearson 1934).
-
-    >>> low, high = clopper_pearson(0, 100, 0.95)
-    >>> low, round(high, 4)
-    (0.0, 0.0362)
-    """
-    tail = (1 - level) / 2
-    low = stats.beta.ppf(tail, successes, n - successes + 1) if successes else 0.0
-    high = stats.beta.ppf(1 - tail, successes + 1, n - successes) if successes < n else 1.0
-    return float(low), float(high)
 
 
 def rate(

@@ -11,6 +11,7 @@ import pandas as pd
 from ...errors import ParameterError
 from ...findings import Finding
 from ...formatting import count, number, quantity
+from ..result import Result
 
 KEY = ["run_id", "test_id", "attempt"]
 LINK = [*KEY, "link_from", "link_to"]
@@ -68,30 +69,30 @@ def windows(samples: pd.DataFrame, window_s: float | None = None) -> pd.DataFram
     return found.sort_values([*LINK, "end_s"], kind="stable")[COLUMNS].reset_index(drop=True)
 
 
-@dataclass(frozen=True)
-class Capacity:
+@dataclass(frozen=True, repr=False)
+class Capacity(Result):
     """
     Whether links were ever at their capacity.
 
-    `table` has a row per test and link: n_windows, window_s (the median), mean_utilisation, greatest_utilisation,
+    `links` has a row per test and link: n_windows, window_s (the median), mean_utilisation, greatest_utilisation,
     share_at_capacity (of its windows), packets_sent, packets_queue_dropped, greatest_backlog_ms (how long what waited
     at a sample needs to leave), longest_backlog_s (the longest time in which every sample found some).
     """
 
-    table: pd.DataFrame
+    links: pd.DataFrame
     at: float
 
     @property
     def never(self) -> bool:
         """No window at capacity, and nothing dropped by a queue."""
         return bool(
-            (self.table.share_at_capacity == 0).all() and (self.table.packets_queue_dropped == 0).all()
+            (self.links.share_at_capacity == 0).all() and (self.links.packets_queue_dropped == 0).all()
         )
 
     @property
     def sentence(self) -> str:
         """The statement, with the length of the windows that it holds for."""
-        rows = self.table
+        rows = self.links
         n, tests = int(rows.n_windows.sum()), len(rows.drop_duplicates(KEY))
         at_capacity = round((rows.share_at_capacity * rows.n_windows).sum())
         greatest = rows.loc[rows.greatest_utilisation.idxmax()]
@@ -111,19 +112,20 @@ class Capacity:
         return Finding(
             name=name,
             sentence=self.sentence,
-            estimate=float(self.table.greatest_utilisation.max()),
+            estimate=float(self.links.greatest_utilisation.max()),
             low=nan,
             high=nan,
             unit="fraction",
-            n=len(self.table.drop_duplicates(KEY)),
+            n=len(self.links.drop_duplicates(KEY)),
             n_regions=None,
             method=METHOD,
             assumption=ASSUMPTION,
             page=page,
         )
 
-    def __str__(self) -> str:
-        return self.sentence
+    def table(self) -> pd.DataFrame:
+        """`links`."""
+        return self.links
 
 
 def capacity(samples: pd.DataFrame, *, at: float = AT_CAPACITY, window_s: float | None = None) -> Capacity:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from ..result.estimate import Interval
+from ..result import Interval
 from .dyadic import jackknife
 from .leave_one_out import LeaveOut
 

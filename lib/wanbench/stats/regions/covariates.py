@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...errors import ParameterError
-from ..result.estimate import Estimate, Said, check_level, html, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 from . import matrices, mrqap, qap
 from .clusters import PLACE, units
 from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES, Part
@@ -28,7 +29,7 @@ PERMUTED = (
 
 
 @dataclass(frozen=True, repr=False)
-class CovariateFit(Said):
+class CovariateFit(Result):
     """
     A linear model over unordered pairs.
 
@@ -56,15 +57,7 @@ class CovariateFit(Said):
         both = ((self.coefficients[name], self.p_values[name]) for name in self.p_values)
         return (*(each for pair in both for each in pair), self.coefficients[CONSTANT])
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
-    def figure(self):
-        """Histograms of the relabelled t statistics with the observed ones."""
-        from .permutation_figure import relabelled_covariates
-
-        return relabelled_covariates(self)
+    DRAWN_BY = "permutation_figure.relabelled_covariates"
 
     def __str__(self) -> str:
         parts = (
@@ -182,13 +175,12 @@ def _coefficient(name: str, part: Part, said: str, basis, level, warnings) -> Es
         low=part.interval.low * factor,
         high=part.interval.high * factor,
         unit=unit,
-        n_pairs=basis[0],
+        n=basis[0],
         n_regions=basis[1],
         n_places=basis[2],
         method=METHOD,
         assumption=ASSUMPTION,
         level=level,
-        naive_low=part.naive.low * factor,
-        naive_high=part.naive.high * factor,
+        naive=Interval(PAIRS_INDEPENDENT, part.naive.low * factor, part.naive.high * factor),
         warnings=warnings,
     )

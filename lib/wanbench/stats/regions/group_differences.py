@@ -10,7 +10,7 @@ from math import inf, isnan
 import numpy as np
 
 from ...formatting import count
-from ..result.estimate import Estimate, Interval, Said
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from . import mrqap, qap
 from .covariates import METHOD, OF_DIRECTIONS, PERMUTED
 from .line import ASSUMPTION
@@ -58,7 +58,7 @@ class Scale:
 
 
 @dataclass(frozen=True, repr=False)
-class GroupContrast(Said):
+class GroupContrast(Result):
     """
     One group of pairs against another at equal distance.
 
@@ -174,15 +174,16 @@ class Groups:
             low=scale.estimate(part.interval.low),
             high=scale.estimate(part.interval.high),
             unit=scale.unit,
-            n_pairs=basis[0],
+            n=basis[0],
             n_regions=basis[1],
             n_places=self.fit.n_regions,
             method=f"{METHOD if freedom is None else OF_DIRECTIONS}, t with {degrees:.1f} degrees of freedom; "
             "common slope",
             assumption=EQUAL,
             level=level,
-            naive_low=scale.estimate(part.naive.low),
-            naive_high=scale.estimate(part.naive.high),
+            naive=Interval(
+                PAIRS_INDEPENDENT, scale.estimate(part.naive.low), scale.estimate(part.naive.high)
+            ),
             others=others,
             warnings=warnings,
         )

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import quantity
-from ..result.estimate import Interval, check_level
+from ..result import Interval
 from . import clusters, correlation, dyadic, ranks
 from . import skew as skewed
 from .leave_one_out import LOST, LeaveOut, leave_out

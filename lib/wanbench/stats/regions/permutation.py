@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent
-from ..result.estimate import Estimate, Said, check_level, html, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 from . import matrices, qap
 from .line import ASSUMPTION, Line, straight_line
 from .unordered_pairs import Sample, require_regions, unordered
@@ -29,7 +30,7 @@ BOOTSTRAP_BESIDE = 1_000
 
 
 @dataclass(frozen=True, repr=False)
-class Mantel(Said):
+class Mantel(Result):
     """
     Correlations of a column with distance, and the p-value of each.
 
@@ -61,21 +62,13 @@ class Mantel(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.pearson, self.pearson_p, self.spearman, self.spearman_p)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
-    def figure(self):
-        """Histogram of the relabelled correlations with the observed one."""
-        from .permutation_figure import relabelled_correlations
-
-        return relabelled_correlations(self)
+    DRAWN_BY = "permutation_figure.relabelled_correlations"
 
     def __str__(self) -> str:
         r, p = self.pearson, self.pearson_p
         ends = f", {percent(r.level)} interval {r.written_interval}" if r.written_interval else ""
         cautions = (f"Caution: {warning}." for warning in p.warnings)
-        basis = f"{count(r.n_pairs, 'pair')} of {count(r.n_regions, 'region')}{ends}"
+        basis = f"{count(r.n, 'pair')} of {count(r.n_regions, 'region')}{ends}"
         said = f"{r.claim.replace('{}', r.written)} ({basis}); {_said(self.drawn.pearson, r, p, self.alternative)}."
         return " ".join([said, *cautions])
 
@@ -186,7 +179,7 @@ def p_estimate(
         low=low,
         high=high,
         unit="",
-        n_pairs=basis[0],
+        n=basis[0],
         n_regions=basis[1],
         method=f"{method}; B = {permutations:,}",
         assumption=NULL,
@@ -232,13 +225,12 @@ def _correlation(line: Line, name: str, symbol: str, said: str) -> Estimate:
         low=float(part.interval.low),
         high=float(part.interval.high),
         unit="",
-        n_pairs=line.n_pairs,
+        n=line.n_pairs,
         n_regions=line.n_regions,
         method=line.method,
         assumption=ASSUMPTION,
         level=line.level,
-        naive_low=float(part.naive.low),
-        naive_high=float(part.naive.high),
+        naive=Interval(PAIRS_INDEPENDENT, float(part.naive.low), float(part.naive.high)),
         others=part.others,
         warnings=line.warnings,
     )

@@ -49,7 +49,7 @@ def relabelled_covariates(found: CovariateFit, *, note: str = "") -> go.Figure:
         subtitle=SUBTITLE,
         alt=f"Histograms of t statistics under {count(len(found.drawn), 'relabelling')} of the regions. {found}",
         caption=f"What the other covariates leave of each, under {count(len(found.drawn), 'random relabelling')} of "
-        f"the regions ({count(basis.n_pairs, 'pair')} of {count(basis.n_regions, 'region')}).",
+        f"the regions ({count(basis.n, 'pair')} of {count(basis.n_regions, 'region')}).",
         table=_behind(found.drawn, found.observed),
         note=note,
         headroom_px=20,

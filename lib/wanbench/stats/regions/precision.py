@@ -10,13 +10,13 @@ from scipy.optimize import brentq
 
 from ...errors import ParameterError
 from ...formatting import count, number
-from ..result.estimate import Estimate, Said
+from ..result import Estimate, Result
 
 MOST_PLACES = 1e6
 
 
 @dataclass(frozen=True, repr=False)
-class Precision(Said):
+class Precision(Result):
     """
     What a wanted precision takes.
 
@@ -68,8 +68,9 @@ def plan_precision(pilot: Estimate, half_width: float, *, test_s: float = 15.0) 
 
     Examples
     --------
-    >>> from wanbench.stats import fit_rtt, simulate
-    >>> pilot = fit_rtt(simulate.survey(12, seed=1, region_ms=5), resamples=10).slope
+    >>> from wanbench.stats import fit_rtt
+    >>> from wanbench.stats.regions import simulated_surveys
+    >>> pilot = fit_rtt(simulated_surveys.survey(12, seed=1, region_ms=5), resamples=10).slope
     >>> now = (pilot.high - pilot.low) / 2
     >>> plan_precision(pilot, now).n_regions, plan_precision(pilot, now / 2).n_regions > 24
     (12, True)

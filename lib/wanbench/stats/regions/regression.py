@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from ...errors import ParameterError
-from ..result.estimate import Interval
+from ..result import Interval
 from . import dyadic
 from .leave_one_out import LOST, LeaveOut, leave_out
 from .line import DYADIC, SCALED, Part

@@ -12,11 +12,11 @@ import pandas as pd
 from ...errors import ParameterError
 from ...formatting import count, quantity
 from ...plausibility.report import concerning, suspects
-from ..result.estimate import Estimate, Said
+from ..result import Estimate, Result
 
 
 @dataclass(frozen=True, repr=False)
-class Sensitivity(Said):
+class Sensitivity(Result):
     """
     An analysis done twice.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
-from ..distance.fits import FIBRE_INDEX, LIGHT_KM_PER_MS
+from ...regions import LIGHT_RTT_MS_PER_KM
 from .unordered_pairs import Sample
 
 EARTH_RADIUS_KM = 6371.0
@@ -318,7 +318,7 @@ def _rows(start, end, distance_km, rtt_ms, throughput_bps) -> pd.DataFrame:
         "from_cloud": [name.partition(":")[0] for name in start],
         "to_cloud": [name.partition(":")[0] for name in end],
         "distance_km": distance_km,
-        "light_rtt_ms": 2 * distance_km * FIBRE_INDEX / LIGHT_KM_PER_MS,
+        "light_rtt_ms": distance_km * LIGHT_RTT_MS_PER_KM,
         "n_tests": 1,
         "n_echoes": 20,
         "n_lost": 0,

@@ -1,17 +1,21 @@
-"""What an analysis returns: one number with its interval, and everything needed to judge it."""
+"""One estimated number with its interval, and everything needed to judge it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from html import escape
 from math import inf, isnan, nan
 
-import pandas as pd
+from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...findings import Finding
 from ...formatting import count, decimals, interval, percent, scale, span
+
+PAIRS_INDEPENDENT = "taking pairs as independent"
+VALUES_INDEPENDENT = "values taken as independent"
 
 
 @dataclass(frozen=True)
@@ -27,17 +31,10 @@ class Interval:
         object.__setattr__(self, "high", float(self.high))
 
 
-class Said:
-    """A result whose `repr` is what it says, not a dump of its tables."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
 @dataclass(frozen=True, repr=False)
-class Estimate(Said):
+class Estimate:
     """
-    One estimated number.
+    One estimated number with its interval, and everything needed to judge it.
 
     Parameters
     ----------
@@ -50,24 +47,27 @@ class Estimate(Said):
         where the interval is open.
     unit : str
         Unit; "fraction" is written in per cent, "bit/s" and "bytes" with the prefix that fits.
-    n_pairs, n_regions : int
-        Unordered pairs in use, and the regions they join.
-    n_places : int, optional
-        Units of replication where these are not the regions: places, or other clusters of them.
-    standard_error : float
-        In `unit`; NaN where the interval does not rest on one.
-    ends : callable, optional
-        Both ends of the interval at a level, for `conf_int`.
+    n : int
+        Units of replication in all: unordered pairs, runs, trials.
     method, assumption : str
         How the interval was computed, with its source; what would break it.
+    basis : str
+        What the n units are: "4 runs against 4". By default, pairs of `n_regions` regions in `n_places` places.
+    n_regions, n_places : int, optional
+        Regions that the pairs join, and the places (or other clusters) that are the units of replication.
     level : float
         Confidence level of every interval here.
-    naive_low, naive_high : float
-        The interval that takes pairs as independent, shown so that a reader sees what it hides.
+    naive : Interval
+        The interval that takes dependent values as independent, shown so that a reader sees what it hides; its
+        `method` says what it takes so.
     others : tuple of Interval
         The same interval by other methods.
     warnings : tuple of str
         What a reader must know before quoting the number.
+    standard_error : float
+        In `unit`; NaN where the interval does not rest on one.
+    ends : callable, optional
+        Both ends of the interval at a level, for `conf_int`.
     """
 
     quantity: str
@@ -76,16 +76,16 @@ class Estimate(Said):
     low: float
     high: float
     unit: str
-    n_pairs: int
-    n_regions: int
+    n: int
     method: str
     assumption: str
+    basis: str = ""
+    n_regions: int | None = None
+    n_places: int | None = None
     level: float = 0.95
-    naive_low: float = nan
-    naive_high: float = nan
+    naive: Interval = Interval(VALUES_INDEPENDENT)
     others: tuple[Interval, ...] = ()
     warnings: tuple[str, ...] = ()
-    n_places: int | None = None
     standard_error: float = nan
     ends: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
 
@@ -105,8 +105,9 @@ class Estimate(Said):
 
         Examples
         --------
-        >>> from wanbench.stats import fit_rtt, simulate
-        >>> slope = fit_rtt(simulate.survey(12, seed=1), resamples=10).slope
+        >>> from wanbench.stats import fit_rtt
+        >>> from wanbench.stats.regions import simulated_surveys
+        >>> slope = fit_rtt(simulated_surveys.survey(12, seed=1), resamples=10).slope
         >>> narrow, wide = slope.conf_int(0.5), slope.conf_int(0.99)
         >>> slope.conf_int() == (slope.low, slope.high), wide[0] < narrow[0] < narrow[1] < wide[1]
         (True, True)
@@ -121,32 +122,33 @@ class Estimate(Said):
             )
         return self.ends(level)
 
-    def __str__(self) -> str:
-        return " ".join([self._sentence(), *(f"Caution: {warning}." for warning in self.warnings)])
-
-    def _sentence(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """The claim with number, interval and basis, without cautions."""
         if isnan(self.estimate):
-            bounds = self.written_interval
-            known = f" (it is {bounds} {self._scaled_unit})" if bounds else ""
-            return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated{known}."
-        ends, naive = self.written_interval, self.written_naive_interval
-        inside = [f"{percent(self.level)} interval {ends}" if ends else "no interval"]
-        inside.append(self._basis)
-        if ends and naive:
-            inside.append(f"taking pairs as independent would say {naive}")
+            return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated ({self._unknown})."
+        ends = self.written_interval
+        inside = [f"{self.written_level} interval {ends}" if ends else "no interval", self.counted]
+        if ends and self.written_naive:
+            inside.append(f"{self.naive.method} would say {self.written_naive}")
         return f"{self.claim.replace('{}', self.written)} ({'; '.join(inside)})."
 
     @property
-    def without_cautions(self) -> str:
-        """The sentence alone, for a place that shows the cautions once for several estimates."""
-        return self._sentence()
+    def _unknown(self) -> str:
+        ends = self.written_interval
+        return f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
 
     @property
-    def _basis(self) -> str:
-        basis = f"{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')}"
-        if self.n_places is None or self.n_places == self.n_regions:
-            return basis
-        return f"{basis} in {count(self.n_places, 'place')}"
+    def counted(self) -> str:
+        """How many units the estimate rests on, in words."""
+        if self.basis or self.n_regions is None:
+            return self.basis or count(self.n, "value")
+        pairs = f"{count(self.n, 'pair')} of {count(self.n_regions, 'region')}"
+        return (
+            pairs
+            if self.n_places in (None, self.n_regions)
+            else f"{pairs} in {count(self.n_places, 'place')}"
+        )
 
     @property
     def written(self) -> str:
@@ -159,36 +161,44 @@ class Estimate(Said):
         return interval(self.estimate, self.low, self.high, self.unit)[1]
 
     @property
-    def written_naive_interval(self) -> str:
-        """The naive interval in the scale of `written`."""
-        return self._spell(self.naive_low, self.naive_high)
+    def written_level(self) -> str:
+        """The confidence level: "95 %"."""
+        return percent(self.level)
 
     @property
-    def _scaled_unit(self) -> str:
-        return self._scale()[1]
+    def written_naive(self) -> str:
+        """The naive interval in the unit of `written`; "" where there is none."""
+        return self.spell(self.naive)
+
+    def spell(self, other: Interval) -> str:
+        """Another interval in the unit of `written`; "" where there is none."""
+        factor = self._scale()[0]
+        low, high = other.low / factor, other.high / factor
+        return span(low, high, decimals(self.estimate / factor, low, high))
 
     def _scale(self) -> tuple[float, str]:
-        known = [value for value in (self.estimate, self.low, self.high) if abs(value) < float("inf")]
+        known = [value for value in (self.estimate, self.low, self.high) if abs(value) < inf]
         return scale(self.unit, known[0] if known else 0.0)
 
-    def _spell(self, low: float, high: float) -> str:
-        factor = self._scale()[0]
-        places = decimals(self.estimate / factor, low / factor, high / factor)
-        return span(low / factor, high / factor, places)
+    def __str__(self) -> str:
+        return " ".join([self.sentence, *(f"Caution: {warning}." for warning in self.warnings)])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         rows = [
             ("Estimate", self.written),
-            (f"{percent(self.level)} interval", self.written_interval or "none"),
-            ("Taking pairs as independent", self.written_naive_interval or "none"),
-            *((f"By {other.method}", self._spell(other.low, other.high) or "none") for other in self.others),
-            ("From", self._basis),
+            (f"{self.written_level} interval", self.written_interval or "none"),
+            (self.naive.method.capitalize(), self.written_naive or "none"),
+            *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
+            ("From", self.counted),
             ("Method", self.method),
             ("Would break it", self.assumption),
             *(("Caution", warning) for warning in self.warnings),
         ]
         cells = "".join(f"<tr><th scope='row'>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
-        return f'<p>{escape(self._sentence())}</p><table class="estimate"><tbody>{cells}</tbody></table>'
+        return f'<p>{escape(self.sentence)}</p><table class="estimate"><tbody>{cells}</tbody></table>'
 
     def row(self) -> dict:
         """The estimate as a row of a table."""
@@ -200,11 +210,12 @@ class Estimate(Said):
             "standard_error": self.standard_error,
             "unit": self.unit,
             "level": self.level,
-            "naive_low": self.naive_low,
-            "naive_high": self.naive_high,
-            "n_pairs": self.n_pairs,
+            "naive_low": self.naive.low,
+            "naive_high": self.naive.high,
+            "n": self.n,
             "n_regions": self.n_regions,
             "n_places": self.n_regions if self.n_places is None else self.n_places,
+            "basis": self.counted,
             "method": self.method,
             "assumption": self.assumption,
             "warnings": "; ".join(self.warnings),
@@ -219,7 +230,7 @@ class Estimate(Said):
             low=self.low,
             high=self.high,
             unit=self.unit,
-            n=self.n_pairs,
+            n=self.n,
             n_regions=self.n_regions,
             method=self.method,
             assumption=self.assumption,
@@ -248,7 +259,6 @@ class Estimate(Said):
             return (nan, nan) if any(map(isnan, both)) else (min(both), max(both))
 
         low, high = ends(self.low, self.high)
-        naive_low, naive_high = ends(self.naive_low, self.naive_high)
         others = tuple(Interval(other.method, *ends(other.low, other.high)) for other in self.others)
         return replace(
             self,
@@ -258,8 +268,7 @@ class Estimate(Said):
             estimate=change(self.estimate),
             low=low,
             high=high,
-            naive_low=naive_low,
-            naive_high=naive_high,
+            naive=Interval(self.naive.method, *ends(self.naive.low, self.naive.high)),
             others=others,
             standard_error=nan,
             ends=None if self.ends is None else (lambda level: ends(*self.ends(level))),
@@ -267,31 +276,15 @@ class Estimate(Said):
         )
 
 
-def table(estimates: Iterable[Estimate]) -> pd.DataFrame:
-    """One row per estimate; columns as `Estimate.row`."""
-    return pd.DataFrame([estimate.row() for estimate in estimates])
+def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """
+    The exact interval of a share (Clopper & Pearson 1934); NaN, NaN where nothing was tried.
 
-
-def html(estimates: Iterable[Estimate], title: str = "") -> str:
-    """A short HTML table of estimates: value, interval, naive interval; cautions below it."""
-    estimates = list(estimates)
-    levels = {percent(each.level) for each in estimates}
-    names = ["Quantity", "Estimate", f"{', '.join(sorted(levels))} interval", "Pairs as independent"]
-    rows = [
-        [each.quantity, each.written, each.written_interval or "none", each.written_naive_interval or "none"]
-        for each in estimates
-    ]
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    cells = "".join(f"<th scope='col'>{escape(cell)}</th>" for cell in names)
-    cautions = dict.fromkeys(warning for each in estimates for warning in each.warnings)
-    below = "".join(f"<p>Caution: {escape(warning)}.</p>" for warning in cautions)
-    caption = f"<caption>{escape(title)}</caption>" if title else ""
-    head = f"{caption}<thead><tr>{cells}</tr></thead>"
-    return f'<table class="estimates">{head}<tbody>{body}</tbody></table>{below}'
-
-
-def check_level(level: float) -> float:
-    """The level; ParameterError unless it lies between 0 and 1."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise ParameterError(f"level {level!r}: a confidence level lies between 0 and 1, such as 0.95")
-    return float(level)
+    >>> low, high = exact_binomial(950, 1000)
+    >>> round(low, 4), round(high, 4)
+    (0.9346, 0.9627)
+    """
+    if not n:
+        return nan, nan
+    ends = stats.binomtest(int(successes), int(n)).proportion_ci(level, method="exact")
+    return float(ends.low), float(ends.high)

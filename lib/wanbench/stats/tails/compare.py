@@ -15,8 +15,7 @@ from math import hypot, isfinite, nan
 import pandas as pd
 
 from ...formatting import count, quantity
-from ..result.contrast import Contrast, html
-from ..result.estimate import Interval
+from ..result import Estimate, Interval, Result, html
 from . import order_statistics as order
 from .distribution import NAIVE, Tail
 from .latencies import QUANTILES, Quantiles, quantiles
@@ -24,21 +23,21 @@ from .latencies import QUANTILES, Quantiles, quantiles
 METHOD = "the intervals of both put together (Zou & Donner 2008), each by {}"
 
 
-@dataclass(frozen=True)
-class TailComparison:
+@dataclass(frozen=True, repr=False)
+class TailComparison(Result):
     """
     Two tails side by side.
 
     Attributes
     ----------
     a, b : Quantiles
-    differences : tuple of Contrast
+    differences : tuple of Estimate
         b less a in ms, one for each quantile.
     """
 
     a: Quantiles
     b: Quantiles
-    differences: tuple[Contrast, ...]
+    differences: tuple[Estimate, ...]
 
     def table(self) -> pd.DataFrame:
         """
@@ -48,7 +47,7 @@ class TailComparison:
         """
         rows = []
         for q, a, b, apart in zip(
-            self.a.quantiles, self.a.contrasts, self.b.contrasts, self.differences, strict=True
+            self.a.quantiles, self.a.estimates, self.b.estimates, self.differences, strict=True
         ):
             overlap = a.low <= b.high and b.low <= a.high
             agree = apart.low <= 0 <= apart.high
@@ -64,7 +63,8 @@ class TailComparison:
             )
         return pd.DataFrame(rows)
 
-    def wording(self) -> str:
+    @property
+    def sentence(self) -> str:
         """Where the two agree within the intervals of both, and where they do not."""
         table = self.table()
         names = {
@@ -78,16 +78,10 @@ class TailComparison:
         said += [f"cannot be compared at {unknown}"] if table.agree.isna().any() else []
         return f"{self.b.tail.name} and {self.a.tail.name} {'; '.join(said)}."
 
-    def figure(self, *, note: str = ""):
-        """The percentile plot of both."""
-        from .tails_figures import percentiles
-
-        return percentiles([self.a, self.b], note=note or self.wording())
+    DRAWN_BY = "tails_figures.both"
 
     def __str__(self) -> str:
-        return " ".join([self.wording(), *map(str, self.differences)])
-
-    __repr__ = __str__
+        return " ".join([self.sentence, *map(str, self.differences)])
 
     def _repr_html_(self) -> str:
         return html(self.differences, f"Latency of {self.b.tail.name} less that of {self.a.tail.name}")
@@ -104,7 +98,7 @@ def compare_tails(
     """
     both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
     differences = []
-    for q, one, other in zip(at, *(each.contrasts for each in both), strict=True):
+    for q, one, other in zip(at, *(each.estimates for each in both), strict=True):
         apart = difference(*((each.estimate, each.low, each.high) for each in (one, other)))
         naive = difference(
             *(
@@ -114,7 +108,7 @@ def compare_tails(
             )
         )
         differences.append(
-            Contrast(
+            Estimate(
                 quantity=f"difference of {order.name(q)}, {b.name} less {a.name}",
                 claim=f"{order.name(q)} of latency of {b.name} less that of {a.name} is {{}}",
                 estimate=apart[0],
@@ -129,13 +123,13 @@ def compare_tails(
                 naive=Interval(NAIVE, *naive[1:]),
                 warnings=tuple(dict.fromkeys([*one.warnings, *other.warnings])),
                 standard_error=hypot(one.standard_error, other.standard_error),
-                again=partial(_ends, one, other),
+                ends=partial(_ends, one, other),
             )
         )
     return TailComparison(*both, tuple(differences))
 
 
-def _ends(one: Contrast, other: Contrast, level: float) -> tuple[float, float]:
+def _ends(one: Estimate, other: Estimate, level: float) -> tuple[float, float]:
     return difference(*((each.estimate, *each.conf_int(level)) for each in (one, other)))[1:]
 
 
@@ -153,7 +147,7 @@ def difference(*ends: tuple[float, float, float]) -> tuple[float, float, float]:
     return apart, apart - hypot(b[0] - b[1], a[2] - a[0]), apart + hypot(b[2] - b[0], a[0] - a[1])
 
 
-def _told_apart(word: bool, *found: Contrast) -> bool | None:
+def _told_apart(word: bool, *found: Estimate) -> bool | None:
     """The word; None if a number is not known, or the word is "yes" and an end is open."""
     if not all(isfinite(each.estimate) for each in found):
         return None
@@ -161,5 +155,5 @@ def _told_apart(word: bool, *found: Contrast) -> bool | None:
     return word if closed or not word else None
 
 
-def _told(found: Contrast, tail: Tail) -> str:
+def _told(found: Estimate, tail: Tail) -> str:
     return f"{quantity(found.estimate, 'ms', found.low, found.high)} of {count(tail.n, 'record')}"

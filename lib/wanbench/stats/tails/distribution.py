@@ -19,10 +19,10 @@ from math import inf, isfinite, nan
 import numpy as np
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number
-from ..result.contrast import Contrast
-from ..result.estimate import Interval, check_level
+from ..result import Estimate, Interval
 from ..time import series
 from . import order_statistics as order
 from .exceedances import Parts, equal_bursts
@@ -163,7 +163,7 @@ class Tail:
             if end is None or not 1 <= beyond < self.n or (end < self.n - beyond) is upper:
                 return end
 
-    def contrast(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Contrast:
+    def contrast(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Estimate:
         """
         The quantile with its intervals, as it is said.
 
@@ -176,7 +176,7 @@ class Tail:
         low, high = self.interval(q, level)
         kind = self.parts.kind if self.parts is not None else ""
         drawn = self._bootstrap(q, level, resamples, seed)
-        return Contrast(
+        return Estimate(
             quantity=f"{order.name(q)} of latency, {self.name}",
             claim=f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}",
             estimate=found if isfinite(found) else nan,
@@ -194,7 +194,7 @@ class Tail:
             standard_error=(high - low) / (2 * stats.norm.ppf((1 + level) / 2))
             if isfinite(high - low)
             else nan,
-            again=partial(self.interval, q),
+            ends=partial(self.interval, q),
         )
 
     def _cautions(self, q, level, effective_n, found, high) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
-from ..result.contrast import Contrast, html, table
+from ..result import Estimate, Result, html, table
 from . import histograms, stationarity
 from .distribution import Tail
 from .exceedances import Parts, parts_of
@@ -23,34 +23,33 @@ from .probe_latencies import PROBE, queueing, timed
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
-@dataclass(frozen=True)
-class Quantiles:
+@dataclass(frozen=True, repr=False)
+class Quantiles(Result):
     """Several quantiles of one distribution, each with its intervals."""
 
     tail: Tail
     quantiles: tuple[float, ...]
-    contrasts: tuple[Contrast, ...]
+    numbers: tuple[Estimate, ...]
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """One per quantile."""
+        return self.numbers
 
     def table(self):
         """One row per quantile."""
-        return table(self.contrasts)
+        return table(self.estimates)
 
-    def __getitem__(self, q: float) -> Contrast:
-        return self.contrasts[self.quantiles.index(q)]
+    def __getitem__(self, q: float) -> Estimate:
+        return self.estimates[self.quantiles.index(q)]
 
-    def figure(self, *, note: str = ""):
-        """The percentile plot."""
-        from .tails_figures import percentiles
-
-        return percentiles([self], note=note)
+    DRAWN_BY = "tails_figures.one"
 
     def __str__(self) -> str:
-        return " ".join(map(str, self.contrasts))
-
-    __repr__ = __str__
+        return " ".join(map(str, self.estimates))
 
     def _repr_html_(self) -> str:
-        return html(self.contrasts, f"Latency of {self.tail.name}")
+        return html(self.estimates, f"Latency of {self.tail.name}")
 
 
 def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings) -> Quantiles:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, inf, isfinite, sqrt
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent
-from ..result.estimate import check_level
 from . import order_statistics as order
 from .distribution import FEWEST_BURSTS, Tail
 from .exceedances import equal_bursts

@@ -35,7 +35,7 @@ def percentiles(series: Sequence[Quantiles], *, note: str = "") -> go.Figure:
         label = f"{theme.plain(tail.name)} ({count(tail.n, 'record')})"
         line = {"color": shade, "dash": dash, "width": 2, "shape": "hv"}
         figure.add_scatter(x=x, y=y, mode="lines", name=label, line=line, legendgroup=str(k))
-        known = [(q, c) for q, c in zip(each.quantiles, each.contrasts, strict=True) if isfinite(c.estimate)]
+        known = [(q, c) for q, c in zip(each.quantiles, each.estimates, strict=True) if isfinite(c.estimate)]
         _points(figure, known, shade, k)
         rows = [(tail.name, q, c.estimate, c.low, c.high) for q, c in known]
         frames.append(pd.DataFrame(rows, columns=["of", "quantile", "latency_ms", "low_ms", "high_ms"]))
@@ -52,18 +52,28 @@ def percentiles(series: Sequence[Quantiles], *, note: str = "") -> go.Figure:
         [frame[["latency_ms", "low_ms", "high_ms"]].to_numpy().ravel() for frame in frames]
     )
     figure.update_yaxes(**theme.log_axis(every, "ms"), title="latency (ms, log axis)")
-    level = percent(series[0].contrasts[0].level)
+    level = percent(series[0].estimates[0].level)
     names = " and ".join(each.tail.name for each in series)
     return theme.finish(
         figure,
         name="tails",
         title=f"How long records took: {names}",
         subtitle=f"Points: quantiles with their {level} intervals, triangles where there is no upper limit.",
-        alt=f"Percentile plot of latencies. {' '.join(each.contrasts[-1].sentence for each in series)}",
-        caption=" ".join(contrast.sentence for each in series for contrast in each.contrasts),
+        alt=f"Percentile plot of latencies. {' '.join(each.estimates[-1].sentence for each in series)}",
+        caption=" ".join(contrast.sentence for each in series for contrast in each.estimates),
         table=pd.concat(frames, ignore_index=True),
         note=note,
     )
+
+
+def one(found: Quantiles, *, note: str = "") -> go.Figure:
+    """The percentile plot of one distribution."""
+    return percentiles([found], note=note)
+
+
+def both(comparison, *, note: str = "") -> go.Figure:
+    """The percentile plot of the two distributions of a comparison."""
+    return percentiles([comparison.a, comparison.b], note=note or comparison.sentence)
 
 
 def over_time(

@@ -9,12 +9,13 @@ from math import log
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...findings import Finding
 from ...formatting import count, percent, span
 from ..regions.line import ASSUMPTION, REFERENCES
 from ..regions.unordered_pairs import require_regions
-from ..result.estimate import Estimate, Said, check_level
+from ..result import Estimate, Result
 from .curves import YARDSTICK, Paths, forms
 from .finite import INITIAL_SEGMENTS
 from .left_out import predict
@@ -32,7 +33,7 @@ METHOD = (
 
 
 @dataclass(frozen=True, repr=False)
-class ModelComparison(Said):
+class ModelComparison(Result):
     """
     The models' scores on left-out regions.
 
@@ -93,7 +94,7 @@ class ModelComparison(Said):
                 low=row.low,
                 high=row.high,
                 unit="",
-                n_pairs=self.n_pairs,
+                n=self.n_pairs,
                 n_regions=self.n_regions,
                 method=METHOD,
                 assumption=ASSUMPTION,
@@ -175,17 +176,11 @@ class ModelComparison(Said):
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
 
-    def figure(self, *, note: str = ""):
-        """The errors on left-out regions, with intervals, and in sample."""
-        from .compare_models_figure import model_scores
-
-        return model_scores(self, note=note)
+    DRAWN_BY = "compare_models_figure.model_scores"
 
     def map(self, regions: pd.DataFrame, *, note: str = ""):
         """The pairs that none of the models explains, on a map; `regions` is the table of this name."""
-        from .compare_models_figure import unexplained_map
-
-        return unexplained_map(self, regions, note=note)
+        return self.drawn_by("compare_models_figure.unexplained_map", regions, note=note)
 
 
 def compare_models(

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ..regions import dyadic
 from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, REFERENCES
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
-from ..result.estimate import Estimate, Said, check_level, html, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 from . import curve_fit as fitting
 from .curves import Form, Paths, forms
 from .measured_pairs import with_both
@@ -27,7 +28,7 @@ METHOD = (
 
 
 @dataclass(frozen=True, repr=False)
-class ModelFit(Said):
+class ModelFit(Result):
     """
     One model: `numbers` maps each of its symbols ("W", "C", "p") to an Estimate; `pairs` has measured, model and ratio.
     """
@@ -41,15 +42,7 @@ class ModelFit(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return tuple(self.numbers.values())
 
-    def table(self) -> pd.DataFrame:
-        """One row per number."""
-        return table(self.estimates)
-
-    def figure(self, *, note: str = ""):
-        """Throughput against RTT with the model's curve."""
-        from .model_figure import model_curve
-
-        return model_curve(self, note=note)
+    DRAWN_BY = "model_figure.model_curve"
 
     def __str__(self) -> str:
         return " ".join(map(str, self.estimates))
@@ -122,14 +115,13 @@ def fit_model(
             low=exp(best[k] - half[k]),
             high=exp(best[k] + half[k]),
             unit=unit,
-            n_pairs=len({frozenset(pair) for pair in zip(sample.first, sample.second, strict=True)}),
+            n=len({frozenset(pair) for pair in zip(sample.first, sample.second, strict=True)}),
             n_regions=sample.n_regions,
             n_places=grouped.n,
             method=f"{METHOD}; {form.says}",
             assumption=f"The model holds, with the same numbers for all. {ASSUMPTION}",
             level=level,
-            naive_low=exp(best[k] - naive[k]),
-            naive_high=exp(best[k] + naive[k]),
+            naive=Interval(PAIRS_INDEPENDENT, exp(best[k] - naive[k]), exp(best[k] + naive[k])),
             warnings=sample.warnings(),
         )
     model_bps = np.exp(form.curve(best[None], paths)[0])

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, percent, quantity
-from ..lab.links import clopper_pearson
-from ..result.estimate import Estimate, Interval, check_level
+from ..result import Estimate, Interval, exact_binomial
 from .mathis import RANDOM
 from .window import buffer_bytes
 
@@ -224,7 +224,7 @@ def _sent_again(rows: pd.DataFrame, segments, level) -> tuple[Interval, ...]:
         return ()
     again = int(rows.retransmits[known].sum())
     sent = max(round(segments[known].sum()) + again, again)
-    return (Interval(RETRANSMITS, *clopper_pearson(again, sent, level)),)
+    return (Interval(RETRANSMITS, *exact_binomial(again, sent, level)),)
 
 
 def _cautions(loss, ends, seen, again) -> tuple[str, ...]:
@@ -270,7 +270,7 @@ def _estimate(loss, ends: Sequence[float], rows, name, level, again, warnings, a
         low=ends[0],
         high=ends[1],
         unit="fraction",
-        n_pairs=1,
+        n=1,
         n_regions=2,
         method=f"{model}; {about}" if about else model,
         assumption=ASSUMPTION,

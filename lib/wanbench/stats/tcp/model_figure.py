@@ -33,7 +33,7 @@ def model_curve(fit: ModelFit, *, note: str = "") -> go.Figure:
         title=f"Throughput against round-trip time: {fit.model}",
         subtitle=f"{fit.says}. Both axes: logarithmic. {numbers}.",
         alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {fit}",
-        caption=" ".join(each.without_cautions for each in fit.estimates),
+        caption=" ".join(each.sentence for each in fit.estimates),
         table=frame,
         note=note,
     )

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from ...figures import theme
 from ...formatting import count, percent
 from ..distance.fits_figure import POINTS, add_points
-from ..result.estimate import Estimate
+from ..result import Estimate
 from .window_fit import WindowFit
 
 CURVE_POINTS = 200

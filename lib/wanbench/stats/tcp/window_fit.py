@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import coverage, dyadic, mean, skew
 from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
-from ..result.estimate import Estimate, Interval, Said, check_level, html, table
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 from . import knee
 
 FEWEST_PER_SIDE = 3
@@ -44,7 +45,7 @@ SAID = {
 
 
 @dataclass(frozen=True, repr=False)
-class WindowFit(Said):
+class WindowFit(Result):
     """
     The fitted model.
 
@@ -72,10 +73,6 @@ class WindowFit(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.window, self.capacity, self.knee_rtt)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
     def throughput_bps(self, rtt_ms) -> np.ndarray:
         """What the model says at these RTTs; a limit that could not be fitted is taken as absent."""
         rtt_s = np.asarray(rtt_ms, dtype=float) / 1000
@@ -83,11 +80,7 @@ class WindowFit(Said):
         by_window = BITS * window / rtt_s if isfinite(window) else np.full_like(rtt_s, inf)
         return np.minimum(by_window, capacity if isfinite(capacity) else inf)
 
-    def figure(self, *, note: str = ""):
-        """The pairs and the model: `figures.throughput_against_rtt`."""
-        from .window_figure import throughput_against_rtt
-
-        return throughput_against_rtt(self, note=note)
+    DRAWN_BY = "window_figure.throughput_against_rtt"
 
     def __str__(self) -> str:
         return f"{self.window} {self.capacity}"
@@ -369,13 +362,12 @@ def _estimate(name, logarithm, intervals, bounds, sample, level, warnings) -> Es
         low=ends[0].low,
         high=ends[0].high,
         unit=unit,
-        n_pairs=sample.n_pairs,
+        n=sample.n_pairs,
         n_regions=sample.n_regions,
         method=f"{METHOD}; interval by {ends[0].method} ({references})",
         assumption=f"Throughput is the lesser of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
         level=level,
-        naive_low=ends[1].low,
-        naive_high=ends[1].high,
+        naive=Interval(PAIRS_INDEPENDENT, ends[1].low, ends[1].high),
         others=tuple(ends[2:]),
         warnings=warnings,
     )

@@ -17,10 +17,10 @@ from math import exp, isfinite, nan
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent, quantity
-from ..result.contrast import Contrast, html, table
-from ..result.estimate import Interval, check_level
+from ..result import Estimate, Interval, Result, html, table
 from . import arms as two
 from .arms import Arm, Found
 from .series import series
@@ -29,16 +29,16 @@ GAP = 3.0
 NAIVE = "Welch's interval over single values"
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """
     Arm b against arm a.
 
     Attributes
     ----------
-    means, medians : Contrast
+    means, medians : Estimate
         Ratio of means, and of medians, b over a: "times".
-    difference, median_difference : Contrast
+    difference, median_difference : Estimate
         b less a, in `unit`.
     a, b : Arm
         The arms; with runs `mean` is the mean of run means, with blocks that of block means (blocks with both arms).
@@ -48,10 +48,10 @@ class Comparison:
         Rows that were not in use, with the reason.
     """
 
-    means: Contrast
-    medians: Contrast
-    difference: Contrast
-    median_difference: Contrast
+    means: Estimate
+    medians: Estimate
+    difference: Estimate
+    median_difference: Estimate
     a: Arm
     b: Arm
     value: str
@@ -60,12 +60,12 @@ class Comparison:
     left_out: pd.DataFrame
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         return (self.means, self.medians, self.difference, self.median_difference)
 
     def table(self) -> pd.DataFrame:
         """One row per number."""
-        return table(self.contrasts)
+        return table(self.estimates)
 
     def wording(self) -> str:
         """The sentence to quote, in which "times" and "per cent more" cannot be mistaken for each other."""
@@ -78,19 +78,13 @@ class Comparison:
         means = f"{quantity(self.b.mean, self.unit)} against {quantity(self.a.mean, self.unit)}"
         return f"{told}{ends}, which is {more_or_less(ratio)}{unsure}: {means}."
 
-    def figure(self, *, note: str = ""):
-        """Both arms over time or by run, and the ratios with their intervals."""
-        from .compare_figure import comparison
-
-        return comparison(self, note=note)
+    DRAWN_BY = "compare_figure.comparison"
 
     def __str__(self) -> str:
         return f"{self.means} {self.medians.sentence}"
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
-        return html(self.contrasts, f"{self.value}: {self.b.name} against {self.a.name}")
+        return html(self.estimates, f"{self.value}: {self.b.name} against {self.a.name}")
 
 
 def times(ratio: float, low: float = nan, high: float = nan) -> str:
@@ -290,7 +284,7 @@ def _kind(sides: list[Arm], run, block) -> tuple[str, list[str]]:
 
 def _contrasts(
     sides, found: Found, value: str, unit: str, kind: str, notes, level: float, again
-) -> list[Contrast]:
+) -> list[Estimate]:
     a, b = sides
     said = {
         "means": ("ratio of means", f"The mean {value} of {b.name} is {{}} that of {a.name}"),
@@ -310,7 +304,7 @@ def _contrasts(
         beside = [change(each) if isfinite(each) else nan for each in naive.get(name, (nan, nan))]
         plain = found.plain if name == "means" and found.plain else None
         contrasts.append(
-            Contrast(
+            Estimate(
                 quantity=f"{short}, {value}",
                 claim=claim,
                 estimate=ends[0],
@@ -327,7 +321,7 @@ def _contrasts(
                 warnings=tuple(notes),
                 # that of the logarithm of a ratio, by the delta method
                 standard_error=found.errors.get(name, nan) * (ends[0] if ratio else 1.0),
-                again=partial(_ends_at, again, name),
+                ends=partial(_ends_at, again, name),
             )
         )
     return contrasts

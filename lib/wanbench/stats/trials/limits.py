@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent
-from ..result.contrast import Contrast, html
-from ..result.estimate import check_level
+from ..result import Estimate, Result, html
 from ..tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
 from ..tcp.window import advertised_window_bytes
 from ..time.series import welch_freedom
@@ -47,8 +47,8 @@ ASSUMPTION = (
 )
 
 
-@dataclass(frozen=True)
-class Limits:
+@dataclass(frozen=True, repr=False)
+class Limits(Result):
     """
     Measured against the least of three limits.
 
@@ -61,17 +61,17 @@ class Limits:
         `predicted` (their least), `limit` (which that is), `reached` (measured over predicted), `losses` (packets that
         a connection loses in the counted seconds, on average).
     reached : dict
-        Limit to Contrast: measured over predicted, geometric mean over the trials that it limits.
+        Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
     """
 
     trials: pd.DataFrame
-    reached: dict[str, Contrast]
+    reached: dict[str, Estimate]
     source: TrialRates
     level: float
     says: str
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         return tuple(self.reached.values())
 
     def table(self) -> pd.DataFrame:
@@ -104,16 +104,12 @@ class Limits:
         limits = {name: known.limit[known.link == name].value_counts().to_dict() for name in names}
         return Ratio(predicted, measured, off, limits, names)
 
-    def figure(self, *, note: str = ""):
-        """Measured against predicted, by what limits."""
-        from .limits_figure import limits
-
-        return limits(self, note=note)
+    DRAWN_BY = "limits_figure.limits"
 
     def __str__(self) -> str:
-        notes = dict.fromkeys(note for each in self.contrasts for note in each.warnings)
+        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
         return " ".join(
-            [*(each.sentence for each in self.contrasts), *(f"Caution: {each}." for each in notes)]
+            [*(each.sentence for each in self.estimates), *(f"Caution: {each}." for each in notes)]
         )
 
     def _repr_html_(self) -> str:
@@ -130,14 +126,14 @@ class Ratio:
     `limits` counts per link which limit is the least.
     """
 
-    predicted: Contrast
-    measured: Contrast
-    off: Contrast
+    predicted: Estimate
+    measured: Estimate
+    off: Estimate
     limits: dict[str, dict[str, int]]
     names: tuple[str, str]
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         return (self.predicted, self.measured, self.off)
 
     def __str__(self) -> str:
@@ -159,7 +155,7 @@ class Ratio:
         )
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>" + html(self.contrasts)
+        return f"<p>{escape(str(self))}</p>" + html(self.estimates)
 
 
 def limits(
@@ -287,7 +283,7 @@ def window_batches_per_s(
     return producers * leaders * in_the_air / (np.asarray(rtt_ms, dtype=float) / 1000)
 
 
-def _reached(part: pd.DataFrame, name: str, level: float) -> Contrast:
+def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
     logs = np.log(part.reached.to_numpy(dtype=float))
     notes = ()
     if name == "loss" and part.losses.median() < FEWEST_LOSSES:
@@ -314,7 +310,7 @@ def _reached(part: pd.DataFrame, name: str, level: float) -> Contrast:
     return replace(found, warnings=(*notes, *found.warnings))
 
 
-def _of_pairs(trials: pd.DataFrame, value: str, names, level: float) -> Contrast:
+def _of_pairs(trials: pd.DataFrame, value: str, names, level: float) -> Estimate:
     """Geometric mean over pairs of b over a; without pairs, of the trials."""
     trials = trials.assign(reached=trials.batches_per_s / trials.predicted)
     said = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}[
@@ -331,7 +327,7 @@ def _of_pairs(trials: pd.DataFrame, value: str, names, level: float) -> Contrast
     return _of_two(sides, f"ratio, {said}", claim, level)
 
 
-def _of_logs(logs, quantity_, claim, basis, unit, level) -> Contrast:
+def _of_logs(logs, quantity_, claim, basis, unit, level) -> Estimate:
     half, notes = nan, ()
     if len(logs) > 1:
         half = stats.t.ppf((1 + level) / 2, len(logs) - 1) * logs.std(ddof=1) / sqrt(len(logs))
@@ -340,7 +336,7 @@ def _of_logs(logs, quantity_, claim, basis, unit, level) -> Contrast:
     return _contrast(float(logs.mean()), half, quantity_, claim, len(logs), basis, unit, level, notes)
 
 
-def _of_two(sides, quantity_, claim, level) -> Contrast:
+def _of_two(sides, quantity_, claim, level) -> Estimate:
     value, half, notes = float(sides[1].mean() - sides[0].mean()), nan, ()
     n = len(sides[0]) + len(sides[1])
     if min(map(len, sides)) > 1:
@@ -354,8 +350,8 @@ def _of_two(sides, quantity_, claim, level) -> Contrast:
     return _contrast(value, half, quantity_, claim, n, basis, "trial", level, notes)
 
 
-def _contrast(value, half, quantity_, claim, n, basis, unit, level, notes) -> Contrast:
-    return Contrast(
+def _contrast(value, half, quantity_, claim, n, basis, unit, level, notes) -> Estimate:
+    return Estimate(
         quantity=quantity_,
         claim=claim,
         estimate=exp(value),

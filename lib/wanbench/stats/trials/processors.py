@@ -14,7 +14,7 @@ from ...errors import ParameterError
 from ...findings import Finding
 from ...formatting import count, number
 from ..lab.utilisation import KEY
-from ..result.contrast import Contrast
+from ..result import Estimate, Result
 from .limits import Limits
 
 STEP_PERCENT = 10.0
@@ -31,14 +31,14 @@ ASSUMPTION = (
 )
 
 
-@dataclass(frozen=True)
-class HeldUp:
+@dataclass(frozen=True, repr=False)
+class HeldUp(Result):
     """
     What trials reached of their limit, beside how busy the processors were.
 
     Attributes
     ----------
-    slope : Contrast
+    slope : Estimate
         What a trial reaches where the processors are busier by 10 per cent of their time, over what it reaches else, at
         the same setting; NaN where no setting has two trials.
     trials : DataFrame
@@ -46,14 +46,10 @@ class HeldUp:
         `busy_percent` (of the busiest machine, mean over the counted seconds).
     """
 
-    slope: Contrast
+    slope: Estimate
     trials: pd.DataFrame
 
-    def figure(self, *, note: str = ""):
-        """A point per trial: reached against busy."""
-        from .processors_figure import held_up
-
-        return held_up(self, note=note)
+    DRAWN_BY = "processors_figure.held_up"
 
     def range_sentence(self) -> str:
         """What the least and the most busy trial reached."""
@@ -162,7 +158,7 @@ def held_up(limits: Limits, processors: pd.DataFrame) -> HeldUp:
         notes = (
             "processors were equally busy in all trials of a setting, so what that changes cannot be said",
         )
-    contrast = Contrast(
+    contrast = Estimate(
         quantity="reached, busier processors over less busy ones",
         claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached {{}} as "
         "much of what their limit allows",

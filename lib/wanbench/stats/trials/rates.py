@@ -17,6 +17,7 @@ import pandas as pd
 
 from ...errors import ParameterError
 from ...formatting import count, number, quantity
+from ..result import Result
 from . import concurrent as beside
 from . import producers, steadiness
 from . import window as windows
@@ -47,8 +48,8 @@ MEASURED = {
 """Columns that a comparison may be of, with their units."""
 
 
-@dataclass(frozen=True)
-class TrialRates:
+@dataclass(frozen=True, repr=False)
+class TrialRates(Result):
     """
     What the trials reached.
 
@@ -190,11 +191,7 @@ class TrialRates:
         names = [each for name in MEASURED for each in (name, f"{name}_sd")]
         return pd.DataFrame(rows, columns=["setting", "n_trials", "seconds", *names])
 
-    def figure(self, value: str = "batches_per_s", *, note: str = ""):
-        """Every trial in the order of measuring, and the mean of each setting with its interval."""
-        from .trials_figures import trials_in_order
-
-        return trials_in_order(self, value, note=note)
+    DRAWN_BY = "trials_figures.trials_in_order"
 
     def __str__(self) -> str:
         rates = self.rates

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...formatting import count, number, percent, quantity
-from ..result.estimate import check_level
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
 

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number
-from ..result.contrast import Contrast, html, table
-from ..result.estimate import Interval, check_level
+from ..result import Estimate, Interval, Result, html, table
 from ..time.compare import Comparison, compare_arms
 from . import steadiness
 from .rates import MEASURED, TrialRates
@@ -60,23 +60,23 @@ OF_TRIALS = "Welch's interval over unpaired trials"
 OF_SECONDS = "Welch's interval over single seconds"
 
 
-@dataclass(frozen=True)
-class TwoLinks:
+@dataclass(frozen=True, repr=False)
+class TwoLinks(Result):
     """
     Link b against link a.
 
     Attributes
     ----------
-    ratio : Contrast
+    ratio : Estimate
         b over a, of the mean of trials: paired where there are two pairs or more, else trial by trial.
     paired : Comparison or None
         Trials compared within pairs.
     by_trial : Comparison
         Trials without pairs, with every second that counts; its naive interval takes these as independent.
-    drift_free : Contrast or None
+    drift_free : Estimate or None
         b over a (ratio of geometric means) with a steady drift taken off; None where the order of the trials cannot
         tell it apart.
-    drift : Contrast or None
+    drift : Estimate or None
         What a trial is multiplied by per trial that was measured before it.
     beside : dict
         The ratio of other values, by column of `TrialRates.rates`.
@@ -86,12 +86,12 @@ class TwoLinks:
         Their rows of `TrialRates.rates`, with `link`: which of the two.
     """
 
-    ratio: Contrast
+    ratio: Estimate
     paired: Comparison | None
     by_trial: Comparison
-    drift_free: Contrast | None
-    drift: Contrast | None
-    beside: dict[str, Contrast]
+    drift_free: Estimate | None
+    drift: Estimate | None
+    beside: dict[str, Estimate]
     pairs: pd.DataFrame
     trials: pd.DataFrame
     seconds: pd.DataFrame
@@ -99,13 +99,13 @@ class TwoLinks:
     value: str
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         known = (self.ratio, self.drift_free, self.drift, *self.beside.values())
         return tuple(each for each in known if each is not None)
 
     def table(self) -> pd.DataFrame:
         """One row per number."""
-        return table(self.contrasts)
+        return table(self.estimates)
 
     def wording(self) -> str:
         """The sentence to quote, in which "times" and "per cent more" cannot be mistaken for each other."""
@@ -137,20 +137,16 @@ class TwoLinks:
             )
         return pd.DataFrame(rows)
 
-    def figure(self, *, note: str = ""):
-        """Every trial in the order of measuring, joined with its pair, and the ratio by each method."""
-        from .trials_figures import two_links
-
-        return two_links(self, note=note)
+    DRAWN_BY = "trials_figures.two_links"
 
     def __str__(self) -> str:
         more = [self.drift_free.sentence] if self.drift_free is not None else []
-        notes = dict.fromkeys(note for each in self.contrasts for note in each.warnings)
+        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
         return " ".join([self.wording(), *more, *(f"Caution: {each}." for each in notes)])
 
     def _repr_html_(self) -> str:
         title = f"{self.names[1]} over {self.names[0]}"
-        return f"<p>{escape(self.wording())}</p>" + html(self.contrasts, title)
+        return f"<p>{escape(self.wording())}</p>" + html(self.estimates, title)
 
 
 def compare_links(
@@ -316,7 +312,7 @@ def _by_trial(trials, found, value, names, level, seed, resamples=RESAMPLES) -> 
     return replace(result, means=_in_trials(replace(result.means, naive=naive)))
 
 
-def _in_trials(contrast: Contrast) -> Contrast:
+def _in_trials(contrast: Estimate) -> Estimate:
     return replace(contrast, basis=contrast.basis.replace(" run", " trial"))
 
 
@@ -349,11 +345,11 @@ def _in_pairs(text: str) -> str:
     return text.replace("block", "pair").replace("with both arms", "of trials")
 
 
-def _said(contrast: Contrast, notes: tuple[str, ...]) -> Contrast:
+def _said(contrast: Estimate, notes: tuple[str, ...]) -> Estimate:
     return replace(contrast, warnings=(*notes, *contrast.warnings))
 
 
-def _drift(pairs, value, names, level) -> tuple[Contrast | None, Contrast | None]:
+def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None]:
     """The ratio with a steady drift taken off, and the drift: least squares over pairs."""
     apart = (pairs.order_b - pairs.order_a).to_numpy(dtype=float)
     if len(pairs) < 3 or np.ptp(apart) == 0:
@@ -378,7 +374,7 @@ def _drift(pairs, value, names, level) -> tuple[Contrast | None, Contrast | None
     ):
         half = reach * sqrt(max(variance * inverse[k, k], 0.0))
         made.append(
-            Contrast(
+            Estimate(
                 quantity=quantity,
                 claim=claim,
                 estimate=exp(params[k]),

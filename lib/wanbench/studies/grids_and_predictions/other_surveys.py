@@ -14,13 +14,13 @@ from ...stats.distance.predict import fit_predictor
 from ...stats.distance.prediction_calibration import share_interval
 from ...stats.regions import dyadic
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
-from ...stats.result.estimate import Estimate, Said, html, table
+from ...stats.result import Estimate, Result, html
 
 RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, repr=False)
-class Elsewhere(Said):
+class Elsewhere(Result):
     """
     Attributes
     ----------
@@ -40,15 +40,7 @@ class Elsewhere(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.coverage, self.ratio)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
-    def figure(self, *, note: str = ""):
-        """Predicted against measured elsewhere, with the prediction intervals."""
-        from .other_surveys_figure import checked_elsewhere
-
-        return checked_elsewhere(self, note=note)
+    DRAWN_BY = "other_surveys_figure.checked_elsewhere"
 
     def __str__(self) -> str:
         return f"{self.coverage} {self.ratio}"
@@ -105,7 +97,7 @@ def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float =
     regions = sorted({*found.region_a, *found.region_b})
     index = [np.searchsorted(regions, found[name]) for name in ("region_a", "region_b")]
     common = {
-        "n_pairs": len(found),
+        "n": len(found),
         "n_regions": len(regions),
         "level": 0.95,
         "warnings": sample.warnings()[: len(sample.left_out) > 0],

@@ -10,14 +10,14 @@ import pandas as pd
 from ...errors import ParameterError
 from ...formatting import percent
 from ...stats.distance.fits import RttFit, ThroughputFit, fit_rtt, fit_throughput
-from ...stats.result.estimate import Estimate, Said
+from ...stats.result import Estimate, Result
 from ...stats.tcp import ModelFit, fit_model
 
 ALL = "all"
 
 
 @dataclass(frozen=True, repr=False)
-class Chart(Said):
+class Chart(Result):
     """
     One chart: its pairs (table `pairs`), the two lines through them, and TCP's window.
 
@@ -30,18 +30,14 @@ class Chart(Said):
     throughput: ThroughputFit
     model: ModelFit | None
 
-    def figure(self, *, note: str = ""):
-        """Both panels: RTT, and throughput on a log axis, against distance."""
-        from .charts_figure import distance_chart
-
-        return distance_chart(self, note=note)
+    DRAWN_BY = "charts_figure.distance_chart"
 
     def __str__(self) -> str:
         return f"{self.rtt.pearson} {self.throughput.pearson}"
 
 
 @dataclass(frozen=True, repr=False)
-class Charts(Said):
+class Charts(Result):
     """`charts` maps "all" and each ordered pair of clouds ("aws->gcp") to its Chart; `left_out` says why not others."""
 
     charts: dict[str, Chart]
@@ -61,7 +57,7 @@ class Charts(Said):
         for name, chart in self.charts.items():
             slope = chart.rtt.slope
             columns[name] = {
-                "pairs, regions": f"{slope.n_pairs:,}, {slope.n_regions}",
+                "pairs, regions": f"{slope.n:,}, {slope.n_regions}",
                 "RTT against distance, r": _cell(chart.rtt.pearson),
                 "RTT slope": _cell(slope),
                 "log throughput against distance, r": _cell(chart.throughput.pearson),

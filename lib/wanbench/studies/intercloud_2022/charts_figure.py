@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from ...figures import theme
 from ...formatting import percent
-from ...stats.distance.fits import FIBRE_INDEX, LIGHT_KM_PER_MS
+from ...regions import LIGHT_RTT_MS_PER_KM
 from ...stats.distance.fits_figure import BAND_COLOUR, BAND_POINTS, FEW_PAIRS, basis, pair_labels
 from ...stats.regions.unordered_pairs import unordered
 from .charts import ALL, Chart
@@ -29,7 +29,7 @@ def distance_chart(chart: Chart, *, note: str = "") -> go.Figure:
         _points(figure, sample.frame, column)
         _line(figure, fit.band(np.linspace(*ends, BAND_POINTS)), y, column)
     floor = {"color": theme.LIGHT, "width": 2, "dash": "dash"}
-    light = 2 * ends * FIBRE_INDEX / LIGHT_KM_PER_MS
+    light = ends * LIGHT_RTT_MS_PER_KM
     figure.add_scatter(x=ends, y=light, mode="lines", name="light in fibre", line=floor, row=1, col=1)
     figure.update_xaxes(title="great-circle distance (km)", range=ends, tickformat=",d")
     figure.update_yaxes(range=[0, max(rtt.frame.value.max(), light[-1]) * 1.05], row=1, col=1)

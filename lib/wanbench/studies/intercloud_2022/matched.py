@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...stats.regions import dyadic
 from ...stats.regions.line import REFERENCES
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
-from ...stats.result.estimate import Estimate, Said, check_level, html, table
+from ...stats.result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 
 METHOD = (
     "mean over pairs of cities of (both pairs between the clouds) less (the pair within each cloud); interval from the "
@@ -25,7 +26,7 @@ ASSUMPTION = (
 
 
 @dataclass(frozen=True, repr=False)
-class Matched(Said):
+class Matched(Result):
     """
     Attributes
     ----------
@@ -45,15 +46,7 @@ class Matched(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.difference,)
 
-    def table(self) -> pd.DataFrame:
-        """One row."""
-        return table(self.estimates)
-
-    def figure(self, *, note: str = ""):
-        """Each pair of cities: between clouds against within one."""
-        from .survey_figures import matched_cities
-
-        return matched_cities(self, note=note)
+    DRAWN_BY = "survey_figures.matched_cities"
 
     def __str__(self) -> str:
         return str(self.difference)
@@ -130,13 +123,14 @@ def matched(
             low=float(change(estimate - half)),
             high=float(change(estimate + half)),
             unit="" if ratio else "ms",
-            n_pairs=len(rows),
+            n=len(rows),
             n_regions=2 * len(used),
             method=METHOD,
             assumption=ASSUMPTION,
             level=level,
-            naive_low=float(change(estimate - naive)),
-            naive_high=float(change(estimate + naive)),
+            naive=Interval(
+                PAIRS_INDEPENDENT, float(change(estimate - naive)), float(change(estimate + naive))
+            ),
             warnings=warnings,
         ),
         pd.DataFrame(cities, columns=["one", "other", "apart_km"]),

@@ -8,12 +8,13 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, percent
 from ...stats.regions import dyadic
 from ...stats.regions.check_pairs import check_pairs
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL
-from ...stats.result.estimate import Estimate, Said, check_level, html, table
+from ...stats.result import Estimate, Result, html
 
 NEARLY = 0.9
 COLUMNS = ("from_region", "to_region", "from_cloud", "to_cloud", "distance_km", "throughput_bps")
@@ -25,7 +26,7 @@ ASSUMPTION = (
 
 
 @dataclass(frozen=True, repr=False)
-class Nearest(Said):
+class Nearest(Result):
     """
     Attributes
     ----------
@@ -46,15 +47,7 @@ class Nearest(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.share, self.relative)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
-    def figure(self, *, note: str = ""):
-        """Throughput to the nearest target over the best, against distance."""
-        from .survey_figures import nearest_targets
-
-        return nearest_targets(self, note=note)
+    DRAWN_BY = "survey_figures.nearest_targets"
 
     def __str__(self) -> str:
         return f"{self.share} {self.relative}"
@@ -97,7 +90,7 @@ def nearest(
         drawn = np.column_stack([weights @ good / weights.sum(axis=1), dyadic.medians(relative, weights)])
         ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
     common = {
-        "n_pairs": len({frozenset(ends) for ends in zip(used.from_region, used.to_region, strict=True)}),
+        "n": len({frozenset(ends) for ends in zip(used.from_region, used.to_region, strict=True)}),
         "n_regions": len({*used.from_region, *used.to_region}),
         "assumption": ASSUMPTION,
         "level": level,

@@ -8,11 +8,12 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count
 from ...stats.regions import dyadic
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL
-from ...stats.result.estimate import Estimate, Said, check_level, html, table
+from ...stats.result import Estimate, Result, html
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
 ASSUMPTION = (
@@ -22,7 +23,7 @@ ASSUMPTION = (
 
 
 @dataclass(frozen=True, repr=False)
-class Repeats(Said):
+class Repeats(Result):
     """
     Attributes
     ----------
@@ -46,15 +47,7 @@ class Repeats(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.factor, self.share)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
-    def figure(self, *, note: str = ""):
-        """The cumulative share of pairs over the factor."""
-        from .survey_figures import repeated
-
-        return repeated(self, note=note)
+    DRAWN_BY = "survey_figures.repeated"
 
     def __str__(self) -> str:
         return f"{self.factor} {self.share}"
@@ -123,7 +116,7 @@ def repeats(
         ends["factor"] = np.nanquantile(drawn, tails)
         ends["share"] = np.nanquantile(_between(dyadic.weighted_sums(weights, sums, first, second)), tails)
     common = {
-        "n_pairs": len(set(zip(np.minimum(first, second), np.maximum(first, second), strict=True))),
+        "n": len(set(zip(np.minimum(first, second), np.maximum(first, second), strict=True))),
         "n_regions": len(regions),
         "assumption": ASSUMPTION,
         "level": level,

@@ -8,6 +8,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 
+from ...checks import check_level
 from ...formatting import count
 from ...stats.distance.fits import PER_KM
 from ...stats.regions import dyadic
@@ -20,14 +21,14 @@ from ...stats.regions.unordered_pairs import (
     require_regions,
     unordered,
 )
-from ...stats.result.estimate import Estimate, Said, check_level, html, table
+from ...stats.result import Estimate, Result, html
 
 SHORTEST_KM = 500.0
 REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
 @dataclass(frozen=True, repr=False)
-class Scatter(Said):
+class Scatter(Result):
     """
     Attributes
     ----------
@@ -45,15 +46,7 @@ class Scatter(Said):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.rtt, self.throughput, self.ratio)
 
-    def table(self) -> pd.DataFrame:
-        """One row per estimate."""
-        return table(self.estimates)
-
-    def figure(self, *, note: str = ""):
-        """Both factors with their intervals."""
-        from .survey_figures import scattered
-
-        return scattered(self, note=note)
+    DRAWN_BY = "survey_figures.scattered"
 
     def __str__(self) -> str:
         return " ".join(map(str, self.estimates))
@@ -121,7 +114,7 @@ def scatter(
             low=float(change(ends[0, k])),
             high=float(change(ends[1, k])),
             unit="",
-            n_pairs=sample.n_pairs,
+            n=sample.n_pairs,
             n_regions=sample.n_regions,
             n_places=grouped.n,
             method=f"median absolute log residual of a least-squares line on distance, pairs of at least "

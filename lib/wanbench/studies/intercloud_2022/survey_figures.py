@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import count, percent
-from ...stats.result.estimate import Estimate
+from ...stats.result import Estimate
 from .matched import Matched
 from .nearest import NEARLY, Nearest
 from .repeats import Repeats
@@ -62,7 +62,7 @@ def repeated(found: Repeats, *, note: str = "") -> go.Figure:
         title=f"Two tests of one ordered pair: {what}",
         subtitle="Share of the ordered pairs tested more than once whose tests differ by no more than this factor.",
         alt=f"Cumulative share of pairs over the factor between repeated tests. {found}",
-        caption=f"{count(len(found.pairs), 'ordered pair')} tested more than once. {found.factor.without_cautions}",
+        caption=f"{count(len(found.pairs), 'ordered pair')} tested more than once. {found.factor.sentence}",
         table=found.pairs,
         note=note,
     )
@@ -81,7 +81,7 @@ def scattered(found: Scatter, *, note: str = "") -> go.Figure:
         title="How far pairs lie from their line on distance",
         subtitle=f"Dots: the median pair; bars: {percent(found.rtt.level)} intervals by place.",
         alt=f"Two factors with intervals. {found}",
-        caption=found.ratio.without_cautions,
+        caption=found.ratio.sentence,
         table=frame,
         note=note,
     )
@@ -115,7 +115,7 @@ def nearest_targets(found: Nearest, *, note: str = "") -> go.Figure:
         title="Is the nearest region of the other cloud the fastest?",
         subtitle=f"One point per source region and target cloud. Dashed: {percent(NEARLY)} of the best.",
         alt=f"Throughput to the nearest target over the best one, against distance. {found}",
-        caption=found.share.without_cautions,
+        caption=found.share.sentence,
         table=found.sources,
         note=note,
     )
@@ -148,7 +148,7 @@ def matched_cities(found: Matched, *, note: str = "") -> go.Figure:
         title=f"The same cities, within and between clouds: {what}",
         subtitle="One point per pair of cities in which both clouds are. Dashed: no difference.",
         alt=f"Scatter of {what} between clouds against within one over the same pairs of cities. {found}",
-        caption=found.difference.without_cautions,
+        caption=found.difference.sentence,
         table=found.pairs,
         note=note,
     )

@@ -13,11 +13,11 @@ import pandas as pd
 from ...errors import ParameterError
 from ...findings import Finding
 from ...formatting import count, quantity
-from ...stats.result.estimate import Said
+from ...stats.result import Result
 
 
 @dataclass(frozen=True, repr=False)
-class Readings(Said):
+class Readings(Result):
     """
     `rows` has per reading and sender: reading, sender, n, greatest_bps, limit_bps, n_above, share_of_limit.
 
@@ -60,11 +60,7 @@ class Readings(Said):
         fits = " or ".join(self.possible) or "none of them"
         return f"Column {self.column} read {'; '.join(said)}. Possible: {fits}.{step}"
 
-    def figure(self, *, note: str = ""):
-        """Each reading against what the senders can send."""
-        from .survey_figures import column_meanings
-
-        return column_meanings(self, note=note)
+    DRAWN_BY = "survey_figures.column_meanings"
 
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding that says which readings are possible."""

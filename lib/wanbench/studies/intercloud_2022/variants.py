@@ -15,7 +15,7 @@ from ...findings import Finding
 from ...formatting import count, span
 from ...stats.distance.fits import fit_rtt, fit_throughput
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL
-from ...stats.result.estimate import Estimate, Said
+from ...stats.result import Estimate, Result
 
 QUANTITIES = {"rtt_ms": "RTT", "throughput_bps": "Log throughput"}
 CONTINENTS = {
@@ -30,7 +30,7 @@ CHART_KM, CHART_MS = 17_000.0, 300.0
 
 
 @dataclass(frozen=True, repr=False)
-class Variants(Said):
+class Variants(Result):
     """
     The correlation with distance under each reading.
 
@@ -62,11 +62,7 @@ class Variants(Said):
             f"{count(len(self.rows), 'reading')} the nearest is r = {near.r_rows:.3f}, with {near.reading}. {said}"
         )
 
-    def figure(self, *, note: str = ""):
-        """The correlations as dots with intervals, and the claimed one."""
-        from .survey_figures import variants
-
-        return variants(self, note=note)
+    DRAWN_BY = "survey_figures.variants"
 
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding that compares the claimed correlation with the plain reading."""
@@ -133,7 +129,7 @@ def variants(readings: Mapping[str, pd.DataFrame], claimed: float, *, column: st
             {
                 "reading": reading,
                 "n_rows": len(used),
-                "n_pairs": pearson.n_pairs,
+                "n_pairs": pearson.n,
                 "n_regions": pearson.n_regions,
                 "r_rows": plain,
                 "r_pairs": pearson.estimate,

@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent, quantity
-from ...stats.result.estimate import check_level
+from ...stats.result import Result
 from ...stats.trials.rates import TrialRates
 
 
-@dataclass(frozen=True)
-class ProducerShares:
+@dataclass(frozen=True, repr=False)
+class ProducerShares(Result):
     """
     Rates of single producers.
 
@@ -39,11 +40,7 @@ class ProducerShares:
         """One row per setting and producer."""
         return self.producers
 
-    def figure(self, *, note: str = ""):
-        """Every trial's producers, and their means."""
-        from ...stats.trials.trials_figures import producer_shares
-
-        return producer_shares(self, note=note)
+    DRAWN_BY = "producer_shares_figure.producer_shares"
 
     def __str__(self) -> str:
         said = []

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, percent
-from ...stats.result.contrast import Contrast, table
-from ...stats.result.estimate import Interval, check_level
+from ...stats.result import Estimate, Interval, Result, table
 from ...stats.trials.concurrent import round_trips
 from ...stats.trials.window import KEY
 
@@ -46,25 +46,25 @@ EXTREME = "min and max are extreme values: they lie the further out the more ech
 NAIVE = "echoes as independent"
 
 
-@dataclass(frozen=True)
-class RttTable:
+@dataclass(frozen=True, repr=False)
+class RttTable(Result):
     """
     Attributes
     ----------
     numbers : dict
-        (setting, statistic) to Contrast, of "min", "mean", "max", "mdev": the mean over ping runs.
+        (setting, statistic) to Estimate, of "min", "mean", "max", "mdev": the mean over ping runs.
     runs : DataFrame
         One row per ping run: `setting`, `n_echoes`, `n_lost_echoes`, and the four in ms.
     published : dict
         Setting to statistic to ms: what the source printed.
     """
 
-    numbers: dict[tuple[str, str], Contrast]
+    numbers: dict[tuple[str, str], Estimate]
     runs: pd.DataFrame
     published: dict[str, dict[str, float]]
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         return tuple(self.numbers.values())
 
     @property
@@ -92,14 +92,10 @@ class RttTable:
         return pd.DataFrame(rows)
 
     def rows(self) -> pd.DataFrame:
-        """All numbers as `Contrast.row`."""
-        return table(self.contrasts)
+        """All numbers as `Estimate.row`."""
+        return table(self.estimates)
 
-    def figure(self, *, note: str = ""):
-        """Measured with intervals, runs and published numbers."""
-        from .rtt_table_figure import rtt_table
-
-        return rtt_table(self, note=note)
+    DRAWN_BY = "rtt_table_figure.rtt_table"
 
     def __str__(self) -> str:
         said = []
@@ -113,11 +109,11 @@ class RttTable:
             )
             basis = self.numbers[setting, "mean"].basis
             said.append(f"{setting}: min / mean / max / mdev of {four} ms ({basis}{beside}).")
-        notes = dict.fromkeys(note for each in self.contrasts for note in each.warnings)
+        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
         return " ".join([*said, *(f"Caution: {each}." for each in notes)])
 
     def _repr_html_(self) -> str:
-        level = percent(self.contrasts[0].level)
+        level = percent(self.estimates[0].level)
         head = "".join(
             f"<th scope='col'>{escape(name)}</th>"
             for name in (
@@ -141,7 +137,7 @@ class RttTable:
                     f"{said:g}" if said else "",
                 ]
             body += "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-        notes = dict.fromkeys(note for each in self.contrasts for note in each.warnings)
+        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
         below = "".join(f"<p>Caution: {escape(note)}.</p>" for note in notes)
         counts = "; ".join(f"{s}: {self.numbers[s, 'mean'].basis}" for s in self.settings)
         return (
@@ -199,7 +195,7 @@ def rtt_table(
     return RttTable(numbers, frame, {name: dict(published.get(name, {})) for name in patterns})
 
 
-def _number(own, column, statistic, said, name, level, notes) -> Contrast:
+def _number(own, column, statistic, said, name, level, notes) -> Estimate:
     values = own[column].to_numpy(dtype=float)
     half = nan
     if len(values) > 1:
@@ -213,7 +209,7 @@ def _number(own, column, statistic, said, name, level, notes) -> Contrast:
             float((own.mdev_rtt_ms**2 / total).mean()) / len(values)
         )
         naive = Interval(NAIVE, values.mean() - wide, values.mean() + wide)
-    return Contrast(
+    return Estimate(
         quantity=f"{statistic} of RTT, {name}",
         claim=f"Over {name} the {said} is {{}}",
         estimate=float(values.mean()),

@@ -62,7 +62,7 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
     )
     shown = found.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
     figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *_published(found)], ""))
-    level = percent(found.contrasts[0].level)
+    level = percent(found.estimates[0].level)
     return theme.finish(
         figure,
         name="rtt-table",

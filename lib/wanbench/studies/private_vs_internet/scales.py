@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent, quantity
 from ...stats.lab.utilisation import AT_CAPACITY
-from ...stats.result.contrast import Contrast, html, table
-from ...stats.result.estimate import check_level
+from ...stats.result import Estimate, Result, html, table
 from ...stats.time.series import welch_freedom
 from ...stats.trials.rates import TrialRates
 from ...stats.trials.two_links import SAID, TwoLinks, compare_links
@@ -35,8 +35,8 @@ AS_FULL = 0.05
 """Parts of batch.size by which batches may differ in how full they are before Kafka's share of the link differs."""
 
 
-@dataclass(frozen=True)
-class Scales:
+@dataclass(frozen=True, repr=False)
+class Scales(Result):
     """
     Two links at several scales.
 
@@ -45,7 +45,7 @@ class Scales:
     links : dict
         Scale (such as the link's rate in bit/s) to the comparison there, the greatest first.
     changes : dict
-        Scale to Contrast: the ratio there over the ratio at the greatest scale; none where there is one scale only.
+        Scale to Estimate: the ratio there over the ratio at the greatest scale; none where there is one scale only.
     capacity : DataFrame
         Per scale and link: `n_trials`, `rx_utilisation` (mean and `greatest` of trials, headers and background
         included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the rate, or a queue dropped
@@ -53,13 +53,13 @@ class Scales:
     """
 
     links: dict[float, TwoLinks]
-    changes: dict[float, Contrast]
+    changes: dict[float, Estimate]
     capacity: pd.DataFrame
     scale: str
     unit: str
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def estimates(self) -> tuple[Estimate, ...]:
         at = [
             replace(
                 each.ratio,
@@ -76,13 +76,9 @@ class Scales:
 
     def table(self) -> pd.DataFrame:
         """One row per number."""
-        return table(self.contrasts)
+        return table(self.estimates)
 
-    def figure(self, *, note: str = ""):
-        """The ratio at each scale, and how full the link was."""
-        from .scales_figure import scales
-
-        return scales(self, note=note)
+    DRAWN_BY = "scales_figure.scales"
 
     def verdict(self) -> str:
         """Whether the ratio differs from scale to scale, in a sentence."""
@@ -129,7 +125,7 @@ class Scales:
             f"{each.ratio.basis})."
             for key, each in self.links.items()
         ]
-        notes = dict.fromkeys(note for each in self.contrasts for note in each.warnings)
+        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
         cautions = [f"Caution: {each}." for each in notes]
         return " ".join([*ratios, self.verdict(), self.capacity_sentence(), *cautions]).strip()
 
@@ -137,7 +133,7 @@ class Scales:
         shown = self.capacity.assign(scale=self.capacity.scale.map(self.said))
         body = shown.to_html(index=False, border=0, float_format=lambda value: number(value), na_rep="")
         said = f"<p>{escape(self.verdict())} {escape(self.capacity_sentence())}</p>"
-        return html(self.contrasts, f"By {self.scale}") + said + body
+        return html(self.estimates, f"By {self.scale}") + said + body
 
 
 def compare_scales(
@@ -189,7 +185,7 @@ def compare_scales(
     return Scales(links, changes, _capacity(links), scale, unit)
 
 
-def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float) -> Contrast:
+def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float) -> Estimate:
     """The ratio of two ratios, out of pairs at each scale."""
     own, others = _fill(one), _fill(other)
     full = ()
@@ -213,7 +209,7 @@ def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float)
     else:
         value = float(np.log(one.ratio.estimate / other.ratio.estimate))
         notes = ("no interval of the change: a scale with fewer than two pairs",)
-    return Contrast(
+    return Estimate(
         quantity=f"ratio at {at} over ratio at {against}",
         claim=f"The ratio at {at} is {{}} that at {against}",
         estimate=exp(value),

@@ -11,14 +11,15 @@ import pandas as pd
 from ...errors import ParameterError
 from ...formatting import count, number
 from ...stats.factorial.result import Factorial
+from ...stats.result import Result
 from ...stats.trials.limits import Limits
 
 EQUAL = 1.02
 """Gains closer to 1 than this, either way, are taken as neither: the limits that they follow from are that rough."""
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Result):
     """
     Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain` (what
     halving the delay multiplies the least limit by, over what doubling the rate does), `predicted_verdict` and

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count
-from ...stats.result.contrast import Contrast
-from ...stats.result.estimate import check_level
+from ...stats.result import Estimate
 from ...stats.tcp.mathis import MSS_BYTES
 from ...stats.trials.limits import BITS, PACKET_BYTES
 from ...stats.trials.rates import TrialRates, records_per_full_batch
@@ -22,7 +22,7 @@ BITS_PER_MBIT = 1e6
 
 def traffic(
     found: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95
-) -> dict[str, Contrast]:
+) -> dict[str, Estimate]:
     """
     Payload of Kafka and of the background, and both with headers, in Mbit/s at the rate that the link stands for.
 
@@ -70,12 +70,12 @@ def traffic(
     return {name: contrast for name, contrast in made.items() if contrast is not None}
 
 
-def _mean(what, values, setting, level) -> Contrast | None:
+def _mean(what, values, setting, level) -> Estimate | None:
     if values.empty:
         return None
     n, mean = len(values), float(values.mean())
     half = stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
-    return Contrast(
+    return Estimate(
         quantity=f"{what} over {setting}",
         claim=f"Scaled up to the full rate, {what} over {setting} make {{}}",
         estimate=mean,

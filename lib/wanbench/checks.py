@@ -1,0 +1,119 @@
+"""
+Parameters checked, each with the same words: what it is called, what was given, what is allowed.
+
+Every function returns the value, or raises ParameterError. Imports `errors` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import inf
+from numbers import Integral, Real
+
+from .errors import ParameterError
+
+
+def check_number(
+    name: str,
+    value,
+    low: float = -inf,
+    high: float = inf,
+    *,
+    whole: bool = False,
+    optional: bool = False,
+    above: bool = False,
+):
+    """
+    A number from `low` to `high`; never a bool, never NaN.
+
+    Parameters
+    ----------
+    name : str
+        What the caller knows the parameter as.
+    low, high : float
+        Both allowed; infinity where there is no bound.
+    whole : bool
+        It must be a whole number.
+    optional : bool
+        None is allowed.
+    above : bool
+        `low` itself is not allowed.
+
+    Examples
+    --------
+    >>> check_number("count", 3, 1, 10, whole=True)
+    3
+    >>> check_number("share", 0, 0, 1, above=True)
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: share is 0; allowed: a number above 0 and up to 1.
+    """
+    if value is None and optional:
+        return value
+    kind = Integral if whole else Real
+    fits = isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
+    if not fits or (above and value == low):
+        wanted = "a whole number" if whole else "a number"
+        raise refusal(name, value, f"{wanted}{_range(low, high, above)}{' or None' if optional else ''}")
+    return value
+
+
+def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False):
+    """
+    One of the values allowed.
+
+    >>> check_choice("value", "loss", ("throughput_bps", "rtt_ms"))
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: value is 'loss'; allowed: 'throughput_bps', 'rtt_ms'.
+    """
+    allowed = list(allowed)
+    if (value is None and optional) or any(value is each or value == each for each in allowed):
+        return value
+    raise refusal(name, value, ", ".join(map(repr, allowed)) + (" or None" if optional else ""))
+
+
+def check_level(level: float) -> float:
+    """The confidence level, between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+        raise refusal("level", level, "a confidence level between 0 and 1, such as 0.95")
+    return float(level)
+
+
+def check_columns(table: str, frame, names: Collection[str]):
+    """
+    A DataFrame that has these columns.
+
+    >>> import pandas as pd
+    >>> check_columns("links", pd.DataFrame({"a": [1]}), ["a", "b"])
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: table links lacks column b; it has a.
+    """
+    if not hasattr(frame, "columns"):
+        raise refusal(f"table {table}", type(frame).__name__, "a DataFrame")
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        have = ", ".join(map(str, frame.columns)) or "none"
+        plural = "s" if len(missing) > 1 else ""
+        raise ParameterError(f"table {table} lacks column{plural} {', '.join(missing)}; it has {have}.")
+    return frame
+
+
+def refusal(name: str, value, allowed: str) -> ParameterError:
+    """The error for a parameter that is not as it must be; the value is cut after 200 characters."""
+    given = repr(value)
+    return ParameterError(
+        f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}."
+    )
+
+
+def _range(low: float, high: float, above: bool) -> str:
+    if low == -inf and high == inf:
+        return ""
+    least = f" above {low:.15g}" if above else f" from {low:.15g}"
+    if high == inf:
+        return least if above else f" of at least {low:.15g}"
+    if low == -inf:
+        return f" up to {high:.15g}"
+    return f"{least} and up to {high:.15g}" if above else f"{least} to {high:.15g}"
