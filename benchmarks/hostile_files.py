@@ -153,11 +153,7 @@ def job(name: str, size: str) -> dict:
         write(path, int(size), *parts)
         before, start = _peak_mb(), time.process_time()
         try:
-            found = readers[reader].read(path)
-            frames = (
-                found.values() if isinstance(found, dict) else found if isinstance(found, tuple) else [found]
-            )
-            what = f"{sum(map(len, frames)):,} rows"
+            what = f"{sum(map(len, readers[reader].read(path).values())):,} rows"
         except RawDataError as error:
             what = f"refused: expected {error.expected[:70]}"
         spent = time.process_time() - start

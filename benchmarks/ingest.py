@@ -194,17 +194,17 @@ def convert(path):
 
 
 def read_ping(path):
-    """wanbench, to a DataFrame."""
+    """wanbench, to an Arrow table."""
     from wanbench.ingest import ping
 
-    return _clocked(lambda: ping.read(path))
+    return _clocked(lambda: ping.read(path)["echoes"])
 
 
 def read_ping_carefully(path):
     """wanbench, a line at a time."""
     from wanbench.ingest import ping
 
-    return _clocked(lambda: ping.read(path, fast=False))
+    return _clocked(lambda: ping.read(path, fast=False)["echoes"])
 
 
 def read_jc(path):

@@ -50,7 +50,8 @@ class Bench:
         for pair in permutations((FROM, TO), 2):
             self.lab.set_link(*pair, delay_ms=delay_ms)
         [file] = Ping(count=100, interval_s=0.01).run(self.source, self.target, self.folder, self._stem())
-        return float(ping.read(self.folder / file.path).rtt_ms.median()) / 2
+        echoes = ping.read(self.folder / file.path)["echoes"].to_pandas()
+        return float(echoes.rtt_ms.median()) / 2
 
     def probe(self, *, beside=None, **settings):
         """The tables of a probe."""

@@ -24,7 +24,7 @@ import pandas as pd
 from wanbench.designs import interleaved
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_probe import KafkaProbe
-from wanbench.ingest import kafka_batches, kafka_probe
+from wanbench.ingest import kafka_load, kafka_probe
 from wanbench.kafka import Cluster, unavailable
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
@@ -122,8 +122,8 @@ def measured(lab, folder, stem, probe) -> float:
     host = lab.host(BROKERS[0])
     with probe.beside(host, host, folder, stem) if probe else nullcontext():
         LOAD.run(host, host, folder, stem)
-    [times] = kafka_batches.read_times(folder / f"kafka_load/{stem}.times.json")["loads"].to_dict("records")
-    log = kafka_batches.read(folder / f"kafka_load/{stem}.batches.json")["batches"]
+    [times] = kafka_load.read_times(folder / f"kafka_load/{stem}.times.json")["loads"].to_dict("records")
+    log = kafka_load.read_batches(folder / f"kafka_load/{stem}.batches.json")["batches"]
     counted = log[(log.at_s >= times["counts_from_s"]) & (log.at_s + 1 <= times["counts_until_s"])]
     rate = counted.records.sum() / counted.at_s.nunique()
     said = ""

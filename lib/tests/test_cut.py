@@ -28,7 +28,7 @@ def written(tmp_path, content):
 
 
 def test_times_are_read(tmp_path):
-    assert cut.read(written(tmp_path, TIMES)).to_dict("records") == [TIMES]
+    assert cut.read(written(tmp_path, TIMES))["cuts"].to_dict("records") == [TIMES]
 
 
 @pytest.mark.parametrize(

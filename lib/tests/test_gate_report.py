@@ -123,9 +123,9 @@ def test_a_runs_tables_have_flags_and_the_account_counts_them(tmp_path):
     counts = (
         ingest.account(found | {"flags": flags(flag(), flag(verdict="suspect"), flag())}).set_index("what").n
     )
-    assert counts["flags of the plausibility gate, impossible"] == 2
-    assert counts["flags of the plausibility gate, suspect"] == 1
-    assert not any("gate" in what for what in ingest.account(ingest.read_run(run)).what)
+    assert counts["flags of the plausibility rules, impossible"] == 2
+    assert counts["flags of the plausibility rules, suspect"] == 1
+    assert not any("rules" in what for what in ingest.account(ingest.read_run(run)).what)
 
 
 def test_an_analysis_must_give_estimates(pairs):

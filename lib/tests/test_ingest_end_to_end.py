@@ -5,7 +5,7 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import end_to_end, kafka_load
+from wanbench.ingest import kafka_load
 
 PROGRESS = "0\t147.947586\n1000\t8.03529E-4\n"
 MEAN = "Avg latency: 41.2031 ms\n\n"
@@ -21,7 +21,7 @@ def only(frame):
 @pytest.mark.parametrize("text", [PROGRESS + MEAN + QUANTILES, (MEAN + QUANTILES).replace("\n", "\r\n")])
 @pytest.mark.parametrize("mark", [".", ","])
 def test_round_trips(text, mark):
-    found = end_to_end.read(text.replace("41.2", f"41{mark}2").encode())
+    found = kafka_load.read_round_trips(text.replace("41.2", f"41{mark}2").encode())
     row = only(found["round_trips"])
     assert row[["mean_latency_ms", "p50_latency_ms", "p99_latency_ms", "p999_latency_ms"]].tolist() == [
         41.2031,
@@ -53,22 +53,22 @@ def test_several_runs():
 
 def test_a_run_that_died():
     row = only(
-        end_to_end.read(f"{PROGRESS}{DIED}\n\tat kafka.tools.EndToEndLatency.main(E.scala)\n".encode())[
-            "round_trips"
-        ]
+        kafka_load.read_round_trips(
+            f"{PROGRESS}{DIED}\n\tat kafka.tools.EndToEndLatency.main(E.scala)\n".encode()
+        )["round_trips"]
     )
     assert row.error == f"no summary: {DIED}" and pd.isna(row.mean_latency_ms)
-    row = only(end_to_end.read((PROGRESS + MEAN + QUANTILES[:40]).encode())["round_trips"])
+    row = only(kafka_load.read_round_trips((PROGRESS + MEAN + QUANTILES[:40]).encode())["round_trips"])
     assert row.mean_latency_ms == 41.2031 and row.error.startswith(
         "no summary: the output breaks off in 'Percentiles"
     )
     for end in range(1, len(QUANTILES) - 1, 3):
-        row = only(end_to_end.read((MEAN + QUANTILES[:end]).encode())["round_trips"])
+        row = only(kafka_load.read_round_trips((MEAN + QUANTILES[:end]).encode())["round_trips"])
         assert pd.isna(row.p50_latency_ms), QUANTILES[:end]
 
 
 def test_percentiles_out_of_order_are_none():
-    row = only(end_to_end.read((MEAN + QUANTILES.replace("52", "12")).encode())["round_trips"])
+    row = only(kafka_load.read_round_trips((MEAN + QUANTILES.replace("52", "12")).encode())["round_trips"])
     assert pd.isna(row.p50_latency_ms) and "99th = 12" in row.error
 
 
@@ -77,8 +77,8 @@ def test_what_another_tool_printed_is_refused():
         b"9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency.\n"
     )
     with pytest.raises(RawDataError, match="output of a producer"):
-        end_to_end.read(sent)
+        kafka_load.read_round_trips(sent)
     with pytest.raises(RawDataError, match="an empty file"):
-        end_to_end.read(b"")
+        kafka_load.read_round_trips(b"")
     with pytest.raises(RawDataError, match="PING"):
-        end_to_end.read(b"PING ::1\n")
+        kafka_load.read_round_trips(b"PING ::1\n")

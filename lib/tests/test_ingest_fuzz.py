@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3, ping, ping_plain
+from wanbench.ingest import iperf3, ping
+from wanbench.ingest.ping import plain_lines
 
 FOLDER = Path(__file__).parent / "samples"
 PINGS = [path.read_bytes() for path in sorted((FOLDER / "ping").glob("*.txt"))]
@@ -120,8 +121,8 @@ def test_ping(data):
     outcomes = []
     for fast in (False, True):
         try:
-            with patch.object(ping_plain, "LEAST_LINES", 1):
-                outcomes.append(ping.read_arrow(data, fast=fast))
+            with patch.object(plain_lines, "MIN_LINES", 1):
+                outcomes.append(ping.read(data, fast=fast)["echoes"])
         except RawDataError as error:
             assert error.expected and (
                 error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1
@@ -149,12 +150,12 @@ def test_ping(data):
 )
 def test_iperf3(data):
     try:
-        transfers, intervals = iperf3.read_rows(data)
+        found = iperf3.read(data)
     except RawDataError as error:
         assert error.expected and (
             error.line_number is None or 1 <= error.line_number <= data.count(b"\n") + 1
         )
         return
-    assert transfers
-    for name, rows in (("transfers", transfers), ("intervals", intervals)):
+    assert found["transfers"]
+    for name, rows in found.items():
         tables.from_rows(name, [row | {"source_file": "a"} for row in rows])

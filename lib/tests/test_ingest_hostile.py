@@ -6,28 +6,27 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from reading import read_echoes, read_iperf3
 
 from wanbench.errors import RawDataError
 from wanbench.ingest import (
     broker_metrics,
-    end_to_end,
     exposition,
     host_metrics,
     iperf3,
-    json_documents,
-    kafka_consumer,
-    kafka_lines,
+    iperf3_documents,
+    json_values,
     kafka_load,
-    kafka_output,
     openmessaging,
     ping,
-    ping_echoes,
-    ping_lines,
 )
+from wanbench.ingest.kafka_load import consumer, lines, log, outputs, round_trip
+from wanbench.ingest.ping.echoes import Echoes
+from wanbench.ingest.ping.lines import LineReader
 
 WINDOW = "9998 records sent, 1999.6 records/sec (1.91 MB/sec), 28.5 ms avg latency, 432.0 ms max latency."
 CONSUMED = "2026-08-01 05:53:11:678, 0, 19.1500, 59.4722, 20079, 62357.1429, 203, 119, 160.9247, 168731.0924 "
-FREE = json_documents.FREE_VALUES
+FREE = json_values.FREE_VALUES
 SADF = (Path(__file__).parent / "samples" / "host_metrics" / "sysstat-12.6.1_a.sadf.json").read_text()
 PING = """PING 203.0.113.107 (203.0.113.107) 56(84) bytes of data.
 64 bytes from 203.0.113.107: icmp_seq=1 ttl=57 time=40.1 ms
@@ -46,31 +45,31 @@ LISTS = ("publishRate", "endToEndLatency50pct", "publishLatency99pct", "endToEnd
 def test_json_of_more_values_than_its_size_allows_is_refused(values):
     data = b'{"start": [' + values * (FREE + 1) + b"1]}"
     with pytest.raises(RawDataError, match=r"at most [0-9,]+ values in a file of this size"):
-        iperf3.read(data)
+        read_iperf3(data)
 
 
 def test_json_of_many_documents_is_refused_at_the_first_that_is_none_of_iperf3():
-    read = json_documents.documents("a", '{"a": "0123456789"}\n' * 10 + '{"b": ')
+    read = iperf3_documents.documents("a", '{"a": "0123456789"}\n' * 10 + '{"b": ')
     assert next(read) == (1, {"a": "0123456789"})
     with pytest.raises(RawDataError) as error:
-        iperf3.read(b'{"a": "0123456789"}\n' * 10 + b'{"b": ')
+        read_iperf3(b'{"a": "0123456789"}\n' * 10 + b'{"b": ')
     assert error.value.line_number == 1
 
 
 @pytest.mark.parametrize("text", ['{"start": "' + "x" * 1000, '{"start": "' + '\\"' * 1000, '{"a": "nan'])
 def test_a_string_without_its_end_is_passed_once(text, monkeypatch):
     passes = []
-    decode = json_documents._decode
-    monkeypatch.setattr(json_documents, "_decode", lambda *given: passes.append(0) or decode(*given))
-    monkeypatch.setattr(json_documents, "_UP_TO_NOT_A_NUMBER", None)
+    decode = iperf3_documents._decode
+    monkeypatch.setattr(iperf3_documents, "_decode", lambda *given: passes.append(0) or decode(*given))
+    monkeypatch.setattr(iperf3_documents, "_UP_TO_NOT_A_NUMBER", None)
     with pytest.raises(RawDataError, match="a whole JSON document"):
-        iperf3.read(text.encode())
+        read_iperf3(text.encode())
     assert len(passes) == 1
 
 
 @pytest.mark.parametrize("text", ["x" * 50, '\\"' * 50, "-nan, " * 50, '", nan, "' * 20, '"' + '\\"' * 50])
 def test_what_is_no_number_is_sought_in_one_pass(text):
-    pattern = json_documents._UP_TO_NOT_A_NUMBER
+    pattern = iperf3_documents._UP_TO_NOT_A_NUMBER
     ends = [match.end() for match in pattern.finditer(text)]
     starts = [match.start() for match in pattern.finditer(text)]
     assert starts == [0, *ends[:-1]] and ends[-1] == len(text), "no place is looked at twice"
@@ -86,21 +85,21 @@ def counted(monkeypatch, module, name):
 
 
 def test_figures_that_run_together_are_searched_once_a_line(monkeypatch):
-    of_round_trips = counted(monkeypatch, end_to_end, "find")
-    of_consumers = counted(monkeypatch, kafka_consumer, "find")
+    of_round_trips = counted(monkeypatch, round_trip, "find")
+    of_consumers = counted(monkeypatch, consumer, "find")
     assert len(kafka_load.read((WINDOW * 90).encode())["producer_windows"]) == 90
     assert len(of_round_trips) <= 1 and len(of_consumers) <= 1
 
 
 def test_windows_of_a_consumer_that_run_together_are_searched_once_each(monkeypatch):
-    searches = counted(monkeypatch, kafka_consumer, "_pattern")
+    searches = counted(monkeypatch, consumer, "_pattern")
     assert len(kafka_load.read((CONSUMED * 90).encode())["consumer_windows"]) == 90
-    assert len(searches) < 90 + 4 * len(kafka_consumer.LAYOUTS)
+    assert len(searches) < 90 + 4 * len(consumer.LAYOUTS)
 
 
 @pytest.mark.parametrize("line", ["", "a", "1000\t5.1", "\tat a.b(c)"])
 def test_more_short_lines_than_a_file_can_have_are_refused(line, monkeypatch):
-    monkeypatch.setattr(kafka_lines, "FREE_LINES", 100)
+    monkeypatch.setattr(lines, "FREE_LINES", 100)
     with pytest.raises(RawDataError, match=r"at most [0-9]+ lines in a file of this size"):
         kafka_load.read(f"{WINDOW}\n{(line + chr(10)) * 150}".encode())
 
@@ -111,13 +110,13 @@ def test_more_short_lines_than_a_file_can_have_are_refused(line, monkeypatch):
     ids=["outputs", "metrics"],
 )
 def test_more_figures_than_a_file_can_have_are_refused(text, monkeypatch):
-    monkeypatch.setattr(kafka_output, "FREE_ROWS", 20)
+    monkeypatch.setattr(outputs, "FREE_ROWS", 20)
     with pytest.raises(RawDataError, match=r"at most one row of figures in 80 characters"):
         kafka_load.read(text.encode())
 
 
 @pytest.mark.parametrize(
-    "module", [iperf3, kafka_load, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__
+    "module", [iperf3, log, broker_metrics, openmessaging, host_metrics], ids=lambda m: m.__name__
 )
 def test_a_file_that_is_too_large_is_refused_by_its_size(module, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "LARGEST_BYTES", 100)
@@ -196,17 +195,17 @@ def test_numbers_of_openmessaging_are_checked_a_list_at_a_time(monkeypatch, tmp_
 
 
 def test_short_pings_that_are_in_order_are_not_sorted(monkeypatch):
-    sought = counted(monkeypatch, ping_echoes.Echoes, "_refuse_duplicates_of_nothing")
-    found = ping.read((PING * 50).encode())
+    sought = counted(monkeypatch, Echoes, "_refuse_duplicates_of_nothing")
+    found = read_echoes((PING * 50).encode())
     assert found.sequence.tolist() == [1, 2, 3] * 50 and found.lost.sum() == 50 and not sought
 
 
 def test_lines_that_say_nothing_are_not_fed_one_by_one(monkeypatch):
-    fed = counted(monkeypatch, ping_lines.LineReader, "feed")
-    assert len(ping.read((PING + " \r\n" * 1_000 + "\t\n" * 1_000 + PING).encode())) == 6
+    fed = counted(monkeypatch, LineReader, "feed")
+    assert len(read_echoes((PING + " \r\n" * 1_000 + "\t\n" * 1_000 + PING).encode())) == 6
     assert len(fed) == 2 * (PING.count("\n") - 1)
     with pytest.raises(RawDataError, match="lines of at most 4096 characters"):
-        ping.read((PING + " " * 5_000 + "\n" + PING).encode())
+        read_echoes((PING + " " * 5_000 + "\n" + PING).encode())
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from reading import read_iperf3
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import iperf3, json_documents
+from wanbench.ingest import iperf3, iperf3_documents
+from wanbench.ingest.rows import core as core_columns
 
 FOLDER = Path(__file__).parent / "samples" / "iperf3"
 SAMPLES = sorted(FOLDER.glob("*.json"))
@@ -42,14 +44,14 @@ def test_sample(sample):
     if refused.exists():
         line_number, words = refused.read_text().rstrip("\n").split("\n")
         with pytest.raises(RawDataError) as error:
-            iperf3.read(sample)
+            read_iperf3(sample)
         assert (str(error.value.line_number), error.value.expected) == (line_number, words)
         assert error.value.path == str(sample)
         return
-    transfers, intervals = iperf3.read(sample)
+    transfers, intervals = read_iperf3(sample)
     for core, part, columns in (
-        (transfers, ".transfers.csv", iperf3.TRANSFER_COLUMNS),
-        (intervals, ".intervals.csv", iperf3.INTERVAL_COLUMNS),
+        (transfers, ".transfers.csv", core_columns("transfers")),
+        (intervals, ".intervals.csv", core_columns("intervals")),
     ):
         pd.testing.assert_frame_equal(core, expected(sample.with_suffix(part), columns), check_exact=True)
     as_tables(transfers, intervals)
@@ -106,7 +108,7 @@ def test_shared_file(name):
     path = SHARED / f"{name}.json"
     if not path.exists():
         pytest.skip("the shared data is not here")
-    transfers, intervals = iperf3.read(path)
+    transfers, intervals = read_iperf3(path)
     facts = SHARED_FACTS[name]
     assert len(transfers) == len(facts)
     for row, fact in zip(transfers.to_dict("records"), facts, strict=True):
@@ -129,8 +131,8 @@ def test_all_shared_files_are_tested():
 
 
 def test_a_stream_says_the_same_as_a_document():
-    from_stream = iperf3.read(FOLDER / "handmade-stream.json")
-    from_document = iperf3.read(FOLDER / "v3.12_tcp_p3_omit1_cubic.json")
+    from_stream = read_iperf3(FOLDER / "handmade-stream.json")
+    from_document = read_iperf3(FOLDER / "v3.12_tcp_p3_omit1_cubic.json")
     pd.testing.assert_frame_equal(
         from_stream[0].drop(columns="tool_version"), from_document[0].drop(columns="tool_version")
     )
@@ -140,7 +142,7 @@ def test_a_stream_says_the_same_as_a_document():
 
 def test_repeated_members_are_the_reverse_direction():
     new, old = (
-        iperf3.read(FOLDER / f"{n}.json")[0] for n in ("v3.12_tcp_bidir", "handmade-3.7_repeated-members")
+        read_iperf3(FOLDER / f"{n}.json")[0] for n in ("v3.12_tcp_bidir", "handmade-3.7_repeated-members")
     )
     pd.testing.assert_frame_equal(new.drop(columns="tool_version"), old.drop(columns="tool_version"))
     assert new.throughput_bps[0] != new.throughput_bps[1]
@@ -194,12 +196,12 @@ def test_every_member_may_be_anything(value):
     transfers, intervals = [], []
     for path in places(RECORDED):
         try:
-            more = iperf3.read_rows(changed(path, value))
+            more = iperf3.read(changed(path, value))
         except RawDataError as error:
             assert error.line_number == 1 and error.expected
         else:
-            transfers += more[0]
-            intervals += more[1]
+            transfers += more["transfers"]
+            intervals += more["intervals"]
     assert transfers and intervals, "most members are not needed"
     as_tables(transfers, intervals)
 
@@ -227,7 +229,7 @@ def test_every_member_may_be_anything(value):
 )
 def test_what_is_wrong_is_named(path, value, found):
     with pytest.raises(RawDataError) as error:
-        iperf3.read(changed(path, value))
+        read_iperf3(changed(path, value))
     assert error.value.found.startswith(found)
 
 
@@ -241,9 +243,9 @@ def test_rates_that_do_not_fit_are_refused(path, factor):
         part = part[name]
     data = changed((*path, "bits_per_second"), part["bits_per_second"] * factor)
     with pytest.raises(RawDataError, match=r"within 1 % of bits_per_second"):
-        iperf3.read(data)
+        read_iperf3(data)
     close = changed((*path, "bits_per_second"), part["bits_per_second"] * 1.005)
-    iperf3.read(close)
+    read_iperf3(close)
 
 
 @pytest.mark.parametrize(
@@ -264,21 +266,21 @@ def test_rates_that_do_not_fit_are_refused(path, factor):
 )
 def test_hostile_files(data, words):
     with pytest.raises(RawDataError) as error:
-        iperf3.read(data)
+        read_iperf3(data)
     assert words in str(error.value)
 
 
 def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(RawDataError, match="a file that can be read"):
-        iperf3.read(tmp_path / "none.json")
+        read_iperf3(tmp_path / "none.json")
     monkeypatch.setattr(iperf3, "LARGEST_BYTES", 10)
     with pytest.raises(RawDataError, match="at most 10 bytes"):
-        iperf3.read(FOLDER / "v3.12_tcp.json")
+        read_iperf3(FOLDER / "v3.12_tcp.json")
 
 
 def test_bare_nan_in_texts_is_left_alone():
     data = (FOLDER / "handmade-not-a-number.json").read_bytes()
-    [(line_number, document)] = json_documents.documents("a", data.decode())
+    [(line_number, document)] = iperf3_documents.documents("a", data.decode())
     assert line_number == 1 and document["title"] == 'a nan, an "inf" and -nan, in words'
     assert document["end"]["sum"]["jitter_ms"] != document["end"]["sum"]["jitter_ms"]
 
@@ -286,7 +288,7 @@ def test_bare_nan_in_texts_is_left_alone():
 def test_line_numbers_of_documents_behind_text():
     data = b"banner\n\n" + json.dumps(RECORDED).encode() + b"\nwords\n" + changed(("end", "sum_sent"), 5)
     with pytest.raises(RawDataError) as error:
-        iperf3.read(data)
+        read_iperf3(data)
     assert error.value.line_number == 5
 
 
@@ -297,9 +299,9 @@ N_STREAMS = 3
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.99])
 def test_a_stream_that_breaks_off_keeps_its_intervals(share):
     data = STREAM[: int(share * STREAM.rindex(b"\n", 0, -1))]
-    transfers, intervals = iperf3.read(data)
+    transfers, intervals = read_iperf3(data)
     n_whole = data[: data.rindex(b"\n")].count(b'"event": "interval"')
-    _, known = iperf3.read(STREAM)
+    _, known = read_iperf3(STREAM)
     assert len(intervals) == N_STREAMS * n_whole
     pd.testing.assert_frame_equal(intervals, known[: len(intervals)])
     assert (
@@ -309,9 +311,9 @@ def test_a_stream_that_breaks_off_keeps_its_intervals(share):
 
 def test_a_stream_that_breaks_off_hides_no_later_test():
     torn = STREAM[: len(STREAM) // 2].rstrip(b"\n")
-    transfers, intervals = iperf3.read(torn + b"\n" + STREAM)
+    transfers, intervals = read_iperf3(torn + b"\n" + STREAM)
     assert transfers.error.isna().tolist() == [False, True]
-    assert len(intervals) > len(iperf3.read(STREAM)[1]) and intervals.stream.max() == 2 * N_STREAMS - 1
+    assert len(intervals) > len(read_iperf3(STREAM)[1]) and intervals.stream.max() == 2 * N_STREAMS - 1
 
 
 INTERRUPTED = b'{"event":"error","data":"interrupt - the client has terminated"}\n'
@@ -333,8 +335,8 @@ STREAM_LINES = STREAM.splitlines(keepends=True)
 @pytest.mark.parametrize("later", [b"", STREAM], ids=["alone", "before another"])
 def test_what_comes_behind_the_break_of_a_stream_is_of_the_same_test(behind, error, later):
     torn = b"".join(STREAM_LINES[:2]) + STREAM_LINES[2][:90] + b"\n"
-    transfers, intervals = iperf3.read(torn + behind + later)
-    known, known_intervals = iperf3.read(STREAM)
+    transfers, intervals = read_iperf3(torn + behind + later)
+    known, known_intervals = read_iperf3(STREAM)
     broken = transfers[transfers.error.notna()]
     assert len(broken) == 1 and broken.error.iloc[0].startswith(error)
     assert broken.throughput_bps.isna().all() == (STREAM_LINES[-1] not in behind), "figures of its end stay"
@@ -344,19 +346,19 @@ def test_what_comes_behind_the_break_of_a_stream_is_of_the_same_test(behind, err
 
 def test_the_end_of_a_test_whose_start_is_torn_is_of_no_other():
     with pytest.raises(RawDataError):
-        iperf3.read(STREAM + STREAM_LINES[0][:90] + b"\n" + b"".join(STREAM_LINES[1:]))
+        read_iperf3(STREAM + STREAM_LINES[0][:90] + b"\n" + b"".join(STREAM_LINES[1:]))
 
 
 def test_a_document_behind_the_break_of_a_stream_is_another_test():
     torn = b"".join(STREAM_LINES[:2]) + STREAM_LINES[2][:90] + b"\n"
-    transfers, _ = iperf3.read(torn + json.dumps(RECORDED).encode())
+    transfers, _ = read_iperf3(torn + json.dumps(RECORDED).encode())
     assert transfers.error.isna().tolist() == [False, True]
 
 
 def test_damage_within_a_stream_is_refused():
     damaged = STREAM.replace(b'"event": "interval", ', b'"event": "interval" ', 1)
     with pytest.raises(RawDataError, match="Expecting ',' delimiter") as error:
-        iperf3.read(damaged)
+        read_iperf3(damaged)
     assert error.value.line_number == 2
 
 
@@ -365,6 +367,6 @@ def test_damage_within_a_stream_is_refused():
 def test_files_that_a_redirect_recoded(name, encoding):
     text = (FOLDER / name).read_text()
     for there, here in zip(
-        iperf3.read(text.replace("\n", "\r\n").encode(encoding)), iperf3.read(text.encode()), strict=True
+        read_iperf3(text.replace("\n", "\r\n").encode(encoding)), read_iperf3(text.encode()), strict=True
     ):
         pd.testing.assert_frame_equal(there, here)

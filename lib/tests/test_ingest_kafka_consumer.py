@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from reading import tools
 
 from wanbench import tables
 from wanbench.ingest import kafka_load
@@ -212,7 +213,7 @@ def test_several_outputs_and_a_producer_in_between():
     assert found["consumers"].consumer.tolist() == [0, 1, 2] and len(found["consumer_windows"]) == 1
     assert found["consumer_windows"].consumer.tolist() == [2]
     assert len(found["producer_windows"]) == 2 and only(found["producers"]).error == "no summary"
-    assert kafka_load.tools(f"{HEADER}\n{sent}\n".encode()) == ("consumer", "producer")
+    assert tools(f"{HEADER}\n{sent}\n".encode()) == ("consumer", "producer")
 
 
 def test_number_and_group_of_a_load(tmp_path):

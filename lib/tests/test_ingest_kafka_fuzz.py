@@ -9,8 +9,8 @@ from test_ingest_fuzz import FREE, damaged
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_load
-from wanbench.ingest.kafka_output import Reading
+from wanbench.ingest.kafka_load import log
+from wanbench.ingest.kafka_load.outputs import Outputs
 
 SAMPLES = [
     path.read_bytes()[:3000]
@@ -41,12 +41,12 @@ def odd(draw):
 
 def rows_of(data):
     """The rows of a file, as dictionaries."""
-    path, text = kafka_load._text(data)
-    reading = Reading(path, len(text))
-    for line in kafka_load.lines(path, text):
-        reading.feed(line)
-    reading.end()
-    return kafka_load._rows(reading, 0)
+    path, text = log._text(data)
+    outputs = Outputs(path, len(text))
+    for line in log.lines(path, text):
+        outputs.feed(line)
+    outputs.end()
+    return log._rows(outputs, 0)
 
 
 @pytest.mark.fuzz
@@ -72,6 +72,6 @@ def test_kafka_load():
     read()
     for whole in SAMPLES:
         read.hypothesis.inner_test(whole)
-    assert set(found) == {name for names in kafka_load.TABLES.values() for name in names}
+    assert set(found) == {name for names in log.TABLES.values() for name in names}
     for name, rows in found.items():
         tables.from_rows(name, rows)

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from reading import tools
 
 from wanbench import ingest
 from wanbench.errors import RawDataError
-from wanbench.ingest import end_to_end, kafka_load
+from wanbench.ingest import kafka_load
 
 PACKAGE = Path(kafka_load.__file__).parents[1]
 HEADER = "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
@@ -27,12 +28,14 @@ NAMING = {
 }
 
 
-@pytest.mark.parametrize("read", [kafka_load.read, end_to_end.read], ids=["kafka_load", "end_to_end"])
+@pytest.mark.parametrize(
+    "read", [kafka_load.read, kafka_load.read_round_trips], ids=["kafka_load", "end_to_end"]
+)
 @pytest.mark.parametrize("text", NAMING.values(), ids=NAMING)
 def test_what_only_names_the_tools_is_refused(text, read):
     with pytest.raises(RawDataError, match="expected output of kafka-producer-perf-test"):
         read(text.encode())
-    assert kafka_load.tools(text.encode()) == ()
+    assert tools(text.encode()) == ()
 
 
 def test_own_sources_are_refused():

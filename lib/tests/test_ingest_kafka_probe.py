@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_probe, probe_files, probe_histograms
+from wanbench.ingest import kafka_probe
+from wanbench.ingest.kafka_probe import files as probe_files
+from wanbench.ingest.kafka_probe import histograms
 
 READ: set[str] = set()
 
@@ -188,7 +190,7 @@ def test_windows_add_up_to_the_whole(tmp_path):
     merged = HdrHistogram(1, 3_600_000_000, 3)
     for text in windows.histogram:
         merged.decode_and_add(text)
-    at_once = HdrHistogram.decode(probe_histograms.encoded(latencies * 1_000))
+    at_once = HdrHistogram.decode(histograms.encoded(latencies * 1_000))
     assert merged.get_total_count() == 2_000
     for q in (0.5, 0.9, 0.99, 0.999):
         exact = np.quantile(latencies, q, method="inverted_cdf") * 1_000

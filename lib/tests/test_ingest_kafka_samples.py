@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from reading import tools
 
 from wanbench import ingest, tables
 from wanbench.folders import shared_folder
@@ -55,7 +56,7 @@ def test_samples_hold_what_matters():
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_the_tool_is_told_by_its_output(sample):
     tool = {"producer": "producer", "consumer": "consumer", "end-to-end": "round trip"}
-    assert kafka_load.tools(sample) == (tool[sample.stem.split("_")[1]],)
+    assert tools(sample) == (tool[sample.stem.split("_")[1]],)
 
 
 def test_the_same_by_hand():
@@ -127,7 +128,7 @@ def test_shared_producer_of_ten_million():
         116,
     )
     assert row.throughput_bps == pytest.approx(25.71 * MIB_S) and found["producer_windows"].empty
-    assert kafka_load.tools(SHARED / "producer_and_consumer_10M_acks1.txt") == ("producer",)
+    assert tools(SHARED / "producer_and_consumer_10M_acks1.txt") == ("producer",)
 
 
 @shared

@@ -163,7 +163,7 @@ def test_whole_milliseconds_are_known_however_long_the_latencies_are(tmp_path, l
         ({"start": {}}, "a list of rates"),
         (OLDER | {"publishRate": 3}, "a list of numbers"),
         (OLDER | {"publishRate": ["x"]}, "a number"),
-        (OLDER | {"publishRate": [-1.0, 2.0]}, "what fits table"),
+        (OLDER | {"publishRate": [-1.0, 2.0]}, "values that table"),
         (OLDER | {"backlog": [1]}, "2 numbers, one for each window"),
         (NEWER | {"topics": 1.5}, "a whole number"),
         (OLDER | {"workload": 1}, "text"),

@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from reading import read_echoes
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import ping, ping_echoes, ping_plain, ping_scan
-from wanbench.ingest.ping_times import WITHOUT_CARRY
+from wanbench.ingest import ping
+from wanbench.ingest.ping import echoes, plain_lines, scan
+from wanbench.ingest.ping.footer_times import WITHOUT_CARRY
+from wanbench.ingest.rows import core as core_columns
 
 SAMPLES = sorted((Path(__file__).parent / "samples" / "ping").glob("*.txt"))
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "ping"
@@ -33,13 +36,13 @@ def as_table(core):
 
 @pytest.fixture(autouse=True)
 def recognise_in_short_files_too(monkeypatch):
-    monkeypatch.setattr(ping_plain, "LEAST_LINES", 1)
+    monkeypatch.setattr(plain_lines, "MIN_LINES", 1)
 
 
 def outcome(source, **options):
     """The rows, or the message of the refusal."""
     try:
-        return ping.read(source, **options).to_csv()
+        return read_echoes(source, **options).to_csv()
     except RawDataError as error:
         return str(error)
 
@@ -51,12 +54,12 @@ def test_sample(sample, fast):
     if refused.exists():
         line_number, expected = refused.read_text().rstrip("\n").split("\n")
         with pytest.raises(RawDataError) as error:
-            ping.read(sample, fast=fast)
+            read_echoes(sample, fast=fast)
         assert (str(error.value.line_number), error.value.expected) == (line_number, expected)
         assert error.value.path == str(sample)
         return
-    core = ping.read(sample, fast=fast)
-    columns = {column.name: column.dtype for column in ping.COLUMNS}
+    core = read_echoes(sample, fast=fast)
+    columns = {column.name: column.dtype for column in core_columns("echoes")}
     expected = pd.read_csv(sample.with_suffix(".csv"), dtype=columns)
     pd.testing.assert_frame_equal(core, expected, check_exact=True)
     as_table(core)
@@ -85,7 +88,7 @@ def test_shared_files(name, rows, lost, duplicates, least, mean, greatest, unit)
     path = SHARED / f"{name}.out"
     if not path.exists():
         pytest.skip("the shared data is not here")
-    core = ping.read(path)
+    core = read_echoes(path)
     assert (len(core), core.lost.sum(), core.duplicate.sum()) == (rows, lost, duplicates)
     peer = json.loads(path.with_suffix(".json").read_text())["responses"]
     replies = [reply for reply in peer if reply["type"] == "reply"]
@@ -165,7 +168,7 @@ def a_log(echoes, seed, *, first=1, stamped=True, footer=True, name=False, laten
             rows.append(row | {"rtt_ms": rtt_ms, "received_at_s": at, "duplicate": True, "error": None})
     lines.sort(key=lambda line: line[0])
     log = HEADER + "".join(text + "\n" for _, text in lines).encode()
-    truth = pd.DataFrame(rows, columns=[column.name for column in ping.COLUMNS])
+    truth = pd.DataFrame(rows, columns=[column.name for column in core_columns("echoes")])
     if footer:
         received = int((~truth.lost & ~truth.duplicate).sum())
         again = f"+{truth.duplicate.sum()} duplicates, " if truth.duplicate.any() else ""
@@ -175,30 +178,32 @@ def a_log(echoes, seed, *, first=1, stamped=True, footer=True, name=False, laten
     else:
         shown = {int(text.split("icmp_seq=")[1].split()[0]) for _, text in lines}
         truth = truth[truth.sequence <= max(shown, default=first - 1)]
-    truth = pd.DataFrame({column.name: truth[column.name].astype(column.dtype) for column in ping.COLUMNS})
+    truth = pd.DataFrame(
+        {column.name: truth[column.name].astype(column.dtype) for column in core_columns("echoes")}
+    )
     return log, truth.reset_index(drop=True)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_rows_are_the_truth_however_the_log_is_cut(seed, monkeypatch):
     log, truth = a_log(400 + 37 * seed, seed, stamped=seed % 3 > 0, footer=seed % 4 > 0, name=seed % 5 == 0)
-    pd.testing.assert_frame_equal(ping.read(log, fast=False), truth)
-    pd.testing.assert_frame_equal(ping.read(log, fast=True), truth)
-    monkeypatch.setattr(ping_scan, "CHUNK_BYTES", 700 + 300 * seed)
-    monkeypatch.setattr(ping_echoes, "WINDOW", 150)
-    pd.testing.assert_frame_equal(ping.read(log, fast=False), truth)
-    pd.testing.assert_frame_equal(ping.read(log, fast=True), truth)
+    pd.testing.assert_frame_equal(read_echoes(log, fast=False), truth)
+    pd.testing.assert_frame_equal(read_echoes(log, fast=True), truth)
+    monkeypatch.setattr(scan, "CHUNK_BYTES", 700 + 300 * seed)
+    monkeypatch.setattr(echoes, "WINDOW", 150)
+    pd.testing.assert_frame_equal(read_echoes(log, fast=False), truth)
+    pd.testing.assert_frame_equal(read_echoes(log, fast=True), truth)
 
 
 def test_sequences_are_carried_on_past_65535(tmp_path):
     log, truth = a_log(140_000, 7)
     assert truth.sequence.max() == 140_000 and b"icmp_seq=0 " in log
     (tmp_path / "long.txt").write_bytes(log)
-    pd.testing.assert_frame_equal(ping.read(tmp_path / "long.txt"), truth)
+    pd.testing.assert_frame_equal(read_echoes(tmp_path / "long.txt"), truth)
     assert ping.convert(tmp_path / "long.txt", tmp_path / "long.parquet") == len(truth)
     arrow = pq.read_table(tmp_path / "long.parquet")
     frame = arrow.to_pandas()
-    for column in ping.COLUMNS:
+    for column in core_columns("echoes"):
         assert arrow.schema.field(column.name) == column.arrow_field()
         assert arrow.schema.field(column.name).metadata == column.arrow_field().metadata
         pd.testing.assert_series_equal(frame[column.name].astype(column.dtype), truth[column.name])
@@ -228,10 +233,10 @@ def test_a_bad_line_is_refused_with_its_number_on_both_paths(seed, monkeypatch):
         b"\x00",
     ]
     lines.insert(at, bad[seed % len(bad)])
-    monkeypatch.setattr(ping_scan, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(scan, "CHUNK_BYTES", 4000)
     for fast in (False, True):
         with pytest.raises(RawDataError) as error:
-            ping.read(b"\n".join(lines), fast=fast)
+            read_echoes(b"\n".join(lines), fast=fast)
         assert error.value.line_number == at + 1
 
 
@@ -241,7 +246,7 @@ def test_a_reply_of_another_dialect_is_refused_on_both_paths():
     lines.insert(3, b"64 bytes from 198.51.100.7: icmp_seq=1 ttl=57 time=1.0 ms")
     for fast in (False, True):
         with pytest.raises(RawDataError, match="a line of ping in English") as error:
-            ping.read(b"\n".join(lines), fast=fast)
+            read_echoes(b"\n".join(lines), fast=fast)
         assert error.value.line_number == 4
 
 
@@ -249,9 +254,9 @@ def test_damage_is_the_last_replys_however_the_log_is_cut(monkeypatch):
     replies = b"".join(b"64 bytes from ::1: icmp_seq=%d ttl=64 time=0.1 ms\n" % n for n in range(1, 9))
     log = HEADER + replies + b"wrong data byte #16 should be 0x10 but was 0x0"
     for size in range(100, 600, 20):
-        monkeypatch.setattr(ping_scan, "CHUNK_BYTES", size)
+        monkeypatch.setattr(scan, "CHUNK_BYTES", size)
         for fast in (False, True):
-            assert ping.read(log, fast=fast).error.notna().tolist() == [False] * 7 + [True]
+            assert read_echoes(log, fast=fast).error.notna().tolist() == [False] * 7 + [True]
 
 
 @pytest.mark.parametrize("stamp", [b"[1795262057.495323] ", b""])
@@ -277,7 +282,7 @@ def test_echoes_before_the_header_or_after_the_footer_are_refused_on_both_paths(
             (log + b"Done.\n" + reply, log + b"\n"),
         ):
             with pytest.raises(RawDataError, match="expected a header of ping in English") as error:
-                ping.read(where, fast=fast)
+                read_echoes(where, fast=fast)
             assert error.value.line_number == before.count(b"\n") + 1
 
 
@@ -301,7 +306,7 @@ def test_counts_that_contradict_the_lines_are_refused(old, new, words, fast):
     changed = re.sub(old, new, log.decode()).encode()
     assert changed != log
     with pytest.raises(RawDataError, match=words) as error:
-        ping.read(changed, fast=fast)
+        read_echoes(changed, fast=fast)
     assert error.value.line_number == log.count(b"\n")
 
 
@@ -311,18 +316,18 @@ def test_a_few_lines_cannot_claim_millions_of_echoes():
         for n in range(9)
     ]
     with pytest.raises(RawDataError, match="at most 100,000 echoes that no line shows") as error:
-        ping.read(HEADER + b"".join(lines[1:]))
+        read_echoes(HEADER + b"".join(lines[1:]))
     assert error.value.line_number == 5
 
 
 def test_a_killed_log_has_no_rows_after_its_end():
     log, truth = a_log(300, 5, footer=False)
-    whole = ping.read(log)
+    whole = read_echoes(log)
     pd.testing.assert_frame_equal(whole, truth)
     facts = ["sequence", "rtt_ms", "received_at_s", "ttl", "responder", "duplicate"]
     known = set(map(tuple, whole.loc[~whole.lost, facts].values))
     for cut in range(len(log) - 120, len(log)):
-        rows = ping.read(log[:cut])
+        rows = read_echoes(log[:cut])
         invented = set(map(tuple, rows.loc[~rows.lost, facts].values)) - known
         assert not invented, f"cut at {cut}"
 
@@ -338,7 +343,7 @@ def test_every_cut_of_every_sample_ends_in_a_table_or_a_refusal():
 def test_carriage_returns_do_not_matter():
     log, truth = a_log(300, 2)
     for fast in (False, True):
-        pd.testing.assert_frame_equal(ping.read(log.replace(b"\n", b"\r\n"), fast=fast), truth)
+        pd.testing.assert_frame_equal(read_echoes(log.replace(b"\n", b"\r\n"), fast=fast), truth)
 
 
 def test_convert_leaves_nothing_behind_when_it_refuses(tmp_path):
@@ -353,9 +358,9 @@ def test_convert_leaves_nothing_behind_when_it_refuses(tmp_path):
 
 def test_a_file_that_cannot_be_opened(tmp_path):
     with pytest.raises(RawDataError, match="expected a file that can be read, found 'No such file"):
-        ping.read(tmp_path / "none.txt")
+        read_echoes(tmp_path / "none.txt")
     with pytest.raises(RawDataError, match="expected a file that can be read, found 'Is a directory'"):
-        ping.read(tmp_path)
+        read_echoes(tmp_path)
 
 
 def test_numbers_are_read_as_python_reads_them():
@@ -370,7 +375,7 @@ def test_numbers_are_read_as_python_reads_them():
         f"[{stamp}] 64 bytes from ::1: icmp_seq={n} ttl=64 time={rtt} ms\n"
         for n, (stamp, rtt) in enumerate(zip(stamps, rtts, strict=True), 1)
     ]
-    core = ping.read(HEADER + "".join(lines).encode(), fast=True)
+    core = read_echoes(HEADER + "".join(lines).encode(), fast=True)
     assert core.rtt_ms.tolist() == [float(rtt) for rtt in rtts]
     assert core.received_at_s.tolist() == [float(stamp) for stamp in stamps]
 

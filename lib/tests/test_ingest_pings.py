@@ -7,10 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from reading import read_echoes
 from test_ingest_ping import a_log
 
 from wanbench.errors import RawDataError
-from wanbench.ingest import content, ping, ping_echoes, ping_lines, ping_plain, ping_scan
+from wanbench.ingest import content, ping
+from wanbench.ingest.ping import echoes, lines, plain_lines, scan
 
 SAMPLES = Path(__file__).parent / "samples" / "ping"
 HEADER = "PING 198.51.100.7 (198.51.100.7) 56(84) bytes of data.\n"
@@ -23,7 +25,7 @@ WORDS = (
 
 @pytest.fixture(autouse=True)
 def recognise_in_short_files_too(monkeypatch):
-    monkeypatch.setattr(ping_plain, "LEAST_LINES", 1)
+    monkeypatch.setattr(plain_lines, "MIN_LINES", 1)
 
 
 def a_ping(*times, footer="", lost=0, header=HEADER):
@@ -51,11 +53,11 @@ def test_rows_of_several_pings_are_the_truth_however_the_file_is_cut(seed, monke
         data += WORDS[(seed + number) % len(WORDS)].encode() + log
         truth.append(rows.assign(ping=number).astype(rows.dtypes.to_dict()))
     truth = pd.concat(truth, ignore_index=True)
-    monkeypatch.setattr(ping_echoes, "WINDOW", 150)
+    monkeypatch.setattr(echoes, "WINDOW", 150)
     for size in (350, 2000, 1 << 22):
-        monkeypatch.setattr(ping_scan, "CHUNK_BYTES", size)
+        monkeypatch.setattr(scan, "CHUNK_BYTES", size)
         for fast in (False, True):
-            pd.testing.assert_frame_equal(ping.read(data, fast=fast), truth)
+            pd.testing.assert_frame_equal(read_echoes(data, fast=fast), truth)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_rows_of_several_pings_are_the_truth_however_the_file_is_cut(seed, monke
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
 def test_convert_gives_the_same_rows(tmp_path, name, compress):
     (tmp_path / "log.z").write_bytes(compress((SAMPLES / f"handmade-{name}.txt").read_bytes()))
-    expected = ping.read(SAMPLES / f"handmade-{name}.txt")
+    expected = read_echoes(SAMPLES / f"handmade-{name}.txt")
     assert ping.convert(tmp_path / "log.z", tmp_path / "log.parquet") == len(expected)
     frame = pq.read_table(tmp_path / "log.parquet").to_pandas()
     pd.testing.assert_frame_equal(frame.astype(expected.dtypes.to_dict()), expected)
@@ -85,7 +87,7 @@ def test_convert_gives_the_same_rows(tmp_path, name, compress):
 )  # fmt: skip
 @pytest.mark.parametrize("fast", [False, True])
 def test_times_that_may_lack_a_carry(times, footer, rtts, fast):
-    found = ping.read(a_ping(*times, footer=footer), fast=fast)
+    found = read_echoes(a_ping(*times, footer=footer), fast=fast)
     assert found.rtt_ms.astype(object).where(found.rtt_ms.notna(), None).tolist() == rtts
     changed = [
         f"time={time} ms" if float(time) != rtt else None for time, rtt in zip(times, rtts, strict=True)
@@ -95,7 +97,7 @@ def test_times_that_may_lack_a_carry(times, footer, rtts, fast):
 
 def test_other_tools_print_such_times_as_they_are():
     bsd = "PING 198.51.100.7 (198.51.100.7): 56 data bytes\n"
-    assert ping.read(a_ping("1.100", "10.10", header=bsd)).rtt_ms.dropna().tolist() == [1.1, 10.1]
+    assert read_echoes(a_ping("1.100", "10.10", header=bsd)).rtt_ms.dropna().tolist() == [1.1, 10.1]
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -111,7 +113,7 @@ def test_other_tools_print_such_times_as_they_are():
 )
 def test_times_that_contradict_the_footer_are_refused(times, footer, fast):
     with pytest.raises(RawDataError, match=r"times that fit the lines: minimum .* ms of 2 replies") as error:
-        ping.read(a_ping(*times, footer=footer), fast=fast)
+        read_echoes(a_ping(*times, footer=footer), fast=fast)
     assert error.value.line_number == 7 and footer in error.value.found
 
 
@@ -125,7 +127,7 @@ def test_times_that_contradict_the_footer_are_refused(times, footer, fast):
     ],
 )
 def test_rounding_is_no_contradiction(times, footer):
-    assert len(ping.read(a_ping(*times, footer=footer))) == len(times)
+    assert len(read_echoes(a_ping(*times, footer=footer))) == len(times)
 
 
 def test_the_times_of_windows_are_compared_too():
@@ -133,7 +135,7 @@ def test_the_times_of_windows_are_compared_too():
     with pytest.raises(
         RawDataError, match="times that fit the lines: minimum 90, mean 90, maximum 90 ms of 1 replies"
     ):
-        ping.read(text.replace("Minimum = 90ms, Maximum = 90ms", "Minimum = 80ms, Maximum = 90ms").encode())
+        read_echoes(text.replace("Minimum = 90ms, Maximum = 90ms", "Minimum = 80ms, Maximum = 90ms").encode())
 
 
 @pytest.mark.parametrize(
@@ -151,33 +153,33 @@ def test_the_times_of_windows_are_compared_too():
 @pytest.mark.parametrize("fast", [False, True])
 def test_a_line_that_may_be_an_echo_is_refused_and_rightly_named(text, line_number, expected, fast):
     with pytest.raises(RawDataError) as error:
-        ping.read(text.encode(), fast=fast)
+        read_echoes(text.encode(), fast=fast)
     assert error.value.line_number == line_number and error.value.expected.startswith(expected)
 
 
 def test_a_long_file_without_a_ping_is_given_up(monkeypatch):
-    monkeypatch.setattr(ping_lines, "MOST_OTHER_LINES", 50)
+    monkeypatch.setattr(lines, "MOST_OTHER_LINES", 50)
     with pytest.raises(
         RawDataError, match=r"<bytes>:1: expected a header .*, within 50 lines, found 'word 0'"
     ):
-        ping.read("".join(f"word {n}\n" for n in range(51)).encode())
-    rows = ping.read(b"word\n" * 50 + a_ping("1.1") + b"word\n" * 50 + a_ping("1.2"))
+        read_echoes("".join(f"word {n}\n" for n in range(51)).encode())
+    rows = read_echoes(b"word\n" * 50 + a_ping("1.1") + b"word\n" * 50 + a_ping("1.2"))
     assert rows.rtt_ms.tolist() == [1.1, 1.2]
 
 
 def test_empty_lines_are_passed_over_and_a_bomb_of_them_is_refused(monkeypatch):
     monkeypatch.setattr(content, "FREE_BYTES", 1 << 20)
     data = gzip.compress(b"\n" * 1_000_000 + a_ping("1.1") + b"\n" * 99)
-    assert ping.read(data).rtt_ms.tolist() == [1.1]
+    assert read_echoes(data).rtt_ms.tolist() == [1.1]
     with pytest.raises(RawDataError, match="gzip data of more than 1,048,576 bytes once decompressed"):
-        ping.read(gzip.compress(b"\n" * 2_000_000))
+        read_echoes(gzip.compress(b"\n" * 2_000_000))
 
 
 def test_many_pings_cannot_claim_millions_of_echoes():
     counts = (
         "\n--- x ping statistics ---\n90000 packets transmitted, 0 received, 100% packet loss, time 9ms\n"
     )
-    assert len(ping.read((HEADER + counts).encode())) == 90_000
+    assert len(read_echoes((HEADER + counts).encode())) == 90_000
     with pytest.raises(RawDataError, match="at most 100,000 echoes that no line shows") as error:
-        ping.read(((HEADER + counts) * 9).encode())
+        read_echoes(((HEADER + counts) * 9).encode())
     assert error.value.line_number == 8

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from wanbench import tables
 from wanbench.errors import RawDataError
-from wanbench.ingest import kafka_batches as reader
+from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import batches
 
 NOON_S = 1_800_000_000
@@ -115,7 +115,7 @@ def test_counts_become_the_table(tmp_path):
     path = written(
         tmp_path / "a.batches.json", {"rows": [ROW, [*ROW[:3], NOON_S + 1, 1, 1, 70]], "cut_bytes": 0}
     )
-    frame = reader.read(path)["batches"]
+    frame = reader.read_batches(path)["batches"]
     assert frame.to_dict("list") == {
         "broker": [1, 1],
         "topic": ["load-0"] * 2,
@@ -131,7 +131,7 @@ def test_counts_become_the_table(tmp_path):
 
 def test_logs_that_could_not_be_reached_leave_an_empty_table(tmp_path):
     path = written(tmp_path / "a.batches.json", {"left_out": "the cluster runs elsewhere"})
-    assert reader.read(path)["batches"].empty
+    assert reader.read_batches(path)["batches"].empty
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_logs_that_could_not_be_reached_leave_an_empty_table(tmp_path):
 )
 def test_other_counts_are_refused(tmp_path, content):
     with pytest.raises(RawDataError, match=r"a\.batches\.json"):
-        reader.read(written(tmp_path / "a.batches.json", content))
+        reader.read_batches(written(tmp_path / "a.batches.json", content))
 
 
 def test_times_become_a_row(tmp_path):
@@ -191,7 +191,7 @@ def test_other_times_are_refused(tmp_path, changed):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    for read in reader.READS.values():
+    for read in (reader.read_batches, reader.read_times):
         with pytest.raises(RawDataError, match="No such file"):
             read(tmp_path / "none.json")
 
@@ -211,7 +211,7 @@ def test_whatever_stands_there_is_a_table_or_a_raw_data_error(tmp_path_factory, 
     row[field] = value
     for document in (content, {"rows": content}, {"rows": [row]}, {**TIMES, list(TIMES)[field]: value}):
         written(path, document)
-        for name, read in (("batches", reader.read), ("loads", reader.read_times)):
+        for name, read in (("batches", reader.read_batches), ("loads", reader.read_times)):
             try:
                 frame = read(path)[name]
             except RawDataError:

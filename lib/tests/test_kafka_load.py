@@ -18,7 +18,6 @@ from wanbench.experiments.kafka_arguments import consumer_words, producer_words
 from wanbench.experiments.kafka_counts import count_batches
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_payload import json_records
-from wanbench.ingest import kafka_batches
 from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import Cluster, unavailable
 from wanbench.labs.local import LocalLab
@@ -190,8 +189,10 @@ def read(folder, files):
         path = folder / "kafka_load" / f"s.{name}"
         if re.search(r"(producer|consumer)-[\d-]+\.txt$", name):
             found[name] = reader.read(path)
-        elif name in ("batches.json", "times.json"):
-            found[name] = kafka_batches.READS[f".{name}"](path)
+        elif name == "batches.json":
+            found[name] = reader.read_batches(path)
+        elif name == "times.json":
+            found[name] = reader.read_times(path)
     return found
 
 

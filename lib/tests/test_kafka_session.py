@@ -17,8 +17,7 @@ from wanbench.experiments.kafka_arguments import CONSUMER, PRODUCER
 from wanbench.experiments.kafka_counts import times_that_count
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_payload import json_records
-from wanbench.ingest import kafka_batches as reader
-from wanbench.ingest import kafka_load as producers
+from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import ClusterError
 from wanbench.labs.base import Host
 from wanbench.labs.processes import EnteredProcess, command_error
@@ -330,7 +329,7 @@ def test_producers_that_do_not_send_all_in_time_are_a_result_with_how_far_they_f
     )
     assert row["counts_from_s"] < row["counts_until_s"] == row["asked_to_stop_at_s"]
     for n in range(2):
-        found = producers.read(tmp_path / f"kafka_load/s.producer-{n}.txt")
+        found = reader.read(tmp_path / f"kafka_load/s.producer-{n}.txt")
         windows = found["producer_windows"]
         assert len(windows) >= 3 and windows.printed_at_s.notna().all()
         # A window of 10 records at 9.9 records/s lasts 1.0101 s, and 10 records at 400 a second take 0.025 s.

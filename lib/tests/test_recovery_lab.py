@@ -14,8 +14,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from reading import read_iperf3
 
-from wanbench.ingest import iperf3 as ingest
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.stats.lab import known_truth
@@ -67,7 +67,7 @@ def transfer(lab, pair, port, *options, watch_s=None):
             lines = [line for line in shown.splitlines() if "bytes_acked" in line]
             sending = max(lines, key=lambda line: int(re.search(r"bytes_acked:(\d+)", line)[1]), default="")
             windows += [int(size) for size in re.findall(r"snd_wnd:(\d+)", sending)]
-        rows, _ = ingest.read(client.wait(60).stdout)
+        rows, _ = read_iperf3(client.wait(60).stdout)
     finally:
         server.stop()
     rows = rows.assign(run_id="lab", from_region=pair[0], to_region=pair[1])

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from wanbench import folders
 from wanbench.errors import ParameterError
 from wanbench.ingest import kafka_probe
-from wanbench.ingest.probe_histograms import encoded
+from wanbench.ingest.kafka_probe.histograms import encoded
 from wanbench.stats.tails import histograms, order_statistics, stationarity
 from wanbench.stats.tails import latencies as tails
 from wanbench.stats.tails import tails_figures as figures

@@ -10,18 +10,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, then move it to its place."""
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """A temporary path to write to; on success it takes the place of `path`, otherwise it is removed."""
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".tmp")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".tmp")
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with open(handle, "wb") as file:
-            file.write(content)
+        yield temporary
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, then move it to its place."""
+    with replaced_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 @contextmanager

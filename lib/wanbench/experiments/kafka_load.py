@@ -1,4 +1,4 @@
-"""Kafka under load by its own perf tools. Read by `wanbench.ingest.kafka_load` and `wanbench.ingest.kafka_batches`."""
+"""Kafka under load by its own perf tools. Read by `wanbench.ingest.kafka_load`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """
-From raw files to tables, one module per experiment, named like the one that left them. Analysing code may import
-this; it imports `runs`, `regions`, `tables`, `places`, `errors`, and nothing that measures.
+From raw files to tables: a module (or a folder of them) per tool, named like the experiment that runs it.
+
+`readers` lists which one reads what, `run` reads run folders and loose files with them, and `rows` joins what they give
+into tables. `content`, `formats`, `json_values` and `iperf3_documents` open and decode files. `pairs`, `per_test` and
+`setting` summarise tables; `account` counts what happened to everything that was tried.
 
 >>> import wanbench
 >>> wanbench.ingest.read_run("no/such/folder")
@@ -13,7 +16,7 @@ from .account import account, shortfalls
 from .pairs import summarise_pairs
 from .per_test import per_test
 from .run import read_files, read_run
-from .setting import MixedSettings, of_setting, settings
+from .setting import MixedSettings, of_setting
 from .tabulate import tabulate
 
 __all__ = [
@@ -23,7 +26,6 @@ __all__ = [
     "per_test",
     "read_files",
     "read_run",
-    "settings",
     "shortfalls",
     "summarise_pairs",
     "tabulate",

@@ -1,4 +1,4 @@
-"""What became of everything that was tried: counts, and the rows a reader must see."""
+"""What happened to everything that was tried: counts, and the failures that a reader must see."""
 
 from __future__ import annotations
 
@@ -6,27 +6,45 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+OUTCOMES = ("done", "failed", "interrupted")
+VERDICTS = ("impossible", "suspect")
 
-def account(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+
+class Listing(pd.DataFrame):
+    """A DataFrame that reads "none" on a page if it has no rows; what is computed of it is a plain DataFrame."""
+
+    @property
+    def _constructor(self):
+        return pd.DataFrame
+
+    def __repr__(self) -> str:
+        return "none" if self.empty else super().__repr__()
+
+    def _repr_html_(self) -> str:
+        return "<p>none</p>" if self.empty else super()._repr_html_()
+
+
+def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
-    How many of each: tests by outcome, echoes sent and lost, transfers, files that could not be read.
+    Counts of tests by outcome, echoes sent and lost, transfers, flags, and files that could not be read.
 
     Parameters
     ----------
     tables : mapping of DataFrame
-        As `read_run` gives them; with table flags, as `tabulate` does, those are counted too.
+        As `read_run` gives them; with table flags, as `tabulate` gives it, the flags are counted too.
 
     Returns
     -------
-    DataFrame
-        Columns what, n.
+    Listing
+        A DataFrame with columns what, n.
     """
     tests, echoes, transfers = (tables[name] for name in ("tests", "echoes", "transfers"))
     sent = echoes[~echoes.duplicate]
+    outcomes = {name: int((tests.outcome == name).sum()) for name in OUTCOMES}
     rows = [
-        ("tests planned that were tried", tests.test_id.nunique()),
-        ("attempts at them", len(tests)),
-        *((f"attempts {outcome}", int((tests.outcome == outcome).sum())) for outcome in _outcomes(tests)),
+        ("tests tried", tests.test_id.nunique()),
+        ("attempts", len(tests)),
+        *((f"attempts {name}", n) for name, n in outcomes.items() if n),
         ("echoes sent", len(sent)),
         ("echoes lost", int(sent.lost.sum())),
         ("transfers", len(transfers)),
@@ -34,26 +52,26 @@ def account(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         ("files that could not be read", len(tables["unread"])),
     ]
     if "flags" in tables:
+        verdicts = tables["flags"].verdict
         rows += [
-            (f"flags of the plausibility gate, {verdict}", n) for verdict, n in _verdicts(tables["flags"])
+            (f"flags of the plausibility rules, {name}", int((verdicts == name).sum())) for name in VERDICTS
         ]
-    return pd.DataFrame(rows, columns=["what", "n"])
+    return Listing(rows, columns=["what", "n"])
 
 
-def shortfalls(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def shortfalls(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
     Every attempt that failed or was interrupted, and every file that could not be read, one row each.
 
     Returns
     -------
-    DataFrame
-        Columns what, where, why; empty where nothing fell short.
+    Listing
+        A DataFrame with columns what, where, why.
     """
     tests, unread = tables["tests"], tables["unread"]
-    short = tests[tests.outcome != "done"]
     rows = [
         (f"attempt {row.outcome}", f"{row.test_id}, attempt {row.attempt}", _why(row))
-        for row in short.itertuples(index=False)
+        for row in tests[tests.outcome != "done"].itertuples(index=False)
     ]
     rows += [
         (
@@ -63,15 +81,7 @@ def shortfalls(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         )
         for row in unread.itertuples(index=False)
     ]
-    return pd.DataFrame(rows, columns=["what", "where", "why"])
-
-
-def _outcomes(tests):
-    return [name for name in ("done", "failed", "interrupted") if (tests.outcome == name).any()]
-
-
-def _verdicts(flags):
-    return [(verdict, int((flags.verdict == verdict).sum())) for verdict in ("impossible", "suspect")]
+    return Listing(rows, columns=["what", "where", "why"])
 
 
 def _why(row):

@@ -1,11 +1,10 @@
 """
-Reads what `wanbench.kafka.scrape` printed, or the text of an exporter: rows of table metrics. Imports nothing that
-measures.
+Reads what `wanbench.kafka.scrape` printed, or the text of an exporter: rows of table metrics.
 
-- What is a counter, or is called like one (_total, _count, _sum, _bucket), is cumulative; `stats.rates` makes rates of
-  those. Metrics keep the names that the file gives them.
-- A sample has the time that stands beside it, else the middle between question and answer of its scrape. Text that
-  holds a series twice without times is refused: one could not tell its scrapes apart.
+- A metric that is a counter, or is named like one (_total, _count, _sum, _bucket), is cumulative; `stats.rates` makes
+  rates of those. Metrics keep the names that the file gives them.
+- A sample has the time printed with it, else the middle between request and response of its scrape. Text that
+  holds a series twice without times is refused: its scrapes could not be told apart.
 - Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
   Prometheus server would write them.
 - Values that are not finite (a percentile of nothing is NaN) are left out: the broker says that it has none.
@@ -19,18 +18,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .. import tables
 from ..errors import RawDataError
-from ..tables import CONTEXT
 from .content import decoded, read_bytes
 from .exposition import NO_TIME, Samples
-from .json_members import Members
+from .json_values import Members
+from .rows import fitting
 
 SUFFIX = ".prom.txt"
 LARGEST_BYTES = 2**30
 """A day of scrapes every 5 s."""
 
-COLUMNS = tuple(column for column in tables.table("metrics").columns if column not in CONTEXT)
 FIRST = "a line #scrapes with what is scraped in JSON, as wanbench.kafka.scrape prints it"
 NEXT = "a line #scrape with its time and the number of its bytes in JSON"
 
@@ -54,31 +51,16 @@ def read(path) -> dict[str, pd.DataFrame]:
             raise RawDataError(
                 path, None, found or "nothing", "the answer of an exporter, or of several scrapes"
             )
-    return {"metrics": _frame(samples, about)}
+    return {"metrics": fitting(path, "metrics", _columns(samples) | about)}
 
 
-READS = {SUFFIX: read}
-
-
-def _frame(samples: Samples, about: dict) -> pd.DataFrame:
-    known = samples.columns().to_pandas()
-    times_us = np.frombuffer(samples.times_us, np.int64) if len(known) else np.array([], np.int64)
-    known["value"] = np.frombuffer(samples.values) if len(known) else []
+def _columns(samples: Samples) -> dict:
+    columns = dict(samples.columns().to_pandas().items())
+    times_us = np.frombuffer(samples.times_us, np.int64) if len(samples.values) else np.array([], np.int64)
     at = np.where(times_us == NO_TIME, np.datetime64("NaT", "us"), times_us.astype("datetime64[us]"))
-    known["at_utc"] = pd.Series(at).dt.tz_localize("UTC")
-    same = {
-        "source": "prometheus",
-        "host": None,
-        "node_id": None,
-        "interval_s": None,
-        "statistic": None,
-    } | about
-    every = np.zeros(len(known), int)
-    for column in COLUMNS:
-        if column.name in same:
-            one = pd.Series(pd.array([same[column.name]], dtype=column.dtype))
-            known[column.name] = one.take(every).reset_index(drop=True)
-    return pd.DataFrame({column.name: column.check(known[column.name], "metrics") for column in COLUMNS})
+    values = np.frombuffer(samples.values) if len(samples.values) else np.array([])
+    at_utc = pd.Series(at).dt.tz_localize("UTC")
+    return columns | {"value": values, "at_utc": at_utc, "source": "prometheus"}
 
 
 def _scrapes(path, data: bytes, samples: Samples) -> dict:

@@ -1,5 +1,5 @@
 """
-Reads the text formats of Prometheus exporters, 0.0.4 and OpenMetrics, into columns. Imports `errors` only.
+Reads the text formats of Prometheus exporters, 0.0.4 and OpenMetrics, into columns.
 
 prometheus_client's parser is not used: it accepts lines that a Prometheus server refuses, renames counters (`x` to
 `x_total`), and builds several objects for each sample.
@@ -23,17 +23,20 @@ TYPES = (
 )  # fmt: skip
 CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
 NO_TIME = -(2**63)
-EARLIEST_S, LATEST_S = -62_135_596_800, 253_402_300_799
-"""Beginning of year 1 and end of year 9999, as far as Python's times reach."""
+EARLIEST_S = -62_135_596_800
+"""The beginning of year 1, where Python's times begin."""
+
+LATEST_S = 253_402_300_799
+"""The end of year 9999, where Python's times end."""
 
 CHUNK = 50_000
 """Samples, and series, that are held as Python objects at one time."""
 
-FREE_SAMPLES, LEAST_BYTES = 500_000, 40
-"""
-A file may hold so many samples, or one in so many of its bytes if that is more. A row of table metrics takes about 300
-bytes of memory; real exporters write a sample in 50 to 150 bytes.
-"""
+FREE_SAMPLES = 500_000
+"""Any file may hold so many samples: a row of table metrics takes about 300 bytes of memory."""
+
+BYTES_PER_SAMPLE = 40
+"""A larger file may hold one sample in so many bytes; real exporters write one in 50 to 150."""
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 _QUOTED = r'"(?:[^"\\\n]++|\\.)*+"'
@@ -84,7 +87,7 @@ class Samples:
 
     def __init__(self, path, size: int):
         self.path, self.n = path, 0
-        self._most = max(FREE_SAMPLES, size // LEAST_BYTES)
+        self._most = max(FREE_SAMPLES, size // BYTES_PER_SAMPLE)
         self._types: dict[str, str] = {}
         self._series: dict[str, int] = {}
         self._known: dict[str, tuple[str, str, bool]] = {}
@@ -150,9 +153,7 @@ class Samples:
         """Take a sample of a series without labels that the file does not name."""
         code = self._series.get(metric)
         if code is None:
-            code = self._new(
-                metric, metric, ""
-            )  # may hand over what there is, so the list is looked up after it
+            code = self._new(metric, metric, "")  # may flush, which replaces `_codes`
         self._codes.append(code)
         self.values.append(value)
         self.times_us.append(at_us)
@@ -192,12 +193,8 @@ class Samples:
     def _about(self, word, rest, text, at, line_number):
         about = _SUBJECT.fullmatch(rest.rstrip())
         if not about or (word == "TYPE" and about[2] not in TYPES):
-            expected = (
-                "# TYPE with a name and one of " + ", ".join(TYPES)
-                if word == "TYPE"
-                else "# HELP with a name"
-            )
-            self._refuse(text, at, line_number, expected)
+            of_types = f" and one of {', '.join(TYPES)}" if word == "TYPE" else ""
+            self._refuse(text, at, line_number, f"# {word} with a name{of_types}")
         if word == "TYPE":
             self._types[_plain(about[1])] = about[2]
             self._known.clear()

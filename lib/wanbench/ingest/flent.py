@@ -4,7 +4,7 @@ Reads the data files of flent, .flent, .flent.gz and .flent.bz2: pings into tabl
 Read are its raw values. Those of a series in ms are RTTs: of ping (fping) and irtt one echo each, summarised in a row;
 of netperf UDP_RR means over intervals, so that only the tool's mean of the whole test is kept. A series in Mbits/s of
 netperf or iperf is one transfer, its rate the tool's mean. A series that has no values is a row without them; sums and
-means of series, which no command measured, are not read. Imports `content`, `rows` and `errors`.
+means of series, which no command measured, are not read.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read(source) -> dict[str, pd.DataFrame]:
             raise RawDataError(path, None, f"{name}: {error}", "metadata as flent writes it") from None
     if not any(rows.values()):
         raise RawDataError(path, None, ", ".join(about)[:80] or "no series", "a series in ms or Mbits/s")
-    return {name: fitting(path, name, each) for name, each in rows.items() if each}
+    return {name: fitting(path, name, found) for name, found in rows.items() if found}
 
 
 def _values(path, name: str, raw) -> np.ndarray:

@@ -1,12 +1,12 @@
 """
-Reads what `sadf -j` printed, sysstat 10.1 to 12.7.9: rows of table metrics. Imports nothing that measures.
+Reads what `sadf -j` printed, sysstat 10.1 to 12.7.9: rows of table metrics.
 
-- Metrics are called as sysstat calls them in that version ("usr" or "user", "rxkB"); what sysstat calls kB are 1,024
-  bytes, so the unit says KiB.
+- Metrics keep the names of that version of sysstat ("usr" or "user", "rxkB"); what sysstat calls kB is 1,024 bytes, so
+  the unit is KiB.
 - Processors, disks and network are means over the sample's interval; memory and load hold at its end.
-- Kinds of statistics that have no line in `KINDS` are passed over; a known one must be of the known shape.
+- Statistics without a line in `KINDS` are ignored; one with a line must have the known shape.
 - Times must be in UTC, as sadf prints them unless told otherwise; they are whole seconds.
-- A file <name>.hosts.json beside <name>.sadf.json says for which hosts it speaks.
+- A file <name>.hosts.json beside <name>.sadf.json names the hosts that it is about.
 """
 
 from __future__ import annotations
@@ -22,21 +22,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .. import tables
-from ..errors import ParameterError, RawDataError
-from ..tables import CONTEXT
+from ..errors import RawDataError
 from .content import plain_name, read_text
-from .json_documents import check_values
-from .json_members import Members
+from .json_values import Members, check_values
+from .rows import fitting
 
 SUFFIX = ".sadf.json"
 LARGEST_BYTES = 512 * 2**20
 """A day of samples each second on 16 processors has about 430 MB."""
 
-LEAST_BYTES = 6
-"""A large file may hold one value in so many bytes; sysstat writes one in 16, and one in 11 once jq has packed it."""
+BYTES_PER_VALUE = 6
+"""sysstat writes one value in 16 bytes, and one in 11 once jq has packed it."""
 
-COLUMNS = tuple(column for column in tables.table("metrics").columns if column not in CONTEXT)
 MOST_SUBJECTS = 100_000
 """Processors, disks and network interfaces of a file; a host of containers makes some thousand interfaces in a day."""
 
@@ -79,27 +76,19 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     The metrics in a file of `sadf -j`, without context.
 
-    RawDataError says what is no JSON (and where), of the wrong type, impossible, or not in UTC.
+    RawDataError says what is not JSON (and where), of the wrong type, impossible, or not in UTC.
     """
     path = Path(path)
     try:
         columns = _columns(path)
-        n = len(columns["value"])
-        checked = {
-            c.name: c.check(pd.Series(columns.pop(c.name, None), range(n), c.dtype), "metrics")
-            for c in COLUMNS
-        }
-    except (ParameterError, UnicodeEncodeError) as error:
-        raise RawDataError(path, None, error, "values that table metrics allows") from None
-    return {"metrics": pd.DataFrame(checked)}
-
-
-READS = {SUFFIX: read}
+    except UnicodeEncodeError as error:
+        raise RawDataError(path, None, error, "text in UTF-8") from None
+    return {"metrics": fitting(path, "metrics", columns)}
 
 
 def _document(path: Path) -> Members:
     _, text = read_text(path, most_bytes=LARGEST_BYTES)
-    check_values(path, text, LEAST_BYTES)
+    check_values(path, text, BYTES_PER_VALUE)
     try:
         content = json.loads(text, parse_constant=float)
     except json.JSONDecodeError as error:
@@ -113,8 +102,8 @@ def _document(path: Path) -> Members:
     return Members(path, None, content["sysstat"], "sysstat")
 
 
-def _speaks_for(path: Path) -> dict[bool, str] | None:
-    """The hosts of the machine (True) and of the network (False); None if nobody wrote them down."""
+def _hosts_of(path: Path) -> dict[bool, str] | None:
+    """The hosts that share the machine (True) and the network (False); None if the file does not say."""
     name = plain_name(path.name)
     about = path.with_name(name.removesuffix(SUFFIX) + ".hosts.json")
     if not name.endswith(SUFFIX) or not about.is_file():
@@ -132,12 +121,12 @@ def _speaks_for(path: Path) -> dict[bool, str] | None:
 def _columns(path: Path) -> dict:
     """Columns of table metrics by name; those that are the same in all rows are one value."""
     entries = _Entries()
-    document, speaks_for = _document(path), _speaks_for(path)
+    document, hosts_of = _document(path), _hosts_of(path)
     hosts = document.list("hosts")
     if not hosts:
         document.refuse("sysstat without hosts", "one host, with its statistics")
     for host in hosts:
-        said = speaks_for or dict.fromkeys((True, False), host.text("nodename"))
+        said = hosts_of or dict.fromkeys((True, False), host.text("nodename"))
         for sample in host.list("statistics"):
             at_utc, interval_s = _time(sample.members("timestamp"))
             entries.begin(at_utc, nan if interval_s is None else interval_s)

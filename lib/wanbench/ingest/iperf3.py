@@ -1,13 +1,12 @@
 """
-Reads the JSON of an iperf3 client, 3.0 to 3.21: a row per direction, and one per stream and interval. Imports
-nothing that measures.
+Reads the JSON of an iperf3 client, 3.0 to 3.21: a row per direction, and one per stream and interval.
 
 - The throughput is the receiver's. Where the receiver never reported (the test was interrupted, the server
-  died), it is null, never 0; `error` says why, in iperf3's words if it has some.
-- Old versions have one summary of UDP for both ends: received are the datagrams not lost, times their length.
+  died), it is null, never 0; `error` says why, as iperf3 printed it if it did.
+- Old versions have one summary of UDP for both ends: the bytes received are the datagrams not lost times their length.
 - A test that failed before it began (connection refused) is a row with its error and little else.
 - Round-trip times and congestion windows are the sending client's; what iperf3 prints of them for a receiving
-  client is of its own socket, which sends nothing, and is not kept.
+  client describes its own socket, which sends nothing, and is not kept.
 - A file may hold several tests, one after the other: all are read, their streams counted on.
 - A `--json-stream` that was interrupted keeps its intervals; `error` says where it breaks off.
 - Bytes, seconds and bits per second of every summary and interval must fit within 1 %.
@@ -17,38 +16,29 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pandas as pd
-
-from ..tables import CONTEXT, table
 from .content import read_text
-from .json_documents import LARGEST_BYTES, WANTED, documents
-from .json_members import Members
+from .iperf3_documents import LARGEST_BYTES, WANTED, documents
+from .json_values import Members
 
-TRANSFER_COLUMNS = tuple(column for column in table("transfers").columns if column not in CONTEXT)
-INTERVAL_COLUMNS = tuple(column for column in table("intervals").columns if column not in CONTEXT)
 TOLERANCE = 0.01
+"""Rate and bytes are of clocks that were read a moment apart."""
+
 REVERSE = "_bidir_reverse"
 
 
-def read(source) -> tuple[pd.DataFrame, pd.DataFrame]:
+def read(source) -> dict[str, list[dict]]:
     """
-    Tables transfers and intervals, without their context, of what iperf3 printed.
+    Rows of tables transfers and intervals, without their context, of what iperf3 printed.
 
-    `source` is a path or the file's bytes. RawDataError names what is missing, cut, mistyped or impossible.
+    `source` is a path or the file's bytes. RawDataError names what is missing, cut, of the wrong type or impossible.
 
     Examples
     --------
     >>> refused = b'{"start": {"version": "iperf 3.12"}, "end": {}, "error": "Connection refused"}'
-    >>> transfers, intervals = read(refused)
-    >>> transfers[["tool_version", "throughput_bps", "error"]].values.tolist()
-    [['3.12', nan, 'Connection refused']]
+    >>> [transfer] = read(refused)["transfers"]
+    >>> transfer["tool_version"], transfer["throughput_bps"], transfer["error"]
+    ('3.12', None, 'Connection refused')
     """
-    transfers, intervals = read_rows(source)
-    return _frame(transfers, TRANSFER_COLUMNS, "transfers"), _frame(intervals, INTERVAL_COLUMNS, "intervals")
-
-
-def read_rows(source) -> tuple[list[dict], list[dict]]:
-    """As `read`, as lists of rows: cheaper where thousands of small files are read."""
     path, text = read_text(source, most_bytes=LARGEST_BYTES, otherwise="utf-8")
     transfers: list[dict] = []
     intervals: list[dict] = []
@@ -59,16 +49,11 @@ def read_rows(source) -> tuple[list[dict], list[dict]]:
         transfers += test.transfers(more)
         intervals += more
         first_stream = max((row["stream"] + 1 for row in more), default=first_stream)
-    return transfers, intervals
-
-
-def _frame(rows, columns, name):
-    data = {c.name: pd.Series([row.get(c.name) for row in rows], dtype=object) for c in columns}
-    return pd.DataFrame({column.name: column.check(data[column.name], name) for column in columns})
+    return {"transfers": transfers, "intervals": intervals}
 
 
 class _Test:
-    """One document: what it says of the whole test, then its rows."""
+    """One document: the whole test first, then its rows."""
 
     def __init__(self, top: Members):
         self.top, self.start, self.end = top, top.members("start"), top.members("end")
@@ -212,7 +197,7 @@ class _Test:
             "rtt_ms": None if rtt is None else rtt / 1000,
             "rttvar_ms": None if rtt is None or rttvar is None else rttvar / 1000,
             "packets": stream.count("packets"),
-            "lost_packets": stream.count("lost_packets", least=None),
+            "lost_packets": stream.count("lost_packets", minimum=None),
             "jitter_ms": stream.number("jitter_ms"),
             "omitted": bool(stream.flag("omitted")),
         }
@@ -228,7 +213,7 @@ def _udp_counts(sent, received, both):
     receiver = received if received.values else both
     return {
         "packets": packets,
-        "lost_packets": receiver.count("lost_packets", least=None),
+        "lost_packets": receiver.count("lost_packets", minimum=None),
         "jitter_ms": receiver.number("jitter_ms"),
     }
 

@@ -1,4 +1,4 @@
-"""Reads what `wanbench.experiments.link_samples` leaves: rows of table link_samples. Imports nothing that measures."""
+"""Reads what `wanbench.experiments.link_samples` leaves: rows of table link_samples."""
 
 from __future__ import annotations
 
@@ -7,28 +7,23 @@ from pathlib import Path
 
 import pandas as pd
 
-from .. import tables
 from ..errors import ParameterError, RawDataError
-from ..tables import CONTEXT
+from .rows import core
 
-COLUMNS = tuple(column for column in tables.table("link_samples").columns if column not in CONTEXT)
+COLUMNS = core("link_samples")
 RENAMED = {"link_from": "from_region", "link_to": "to_region"}
 EXPECTED = 'a JSON object with "answer_ms" and "links", a list of objects'
 GROWING = (
-    "at_s",
-    "packets_sent",
-    "packets_delivered",
-    "bytes_delivered",
-    "packets_lost",
-    "packets_queue_dropped",
-)
+    "at_s", "packets_sent", "packets_delivered", "bytes_delivered", "packets_lost", "packets_queue_dropped",
+)  # fmt: skip
+"""Time and counters, which never fall from one sample of a link to the next."""
 
 
 def read(path) -> dict[str, pd.DataFrame]:
     """
     Samples of links, without context, in the order of the file.
 
-    RawDataError names the line that is none, that goes back in time, or whose counters fall.
+    RawDataError names the line that is not a sample, goes back in time, or has counters that fall.
     """
     path = Path(path)
     try:
@@ -46,9 +41,6 @@ def read(path) -> dict[str, pd.DataFrame]:
     frame = pd.DataFrame(typed)
     _check_growth(path, frame, line_numbers)
     return {"link_samples": frame}
-
-
-READS = {".samples.jsonl": read}
 
 
 def _sample(path, line_number, line):

@@ -4,7 +4,7 @@ Reads what netperf printed: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_
 A request and its answer of one byte take a round trip, so 1 / rate of a request/response test with one transaction in
 flight is the mean RTT of TCP or UDP, the two hosts' own time included; the other columns are known only where netperf
 was asked for them (-k or -o MIN_LATENCY, P50_LATENCY, ...). Read are its own columns, -k and -o; several tests in a
-file, and other lines around them. Imports `content`, `rows` and `errors`.
+file, and other lines around them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     for (k, banner), end in zip(starts, ends, strict=True):
         name, row = _test(path, k + 1, banner, lines[k + 1 : end])
         rows.setdefault(name, []).append(row)
-    return {name: fitting(path, name, each) for name, each in rows.items()}
+    return {name: fitting(path, name, found) for name, found in rows.items()}
 
 
 def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[str, dict]:

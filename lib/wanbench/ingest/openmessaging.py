@@ -1,8 +1,7 @@
 """
-Reads result files of the OpenMessaging Benchmark, upstream's and its forks', older and newer. Imports nothing that
-measures.
+Reads result files of the OpenMessaging Benchmark, upstream's and its forks', older and newer.
 
-What its numbers are (of LocalWorker, WorkerStats and WorkloadGenerator upstream), next to those of our own probe:
+What its latencies are (by LocalWorker, WorkerStats and WorkloadGenerator upstream):
 
 ==============  ==========================================================  ==================================
 latency         from, to, by which clock                                    unit, and what is left out
@@ -14,12 +13,11 @@ end to end      actual send, as the record's timestamp says, to receipt;    ms, 
                 wall clocks of producer and consumer                        is not above zero is left out
 ==============  ==========================================================  ==================================
 
-The probe's latency is from the intended send to receipt, by wall clocks in nanoseconds, with nothing left out; its
-times of sending and acknowledgement give the others. `wanbench.stats.tails.of_records` with
-since="sent" is what to compare with its end-to-end latency.
+The latency of this library's probe is from the intended send to receipt, by wall clocks in nanoseconds, with nothing
+left out. Compare `wanbench.stats.tails.of_records` with since="sent" with the benchmark's end-to-end latency.
 
-Members are known by their names in any case, with or without underscores; those that are not known are passed over.
-Percentiles of windows are rows of their own, and nothing is made of them.
+Names of members are read in any case, with or without underscores; unknown members are ignored. Percentiles of windows
+are separate rows and are never combined.
 """
 
 from __future__ import annotations
@@ -35,21 +33,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, RawDataError
-from ..tables import CONTEXT, table
+from ..errors import RawDataError
 from .content import read_text
-from .json_documents import check_values
+from .json_values import check_values
+from .rows import fitting
 
-LARGEST_BYTES, LEAST_BYTES = 16 << 20, 6
-"""
-A day's result has about 4 MB. A large one may hold one value in so many bytes: real ones hold one in 7 or more, and
-each becomes a row of 40 bytes.
-"""
+LARGEST_BYTES = 16 << 20
+"""A day's result has about 4 MB."""
+
+BYTES_PER_VALUE = 6
+"""Real results hold one value in 7 bytes or more, and each becomes a row of 40 bytes."""
 
 MOST_WINDOWS = 100_000
 """Eleven days of windows of ten seconds."""
 
 LARGEST = 1e15
+"""More than any latency or rate; whole numbers up to it are exact in floats."""
+
 EXACT_BITS = 18
 """The benchmark's histograms keep five significant digits, so 18 binary ones."""
 
@@ -76,9 +76,9 @@ def read(path) -> dict[str, pd.DataFrame]:
     columns = {
         "benchmark_runs": {name: [value] for name, value in result.run().items()},
         "benchmark_windows": result.windows(),
-        "quantiles": result.quantiles(),
+        "quantiles": result.quantiles,
     }
-    return {name: _core(path, name, each) for name, each in columns.items()}
+    return {name: fitting(path, name, values) for name, values in columns.items()}
 
 
 class _Result:
@@ -95,8 +95,8 @@ class _Result:
     def run(self) -> dict:
         rates = {name: self.series(name) for name in ("publishRate", "consumeRate")}
         means = {
-            name: sum(each.tolist()) / len(each) if len(each) and not np.isnan(each).any() else None
-            for name, each in rates.items()
+            name: sum(values.tolist()) / len(values) if len(values) and not np.isnan(values).any() else None
+            for name, values in rates.items()
         }
         return {
             "workload": self.text("workload"),
@@ -124,17 +124,14 @@ class _Result:
             "max_end_to_end_ms": "endToEndLatencyMax",
         }
         unknown = np.full(self.n_windows, nan)
-        known = {column: self.windowed(name) for column, name in columns.items()}
+        values = {column: self.windowed(name) for column, name in columns.items()}
         return {"window": np.arange(self.n_windows)} | {
-            column: each if len(each) else unknown for column, each in known.items()
+            column: numbers if len(numbers) else unknown for column, numbers in values.items()
         }
 
+    @cached_property
     def quantiles(self) -> dict:
         """Columns of table quantiles: of the whole run, and of each window."""
-        return self._quantiles
-
-    @cached_property
-    def _quantiles(self):
         parts = [_part("publish", nan, nan, np.array([]))]
         for name in self.members:
             if found := QUANTILES.fullmatch(name):
@@ -151,11 +148,11 @@ class _Result:
         columns = dict(zip(("window", "quantile", "latency_ms"), map(np.concatenate, numbers), strict=True))
         columns["what"] = pd.array(whats, dtype="str").repeat([len(values) for *_, values in parts])
         known = ~np.isnan(columns["latency_ms"])
-        return columns if known.all() else {name: each[known] for name, each in columns.items()}
+        return columns if known.all() else {name: values[known] for name, values in columns.items()}
 
     def clock_limited(self) -> bool:
         """Whether the end-to-end quantiles are whole milliseconds, or below zero."""
-        found = self.quantiles()
+        found = self.quantiles
         values = np.unique(found["latency_ms"][found["what"] == "end to end"])
         if (values < 0).any():
             return True
@@ -174,10 +171,8 @@ class _Result:
         if not (set(map(type, value)) <= {int, float} and all(-LARGEST <= each <= LARGEST for each in value)):
             value = [self.checked(name, each) for each in value]
         numbers = np.array(value, float)
-        self.members[name.lower()] = (
-            self.members[name.lower()][0],
-            numbers,
-        )  # a quarter of the list's memory
+        given, _ = self.members[name.lower()]
+        self.members[name.lower()] = (given, numbers)  # a quarter of the list's memory
         return numbers
 
     def windowed(self, name: str) -> np.ndarray:
@@ -271,7 +266,7 @@ def _share(digits: str) -> float:
 
 def _members(path: Path) -> dict:
     _, text = read_text(path, most_bytes=LARGEST_BYTES)
-    check_values(path, text, LEAST_BYTES)
+    check_values(path, text, BYTES_PER_VALUE)
     try:
         members = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -279,24 +274,3 @@ def _members(path: Path) -> dict:
     if not isinstance(members, dict):
         raise RawDataError(path, None, type(members).__name__, "a result, an object in JSON")
     return members
-
-
-def _core(path, name: str, columns: dict) -> pd.DataFrame:
-    """The table's columns without its context, each valid."""
-    try:
-        return pd.DataFrame(
-            {
-                column.name: column.check(_series(columns[column.name]), name)
-                for column in table(name).columns
-                if column not in CONTEXT
-            }
-        )
-    except ParameterError as error:
-        raise RawDataError(path, None, error, f"what fits table {name}") from error
-
-
-def _series(values) -> pd.Series:
-    return pd.Series(values, dtype=object if isinstance(values, list) else None)
-
-
-READS = {".json": read}

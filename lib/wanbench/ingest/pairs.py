@@ -1,4 +1,4 @@
-"""A row per ordered pair of regions, out of the tables of a run or an import."""
+"""A row per ordered pair of regions, from the tables of a run or an import."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pandas as pd
 from geopy.distance import geodesic
 
 from .. import tables
+from ..checks import check_choice
 from ..errors import ParameterError
-from .setting import MixedSettings, mixed, taken
+from ..regions import distance_km, light_rtt_ms, region
+from .setting import MixedSettings, mixture, selected
 
 PAIR = ["from_region", "to_region"]
 TEST = [*PAIR, "run_id", "test_id", "attempt"]
@@ -28,7 +30,7 @@ def summarise_pairs(
     setting: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """
-    Table pairs: what all tests of a pair say together.
+    Table pairs: all tests of each ordered pair, summarised.
 
     Parameters
     ----------
@@ -36,17 +38,15 @@ def summarise_pairs(
         Tables tests, echoes and transfers, as `read_run` gives them (of several runs: joined); or tests and pings,
         with or without the others, as the importers do.
     rtt : "min", "mean" or "median"
-        What stands for a test's round-trip time; `rtt_ms` is the median of it over the tests. Extra replies and
-        lost echoes do not count. A time of which only an upper bound is known (Windows "time<1ms") counts as
-        below all others; where that makes the result unknown, it is null. A row of pings counts by its column
-        of that name.
+        The statistic that represents a test's round-trip times; `rtt_ms` is its median over the tests. Extra replies
+        and lost echoes do not count. A time with only an upper bound (Windows "time<1ms") counts as below all others;
+        if that makes the result unknown, it is null. A row of pings counts with its column of that name.
     regions : DataFrame, optional
-        A table regions. Distances are those between its coordinates; a region that it lacks stands where the
-        catalogue has it.
+        A table regions, whose coordinates give the distances. Regions that it lacks have the catalogue's.
     setting : str or several, optional
         Only tests whose setting matches one of these patterns, in which * stands for any text: "PREMIUM * to
         PREMIUM *". Default: all tests, with a `MixedSettings` warning if pairs mix settings; "*" takes all that
-        have a setting, without it.
+        have a setting, without the warning.
 
     Raises
     ------
@@ -56,19 +56,16 @@ def summarise_pairs(
 
     Notes
     -----
-    A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP,
-    whose rate was chosen, does not count, nor do transfers that ended in an error, nor echoes while a link was
-    cut or changed. Echoes sent and lost are null where a source does not tell them.
+    A transfer counts for the pair in whose direction the data went: a reverse one for the opposite pair. UDP, whose
+    rate was chosen, and transfers that ended in an error do not count; nor do echoes while a link was cut or
+    changed. Echoes sent and lost are null where a source does not give them.
     """
-    from ..regions import light_rtt_ms
-
-    if rtt not in RTT:
-        raise ParameterError(f"rtt is {rtt!r}; allowed: {', '.join(RTT)}")
+    check_choice("rtt", rtt, RTT)
     found = {name: _of_pairs(run, name) for name in (*FROM_RUN, "pings")}
     if setting is not None:
-        found = taken(found, setting)
-    elif said := mixed(found):
-        warnings.warn(said, MixedSettings, stacklevel=2)
+        found = selected(found, setting)
+    elif warning := mixture(found):
+        warnings.warn(warning, MixedSettings, stacklevel=2)
     tests, echoes, pings = found["tests"], found["echoes"], found["pings"]
     echoes = echoes[~_disturbed(echoes, run.get("sources")) & ~echoes.duplicate]
     transfers = _by_sender(found["transfers"])
@@ -102,11 +99,11 @@ def _of_pairs(run, name):
     if name not in run:
         if name != "tests" and (name == "pings" or "pings" in run):
             return tables.from_rows(name, [])
-        raise ParameterError(f"summarise_pairs needs table {name}; given were {', '.join(run) or 'none'}")
+        raise ParameterError(f"summarise_pairs needs table {name}; given were {', '.join(run) or 'none'}.")
     frame = run[name]
     missing = frame[PAIR].isna().any(axis=1)
     if missing.any():
-        raise ParameterError(f"table {name}, row {int(np.flatnonzero(missing)[0])}: no regions, so no pair")
+        raise ParameterError(f"table {name}, row {int(np.flatnonzero(missing)[0])}: no regions, so no pair.")
     return frame
 
 
@@ -127,34 +124,34 @@ def _by_sender(transfers):
 
 
 def _count(index, of_echoes, pings, column):
-    """The echoes' own count plus what rows of pings say; null where one of those does not say."""
+    """The count of single echoes plus that of rows of pings; null if one of those rows has no count."""
     groups = [pings[name] for name in PAIR]
-    told = pings[column].groupby(groups).sum().reindex(index).fillna(0)
-    untold = pings[column].isna().groupby(groups).any().reindex(index).fillna(False).astype(bool)
-    total = of_echoes.reindex(index).fillna(0) + told.astype("float64")
-    return total.mask(untold)
+    counted = pings[column].groupby(groups).sum().reindex(index).fillna(0)
+    unknown = pings[column].isna().groupby(groups).any().reindex(index).fillna(False).astype(bool)
+    total = of_echoes.reindex(index).fillna(0) + counted.astype("float64")
+    return total.mask(unknown)
 
 
 def _rtt_ms(echoes, pings, rtt):
-    """-inf stands for "below all others", so it goes through least, mean and median as it should."""
+    # -inf stands for "below all others": minimum, mean and median then come out right, and -inf becomes null below
     replies = echoes[~echoes.lost]
     bounded = replies.rtt_ms.isna() & replies.error.str.startswith("time<").fillna(False).astype(bool)
     times = replies.rtt_ms.mask(bounded, -np.inf)
     by_test = times.groupby([replies[name] for name in TEST], dropna=False).agg(rtt)
-    told = _told(pings, rtt).groupby([pings[name] for name in TEST], dropna=False).median()
-    return pd.concat([by_test, told]).groupby(PAIR).median().replace(-np.inf, np.nan)
+    summarised = _statistic(pings, rtt).groupby([pings[name] for name in TEST], dropna=False).median()
+    return pd.concat([by_test, summarised]).groupby(PAIR).median().replace(-np.inf, np.nan)
 
 
-def _told(pings, rtt):
-    """The column of pings that is asked for; each source must give it."""
+def _statistic(pings, rtt):
+    """The column of pings for this statistic; each source must give it."""
     columns = {name: f"{name}_rtt_ms" for name in RTT}
     has = pings[list(columns.values())].notna().groupby(pings.source_file).any()
     lacking = has[~has[columns[rtt]] & has.any(axis=1)]
     if len(lacking):
         there = [name for name, column in columns.items() if lacking[column].all()]
+        allowed = ", ".join(there) or "another for each source"
         raise ParameterError(
-            f"rtt is {rtt!r}, but the pings of {', '.join(lacking.index)} do not tell it; "
-            f"allowed here: {', '.join(there) or 'another for each source'}"
+            f"rtt is {rtt!r}; allowed with the pings of {', '.join(lacking.index)}: {allowed}."
         )
     return pings[columns[rtt]]
 
@@ -166,14 +163,12 @@ def _points(regions):
     regions = tables.validate("regions", regions)
     if not regions.name.is_unique:
         twice = regions.name[regions.name.duplicated()].iloc[0]
-        raise ParameterError(f"table regions holds {twice} more than once")
+        raise ParameterError(f"table regions holds {twice} more than once.")
     points = zip(regions.latitude_deg.tolist(), regions.longitude_deg.tolist(), strict=True)
     return dict(zip(regions.name, points, strict=True))
 
 
 def _distance_km(a, b, points):
-    from ..regions import distance_km, region
-
     try:
         if a not in points and b not in points:
             return distance_km(a, b)

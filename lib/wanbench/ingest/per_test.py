@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from ..checks import check_choice
 from ..errors import ParameterError
 from .pairs import PAIR, summarise_pairs
 
@@ -17,7 +18,7 @@ def per_test(
     tables: Mapping[str, pd.DataFrame], *, rtt: str = "mean", regions: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """
-    Join the pings and transfers of imported tables by test; one that has only one of them has nulls for the other.
+    Join the pings and transfers of imported tables by test; a test with only one of them has nulls for the other.
 
     Parameters
     ----------
@@ -34,17 +35,14 @@ def per_test(
         run_id, test_id, from_region, to_region, from_cloud, to_cloud, started_at_utc, rtt_ms, throughput_bps, bytes,
         distance_km and distance_catalogue_km (null where a region has no coordinates).
     """
-    if rtt not in STATISTICS:
-        raise ParameterError(f"rtt={rtt!r}: allowed are {', '.join(STATISTICS)}")
+    check_choice("rtt", rtt, STATISTICS)
     missing = [name for name in ("pings", "transfers") if name not in tables]
     if missing:
-        raise ParameterError(
-            f"per_test needs the tables pings and transfers; {', '.join(missing)} is missing"
-        )
+        raise ParameterError(f"per_test needs the tables pings and transfers; missing: {', '.join(missing)}.")
     pings, transfers = tables["pings"], tables["transfers"]
     for name, table in (("pings", pings), ("transfers", transfers)):
         if table.duplicated(KEY).any():
-            raise ParameterError(f"table {name} has more than one row of a test")
+            raise ParameterError(f"table {name} has more than one row of a test.")
     joined = pings[[*KEY, *PAIR, "started_at_utc", STATISTICS[rtt]]].merge(
         transfers[[*KEY, *PAIR, "started_at_utc", "throughput_bps", "bytes"]],
         on=[*KEY, *PAIR],
@@ -55,7 +53,7 @@ def per_test(
     joined = joined.rename(columns={STATISTICS[rtt]: "rtt_ms"})
     for end in ("from", "to"):
         joined[f"{end}_cloud"] = joined[f"{end}_region"].str.partition(":")[0]
-    for name, places in (("distance_km", regions), ("distance_catalogue_km", None)):
-        far = summarise_pairs(tables, rtt, regions=places)[[*PAIR, "distance_km"]]
-        joined = joined.merge(far.rename(columns={"distance_km": name}), on=PAIR, how="left")
+    for name, coordinates in (("distance_km", regions), ("distance_catalogue_km", None)):
+        distances = summarise_pairs(tables, rtt, regions=coordinates)[[*PAIR, "distance_km"]]
+        joined = joined.merge(distances.rename(columns={"distance_km": name}), on=PAIR, how="left")
     return joined

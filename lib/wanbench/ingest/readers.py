@@ -1,36 +1,91 @@
-"""Which reader a raw file is for, of Kafka's experiments, of what was measured beside them, or of another tool."""
+"""Which reader a raw file is for. A new tool is one line of `READERS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from importlib import import_module
+from typing import NamedTuple
 
-MODULES = {
-    "kafka_load": ("kafka_load", "kafka_batches"),
-    "kafka_probe": ("kafka_probe",),
-    "host_metrics": ("host_metrics",),
-    "broker_metrics": ("broker_metrics",),
-    "links": ("link_samples",),
-    "devices": ("devices",),
-}
-"""Experiment to the modules that read what it leaves; each has READS, patterns of file names to functions."""
+from ..checks import check_choice
+from . import (
+    broker_metrics,
+    cut,
+    flent,
+    host_metrics,
+    iperf3,
+    kafka_load,
+    kafka_probe,
+    lab_counters,
+    link_samples,
+    netperf,
+    openmessaging,
+    ping,
+)
+from .rows import Rows
 
-LOOSE = (
-    "kafka_load", "end_to_end", "openmessaging", "host_metrics", "broker_metrics", "netperf", "flent",
-)  # fmt: skip
-"""Modules that read files which some other script left."""
-
-
-def reader(experiment: str, name: str) -> Callable | None:
-    """The function that reads a raw file into tables; None if there is none here."""
-    for module in MODULES.get(experiment, ()):
-        for pattern, read in import_module(f".{module}", __package__).READS.items():
-            if name.endswith(pattern) if pattern.startswith(".") else fnmatchcase(name, pattern):
-                return read
-    return None
+NO_DATA = (".stderr.txt", ".server.txt")
+"""How files of a run folder end that hold no data of their own; readers look at them beside others."""
 
 
-def loose(experiment: str) -> Callable:
-    """The function that reads a file of any name which this tool printed."""
-    return import_module(f".{experiment}", __package__).read
+class Reader(NamedTuple):
+    """
+    What reads the files of an experiment, or of another tool.
+
+    Attributes
+    ----------
+    experiment : str
+        What left the files, as run folders and `read_files` call it.
+    read : callable
+        From a path to rows by name of table, without their context; RawDataError for a file that cannot be read.
+    pattern : str, optional
+        The names of these files in a run folder. None: they do not occur there.
+    loose : bool
+        Whether `read_files` reads files of any name with it.
+    tables : tuple of str
+        Tables that are there, empty, even where no file could be read.
+    """
+
+    experiment: str
+    read: Callable[..., dict[str, Rows]]
+    pattern: str | None = None
+    loose: bool = False
+    tables: tuple[str, ...] = ()
+
+
+READERS = (
+    Reader("ping", ping.read, "*.txt", loose=True, tables=("echoes",)),
+    Reader("iperf3", iperf3.read, "*.json", loose=True, tables=("transfers", "intervals")),
+    Reader("cut", cut.read, "*.json", tables=("cuts",)),
+    Reader("cut", ping.read, "*.txt"),
+    Reader("shorten", ping.read, "*.txt"),
+    Reader("links", lab_counters.read_links, "*.json", tables=("link_counters",)),
+    Reader("links", link_samples.read, "*.samples.jsonl"),
+    Reader("devices", lab_counters.read_devices, "counters*.json"),
+    Reader("host_metrics", host_metrics.read, "*.sadf.json", loose=True),
+    Reader("broker_metrics", broker_metrics.read, "*.prom.txt", loose=True),
+    Reader("kafka_load", kafka_load.read, "*.producer-*.txt", loose=True),
+    Reader("kafka_load", kafka_load.read, "*.consumer-*.txt"),
+    Reader("kafka_load", kafka_load.read_batches, "*.batches.json"),
+    Reader("kafka_load", kafka_load.read_times, "*.times.json"),
+    Reader("kafka_probe", kafka_probe.read, "*.probe.json"),
+    Reader("end_to_end", kafka_load.read_round_trips, loose=True),
+    Reader("openmessaging", openmessaging.read, loose=True),
+    Reader("netperf", netperf.read, loose=True),
+    Reader("flent", flent.read, loose=True),
+)
+ALWAYS = tuple(name for reader in READERS for name in reader.tables)
+"""The tables of every run, in order, apart from those of its journal."""
+
+
+def reader_in_run(experiment: str, name: str) -> Reader | None:
+    """The reader of a file of a run folder by its name; None if the file holds no data."""
+    if name.endswith(NO_DATA):
+        return None
+    fits = (each for each in READERS if each.experiment == experiment and each.pattern)
+    return next((each for each in fits if fnmatchcase(name, each.pattern)), None)
+
+
+def reader_of(experiment: str) -> Reader:
+    """The reader of any file that this tool printed; ParameterError names the tools there are."""
+    loose = {each.experiment: each for each in READERS if each.loose}
+    return loose[check_choice("experiment", experiment, loose)]

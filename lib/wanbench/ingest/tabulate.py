@@ -1,4 +1,4 @@
-"""Tables of a run, kept as Parquet for other tools."""
+"""Tables of a run, also kept as Parquet for other tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .run import read_run
 
 def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     """
-    All tables of a run, as `read_run` gives them, and flags: what the plausibility gate doubts in them. Each is also
+    All tables of a run, as `read_run` gives them, and the flags that the plausibility rules raise. Each is also
     written to `<target>/<name>.parquet`.
 
     The raw files are read every time, so that the tables are never older than the readers.

@@ -1,4 +1,4 @@
-"""The settings of a run's trials, out of its plan: table `trials`. Imports `runs`, `tables` and `errors`."""
+"""The settings of a run's trials, from its plan: table `trials`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOAD = (
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
     """
-    Table trials of a run under its name; nothing if the run's plan has no trials of Kafka.
+    Table trials of a run, by name; no table if the run's plan has no trials of Kafka.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 """
-Every table, declared once. Imports `columns` and `errors`; anything may import it.
+Every table, declared once.
 
 Parquet files, the data dictionary, validation and the tests derive from `TABLES`, which `kafka`, `metrics`, `network`
 and `summaries` fill. `python -m wanbench.tables` prints the text of `data/README.md`.
@@ -7,8 +7,6 @@ and `summaries` fill. `python -m wanbench.tables` prints the text of `data/READM
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -16,7 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..checks import check_choice
 from ..errors import ParameterError, RawDataError
+from ..files import replaced_file
 from . import kafka, metrics, network, summaries  # noqa: F401
 from .context import CONTEXT
 from .declare import TABLES, Table
@@ -26,15 +26,12 @@ __all__ = ["CONTEXT", "TABLES", "Table", "from_rows", "read", "table", "validate
 
 def table(name: str) -> Table:
     """The declaration of a table; ParameterError names the tables there are."""
-    try:
-        return TABLES[name]
-    except (KeyError, TypeError):
-        raise ParameterError(f"no table {name!r}; there are {', '.join(TABLES)}") from None
+    return TABLES[check_choice("table", name, TABLES)]
 
 
 def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     """
-    A valid table of mappings from column to value; nullable columns may be left out of a row.
+    A valid table of rows, mappings from column to value; a row may lack nullable columns.
 
     >>> row = {"path": "ping/a.txt", "found": "", "expected": "output of ping"}
     >>> from_rows("unread", [row]).line_number[0]
@@ -45,7 +42,7 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     extra = sorted(map(str, set().union(*rows) - set(declared.names)))
     if extra:
         raise ParameterError(
-            f"table {name}: no column {', '.join(extra)}; allowed: {', '.join(declared.names)}"
+            f"table {name} has extra {', '.join(extra)}; allowed: {', '.join(declared.names)}."
         )
     columns = {
         column: pd.Series([row.get(column) for row in rows], dtype=object) for column in declared.names
@@ -57,45 +54,34 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
     The frame with the table's columns, in order, each of its exact dtype.
 
-    Only conversions that lose nothing are made: whole floats to integers, ISO 8601 text with a zone to times.
+    Only lossless conversions are made: whole floats to integers, ISO 8601 text with a zone to times.
     ParameterError names table, column, the first bad row (0 is the first) and what is allowed.
     """
     declared = table(name)
     missing = [column for column in declared.names if column not in frame.columns]
     extra = [str(column) for column in frame.columns if column not in declared.names]
     if missing or extra or not frame.columns.is_unique:
-        faults = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has extra {', '.join(extra)}"] * bool(
-            extra
-        )
-        faults = " and ".join(faults) or "repeats a column"
-        raise ParameterError(f"table {name} {faults}; its columns are {', '.join(declared.names)}")
+        faults = [f"lacks {', '.join(missing)}"] if missing else []
+        faults += [f"has extra {', '.join(extra)}"] if extra else []
+        fault = " and ".join(faults) or "has a column twice"
+        raise ParameterError(f"table {name} {fault}; allowed: {', '.join(declared.names)}.")
     typed = {column.name: column.check(frame[column.name], name) for column in declared.columns}
     return pd.DataFrame(typed, columns=declared.names).reset_index(drop=True)
 
 
 def write(name: str, frame: pd.DataFrame, folder) -> Path:
-    """Validate, and write `<folder>/<name>.parquet` in one step: the file is whole or was not touched."""
-    arrow = pa.Table.from_pandas(
-        validate(name, frame), schema=table(name).arrow_schema(), preserve_index=False
-    )
+    """Validate, and write `<folder>/<name>.parquet`; the file is replaced as a whole or not at all."""
+    schema = table(name).arrow_schema()
+    arrow = pa.Table.from_pandas(validate(name, frame), schema=schema, preserve_index=False)
     path = Path(folder) / f"{name}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{name}-", suffix=".tmp")
-    os.close(handle)
-    try:
-        pq.write_table(
-            arrow.replace_schema_metadata(table(name).arrow_schema().metadata), temporary, compression="zstd"
-        )
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with replaced_file(path) as temporary:
+        # without the metadata of pandas, which would say the same again
+        pq.write_table(arrow.replace_schema_metadata(schema.metadata), temporary, compression="zstd")
     return path
 
 
 def read(name: str, folder) -> pd.DataFrame:
-    """Read what `write` wrote; RawDataError names a file that is missing, no Parquet, or not this table."""
+    """Read what `write` wrote; RawDataError if the file is missing, not Parquet, or another table."""
     path = Path(folder) / f"{table(name).name}.parquet"
     try:
         arrow = pq.read_table(path, partitioning=None)

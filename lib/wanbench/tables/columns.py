@@ -1,4 +1,4 @@
-"""What a column of a table is, and values checked against it. Imports `errors` only; `tables` uses it."""
+"""What a column of a table is, and the check of values against it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ KINDS = {
     ),
 }
 LARGEST_EXACT_FLOAT = 2**53
+"""Floats above it skip whole numbers, so they are not taken as counts."""
+
 _NUMBERS = ("floating", "integer", "mixed-integer-float", "empty")
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 
@@ -34,7 +36,7 @@ class Column:
     """
     One column of a table.
 
-    `type` is a key of `KINDS`; `unit` is "" where there is none; `least` and `most` bound numbers (None: no
+    `type` is a key of `KINDS`; `unit` is "" where there is none; `minimum` and `maximum` bound numbers (None: no
     bound); `allowed` lists the only texts allowed (empty: any). Only a `nullable` column may lack a value.
     """
 
@@ -43,8 +45,8 @@ class Column:
     unit: str
     meaning: str
     nullable: bool = False
-    least: float | None = 0
-    most: float | None = None
+    minimum: float | None = 0
+    maximum: float | None = None
     allowed: tuple[str, ...] = ()
 
     @property
@@ -54,12 +56,12 @@ class Column:
 
     @property
     def allows(self) -> str:
-        """What a cell may hold, in words."""
-        words = KINDS[self.type][3] if not self.allowed else " or ".join(self.allowed)
+        """What a cell may hold, as text."""
+        allowed = KINDS[self.type][3] if not self.allowed else " or ".join(self.allowed)
         if self.type in ("count", "number"):
-            words += "" if self.least is None else f" from {self.least:g}"
-            words += "" if self.most is None else f" to {self.most:g}"
-        return words + (" or null" if self.nullable else "")
+            allowed += "" if self.minimum is None else f" from {self.minimum:g}"
+            allowed += "" if self.maximum is None else f" to {self.maximum:g}"
+        return allowed + (" or null" if self.nullable else "")
 
     def arrow_field(self) -> pa.Field:
         """The Arrow field; its metadata holds `unit` and `meaning`."""
@@ -79,11 +81,10 @@ class Column:
         typed, wrong = CONVERTERS[self.type](values, null)
         self._refuse(wrong & ~null, values, table)
         if self.type in ("count", "number"):
-            low = typed < self.least if self.least is not None else None
-            high = typed > self.most if self.most is not None else None
-            for outside in (low, high):
-                if outside is not None:
-                    self._refuse(outside.fillna(False).astype(bool), values, table)
+            if self.minimum is not None:
+                self._refuse((typed < self.minimum).fillna(False).astype(bool), values, table)
+            if self.maximum is not None:
+                self._refuse((typed > self.maximum).fillna(False).astype(bool), values, table)
         if self.allowed:
             self._refuse(~null & ~typed.isin(self.allowed), values, table)
         return typed.astype(self.dtype).rename(self.name)
@@ -91,13 +92,13 @@ class Column:
     def _refuse(self, wrong: pd.Series, values: pd.Series, table: str) -> None:
         rows = np.flatnonzero(wrong.to_numpy())
         if len(rows):
-            found = values.iloc[rows[0]]
-            found = repr(found) if isinstance(found, str) else str(found)
-            found = found if len(found) <= 80 else found[:77] + "..."
-            place = f"table {table}, column {self.name}, row {rows[0]} (the first is 0)"
-            raise ParameterError(
-                f"{place}: allowed is {self.allows}; given was {found}, and {len(rows)} such in all"
+            value = values.iloc[rows[0]]
+            value = repr(value) if isinstance(value, str) else str(value)
+            value = value if len(value) <= 80 else value[:77] + "..."
+            cell = (
+                f"table {table}, column {self.name}, row {rows[0]} of {len(rows)} such (the first row is 0)"
             )
+            raise ParameterError(f"{cell} is {value}; allowed: {self.allows}.")
 
 
 def _none(values):
@@ -112,14 +113,14 @@ def _convert_text(values, null):
     if pd.api.types.infer_dtype(values) in ("string", "empty"):
         try:
             return values.where(~null, None).astype("str"), _none(values)
-        except UnicodeEncodeError:  # a lone surrogate: which one is said below
+        except UnicodeEncodeError:  # a lone surrogate, found below
             pass
     wrong = ~values.map(_is_plain_text).astype(bool)
     return values.where(~(null | wrong), None).astype("str"), wrong
 
 
 def _is_plain_text(value) -> bool:
-    """Text that UTF-8 can hold (a lone surrogate is none)."""
+    """Whether it is text that UTF-8 can hold; a lone surrogate is not."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -133,7 +134,7 @@ def _convert_count(values, null):
         if pd.api.types.infer_dtype(values) in ("integer", "empty"):
             try:
                 return values.where(~null, None).astype("Int64"), _none(values)
-            except OverflowError:  # more than 64 bits: which one is said below
+            except OverflowError:  # more than 64 bits, found below
                 pass
         wrong = ~values.map(_is_whole_number).astype(bool)
         return values.where(~(null | wrong), None).map(int, na_action="ignore").astype("Int64"), wrong
@@ -162,7 +163,7 @@ def _convert_number(values, null):
         try:
             plain = values.where(~null, np.nan).astype("float64")
             return plain, np.isinf(plain)
-        except OverflowError:  # an integer that no float holds: which one is said below
+        except OverflowError:  # an integer that no float holds, found below
             pass
     if values.dtype == object:
         wrong = ~values.map(_is_number).astype(bool)

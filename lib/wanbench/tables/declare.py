@@ -1,4 +1,4 @@
-"""What a table is, and how one is declared. Imports `columns` only."""
+"""What a table is, and how one is declared."""
 
 from __future__ import annotations
 

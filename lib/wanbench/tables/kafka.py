@@ -1,4 +1,4 @@
-"""Tables of Kafka: trials, what the perf tools said, the probe's records, other benchmarks' results."""
+"""Tables of Kafka: trials, output of the perf tools, the probe's records, other benchmarks' results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _QUANTILES = (
 
 
 def _latency(what: str, *names: str):
-    """Nullable columns of a latency: its mean, greatest value and quantiles, as a tool printed them."""
-    known = {"mean": "mean", "max": "greatest", **dict(_QUANTILES)}
+    """Nullable columns of a latency: its mean, maximum and quantiles, as a tool printed them."""
+    known = {"mean": "mean", "max": "maximum", **dict(_QUANTILES)}
     return [column(f"{name}_latency_ms", "number?", "ms", f"{known[name]} {what}") for name in names]
 
 
@@ -24,17 +24,17 @@ declare(
     "one setting of link, topic and clients that was planned to be measured once",
     RUN,
     column("test_id", "text", "", "the test: ordinal in the plan, from, to"),
-    column(
-        "block", "count?", "", "the block of the design: trials of one block were measured close together"
-    ),
+    column("block", "count?", "", "block of the design; trials of a block are close in time"),
     column("setting", "text?", "", "the setting's name, such as the arm of a comparison"),
     column("from_region", "text", "", "region of the producers"),
     column("to_region", "text", "", "region of the brokers that answer them"),
     column("delay_ms", "number?", "ms", "one-way delay of the link, requested; null: left as it was"),
     column("jitter_ms", "number?", "ms", "spread of the one-way delay, requested"),
-    column("loss", "number?", "fraction", "packets lost at random, requested", most=1),
+    column("loss", "number?", "fraction", "packets lost at random, requested", maximum=1),
     column("rate_bps", "number?", "bit/s", "rate of the link, requested; null: none"),
-    column("background_bps", "number?", "bit/s", "iperf3 traffic beside the load, requested; null: none"),
+    column(
+        "background_bps", "number?", "bit/s", "iperf3 traffic concurrent with the load, requested; null: none"
+    ),
     column("topics", "count?", "", "topics of the load"),
     column("partitions", "count?", "", "partitions of each topic"),
     column("replication", "count?", "", "replicas of each partition"),
@@ -46,24 +46,19 @@ declare(
     column("linger_ms", "number?", "ms", "linger.ms of the producers"),
     column("compression", "text?", "", "compression.type of the producers"),
     column("record_bytes", "count?", "bytes", "payload of one record"),
-    column("target_records_per_s", "number?", "records/s", "rate asked of each producer; null: flat out"),
-    column("duration_s", "number?", "s", "time of the load that counts, after the warm-up; null: by count"),
+    column("target_records_per_s", "number?", "records/s", "rate requested of each producer; null: no limit"),
+    column("duration_s", "number?", "s", "time that counts, after the warm-up; null: ends by count"),
 )
 declare(
     "producers",
-    "one producer process over its whole time, as kafka-producer-perf-test summed it up",
+    "one producer process over its whole time: the summary of kafka-producer-perf-test",
     *CONTEXT,
     column("producer", "count", "", "the producer's number in its test, from 0"),
-    column("records", "count?", "records", "sent; with a warm-up also in a row of its own without it"),
+    column("records", "count?", "records", "sent; with a warm-up, also in a separate row without it"),
     column("records_per_s", "number?", "records/s", "rate, as printed"),
-    column(
-        "throughput_bps",
-        "number?",
-        "bit/s",
-        "payload rate: the printed MB/sec, which are MiB/s, times 8 * 2^20",
-    ),
+    column("throughput_bps", "number?", "bit/s", "payload rate: the printed MB/sec (MiB/s) times 8 * 2^20"),
     *_latency("time from send to acknowledgement", "mean", "max", "p50", "p95", "p99", "p999"),
-    column("warmup", "flag", "", "the warm-up is in the figures; another row has them without it"),
+    column("warmup", "flag", "", "the figures include the warm-up; another row does not"),
     column("n_errors", "count", "", "lines of errors and warnings that the tool printed"),
     column("error", "text?", "", "the first of them, or why there is no summary"),
 )
@@ -73,32 +68,27 @@ declare(
     *CONTEXT,
     column("producer", "count", "", "the producer's number in its test, from 0"),
     column("window", "count", "", "the interval's number, from 0"),
-    column("printed_at_s", "number?", "Unix s", "when the line came; null if nobody wrote it down"),
+    column("printed_at_s", "number?", "Unix s", "when the line came; null: not recorded"),
     column("length_s", "number?", "s", "records over their rate, as printed"),
     column("records", "count", "records", "sent in the interval"),
-    column("records_per_s", "number?", "records/s", "rate, as printed; null where no time passed"),
-    column(
-        "throughput_bps", "number?", "bit/s", "payload rate, as printed (MiB/s); null where no time passed"
-    ),
+    column("records_per_s", "number?", "records/s", "rate, as printed; null: no time passed"),
+    column("throughput_bps", "number?", "bit/s", "payload rate, as printed (MiB/s); null: no time passed"),
     *_latency("time from send to acknowledgement", "mean", "max"),
     column("warmup", "flag?", "", "before the warm-up was over; null: not known"),
     column(
         "behind_s",
         "number?",
         "s",
-        "how far the producer was behind the rate asked of it: time of its windows so far less what their records "
-        "take at that rate; null: no rate, or not known",
-        least=None,
+        "time of its windows so far less the time due at the rate requested; null: not known",
+        minimum=None,
     ),
 )
 declare(
     "consumers",
-    "one consumer process over its whole time, as kafka-consumer-perf-test summed it up",
+    "one consumer process over its whole time: the summary of kafka-consumer-perf-test",
     *CONTEXT,
     column("consumer", "count", "", "the consumer's number in its test, from 0"),
-    column(
-        "group", "count?", "", "its consumer group, from 0 over all topics; null if the name does not say"
-    ),
+    column("group", "count?", "", "its consumer group, from 0 over all topics; null: not known"),
     column("started_at", "text?", "", "start, as printed, in the zone of the host's clock"),
     column("ended_at", "text?", "", "end, as printed"),
     column("duration_s", "number?", "s", "from start to end"),
@@ -106,10 +96,8 @@ declare(
     column("records", "count?", "records", "consumed"),
     column("throughput_bps", "number?", "bit/s", "payload rate over the whole time, as printed (MiB/s)"),
     column("records_per_s", "number?", "records/s", "rate over the whole time, as printed"),
-    column(
-        "rebalance_ms", "number?", "ms", "time in rebalances; null where the tool printed nonsense (an epoch)"
-    ),
-    column("fetch_ms", "number?", "ms", "the time without rebalances; null where the tool printed nonsense"),
+    column("rebalance_ms", "number?", "ms", "time in rebalances; null: the tool printed an epoch"),
+    column("fetch_ms", "number?", "ms", "time without rebalances; null: the tool printed an epoch"),
     column("fetch_throughput_bps", "number?", "bit/s", "payload rate over fetch_ms, as printed (MiB/s)"),
     column("n_errors", "count", "", "lines of errors and warnings that the tool printed"),
     column("error", "text?", "", "the first of them, or why there is no summary"),
@@ -119,19 +107,15 @@ declare(
     "one reporting interval of one consumer process (--show-detailed-stats)",
     *CONTEXT,
     column("consumer", "count", "", "the consumer's number in its test, from 0"),
-    column(
-        "group", "count?", "", "its consumer group, from 0 over all topics; null if the name does not say"
-    ),
+    column("group", "count?", "", "its consumer group, from 0 over all topics; null: not known"),
     column("window", "count", "", "the interval's number, from 0"),
     column("at", "text?", "", "its time, as printed"),
-    column("printed_at_s", "number?", "Unix s", "when the line came; null if nobody wrote it down"),
+    column("printed_at_s", "number?", "Unix s", "when the line came; null: not recorded"),
     column("bytes", "number?", "bytes", "consumed so far (MiB, times 2^20)"),
     column("records", "count?", "records", "consumed so far"),
     column("throughput_bps", "number?", "bit/s", "payload rate in the interval, as printed (MiB/s)"),
     column("records_per_s", "number?", "records/s", "rate in the interval, as printed"),
-    column(
-        "rebalance_ms", "number?", "ms", "time in rebalances; null where the tool printed nonsense (an epoch)"
-    ),
+    column("rebalance_ms", "number?", "ms", "time in rebalances; null: the tool printed an epoch"),
 )
 declare(
     "round_trips",
@@ -160,41 +144,16 @@ declare(
     *CONTEXT,
     column("started_at_s", "number", "Unix s", "when its topics began to be made"),
     column("all_sending_at_s", "number?", "Unix s", "when the last producer printed its first window"),
-    column(
-        "counts_from_s",
-        "number?",
-        "Unix s",
-        "from when on all sent, the warm-up over; null: never, or not known",
-    ),
-    column(
-        "counts_until_s",
-        "number?",
-        "Unix s",
-        "when the first producer ended or was stopped, or the time that was asked for was over",
-    ),
-    column(
-        "asked_to_stop_at_s",
-        "number?",
-        "Unix s",
-        "when the producers were stopped; null: they ended by themselves",
-    ),
-    column(
-        "unfinished",
-        "text?",
-        "",
-        "which producers were stopped because they had not sent all their records in time; null: none",
-    ),
+    column("counts_from_s", "number?", "Unix s", "when all sent and the warm-up was over; null: unknown"),
+    column("counts_until_s", "number?", "Unix s", "end of the first producer, or of the time asked for"),
+    column("asked_to_stop_at_s", "number?", "Unix s", "when the producers were stopped; null: never"),
+    column("unfinished", "text?", "", "producers stopped for not sending all records in time; null: none"),
     column("ended_at_s", "number", "Unix s", "when its tools had ended and its topics were deleted"),
-    column(
-        "missing",
-        "text?",
-        "",
-        "what the load could not leave, such as summary lines of tools that were stopped",
-    ),
+    column("missing", "text?", "", "what the load lacks, such as the summaries of stopped tools"),
 )
 declare(
     "probes",
-    "one probe: what was sent on schedule, and what became of it",
+    "one probe: what was sent on schedule, and what happened to it",
     *CONTEXT,
     column("interval_s", "number", "s", "between intended send times"),
     column("record_bytes", "count", "bytes", "payload of a record"),
@@ -203,20 +162,13 @@ declare(
     column("n_acknowledged", "count", "records", "acknowledged by the cluster"),
     column("n_received", "count", "records", "received at least once, by the first group"),
     column("n_missing", "count", "records", "acknowledged and never received"),
-    column(
-        "n_queued",
-        "count?",
-        "records",
-        "sent before the record ahead on the same connection was answered; null: not known",
-    ),
+    column("n_queued", "count?", "records", "sent before the answer to the record ahead; null: not known"),
     column("n_duplicates", "count", "records", "received once more"),
     column("n_damaged", "count", "records", "received with a wrong checksum"),
     column("n_negative", "count", "records", "whose latency is below zero by the clocks"),
     column("n_clock_limited", "count", "records", "whose latency is less than the uncertainty of the clocks"),
-    column(
-        "clock_offset_ms", "number?", "ms", "consumer's clock less producer's; null: not known", least=None
-    ),
-    column("clock_error_ms", "number?", "ms", "most that the offset may be off; null: not known"),
+    column("clock_offset_ms", "number?", "ms", "consumer's less producer's; null: unknown", minimum=None),
+    column("clock_error_ms", "number?", "ms", "maximum error of the offset; null: not known"),
     column("clock_method", "text", "", "how the offset was found"),
     column("error", "text?", "", "why the probe did not start; null: it did"),
 )
@@ -228,30 +180,16 @@ declare(
     column("group", "count?", "", "the consumer group that received it, from 0; null if none did"),
     column("partition", "count?", "", "partition it was read from"),
     column("offset", "count?", "", "its offset there"),
-    column("intended_at_s", "number", "Unix s", "when the schedule wanted it sent; the producer's clock"),
+    column("intended_at_s", "number", "Unix s", "when the schedule wants it sent, by the producer's clock"),
     column("sent_at_s", "number?", "Unix s", "when it was handed to the producer; null: never"),
+    column("acknowledged_at_s", "number?", "Unix s", "when the producer was told; null: never"),
+    column("received_at_s", "number?", "Unix s", "when the consumer had it, by its clock; null: never"),
+    column("latency_ms", "number?", "ms", "receipt less intended time, less the clock offset", minimum=None),
+    column("publish_latency_ms", "number?", "ms", "acknowledged less intended time; null: never"),
     column(
-        "acknowledged_at_s",
-        "number?",
-        "Unix s",
-        "when the producer heard of the acknowledgement; null: never",
+        "queued", "flag?", "", "sent before the answer to the record ahead; the latency includes that wait"
     ),
-    column(
-        "received_at_s", "number?", "Unix s", "when the consumer had it; the consumer's clock; null: never"
-    ),
-    column("latency_ms", "number?", "ms", "receipt less intended time, less the clock offset", least=None),
-    column(
-        "publish_latency_ms", "number?", "ms", "acknowledgement less intended time; null: never acknowledged"
-    ),
-    column(
-        "queued",
-        "flag?",
-        "",
-        "sent before the record ahead on the same connection was answered, so the latency has that wait in it",
-    ),
-    column(
-        "clock_limited", "flag", "", "the latency is below zero or less than the uncertainty of the clocks"
-    ),
+    column("clock_limited", "flag", "", "the latency is below zero or below the clocks' uncertainty"),
     column("duplicate", "flag", "", "received before by this group"),
     column("damaged", "flag", "", "the checksum is wrong"),
     column("error", "text?", "", "why it was not sent or acknowledged"),
@@ -292,16 +230,10 @@ declare(
     column("window", "count", "", "the window's number, from 0"),
     column("publish_records_per_s", "number?", "records/s", "publish rate"),
     column("consume_records_per_s", "number?", "records/s", "consume rate"),
-    column(
-        "backlog_records",
-        "number?",
-        "records",
-        "published and not consumed; jitter makes it negative",
-        least=None,
-    ),
+    column("backlog_records", "number?", "records", "not yet consumed; below 0 by jitter", minimum=None),
     *_latency("time from send to acknowledgement", "mean", "max"),
-    column("mean_end_to_end_ms", "number?", "ms", "mean end-to-end latency", least=None),
-    column("max_end_to_end_ms", "number?", "ms", "greatest end-to-end latency", least=None),
+    column("mean_end_to_end_ms", "number?", "ms", "mean end-to-end latency", minimum=None),
+    column("max_end_to_end_ms", "number?", "ms", "maximum end-to-end latency", minimum=None),
 )
 declare(
     "quantiles",
@@ -311,6 +243,6 @@ declare(
         "what", "text", "", "the latency", allowed=("publish", "publish delay", "end to end", "round trip")
     ),
     column("window", "count?", "", "the window; null: the whole run"),
-    column("quantile", "number", "fraction", "0.99 for the 99th percentile", most=1),
-    column("latency_ms", "number", "ms", "the latency that this fraction does not exceed", least=None),
+    column("quantile", "number", "fraction", "0.99 for the 99th percentile", maximum=1),
+    column("latency_ms", "number", "ms", "the latency that this fraction does not exceed", minimum=None),
 )

@@ -1,4 +1,4 @@
-"""Tables of what hosts, brokers and links said of themselves while something was measured."""
+"""Tables of what hosts, brokers and links reported of themselves during measurements."""
 
 from __future__ import annotations
 
@@ -9,22 +9,15 @@ declare(
     "metrics",
     "one value of one metric at one time",
     *CONTEXT,
-    column("source", "text", "", "who says it: sysstat, prometheus, producer, consumer (later: cloudwatch)"),
-    column(
-        "host",
-        "text?",
-        "",
-        "the host that it is about, or all that share what it is about, with ', ' between",
-    ),
+    column("source", "text", "", "its source: sysstat, prometheus, producer, consumer"),
+    column("host", "text?", "", "the host that it is about; several, with ', ' between, if they share it"),
     column("node_id", "count?", "", "Kafka's number of the broker that it is about; null: about no broker"),
     column("at_utc", "time?", "UTC", "its time, or the end of its interval; null: over the whole test"),
     column("interval_s", "number?", "s", "the time that it covers; null: at an instant, or not known"),
     column("subject", "text", "", "what it is about: cpu all, net wan0, disk sda, or the metric's labels"),
     column("metric", "text", "", "its name, as its source calls it"),
-    column(
-        "statistic", "text?", "", "what the value is of its interval, such as Sum; null: what the name says"
-    ),
-    column("value", "number", "see unit", "its value", least=None),
+    column("statistic", "text?", "", "how the value sums up its interval, such as Sum; null: by name"),
+    column("value", "number", "see unit", "its value", minimum=None),
     column("unit", "text", "", "unit of the value; empty where it has none or the source does not say"),
     column("cumulative", "flag", "", "a counter since the process started, not a rate or a level"),
 )
@@ -43,7 +36,7 @@ declare(
     "link_samples",
     "what one direction of an emulated link had carried by one time of a test, since the lab opened",
     *CONTEXT,
-    column("at_s", "number", "Unix s", "the middle between question and answer"),
+    column("at_s", "number", "Unix s", "the middle between request and response"),
     column("link_from", "text", "", "region whose packets take this link"),
     column("link_to", "text", "", "region they arrive in"),
     column("rate_bps", "number?", "bit/s", "its rate limit then; null: none"),
@@ -52,12 +45,10 @@ declare(
     column("packets_delivered", "count", "packets", "that left it"),
     column("bytes_delivered", "count", "bytes", "that left it"),
     column("packets_lost", "count", "packets", "dropped by the link's random loss"),
-    column(
-        "bytes_lost", "count?", "bytes", "dropped by the link's random loss, after they had used its rate"
-    ),
+    column("bytes_lost", "count?", "bytes", "dropped by the link's random loss, after using its rate"),
     column("packets_queue_dropped", "count", "packets", "dropped because the queue was full"),
     column("packets_cut", "count?", "packets", "dropped because the link was cut"),
     column("packets_device_dropped", "count?", "packets", "refused by the device of the other end"),
     column("bytes_backlog", "count?", "bytes", "that waited for the rate; null: not known"),
-    column("answer_ms", "number?", "ms", "from question to answer, of the slowest question of the sample"),
+    column("answer_ms", "number?", "ms", "from request to response, of the slowest request of the sample"),
 )

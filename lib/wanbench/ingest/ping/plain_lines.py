@@ -1,9 +1,9 @@
 """
-Plain lines of ping, recognised a chunk at a time. `ping_scan` uses it; imports `ping_lines`.
+Plain lines of ping, recognised a chunk at a time.
 
 Nearly all lines of a long log differ in time, sequence and round-trip time only. Lines of such a kind are found,
-and their numbers read, with numpy, eight bytes at a time. What is found here, `LineReader` would read in the same
-way; every line that is not found here is left to it.
+and their numbers read, with numpy, eight bytes at a time. `LineReader` would read these lines in the same way; it gets
+every line that is not found here.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .ping_lines import REPLY, REPLY_LINE, SILENCE, SILENCE_LINE
+from .lines import REPLY, REPLY_LINE, SILENCE, SILENCE_LINE
 
-MOST_KINDS, LEAST_LINES, LEAST_BYTES = 8, 100, 24
-"""Of lines with at most so many bytes none is plain: "no answer yet for icmp_seq=1" has more."""
+MOST_KINDS = 8
+"""Sought in a chunk: a log has two (replies, and "no answer yet"), and more only if hosts or TTLs change."""
+
+MIN_LINES = 100
+"""Fewer lines are read faster one by one."""
+
+SHORT_BYTES = 24
+"""Lines of at most so many bytes are never plain: "no answer yet for icmp_seq=1" has more."""
 
 PLACES = np.arange(25) * (5**0.5 - 1) / 2 % 1
-"""Where in a chunk lines are tried, from 0 to 1: the golden ratio hits all places of lines that recur."""
+"""Where in a chunk lines are tried, from 0 to 1: multiples of the golden ratio avoid any period of the lines."""
 LARGEST_EXACT = 2**53
 PADDING = bytes(1024)  # more than a plain line is long
 POWERS = 10 ** np.arange(9)
@@ -51,7 +57,7 @@ class Kind(NamedTuple):
     def of(cls, text: str) -> Kind | None:
         """The kind of a line, marks apart; None if it is no plain line."""
         if line := SILENCE_LINE.fullmatch(text):
-            return cls._of(text, line, b"", SILENCE, -1, -1, None, line["words"])
+            return cls._of(text, line, b"", SILENCE, -1, -1, None, line["message"])
         line = REPLY_LINE.fullmatch(text)
         if line is None or line["ttl"] is None or line["time"] is None or int(line["ttl"]) > 255:
             return None
@@ -93,13 +99,13 @@ def find(chunk: bytes, *, recognise: bool = True) -> Plain:
     if not len(ends) or ends[-1] != len(chunk):
         ends = np.append(ends, len(chunk))
     starts = np.concatenate(([0], ends))
-    fit = np.diff(starts) > LEAST_BYTES if recognise and chunk.isascii() else []
+    fit = np.diff(starts) > SHORT_BYTES if recognise and chunk.isascii() else []
     lines, text = np.flatnonzero(fit), _Text(chunk)
     n = len(lines)
     at, rtt, sequence, which = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, "i8"), np.full(n, -1, "i1")
     kinds: list[Kind] = []
     left = np.arange(n)
-    while len(left) >= LEAST_LINES and len(kinds) < MOST_KINDS:
+    while len(left) >= MIN_LINES and len(kinds) < MOST_KINDS:
         trials = lines[left[(PLACES * len(left)).astype(int)]]
         tried = (chunk[starts[place] : starts[place + 1]].removesuffix(b"\n").decode() for place in trials)
         kind = next((kind for line in tried if (kind := Kind.of(line)) and kind not in kinds), None)
@@ -116,7 +122,7 @@ def find(chunk: bytes, *, recognise: bool = True) -> Plain:
 
 
 class _Text:
-    """ASCII text, of which any eight bytes can be had as a number, the first byte being the least."""
+    """ASCII text, of which any eight bytes can be had as a number, the first byte the least significant."""
 
     def __init__(self, text: bytes):
         self.padded = text + PADDING
@@ -135,9 +141,8 @@ class _Text:
             power = 10**kind.decimals
             sound = whole & parts & (seconds < LARGEST_EXACT // power)
             sound &= (self.byte[begins] == ord("[")) & (self.byte[begins + 1 + kind.seconds] == ord("."))
-            received = (
-                seconds * power + decimals
-            ) / power  # both exact, so it rounds as reading the text does
+            # both are exact, so the quotient rounds as float(text) does
+            received = (seconds * power + decimals) / power
         at = begins + stamp + len(kind.before)
         sequence, digits = self.number(at)
         at += digits
@@ -184,7 +189,9 @@ class _Text:
         power = POWERS[decimals]
         time = (whole * power + np.where(pointed, parts, 0)) / power  # at most 14 digits, so exact as above
         ends = (self.eight[at + digits + pointed + decimals] << np.uint64(32)) == LINE_END
-        ends &= (decimals < 2) | (parts * 10 != power)  # `ping_times` asks whether .10 and .100 lack a carry
+        ends &= (decimals < 2) | (
+            parts * 10 != power
+        )  # `footer_times` asks whether .10 and .100 lack a carry
         return time, ends & (digits >= 1) & (pointed == (decimals >= 1)) & (decimals <= 6) & (time > 0)
 
 

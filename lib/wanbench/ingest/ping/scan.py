@@ -1,8 +1,8 @@
 """
-The lines of a ping log, in chunks, as events. `ping` uses it; imports `ping_lines`, `ping_plain`, `ping_echoes`.
+The lines of a ping log, in chunks, as events.
 
-Plain lines are recognised a chunk at a time if `fast`, and every other line goes to the `LineReader`, which else
-reads all lines: the events are the same.
+If `fast`, plain lines are recognised a chunk at a time, and the `LineReader` reads only the others; otherwise it reads
+all lines. The events are the same.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..errors import RawDataError
-from . import ping_plain
-from .ping_echoes import Events, Words, as_events
-from .ping_lines import LONGEST_LINE, REPLY, LineReader, Ping
+from ...errors import RawDataError
+from . import plain_lines
+from .echoes import Events, Texts, as_events
+from .lines import LONGEST_LINE, REPLY, LineReader, Ping
 
 CHUNK_BYTES = 1 << 20
 WORKERS = 2
 SAYS = bytes(byte not in b" \t\r\n" for byte in range(256))
-"""Whether each byte says something; lines without such a one are not looked at one by one."""
+"""Whether each byte is more than space; lines of nothing else are not read one by one."""
 
 
 def scan(
-    stream: BinaryIO, reader: LineReader, words: Words, *, fast: bool
+    stream: BinaryIO, reader: LineReader, texts: Texts, *, fast: bool
 ) -> Iterator[tuple[Ping, Events, bool]]:
     """
     Each ping with its events in order, in batches, and whether that was the last batch because another ping began.
@@ -35,7 +35,7 @@ def scan(
     """
     lines = 0
     for chunk, plain in _recognised(stream, reader, fast):
-        lines = yield from _events(chunk, plain, lines, reader, words)
+        lines = yield from _events(chunk, plain, lines, reader, texts)
     reader.end()
 
 
@@ -43,14 +43,14 @@ def _recognised(stream, reader, fast):
     """Each chunk with its plain replies, which `fast` looks for in chunks to come while one is worked on."""
     if not fast:
         for chunk in _chunks(stream):
-            yield chunk, ping_plain.find(chunk, recognise=False)
+            yield chunk, plain_lines.find(chunk, recognise=False)
         return
     waiting: deque = deque()
     with ThreadPoolExecutor(WORKERS) as workers:
         fault = None
         try:
             for chunk in _chunks(stream):
-                waiting.append((chunk, workers.submit(ping_plain.find, chunk)))
+                waiting.append((chunk, workers.submit(plain_lines.find, chunk)))
                 if len(waiting) > WORKERS:
                     chunk, plain = waiting.popleft()
                     yield chunk, plain.result()
@@ -80,7 +80,7 @@ def _chunks(stream):
         yield rest
 
 
-def _events(chunk, plain, lines_before, reader, words):
+def _events(chunk, plain, lines_before, reader, texts):
     """Yield the chunk's events by ping, in line order; return how many lines have been read by its end."""
     n = len(plain.starts) - 1
     wanted = np.logical_or.reduceat(np.frombuffer(chunk.translate(SAYS), bool), plain.starts[:-1])
@@ -91,10 +91,9 @@ def _events(chunk, plain, lines_before, reader, words):
     events, pings, fault, place = [], [reader.ping], None, 0
     try:
         while place < n:
-            in_plain = (
-                reader.phase == "body" and reader.ping.dialect != "windows"
-            )  # plain lines are replies there
-            places = others if in_plain else said
+            # only within a ping is a plain line a reply
+            in_ping = reader.phase == "body" and reader.ping.dialect != "windows"
+            places = others if in_ping else said
             place = int(places[places.searchsorted(place)])
             if place == n:
                 break
@@ -109,7 +108,7 @@ def _events(chunk, plain, lines_before, reader, words):
     if reader.ping:
         _tell_last_reply(reader, plain, place, lines_before)
     before = plain.take(slice(0, np.searchsorted(plain.places, place)))
-    found = _merged(before, [event for event in events if event], lines_before, words)
+    found = _merged(before, [event for event in events if event], lines_before, texts)
     begins = np.searchsorted(found.line_number, [ping.line_number for ping in pings[1:]])
     for ping, start, end in zip(pings, [0, *begins], [*begins, None], strict=True):
         if ping:
@@ -120,7 +119,7 @@ def _events(chunk, plain, lines_before, reader, words):
 
 
 def _tell_last_reply(reader, plain, place, lines_before):
-    """The reader has not seen plain replies; damage to the last one is told in the line after it."""
+    """The reader has not seen plain replies, but a line about damage means the reply before it."""
     is_reply = np.array([kind.kind == REPLY for kind in plain.kinds] or [False])[plain.kind]
     before = np.flatnonzero((plain.places < place) & is_reply)
     if len(before):
@@ -140,28 +139,28 @@ def _feed(reader, chunk, starts, place, lines_before):
     return reader.feed(lines_before + place + 1, text, whole=line.endswith(b"\n"))
 
 
-def _merged(plain, others, lines_before, words):
-    def each(name, dtype):
+def _merged(plain, others, lines_before, texts):
+    def of_kinds(name, dtype):
         return np.array([getattr(kind, name) for kind in plain.kinds] or [0], dtype)[plain.kind]
 
     coded = {
-        name: [words.code(getattr(kind, name)) for kind in plain.kinds] or [0]
+        name: [texts.code(getattr(kind, name)) for kind in plain.kinds] or [0]
         for name in ("responder", "error")
     }
     n = len(plain.places)
     events = Events(
         plain.places + lines_before + 1,
-        each("kind", "i1"),
+        of_kinds("kind", "i1"),
         plain.sequence,
         plain.received_at_s,
         plain.rtt_ms,
-        each("ttl", "i2"),
-        each("reply_bytes", "i4"),
+        of_kinds("ttl", "i2"),
+        of_kinds("reply_bytes", "i4"),
         np.array(coded["responder"], "i4")[plain.kind],
         np.array(coded["error"], "i4")[plain.kind],
         np.zeros(n, bool),
     )
     if not others:
         return events
-    merged = Events(*(np.concatenate(both) for both in zip(events, as_events(others, words), strict=True)))
+    merged = Events(*(np.concatenate(both) for both in zip(events, as_events(others, texts), strict=True)))
     return merged.take(np.argsort(merged.line_number, kind="stable"))

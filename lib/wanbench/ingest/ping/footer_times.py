@@ -1,7 +1,7 @@
 """
-Round-trip times of echoes against those of ping's footer. `ping` and `ping_lines` use it; imports `errors` only.
+Round-trip times of echoes against those of ping's footer.
 
-iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100": it rounds the decimals apart and does not carry.
+iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100": it rounds the decimals alone and does not carry.
 No other version prints two decimals from 10 ms on, or three from 1 ms on. The footer, which ping computes from
 microseconds, tells which value was meant.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import RawDataError
+from ...errors import RawDataError
 
 WITHOUT_CARRY = re.compile(r"[1-9][0-9]\.10|[1-9]\.100")
 CARRY_MS = 0.9
@@ -55,14 +55,14 @@ class Times(NamedTuple):
         for pattern, places in _LINES:
             if line := pattern.fullmatch(text):
                 digits = [line[place] for place in places]
-                decimals = max(len(each.partition(".")[2]) for each in digits)
+                decimals = max(len(figure.partition(".")[2]) for figure in digits)
                 return cls(line_number, text, *map(float, digits), 10.0**-decimals)
         return None
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many times there were, their sum and their extremes."""
+    """The number of times, their sum and their extremes."""
 
     n: int = 0
     sum_ms: float = 0.0
@@ -70,7 +70,7 @@ class Tally:
     max_ms: float = -inf
 
     def add(self, times_ms) -> None:
-        """Count times."""
+        """Count these times."""
         times_ms = np.asarray(times_ms)
         if len(times_ms):
             self.n += len(times_ms)
@@ -79,7 +79,7 @@ class Tally:
             self.max_ms = max(self.max_ms, float(times_ms.max()))
 
     def joined(self, other: Tally, more_ms: float = 0.0) -> Tally:
-        """This and another, each of whose times is so much longer."""
+        """This and another, whose times are each `more_ms` longer."""
         return Tally(
             self.n + other.n,
             self.sum_ms + other.sum_ms + other.n * more_ms,
@@ -101,9 +101,9 @@ class Tally:
         )
 
 
-def carried(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | None:
+def lack_carry(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | None:
     """
-    Whether the doubtful times of a ping lack their carry; None if nothing tells.
+    Whether the doubtful times of a ping lack their carry; None if the footer cannot tell.
 
     RawDataError if the footer contradicts the echoes either way.
     """
@@ -128,4 +128,4 @@ def carried(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | 
 
 
 def _unit_ms(time_ms: float) -> float:
-    return next(unit for least, unit in _UNITS_MS if time_ms >= least)
+    return next(unit for from_ms, unit in _UNITS_MS if time_ms >= from_ms)

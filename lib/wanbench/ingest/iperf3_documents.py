@@ -1,9 +1,9 @@
 """
-Finds iperf3's JSON in a file. `iperf3` uses it; imports `errors` only.
+Finds iperf3's JSON documents in a file.
 
-What stands there is not always JSON as Python reads it: old versions repeat members under `--bidir`, numbers may
-be a bare `-nan` or `inf`, the text of a login banner stands before it or a shell's words behind it, and with
-`--json-stream` (from 3.17) every line is an event of its own.
+The file does not always hold JSON as Python reads it: old versions repeat members under `--bidir`, numbers may
+be a bare `-nan` or `inf`, a login banner may come before the JSON and a shell's messages after it, and with
+`--json-stream` (from 3.17) every line is a separate event.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import re
 from collections.abc import Iterator
 
 from ..errors import RawDataError
+from .json_values import check_values
 
 LARGEST_BYTES = 256 << 20
-FREE_VALUES, LEAST_BYTES = 200_000, 12
-"""
-A file may hold so many values, or one in so many of its bytes if that is more. A value takes 50 to 100 bytes of memory;
-iperf3 writes one in 15 to 25 bytes.
-"""
+BYTES_PER_VALUE = 12
+"""iperf3 writes one value in 15 to 25 bytes."""
 
 WANTED = "JSON of an iperf3 client (its option -J)"
 _OPENING = re.compile(r"^[ \t]*+(?=\{)", re.MULTILINE)
@@ -40,11 +38,11 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
     The documents in a file as they come, each with the number of its first line; a stream's events make one document.
 
     The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it,
-    with "_bidir_reverse"; numbers that are none are NaN. A stream that breaks off has an "error" that says so, or
-    says what iperf3 gave as its error; of what comes behind the break only its end and error are taken.
-    RawDataError for a document that is cut or damaged, or where there is none.
+    with "_bidir_reverse"; `nan` and `inf` become NaN. A stream that breaks off has an "error" that says so, unless
+    iperf3 gave one; after the break only its events "end" and "error" are taken.
+    RawDataError for a document that is cut or damaged, or if there is none.
     """
-    check_values(path, text)
+    check_values(path, text, BYTES_PER_VALUE)
     stream: _Stream | None = None
     mended = False
     line_number, counted, end = 1, 0, 0
@@ -106,10 +104,10 @@ class _Stream:
         elif event in ("start", "end", "error") and (self.torn_in is None or event not in self.document):
             self.document[event] = data
 
-    def break_off(self, words: str) -> None:
-        """The stream breaks off in these words; the first of several breaks counts."""
+    def break_off(self, text: str) -> None:
+        """The stream breaks off in this text; the first of several breaks counts."""
         if self.torn_in is None:
-            self.torn_in = words
+            self.torn_in = text
 
     def whole(self) -> tuple[int, dict]:
         """The document; its error says so if the stream breaks off or no event ended it."""
@@ -118,15 +116,6 @@ class _Stream:
         elif "end" not in self.document and "error" not in self.document:
             self.document["error"] = "the stream breaks off before its end"
         return self.line_number, self.document
-
-
-def check_values(path, text: str, least_bytes: int = LEAST_BYTES) -> None:
-    """Refuse JSON that holds more values than its size allows, before any of them takes memory."""
-    most = max(FREE_VALUES, len(text) // least_bytes)
-    n = sum(map(text.count, ",[{"))
-    if n > most:
-        found = f"{n:,} values in {len(text):,} characters"
-        raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
 
 
 def _end_of_line(text, at):

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import RawDataError
-from .json_members import Members
+from ...errors import RawDataError
+from ..json_values import Members
 
 LARGEST_BYTES = 4_000_000_000
 MOST_RECORDS = 10_000_000
 LATEST_NS = 4_102_444_800 * 10**9
-"""The year 2100: a time after it is none of ours."""
+"""The year 2100: no probe was later."""
+
 LONGEST_NAME = 255
+"""Bytes of a file's name on Linux."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class About:
     """
     What <stem>.probe.json says.
 
-    `not_started` is why the probe did not start, None if it did. `producers` (None: not known) take the records by
-    turns, `leaders` are those of the partitions, which take them by turns too (none: not known).
+    `not_started` is why the probe did not start, None if it did. Records go to the `producers` (None: not known) in
+    rotation, and likewise to the partitions, whose `leaders` are brokers (empty: not known).
     """
 
     record_bytes: int
@@ -61,11 +63,11 @@ def open_probe(path: Path) -> About:
         error_ms=clock.number("error_ms"),
         method=clock.text("method") or "not known",
         producer=_named(producer) if producer.values else None,
-        consumers=tuple(_named(each) for each in files.list("consumers")),
+        consumers=tuple(_named(file) for file in files.list("consumers")),
         not_started=not_started,
         interval_s=interval_s,
-        producers=settings.count("producers", least=1) or None,
-        leaders=tuple(each.count("leader") for each in partitions),
+        producers=settings.count("producers", minimum=1) or None,
+        leaders=tuple(partition.count("leader") for partition in partitions),
     )
 
 
@@ -100,7 +102,7 @@ class Programs:
             raise RawDataError(path, None, "no producer", "the file of a producer: the probe did not start")
         name, sha256 = about.producer
         file = path.with_name(name)
-        lines = [each for each in _lines(file, sha256) if not _is_waiting(each[1])]
+        lines = [line for line in _lines(file, sha256) if not _is_waiting(line[1])]
         first = Members(file, 1, lines[0][1]) if lines and isinstance(lines[0][1], dict) else None
         if first is None or first.text("program") != "probe producer":
             raise RawDataError(file, 1, str(lines[0][1])[:80] if lines else "", "the schedule of a producer")

@@ -1,26 +1,27 @@
 """
-Reads what kafka-producer-perf-test printed, Kafka 1.x to 4.x: tables producers and producer_windows. Imports nothing
-that measures.
+What kafka-producer-perf-test prints, Kafka 1.x to 4.x: tables producers and producer_windows.
 
 - MB are MiB. Percentiles are the tool's, of at most 500,000 of its latencies, in whole milliseconds.
 - Without a summary (the tool was stopped, or died) there is a row with null figures, and `error` says why.
-- With --warmup-records the tool sums up all records, and then those after the warm-up: two rows, the former with
+- With --warmup-records the tool sums up all records, and then those after the warm-up: two rows, the first with
   `warmup`.
-- NaN and infinity (no records, no time) are null, and so is what the clock, set back, made negative. A summary of no
+- NaN and infinity (no records, no time) are null, and so are negative values (the clock was set back). A summary of no
   records has no latencies.
-- A line whose percentiles or greatest value are out of order is none of the tool's: it counts as an error.
+- A line whose percentiles or maximum are out of order cannot be the tool's: it counts as an error.
 """
 
 from __future__ import annotations
 
 import re
 
-from .kafka_lines import Line
-from .kafka_messages import Complaints
-from .kafka_numbers import REAL, WHOLE, real, whole
+from .complaints import Complaints
+from .lines import Line
+from .numbers import REAL, WHOLE, real, whole
 
 MIB_BITS = 8 * 2**20
-LARGEST_LATENCY_OFF = 0.051
+ROUNDING_MS = 0.051
+"""A mean may exceed the maximum by this much, because windows print both with one decimal."""
+
 _COUNT = rf"(?:^\d{{1,3}}(?: \d{{3}}){{1,5}}|(?<!\d){WHOLE})"
 _LINE = re.compile(
     rf"(?P<records>{_COUNT})(?P<steady> steady state)? records sent, (?P<rate>{REAL}) records/sec "
@@ -34,7 +35,7 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 
 
 def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
-    """The first thing from `at` on that only this tool says: where it begins and ends, and what it is."""
+    """The first thing from `at` on that only this tool prints: where it begins and ends, and what it is."""
     found = None
     if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
         return line.start(), line.end(), event
@@ -91,14 +92,14 @@ def _six_decimals(rate: str) -> bool:
 
 
 def _in_order(row: dict) -> bool:
-    known = [row.get(f"{name}_latency_ms") for name in PERCENTILES]
-    known = [value for value in (*known, row["max_latency_ms"]) if value is not None]
-    mean, greatest = row["mean_latency_ms"], row["max_latency_ms"]
-    return known == sorted(known) and (None in (mean, greatest) or mean <= greatest + LARGEST_LATENCY_OFF)
+    mean, maximum = row["mean_latency_ms"], row["max_latency_ms"]
+    rising = [*(row.get(f"{name}_latency_ms") for name in PERCENTILES), maximum]
+    rising = [value for value in rising if value is not None]
+    return rising == sorted(rising) and (None in (mean, maximum) or mean <= maximum + ROUNDING_MS)
 
 
 class ProducerOutput:
-    """One producer's output, as it comes."""
+    """The output of one producer."""
 
     tool = "producer"
 
@@ -109,16 +110,11 @@ class ProducerOutput:
         self.steady: dict | None = None
         self.warmup = self.in_steady_state = False
 
-    @property
-    def ended(self) -> bool:
-        """Whether its summary has come."""
-        return self.summary is not None or self.steady is not None
-
     def takes(self, event: dict) -> bool:
-        """Whether what comes can be more of this output, or is the next one's."""
+        """Whether the event can belong to this output; otherwise a new one begins."""
         if event["kind"] == "steady summary":
             return self.steady is None
-        return not self.ended
+        return self.summary is None and self.steady is None
 
     def add(self, event: dict, line: Line) -> None:
         """Take what `find` found."""
@@ -134,8 +130,8 @@ class ProducerOutput:
         elif kind == "steady summary":
             self.steady = event["row"]
         else:
-            known = self.warmup or self.in_steady_state
-            warmup = not self.in_steady_state if known else None
+            has_warmup = self.warmup or self.in_steady_state
+            warmup = not self.in_steady_state if has_warmup else None
             event["row"].update(printed_at_s=line.printed_at_s, warmup=warmup)
             self.windows.append(event["row"])
 
@@ -146,25 +142,23 @@ class ProducerOutput:
         """Rows of the tables, without context; `number` is the producer's in its test."""
         for window, row in enumerate(self.windows):
             row.update(producer=number, window=window, length_s=_length_s(row))
+        same = {"producer": number, "n_errors": self.complaints.n}
         rows = []
         with_warmup = self.steady is not None or self.warmup or self.in_steady_state
         if with_warmup and self.summary is not None:
-            rows.append(
-                {**self.summary, "warmup": True, "n_errors": self.complaints.n, "error": self._error(None)}
-            )
+            rows.append(self.summary | same | {"warmup": True, "error": self._error(None)})
         figures = self.steady if with_warmup else self.summary
         missing = None
         if figures is None:
-            missing = "no summary of the steady state" if with_warmup and self.summary else "no summary"
-        last = {"warmup": False, "n_errors": self.complaints.n, "error": self._error(missing)}
-        rows.append((figures or {}) | last)
-        return {"producers": [row | {"producer": number} for row in rows], "producer_windows": self.windows}
+            missing = "no summary of the steady state" if rows else "no summary"
+        rows.append((figures or {}) | same | {"warmup": False, "error": self._error(missing)})
+        return {"producers": rows, "producer_windows": self.windows}
 
     def _error(self, missing: str | None) -> str | None:
-        whole = self.summary or self.steady
+        total = self.summary or self.steady
         n = sum(window["records"] for window in self.windows)
-        if missing is None and self.complaints.n == 0 and n > whole["records"]:
-            return f"the windows have {n} records, the summary {whole['records']}: two outputs are mixed"
+        if missing is None and self.complaints.n == 0 and n > total["records"]:
+            return f"the windows have {n} records, the summary {total['records']}: two outputs are mixed"
         return self.complaints.cell(missing)
 
 

@@ -1,5 +1,5 @@
 """
-From what the lines of ping say to one row per echo, in bounded memory. `ping` uses it; imports `ping_lines`.
+From events, which are what single lines of ping say, to one row per echo, in bounded memory.
 
 Sequences are 16 bits on the wire and are carried on past 65,535; a reply may be `WINDOW` echoes late. Echoes
 between the first and the newest that no line shows are lost; so are those that only the footer counts.
@@ -11,16 +11,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import RawDataError
-from .ping_lines import REPLY, REPORT, SILENCE, Event, Footer
+from ...errors import RawDataError
+from .lines import REPLY, REPORT, SILENCE, Event, Footer
 
-WINDOW, WRAP = 32768, 65536
-AT_ONCE = 8  # rows are made of so many windows, so that little is sorted twice
-SILENT_ECHOES, SILENT_PER_LINE = 100_000, 10
+WRAP = 65536
+"""Sequences count modulo 16 bits."""
+
+WINDOW = 32768
+"""Half of them: with a reply later than this, one could not tell which echo it answers."""
+
+AT_ONCE = 8
+"""Rows are made once so many windows of events have come, so that few events are sorted twice."""
+
+SILENT_ECHOES = 100_000
+"""So many lost echoes that no line shows may a file have, so that a damaged number cannot make billions of rows."""
+
+SILENT_PER_LINE = 10
+"""So many more for each line: a long log may well lose 10 echoes of 11."""
 
 
 class Events(NamedTuple):
-    """Events as arrays, in line order. Texts are codes of a `Words`; -1, 0 or NaN stand for "not said"."""
+    """Events as arrays, in line order. Texts are codes of a `Texts`; -1, 0 or NaN: not printed."""
 
     line_number: np.ndarray
     kind: np.ndarray
@@ -34,7 +45,7 @@ class Events(NamedTuple):
     duplicate: np.ndarray
 
     def take(self, which) -> Events:
-        """The events at these places (indices, mask or slice)."""
+        """The events at these indices, or of this mask or slice."""
         return Events(*(column[which] for column in self))
 
 
@@ -55,11 +66,11 @@ class Rows(NamedTuple):
     error: np.ndarray
 
     def take(self, which) -> Rows:
-        """The rows at these places."""
+        """The rows at these indices, or of this mask or slice."""
         return Rows(*(column[which] for column in self))
 
 
-class Words:
+class Texts:
     """Texts and their codes; 0 is no text."""
 
     def __init__(self):
@@ -74,15 +85,15 @@ class Words:
         return self._codes[text]
 
 
-def as_events(events: list[Event], words: Words) -> Events:
+def as_events(events: list[Event], texts: Texts) -> Events:
     """Single events as arrays."""
     nan = float("nan")
     rows = [
         event._replace(
             received_at_s=nan if event.received_at_s is None else event.received_at_s,
             rtt_ms=nan if event.rtt_ms is None else event.rtt_ms,
-            responder=words.code(event.responder),
-            error=words.code(event.error),
+            responder=texts.code(event.responder),
+            error=texts.code(event.error),
         )
         for event in events
     ]
@@ -127,7 +138,7 @@ class Echoes:
         elif self._open:
             events = Events(*(np.concatenate(parts) for parts in zip(*self._open, strict=True)))
         else:
-            events = as_events([], Words())
+            events = as_events([], Texts())
         if not self._in_order:
             if (np.diff(events.sequence) < 0).any():
                 events = events.take(np.argsort(events.sequence, kind="stable"))
@@ -257,7 +268,7 @@ class Echoes:
         new = np.diff(sequence, prepend=-1) != 0
         starts, group = np.flatnonzero(new), np.cumsum(new) - 1
         reply, report, silence = (_first_of(kind == what, starts) for what in (REPLY, REPORT, SILENCE))
-        said = np.where(report < n, report, silence)  # what ping said of the echo beside a reply
+        said = np.where(report < n, report, silence)  # the line other than a reply that speaks of the echo
         again[places] = (kind == REPLY) & (np.arange(n) != reply[group])
         noted = (reply < n) & (said < n)
         noted[noted] = error[places[reply[noted]]] == 0

@@ -1,4 +1,4 @@
-"""The members of a JSON object, each of the type it must have. `iperf3` uses it; imports `errors` only."""
+"""JSON of other programs: no more values than a file of its size may hold, and members of the type they must have."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ import math
 from ..errors import RawDataError
 
 LARGEST = 10**18
+"""No count or number of any tool is larger; below it whole numbers fit into 64 bits."""
+
+FREE_VALUES = 200_000
+"""Any file may hold so many values: each takes 50 to 100 bytes of memory."""
+
+
+def check_values(path, text: str, bytes_per_value: int) -> None:
+    """Refuse JSON that holds more values than its size allows, before any of them takes memory."""
+    most = max(FREE_VALUES, len(text) // bytes_per_value)
+    n = sum(map(text.count, ",[{"))
+    if n > most:
+        found = f"{n:,} values in {len(text):,} characters"
+        raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
 
 
 class Members:
     """
-    A JSON object of a file. Members may be missing, null or NaN: then they are not known (None, or empty).
+    A JSON object of a file. A member that is missing, null or NaN is not known: None, or empty.
 
     Anything of the wrong type, negative or huge is refused with a RawDataError that names the member.
     """
@@ -36,9 +49,8 @@ class Members:
 
     def members(self, name: str) -> Members:
         """An object; one without members if there is none."""
-        return Members(
-            self.path, self.line_number, self._typed(name, dict, "an object") or {}, self._place(name)
-        )
+        values = self._typed(name, dict, "an object") or {}
+        return Members(self.path, self.line_number, values, self._place(name))
 
     def list(self, name: str) -> list[Members]:
         """A list of objects; empty if there is none."""
@@ -71,26 +83,26 @@ class Members:
             self._refuse(name, value, f"a number from 0 to {most:g}")
         return float(value)
 
-    def count(self, name: str, *, unknown: int | None = None, least: int | None = 0) -> int | None:
-        """A whole number from 0. With `least` None, None if it is negative."""
+    def count(self, name: str, *, unknown: int | None = None, minimum: int | None = 0) -> int | None:
+        """A whole number from 0. With `minimum` None, None if it is negative."""
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             self._refuse(name, value, f"a whole number from 0 to {LARGEST:g}")
-        if not math.isfinite(value) or value != int(value) or (value < 0 and least is not None):
+        if not math.isfinite(value) or value != int(value) or (value < 0 and minimum is not None):
             self._refuse(name, value, "a whole number from 0")
         return int(value) if value >= 0 else None
 
-    def _typed(self, name, kind, words):
+    def _typed(self, name, kind, expected):
         value = self.values.get(name)
         if value is not None and not isinstance(value, kind):
-            self._refuse(name, value, words)
+            self._refuse(name, value, expected)
         return value
 
     def _place(self, name):
         return f"{self.where}.{name}" if self.where else name
 
-    def _refuse(self, name, value, words):
+    def _refuse(self, name, value, expected):
         shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 10 else "a huge number"
-        self.refuse(f"{self._place(name)} = {shown[:80]}", words)
+        self.refuse(f"{self._place(name)} = {shown[:80]}", expected)

@@ -1,11 +1,11 @@
 """
-What one line of ping says, in all its dialects. `ping` uses it; imports `errors`, `ping_times`.
+What one line of ping says, in all its dialects.
 
 Known: iputils (old and new), busybox, BSD and macOS, GNU inetutils, Windows in English; IPv4 and IPv6.
 
 Outside a ping (before its header, after its counts, or after the last line of one that was killed) any line may stand:
-prompts, dates, the words of a script. But a line that only ping prints is refused there, because its header was not
-understood; so is a line within a ping that is not ping's, because it may be an echo in words not known here.
+prompts, dates, output of a script. But a line that only ping prints is refused there, because its header was not
+understood. So is a line within a ping that is not known here, because it may be an echo in other words.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..errors import RawDataError
-from .ping_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
+from ...errors import RawDataError
+from .footer_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
 
 REPLY, SILENCE, REPORT = 0, 1, 2  # a reply; "no answer yet"; an error that names its echo
 LONGEST_LINE = 4096
@@ -31,9 +31,9 @@ REPLY_LINE = re.compile(
     rf"(?P<marks>(?: \((?:{'|'.join(MARKS)})\))*)(?:\t\(same route\))?"
 )
 SILENCE_LINE = re.compile(
-    rf"{_AT}(?P<words>no answer yet|Request timeout) for icmp_seq(?:=| )(?P<seq>[0-9]{{1,9}})"
+    rf"{_AT}(?P<message>no answer yet|Request timeout) for icmp_seq(?:=| )(?P<seq>[0-9]{{1,9}})"
 )
-REPORT_LINE = re.compile(rf"{_AT}From {_WHO}:? icmp_seq=(?P<seq>[0-9]{{1,5}}) (?P<words>[ -~]{{1,200}})")
+REPORT_LINE = re.compile(rf"{_AT}From {_WHO}:? icmp_seq=(?P<seq>[0-9]{{1,5}}) (?P<message>[ -~]{{1,200}})")
 DAMAGE_LINE = re.compile(r"wrong (?:data byte|total length) [ -~]{1,100}")
 # Messages that name no echo, IP options, and dumps of headers and payloads.
 MESSAGE_LINE = re.compile(r"ping6?: .*|ai->.*|WARNING: .*|Warning: .*|PATTERN: .*")
@@ -56,9 +56,9 @@ WINDOWS_REPLY_LINE = re.compile(
     r"Reply from (?P<who>[^ ]{1,128}): (?:bytes=(?P<size>[0-9]{1,6}) )?"
     r"time(?P<sign>[=<])(?P<time>[0-9]{1,9})ms(?: TTL=(?P<ttl>[0-9]{1,3}))? ?"
 )
-WINDOWS_REPORT_LINE = re.compile(r"Reply from (?P<who>[^ ]{1,128}): (?P<words>[A-Z][ -~]{1,200})")
+WINDOWS_REPORT_LINE = re.compile(r"Reply from (?P<who>[^ ]{1,128}): (?P<message>[A-Z][ -~]{1,200})")
 WINDOWS_SILENCE_LINE = re.compile(
-    r"(?P<words>Request timed out|General failure|Hardware error|Destination (?:host|net|port) unreachable"
+    r"(?P<message>Request timed out|General failure|Hardware error|Destination (?:host|net|port) unreachable"
     r"|Negotiating IP Security|PING: transmit failed[ -~]{0,80}?)\. ?"
 )
 WINDOWS_COUNTS_LINE = re.compile(
@@ -107,14 +107,14 @@ ONLY_PING = re.compile(
     r"|^Reply from |^Request timed out|^(?:\^C)?--- .* ping6? statistics ---|[0-9] packets transmitted, [0-9]"
     r"|^Ping statistics for |^ *Packets: Sent = [0-9]"
 )
-"""What stands in lines that nothing but ping prints, whatever its language."""
+"""Occurs only in lines that ping prints, in any language."""
 LIKE_AN_ECHO = re.compile(
     r"seq[ =]|ttl=|time[=<]|[0-9] ?ms\b|unreachable|timed? ?out|answer|reply|^from ", re.IGNORECASE
 )
-"""What the line that ends an unfinished ping must not hold: it may be an echo."""
+"""A line with this cannot end an unfinished ping: it may be an echo."""
 LIKE_A_HEADER = re.compile(r"ping\w*[ (]", re.IGNORECASE)
 MOST_OTHER_LINES = 10_000
-"""So many lines in a row without a ping, and the file is refused: it is not ping's."""
+"""After so many lines without a ping the file is refused as not ping's: each costs microseconds in Python."""
 
 HEADER = (
     "a header of ping in English, such as 'PING host (192.0.2.1) 56(84) bytes of data.' or "
@@ -124,7 +124,7 @@ ENGLISH = "output of ping in English (LC_ALL=C, or on Windows chcp 437)"
 
 
 class Event(NamedTuple):
-    """What a line says about one echo; -1 and None stand for "not said"."""
+    """What a line says about one echo; -1 and None: not printed."""
 
     line_number: int
     kind: int
@@ -174,11 +174,11 @@ class LineReader:
     Reads lines in order, one at a time, and knows where in ping's output it is.
 
     `phase` is "outside" (of any ping), "body", "footer" (its counts are still to come) or "after". `ping` is the latest
-    ping, None before the first. `carried` tells by a ping's number whether its doubtful times lack a carry.
+    ping, None before the first. `lacking` says by a ping's number whether its doubtful times lack a carry.
     """
 
-    def __init__(self, path, carried: dict[int, bool] | None = None):
-        self.path, self.carried = path, carried or {}
+    def __init__(self, path, lacking: dict[int, bool] | None = None):
+        self.path, self.lacking = path, lacking or {}
         self.phase = "outside"
         self.ping: Ping | None = None
         self.last_reply: tuple[int, int] = (0, 0)
@@ -271,12 +271,17 @@ class LineReader:
         if line := REPLY_LINE.fullmatch(text):
             return self._reply(line_number, text, line)
         if line := SILENCE_LINE.fullmatch(text):
-            return Event(line_number, SILENCE, int(line["seq"]), _number(line["at"]), error=line["words"])
+            return Event(line_number, SILENCE, int(line["seq"]), _number(line["at"]), error=line["message"])
         if line := REPORT_LINE.fullmatch(text):
             sequence = self._in_range(line_number, text, line["seq"], 65535)
             who = line["who"] or line["bare"]
             return Event(
-                line_number, REPORT, sequence, _number(line["at"]), responder=who, error=line["words"].strip()
+                line_number,
+                REPORT,
+                sequence,
+                _number(line["at"]),
+                responder=who,
+                error=line["message"].strip(),
             )
         if DAMAGE_LINE.fullmatch(text) and self.last_reply[0]:
             return Event(line_number, REPORT, self.last_reply[1], error=text)
@@ -305,12 +310,12 @@ class LineReader:
         )
 
     def _resolved(self, digits, marks):
-        """A time that may lack its carry, as the footer proves it, and what is said of it."""
-        carry = self.carried.get(self.ping.number)
-        if carry is False:
+        """A time that may lack its carry, as far as the footer proves it, and its remark."""
+        lacking = self.lacking.get(self.ping.number)
+        if lacking is False:
             return float(digits), marks
         marks = f"time={digits} ms {marks}".strip()
-        if carry:
+        if lacking:
             return float(round(float(digits) + CARRY_MS)), marks
         self.ping.doubtful.add([float(digits)])
         return None, marks
@@ -334,11 +339,11 @@ class LineReader:
             self.ping.counted += 1
             self.ping.reported += 1
             return Event(
-                line_number, REPORT, self.ping.counted, responder=line["who"], error=line["words"].strip()
+                line_number, REPORT, self.ping.counted, responder=line["who"], error=line["message"].strip()
             )
         if line := WINDOWS_SILENCE_LINE.fullmatch(text):
             self.ping.counted += 1
-            return Event(line_number, SILENCE, self.ping.counted, error=line["words"])
+            return Event(line_number, SILENCE, self.ping.counted, error=line["message"])
         return None
 
     def _footer(self, line_number, text):

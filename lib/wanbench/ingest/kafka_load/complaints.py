@@ -1,9 +1,7 @@
 """
-What a Kafka tool says beside its figures: errors and warnings, their stack traces, and what means nothing. Imports
-nothing.
+What a Kafka tool prints apart from its figures: errors, warnings, stack traces, and lines without meaning.
 
-Every line that is neither figures nor known to mean nothing counts as an error or warning, also one that nobody here
-has seen before.
+Every line that holds no figures and is not known to be harmless counts as an error or warning, even if it is unknown.
 """
 
 from __future__ import annotations

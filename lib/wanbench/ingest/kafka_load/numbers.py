@@ -1,5 +1,5 @@
 """
-Numbers as Java's formatter writes them in any locale, and as others have grouped them since. Imports nothing.
+Numbers as Java's formatter writes them in any locale, and as others have grouped them later.
 
 A mark is the decimal one where as many digits follow it as the tool always prints, where it follows another mark, or
 where the digits around it cannot be groups of three. What could be either ("1,600") is not guessed.

@@ -1,13 +1,12 @@
 """
-Reads what kafka-consumer-perf-test printed, Kafka 1.x to 4.x: tables consumers and consumer_windows. Imports nothing
-that measures.
+What kafka-consumer-perf-test prints, Kafka 1.x to 4.x: tables consumers and consumer_windows.
 
-- Columns go by the header where there is one, so that those of the share consumer (4.x) and of older tools, in other
-  orders, are read right; without header by their number and form.
+- The header says which column is which, because the share consumer (4.x) and older tools print other orders. Without a
+  header the number and form of the columns decide.
 - MB are MiB. Times are kept as printed: their zone is not known, and --date-format may have given them any form.
 - Kafka 2.x adds the Unix epoch to the time of rebalances and takes it off the time of fetches (1593109327000 and
   -1593109326000 ms). Both are then null, and so are rates per fetch time; their sum is still the duration.
-- The duration is that sum, else the difference of both times, whichever fits the printed rate.
+- The duration is that sum or the difference of both times: the first that fits the printed rate.
 - With --show-detailed-stats the tool prints no summary, and nothing of what came after its last interval: the row has
   what was consumed by then, or the records by its metrics where these say more (they lag too); `error` says so.
 - NaN and infinity (nothing consumed, no time) are null.
@@ -19,13 +18,20 @@ import re
 from datetime import datetime
 from functools import cache
 
-from .kafka_lines import Line, is_behind
-from .kafka_messages import Complaints
-from .kafka_numbers import WHOLE, real, real_with, whole
+from .complaints import Complaints
+from .lines import Line, must_search
+from .numbers import WHOLE, real, real_with, whole
 
 MIB = 2**20
 EPOCH_MS = 1e11
-FITS, CLOCK_S = 0.01, 0.002
+"""Three years: a longer rebalance is the Unix epoch plus a rebalance."""
+
+FITS = 0.01
+"""A duration fits where it explains the records by the printed rate to 1 %, which rounding stays far below."""
+
+CLOCK_S = 0.002
+"""Two printed times are off by up to a millisecond each."""
+
 DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
 DATE_FORM = "%Y-%m-%d %H:%M:%S:%f"
 START, END, TIME, THREAD = "start.time", "end.time", "time", "threadId"
@@ -45,6 +51,8 @@ LAYOUTS = tuple(
     for first in ((START, END), (TIME, THREAD))
 )
 LONGEST_DATES = 130
+"""Two dates in any --date-format have fewer characters; a bound keeps the search short."""
+
 _DECIMALS = 4
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
@@ -52,38 +60,34 @@ _TWO_FIGURES = re.compile(r"(?:[\dN∞]|ity), -?[\dNI∞]")
 _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 
-def find(
-    text: str, at: int, header: tuple[str, ...] | None, known: dict | None = None
-) -> tuple[int, int, dict] | None:
+def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
     """
-    The first thing from `at` on that only this tool says: where it begins and ends, and what it is.
+    The first thing from `at` on that only this tool prints: where it begins and ends, and what it is.
 
-    `known` keeps what the searches of this line found, for a later place.
+    `matches` keeps what was found in this line, so that it is not searched again from a later place.
     """
-    known = {} if known is None else known
-    if is_behind(known, "two figures", at):
+    if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
-        known["two figures"] = two and two.span()
-    if known["two figures"] is None and MB not in text:
+        matches["two figures"] = two and two.span()
+    if matches["two figures"] is None and MB not in text:
         return None
     if MB in text and (line := _HEADER.search(text, at)):
         names = tuple(line[0].split(", "))
         if MB in names and RECORDS in names and len(set(names)) == len(names):
             return line.start(), line.end(), {"kind": "header", "names": names}
     for names in _layouts(header):
-        if is_behind(known, names, at):
+        if must_search(matches, names, at):
             line = _pattern(names).search(text, at)
             event = line and _event(names, line.groups())
-            known[names] = (line.start(), line.end(), event) if event is not None else None
-        if known[names] is not None:
-            return known[names]
+            matches[names] = (line.start(), line.end(), event) if event is not None else None
+        if matches[names] is not None:
+            return matches[names]
     for names in _layouts(header):
         dates = tuple(name for name in names if FIELDS[name] is None)
         if names[: len(dates)] != dates or not (header or START in names):
             continue
-        line = _pattern(
-            names[len(dates) :], rf"(?P<dates>.{{1,{LONGEST_DATES}}}), " if dates else ""
-        ).fullmatch(text, at)
+        before = rf"(?P<dates>.{{1,{LONGEST_DATES}}}), " if dates else ""
+        line = _pattern(names[len(dates) :], before).fullmatch(text, at)
         times = line and (_dates(line["dates"], len(dates)) if dates else ())
         event = None if times is None else _event(names, (*times, *line.groups()[len(dates) > 0 :]))
         if event is not None:
@@ -121,20 +125,20 @@ def _dates(text: str, n: int) -> tuple[str, ...] | None:
 
 def _event(names, fields) -> dict | None:
     """What a line of figures says; None if one of them cannot be."""
-    found: dict = {}
+    values: dict = {}
     try:
         for name, text in zip(names, fields, strict=True):
             kind = FIELDS[name]
-            found[name] = text if kind is None else whole(text) if kind is int else real(text, _DECIMALS)
+            values[name] = text if kind is None else whole(text) if kind is int else real(text, _DECIMALS)
     except ValueError:
         return None
-    if any((found.get(name) or 0) < 0 for name in (*FIGURES, THREAD)):
+    if any((values.get(name) or 0) < 0 for name in (*FIGURES, THREAD)):
         return None
-    return {"kind": "window" if TIME in names else "summary", "found": found}
+    return {"kind": "window" if TIME in names else "summary", "values": values}
 
 
 class ConsumerOutput:
-    """One consumer's output, as it comes."""
+    """The output of one consumer."""
 
     tool = "consumer"
 
@@ -145,25 +149,20 @@ class ConsumerOutput:
         self.consumed: int | None = None
         self.begun = False
 
-    @property
-    def ended(self) -> bool:
-        """Whether its summary has come."""
-        return self.summary is not None
-
     def takes(self, event: dict) -> bool:
-        """Whether what comes can be more of this output, or is the next one's."""
+        """Whether the event can belong to this output; otherwise a new one begins."""
         if event["kind"] == "header":
             return not self.begun
-        return not self.ended and (event["kind"] == "window" or not self.windows)
+        return self.summary is None and (event["kind"] == "window" or not self.windows)
 
     def add(self, event: dict, line: Line) -> None:
         """Take what `find` found."""
         self.begun = True
         if event["kind"] == "summary":
-            self.summary = event["found"]
+            self.summary = event["values"]
         elif event["kind"] == "window":
-            found = event["found"]
-            self.windows.setdefault(found.get(THREAD, 0), []).append(_window(found, line))
+            values = event["values"]
+            self.windows.setdefault(values.get(THREAD, 0), []).append(_window(values, line))
 
     def metric(self, row: dict) -> None:
         """Take a row of table metrics that this consumer printed."""
@@ -173,8 +172,8 @@ class ConsumerOutput:
 
     def rows(self, number: int) -> dict[str, list[dict]]:
         """
-        Rows of the tables, without context; `number` is the consumer's in its test. Threads of old tools, which count
-        each for itself, are consumers of their own.
+        Rows of the tables, without context; `number` is the consumer's in its test. Each thread of an old tool, which
+        counts alone, is a consumer.
         """
         if self.summary is not None:
             row, contradiction = _summary(self.summary)
@@ -201,55 +200,55 @@ class ConsumerOutput:
         return {"consumer": number, "n_errors": self.complaints.n, "error": error}
 
 
-def _window(found: dict, line: Line) -> dict:
-    rebalance = found.get(REBALANCE)
-    return _figures(found) | {
-        "at": found.get(TIME),
+def _window(values: dict, line: Line) -> dict:
+    rebalance = values.get(REBALANCE)
+    return _figures(values) | {
+        "at": values.get(TIME),
         "printed_at_s": line.printed_at_s,
         "rebalance_ms": None if rebalance is None or not 0 <= rebalance < EPOCH_MS else float(rebalance),
     }
 
 
-def _summary(found: dict) -> tuple[dict, str | None]:
+def _summary(values: dict) -> tuple[dict, str | None]:
     """A row of table consumers, and what is wrong with it."""
-    rebalance, fetch = found.get(REBALANCE), found.get(FETCH)
-    known = None not in (rebalance, fetch) and 0 <= rebalance < EPOCH_MS and fetch >= 0
-    alone = rebalance is None and fetch is not None and 0 <= fetch < EPOCH_MS
-    duration, contradiction = _duration_s(found)
-    fetch_rate = found.get(FETCH_MB_S) if known else None
-    row = _figures(found) | {
-        "started_at": found.get(START),
-        "ended_at": found.get(END),
+    rebalance, fetch = values.get(REBALANCE), values.get(FETCH)
+    both = None not in (rebalance, fetch) and 0 <= rebalance < EPOCH_MS and fetch >= 0
+    fetch_only = rebalance is None and fetch is not None and 0 <= fetch < EPOCH_MS
+    duration, contradiction = _duration_s(values)
+    fetch_rate = values.get(FETCH_MB_S) if both else None
+    row = _figures(values) | {
+        "started_at": values.get(START),
+        "ended_at": values.get(END),
         "duration_s": duration,
-        "rebalance_ms": float(rebalance) if known else None,
-        "fetch_ms": float(fetch) if known or alone else None,
+        "rebalance_ms": float(rebalance) if both else None,
+        "fetch_ms": float(fetch) if both or fetch_only else None,
         "fetch_throughput_bps": None if fetch_rate is None or fetch_rate < 0 else 8 * MIB * fetch_rate,
     }
     return row, contradiction
 
 
-def _figures(found: dict) -> dict:
-    rate = found.get(MB_S)
+def _figures(values: dict) -> dict:
+    rate = values.get(MB_S)
     return {
-        "bytes": None if found[MB] is None else found[MB] * MIB,
-        "records": found[RECORDS],
+        "bytes": None if values[MB] is None else values[MB] * MIB,
+        "records": values[RECORDS],
         "throughput_bps": None if rate is None else 8 * MIB * rate,
-        "records_per_s": found.get(RECORDS_S),
+        "records_per_s": values.get(RECORDS_S),
     }
 
 
-def _duration_s(found: dict) -> tuple[float | None, str | None]:
+def _duration_s(values: dict) -> tuple[float | None, str | None]:
     """From start to end; with what is wrong where no time that is printed fits records and rate."""
     times = []
-    if REBALANCE in found and FETCH in found:
-        times.append((found[REBALANCE] + found[FETCH]) / 1000)
+    if REBALANCE in values and FETCH in values:
+        times.append((values[REBALANCE] + values[FETCH]) / 1000)
     try:
-        start, end = (datetime.strptime(found[name], DATE_FORM) for name in (START, END))
+        start, end = (datetime.strptime(values[name], DATE_FORM) for name in (START, END))
         times.append((end - start).total_seconds())
     except (KeyError, ValueError):
         pass
     times = [time for time in times if time >= 0]
-    records, rate = found[RECORDS], found.get(RECORDS_S)
+    records, rate = values[RECORDS], values.get(RECORDS_S)
     if not times or not records or not rate:
         return (times[0] if times else None), None
     for time in times:

@@ -7,19 +7,28 @@ import pandas as pd
 from hdrh.histogram import HdrHistogram
 
 WINDOW_S = 10.0
-LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
-"""What a histogram can hold: from a microsecond to an hour, to three significant digits."""
+"""As the OpenMessaging Benchmark's, so that both can be compared window by window."""
+
+LOWEST_US = 1
+"""A microsecond, the unit of the values."""
+
+HIGHEST_US = 3_600_000_000
+"""An hour."""
+
+DIGITS = 3
+"""Significant digits of a value: an error of 0.1 % at most."""
 
 
-def histograms(records: pd.DataFrame) -> pd.DataFrame:
+def histograms(records: pd.DataFrame) -> list[dict]:
     """
-    A histogram per group and window of `WINDOW_S` by intended send time; the windows of a group add up to the whole.
+    A row per group and window of `WINDOW_S` by intended send time; the windows of a group add up to the whole.
 
-    First receipts count, in whole microseconds; what is below zero by the clocks counts as 0, and an hour is the most.
+    First receipts count, in whole microseconds. A latency below zero by the clocks counts as 0, one above an hour as an
+    hour.
     """
     first = records[records.latency_ms.notna() & ~records.duplicate]
     if first.empty:
-        return pd.DataFrame()
+        return []
     start_s = records.intended_at_s.min()
     window = ((first.intended_at_s - start_s) / WINDOW_S + 1e-9).astype(int)
     rows = []
@@ -36,7 +45,7 @@ def histograms(records: pd.DataFrame) -> pd.DataFrame:
                 "histogram": encoded(part.latency_ms.to_numpy() * 1_000),
             }
         )
-    return pd.DataFrame(rows)
+    return rows
 
 
 def encoded(values_us: np.ndarray) -> str:

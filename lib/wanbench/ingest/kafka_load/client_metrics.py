@@ -1,15 +1,15 @@
 """
-Reads the metrics of a client that Kafka's perf tools print at their end (--print-metrics). Imports `errors` only.
+The metrics of a client, as Kafka's perf tools print them at their end (--print-metrics).
 
-One line is one metric: `producer-metrics:batch-size-avg:{client-id=perf-producer-client} : 16220.100`. Those whose
-value is no number (`app-info`'s version and commit, NaN of what never happened) have no row.
+One line is one metric: `producer-metrics:batch-size-avg:{client-id=perf-producer-client} : 16220.100`. A metric whose
+value is not a number has no row: the version and commit of `app-info`, NaN for what never happened.
 """
 
 from __future__ import annotations
 
 import re
 
-from .kafka_numbers import real
+from .numbers import real
 
 DECIMALS = 3
 NO_NUMBERS = ("app-info:version", "app-info:commit-id")
@@ -21,14 +21,10 @@ _VALUE = re.compile(r"-?\d{1,30}(?:[.,]\d+)?(?:E-?\d+)?")
 
 
 def source_of(group: str, labels: str) -> str | None:
-    """Whose metric it is, "producer" or "consumer", where its name tells."""
-    for name in ("producer", "consumer"):
-        if group.startswith(name):
-            return name
-    for name in ("producer", "consumer"):
-        if name in labels:
-            return name
-    return None
+    """Whose metric it is, "producer" or "consumer", by its group or else its labels; None if neither says so."""
+    tools = ("producer", "consumer")
+    by_group = (name for name in tools if group.startswith(name))
+    return next(by_group, None) or next((name for name in tools if name in labels), None)
 
 
 def row(line: re.Match, source: str) -> dict | None:
@@ -36,8 +32,8 @@ def row(line: re.Match, source: str) -> dict | None:
     A row of table metrics, without its context and host; None where the value is no number.
 
     >>> line = LINE.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
-    >>> found = row(line, "consumer")
-    >>> found["metric"], found["subject"], found["value"]
+    >>> metric = row(line, "consumer")
+    >>> metric["metric"], metric["subject"], metric["value"]
     ('consumer-metrics:io-time', 'client-id=a, node-id=node-1', 16.1)
     """
     metric = f"{line['group']}:{line['name']}"

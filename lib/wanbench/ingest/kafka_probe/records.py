@@ -1,18 +1,18 @@
 """
-Reads what a probe left: <stem>.probe.json, and beside it what its two programs printed. Imports nothing that measures.
+The records of a probe as tables probes, probe_records and histograms.
 
-Latency is receipt less intended send time, less the offset between the clocks. What becomes of a record:
+Latency is receipt less intended send time, less the offset between the clocks.
 
-- Every send time that came due is a row, whatever became of the record; received by several groups or several times,
-  it is a row for each receipt. The order of a group's receipts is that of its program's lines.
-- A damaged record does not say which it is; the acknowledgement of its partition and offset does. If there is none
-  either, it is counted and has no row.
-- A latency below zero or smaller than the clocks are certain stays, and is marked and counted.
-- A broker takes the next request from a connection when it has answered the one before. A record that was sent while
-  the one before it on its connection had no answer is marked as queued: the probe's own rate made it wait.
-- Of a probe that did not start there is a row that says why, and no records.
-- Without an offset between the clocks there is no latency: it is null.
-- A program that was killed ends within a line: what came before it is read.
+- Every send time that came due is a row, whatever happened to the record. A record received by several groups or
+  several times is a row for each receipt, in the order in which the group's program printed them.
+- A damaged record does not say which one it is; the acknowledgement of its partition and offset does. If there is none
+  either, the record is counted and has no row.
+- A latency below zero or below the uncertainty of the clocks stays; it is marked and counted.
+- A broker takes the next request from a connection once it has answered the one before. A record that was sent before
+  the one ahead of it on its connection was answered is marked as queued: the probe's own rate made it wait.
+- A probe that did not start is a row that says why, without records.
+- Without an offset between the clocks the latency is null.
+- A program that was killed may stop within a line: the lines before it are read.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, RawDataError
-from ..tables import CONTEXT, from_rows, table
-from .probe_files import Programs, open_probe
-from .probe_histograms import histograms
-
-MOST_RECORDS = 20_000_000
+from ..rows import fitting
+from .files import Programs, open_probe
+from .histograms import histograms
 
 
 def read(path) -> dict[str, pd.DataFrame]:
@@ -40,9 +37,12 @@ def read(path) -> dict[str, pd.DataFrame]:
     about = open_probe(path)
     programs = Programs.open(path, about)
     records = _records(programs, about)
-    found = {"probes": _probe(records, programs, about), "probe_records": records}
-    found["histograms"] = histograms(records)
-    return {name: _core(path, name, frame) for name, frame in found.items()}
+    data = {
+        "probes": _probe(records, programs, about),
+        "probe_records": [] if records.empty else records,
+        "histograms": histograms(records),
+    }
+    return {name: fitting(path, name, rows) for name, rows in data.items()}
 
 
 def _records(programs: Programs, about) -> pd.DataFrame:
@@ -50,8 +50,7 @@ def _records(programs: Programs, about) -> pd.DataFrame:
     sent = programs.sent()
     sent["queued"] = _queued(sent, about)
     receipts = programs.receipts()
-    known = receipts.sequence.notna()
-    receipts = receipts[known].astype({"sequence": "int64"})
+    receipts = receipts[receipts.sequence.notna()].astype({"sequence": "int64"})
     receipts["duplicate"] = receipts.duplicated(["group", "sequence"])
     rows = sent.merge(receipts, how="left", on="sequence", sort=False, suffixes=("", "_read"))
     rows = rows.sort_values(["sequence", "group"], kind="stable").reset_index(drop=True)
@@ -84,7 +83,7 @@ def _queued(sent: pd.DataFrame, about) -> pd.Series:
     """Whether a record was sent before the one ahead of it on its connection was answered; null: nobody knows."""
     if about.producers is None:
         return pd.Series(pd.NA, index=sent.index, dtype="boolean")
-    leaders = np.array([-1 if each is None else each for each in about.leaders] or [-1])
+    leaders = np.array([-1 if leader is None else leader for leader in about.leaders] or [-1])
     producer, leader = sent.sequence % about.producers, leaders[sent.sequence % len(leaders)]
     ahead = sent[sent.sent_ns.notna()].sort_values("sent_ns", kind="stable")
     connection = [producer.loc[ahead.index], pd.Series(leader, sent.index).loc[ahead.index]]
@@ -93,7 +92,7 @@ def _queued(sent: pd.DataFrame, about) -> pd.Series:
     return (waited & (groups.cumcount() > 0)).reindex(sent.index, fill_value=False).astype("boolean")
 
 
-def _probe(records: pd.DataFrame, programs: Programs, about) -> pd.DataFrame:
+def _probe(records: pd.DataFrame, programs: Programs, about) -> list[dict]:
     once = records.drop_duplicates("sequence")
     first_group = records[records.group == 0]
     acknowledged = once[once.acknowledged_at_s.notna()]
@@ -115,19 +114,4 @@ def _probe(records: pd.DataFrame, programs: Programs, about) -> pd.DataFrame:
         "clock_method": about.method,
         "error": about.not_started,
     }
-    return pd.DataFrame([row])
-
-
-def _core(path, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """The table's columns without its context, each valid."""
-    columns = [column for column in table(name).columns if column not in CONTEXT]
-    if frame.empty:
-        empty = from_rows(name, [])
-        return empty[[column.name for column in columns]]
-    try:
-        return pd.DataFrame({column.name: column.check(frame[column.name], name) for column in columns})
-    except ParameterError as error:
-        raise RawDataError(path, None, error, f"what fits table {name}") from error
-
-
-READS = {".probe.json": read}
+    return [row]

@@ -1,0 +1,52 @@
+"""
+Reads what `wanbench.experiments.kafka_load` counted in the brokers' logs, <stem>.batches.json: table batches.
+
+A cluster whose logs cannot be reached leaves no rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ...errors import RawDataError
+from ..rows import fitting
+from .times import json_object
+
+COUNTED = ("broker", "topic", "partition", "at_s", "batches", "records", "bytes")
+"""What a row of `rows` holds, in order."""
+
+
+def read_batches(path) -> dict[str, pd.DataFrame]:
+    """
+    Table batches, without its context.
+
+    Raises
+    ------
+    RawDataError
+        If the file is not a JSON object with `rows`, each with the counts of one second of one partition on one broker,
+        none twice; or with `left_out`, the reason why there are none.
+    """
+    path = Path(path)
+    content = json_object(path, "counts of batches: an object in JSON")
+    rows = content.get("rows", [])
+    if "rows" not in content and not isinstance(content.get("left_out"), str):
+        raise RawDataError(path, None, ", ".join(map(str, content)), "rows, or left_out and why")
+    if not isinstance(rows, list):
+        raise RawDataError(path, None, rows, f"a list of rows of {', '.join(COUNTED)}")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(COUNTED):
+            raise RawDataError(path, None, f"row {number}: {row}", ", ".join(COUNTED))
+    batches = fitting(path, "batches", [dict(zip(COUNTED, row, strict=True)) for row in rows])
+    keys = list(COUNTED[:4])
+    if (again := batches.duplicated(keys)).any():
+        repeated = batches.loc[again, keys].iloc[0].tolist()
+        raise RawDataError(path, None, repeated, "one row per second of a partition")
+    empty = batches[
+        (batches.batches < 1) | (batches.records < batches.batches) | (batches.bytes < batches.records)
+    ]
+    if len(empty):
+        expected = "at least a record in every batch, and a byte in every record"
+        raise RawDataError(path, None, empty.iloc[0].tolist(), expected)
+    return {"batches": batches}

@@ -1,0 +1,88 @@
+"""
+What Kafka's EndToEndLatency prints: tables round_trips and quantiles.
+
+The tool sends one record, reads it back, and only then sends the next: a round trip of two network paths and no load.
+Its quantiles are of whole milliseconds, cut off. It does not say how many records it sent; its progress, the latency
+of every thousandth record, is not kept, because single records say little.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .complaints import Complaints
+from .lines import Line
+from .numbers import REAL, real
+
+TOOL = "round trip"
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+PROGRESS_RECORDS = 1_000
+"""The tool prints its progress once for so many records."""
+
+_DECIMALS = 4
+_MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
+_QUANTILES = re.compile(
+    r"Percentiles: 50th = (?P<p50>\d{1,18}), 99th = (?P<p99>\d{1,18}), 99\.9th = (?P<p999>\d{1,18})"
+)
+_PROGRESS = re.compile(r"(?<![\d.])(?P<record>\d{1,19})\t\d{1,30}\.\d{1,30}(?:E-?\d{1,3})?")
+
+
+def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
+    """The first thing from `at` on that only this tool prints: where it begins and ends, and what it is."""
+    matches = []
+    if "Avg" in text and (line := _MEAN.search(text, at)):
+        try:
+            value = real(line["mean"], _DECIMALS)
+            if value is None or value >= 0:
+                matches.append((line.start(), line.end(), {"kind": "mean", "value": value}))
+        except ValueError:
+            pass
+    line = _QUANTILES.search(text, at) if "Percentiles" in text else None
+    if line and (whole_line or line.end() < len(text)):  # else the last number may be cut
+        values = {name: float(line[name]) for name in QUANTILES}
+        if list(values.values()) == sorted(values.values()):
+            matches.append((line.start(), line.end(), {"kind": "quantiles", "values": values}))
+    if "\t" in text and (line := _PROGRESS.search(text, at)) and int(line["record"]) % PROGRESS_RECORDS == 0:
+        matches.append((line.start(), line.end(), {"kind": "progress", "record": int(line["record"])}))
+    return min(matches, key=lambda match: match[0], default=None)
+
+
+class RoundTripOutput:
+    """The output of one run of the tool."""
+
+    tool = TOOL
+
+    def __init__(self):
+        self.complaints = Complaints()
+        self.mean: dict | None = None
+        self.quantiles: dict | None = None
+        self.record = -1
+
+    def takes(self, event: dict) -> bool:
+        """Whether the event can belong to this output; otherwise a new one begins."""
+        if self.quantiles is not None:
+            return False
+        if event["kind"] == "progress":
+            return self.mean is None and event["record"] > self.record
+        return event["kind"] == "quantiles" or self.mean is None
+
+    def add(self, event: dict, line: Line) -> None:
+        """Take what `find` found."""
+        if event["kind"] == "mean":
+            self.mean = event
+        elif event["kind"] == "quantiles":
+            self.quantiles = event["values"]
+        else:
+            self.record = event["record"]
+
+    def rows(self, number: int) -> dict[str, list[dict]]:
+        """Rows of the tables, without context."""
+        missing = "no summary" if self.mean is None or self.quantiles is None else None
+        values = self.quantiles or {}
+        row = {f"{name}_latency_ms": value for name, value in values.items()}
+        row |= {"mean_latency_ms": self.mean and self.mean["value"], "error": self.complaints.cell(missing)}
+        quantiles = [
+            {"what": TOOL, "window": None, "quantile": QUANTILES[name], "latency_ms": value}
+            for name, value in values.items()
+        ]
+        return {"round_trips": [row], "quantiles": quantiles}

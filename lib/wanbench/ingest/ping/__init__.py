@@ -1,0 +1,27 @@
+"""
+Reads what ping printed: one row per echo.
+
+Known are iputils, busybox, BSD and macOS, GNU inetutils, and Windows in English; IPv4 and IPv6; with or
+without `-D` and `-O`. A file may hold several pings, and other lines before, between and after them.
+
+- A reply is a row. A later reply to the same echo is one more row, with `duplicate`, marked by ping or not.
+- "no answer yet" (or "Request timeout") is a row that is lost, unless the reply comes later: then it is that
+  reply's row, not lost, and `error` keeps what was said before.
+- Echoes that no line shows are lost rows: those between the first and the newest sequence, and those at the
+  end that the footer counts. A log without footer (ping was killed) has no rows for what came after its end.
+- Windows prints no sequences: its echoes are counted from 1. Its "time<1ms" is a reply (not lost) whose
+  `rtt_ms` is null and whose `error` is "time<1ms": all that is known is that it took less than 1 ms.
+- "time=0.000 ms" (the clock was set back) and replies too short to carry a time have a null `rtt_ms` too.
+- The counts of the footer must fit the rows, and its minimum, mean and maximum the times.
+- "time=60.10 ms" of iputils s20180629 stands for 61.0 (see `footer_times`). Where the footer proves it, `rtt_ms` is
+  61.0; where nothing does, null. `error` keeps what was printed.
+- A ping that printed no header, for example because it did not know its host, has no rows.
+
+A log passes through the modules in this order: `scan` cuts it into lines, `plain_lines` recognises ordinary replies
+a chunk at a time with numpy, `lines` reads every other line, `echoes` makes rows of what both found, `footer_times`
+checks the times against those of the footer, and `log` puts the rows together as tables.
+"""
+
+from .log import convert, read
+
+__all__ = ["convert", "read"]
