@@ -90,4 +90,5 @@ declare(
     column("method", "text", "", "how estimate and interval were computed"),
     column("assumption", "text", "", "what it assumes"),
     column("page", "text", "", "the page that it is on"),
+    column("answer", "flag", "", "whether it answers the question of its page"),
 )
