@@ -10,7 +10,7 @@ from test_ingest_fuzz import FREE, damaged
 from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.ingest.kafka_load import log
-from wanbench.ingest.kafka_load.outputs import Outputs
+from wanbench.ingest.kafka_load.outputs import OutputReader
 
 SAMPLES = [
     path.read_bytes()[:3000]
@@ -42,11 +42,11 @@ def odd(draw):
 def rows_of(data):
     """The rows of a file, as dictionaries."""
     path, text = log._text(data)
-    outputs = Outputs(path, len(text))
+    reader = OutputReader(path, len(text))
     for line in log.lines(path, text):
-        outputs.feed(line)
-    outputs.end()
-    return log._rows(outputs, 0)
+        reader.feed(line)
+    reader.end()
+    return log._rows(reader, 0)
 
 
 @pytest.mark.fuzz

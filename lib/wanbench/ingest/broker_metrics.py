@@ -7,7 +7,7 @@ Reads what `wanbench.kafka.scrape` printed, or the text of an exporter: rows of 
   holds a series twice without times is refused: its scrapes could not be told apart.
 - Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
   Prometheus server would write them.
-- Values that are not finite (a percentile of nothing is NaN) are left out: the broker says that it has none.
+- Values that are not finite (a percentile of nothing is NaN) are left out: the broker has no value.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def _scrapes(path, data: bytes, samples: Samples) -> dict:
         end = data.find(b"\n", at) + 1
         if not end:
             raise RawDataError(path, line_number, data[at : at + 200].decode("utf-8", "replace"), NEXT)
-        said = _members(path, line_number, data[at:end], b"#scrape ", NEXT)
-        size, at_s, took_s, error = _of_scrape(said)
+        scrape = _members(path, line_number, data[at:end], b"#scrape ", NEXT)
+        size, at_s, took_s, error = _of_scrape(scrape)
         answer = data[end : end + size]
         at = end + size + 1
         if len(answer) < size or data[at - 1 : at] != b"\n":
             raise RawDataError(
-                path, line_number, f"{len(answer)} bytes after {said.values}", f"{size}, and a line's end"
+                path, line_number, f"{len(answer)} bytes after {scrape.values}", f"{size}, and a line's end"
             )
         at_us = round((at_s + took_s / 2) * 1_000_000)
         samples.add("up", 0.0 if error else 1.0, at_us)
@@ -100,15 +100,12 @@ def _text(path, answer: bytes, line_number: int) -> str:
         raise RawDataError(path, at, error, "text in UTF-8") from None
 
 
-def _of_scrape(said: Members) -> tuple[int, float, float, str | None]:
-    size, at_s, took_s = (
-        said.count("bytes"),
-        said.number("at_s", most=2**33),
-        said.number("took_s", most=2**20),
-    )
+def _of_scrape(scrape: Members) -> tuple[int, float, float, str | None]:
+    size, at_s = scrape.count("bytes"), scrape.number("at_s", most=2**33)
+    took_s = scrape.number("took_s", most=2**20)
     if None in (size, at_s, took_s):
-        said.refuse(json.dumps(said.values)[:100], "at_s, took_s and bytes")
-    return size, at_s, took_s, said.text("error")
+        scrape.refuse(json.dumps(scrape.values)[:100], "at_s, took_s and bytes")
+    return size, at_s, took_s, scrape.text("error")
 
 
 def _members(path, line_number, line, word, expected) -> Members:

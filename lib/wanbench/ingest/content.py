@@ -1,6 +1,5 @@
 """
-What a raw file holds, as bytes or text: the one place where the readers open, decompress and decode. Imports `errors`
-and `formats`.
+Opens, decompresses and decodes raw files, for all readers.
 
 - gzip, bzip2, xz and Zstandard are decompressed, by their first bytes, whatever the file is called.
 - Text is UTF-8, with or without byte order mark, or UTF-16, as PowerShell redirects it.
@@ -37,11 +36,11 @@ DECOMPRESS = {
 
 ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
-FREE_BYTES, MOST_TIMES = 64 << 20, 100
-"""
-A compressed file may become this large, or this many times its own size if that is more. Logs of measurements shrink
-5 to 20 times; a decompression bomb, 1,000 times and more.
-"""
+FREE_BYTES = 64 << 20
+"""Any compressed file may become this large."""
+
+MAX_RATIO = 100
+"""A larger one may hold so many times its own size: logs of measurements shrink 5 to 20 times, a bomb 1,000 times."""
 
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -54,7 +53,7 @@ UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb
 
 def plain_name(path) -> str:
     """
-    The path as it would be if the file were not compressed, for what is told by a file's name.
+    The path without the ending of a compression, for what a file's name says.
 
     >>> plain_name("runs/t.producer-2.txt.gz"), plain_name("t.json")
     ('runs/t.producer-2.txt', 't.json')
@@ -94,12 +93,12 @@ def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
     data : bytes
         Its content, decompressed.
     otherwise : str, optional
-        The encoding of text that is not what it seems to be, in which bytes that mean nothing become U+FFFD.
+        The encoding for text that is not UTF-8; bytes without meaning in it become U+FFFD.
 
     Raises
     ------
     RawDataError
-        Names the format of what is no text or, without `otherwise`, the line of the first byte that is none.
+        Names the format of a file that is not text or, without `otherwise`, the line of the first byte that is not.
 
     Examples
     --------
@@ -173,7 +172,7 @@ class Content:
         if name in DECOMPRESS:
             file.seek(0)
             self.format, self.size, self._start, self._n = name, None, b"", 0
-            self._most = max(FREE_BYTES, MOST_TIMES * size)
+            self._most = max(FREE_BYTES, MAX_RATIO * size)
             self._file = DECOMPRESS[name](file)
 
     def peek(self, size: int) -> bytes:
@@ -201,7 +200,7 @@ class Content:
         self._n += len(part)
         if self._most is not None and self._n > self._most:
             found = f"{self.format} data of more than {self._most:,} bytes once decompressed"
-            expected = f"at most {FREE_BYTES:,} bytes, or {MOST_TIMES} times the size of the file"
+            expected = f"at most {FREE_BYTES:,} bytes, or {MAX_RATIO} times the size of the file"
             raise RawDataError(self.path, None, found, expected)
         return part
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from math import isfinite
-from pathlib import Path
 
 import pandas as pd
 
 from ..errors import RawDataError
+from .json_values import read_json
 from .rows import core, fitting
 
 LATEST_S = 1e11
@@ -24,12 +23,9 @@ def read(path) -> dict[str, pd.DataFrame]:
     RawDataError
         If the file is not a JSON object of these four times in order.
     """
-    path, names = Path(path), [column.name for column in core("cuts")]
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise RawDataError(path, None, error, "the times of a cut in JSON") from None
-    if not isinstance(content, dict) or set(content) != set(names):
+    names = [column.name for column in core("cuts")]
+    content = read_json(path, dict, "the times of a cut in JSON")
+    if set(content) != set(names):
         raise RawDataError(path, None, content, f"a JSON object with {', '.join(names)}")
     times = [content[name] for name in names]
     if not all(isinstance(t, float | int) and not isinstance(t, bool) and abs(t) < LATEST_S for t in times):

@@ -146,7 +146,7 @@ class Samples:
         if is_sample and not whole and not text.endswith("\n"):
             self._refuse(text, before, line_number, "a line's end after the last sample, which may be cut")
         if again := _again(self._timeless):
-            expected = "a time beside each sample of a series that occurs again"
+            expected = "a time with each sample of a series that occurs again"
             self._refuse(text, again, line_number, expected)
 
     def add(self, metric: str, value: float, at_us: int) -> None:
@@ -159,7 +159,7 @@ class Samples:
         self.times_us.append(at_us)
 
     def columns(self) -> pa.Table:
-        """Columns metric, subject, unit and cumulative; `values` and `times_us` are beside them."""
+        """Columns metric, subject, unit and cumulative; `values` and `times_us` are separate."""
         self._flush()
         return pa.Table.from_batches(self._chunks, _SCHEMA)
 
@@ -238,9 +238,9 @@ def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
     names = [metric] * bool(metric) + [
         _plain(name) for name, value in labels if not value and name[:1] == '"'
     ]
-    known = [(_plain(name), _plain(value)) for name, value in labels if value]
-    fits = len(names) == 1 and len(known) >= len(labels) - (not metric) and "__name__" not in dict(known)
-    return (names[0] if fits else None), known
+    pairs = [(_plain(name), _plain(value)) for name, value in labels if value]
+    fits = len(names) == 1 and len(pairs) >= len(labels) - (not metric) and "__name__" not in dict(pairs)
+    return (names[0] if fits else None), pairs
 
 
 def _plain(text: str) -> str:

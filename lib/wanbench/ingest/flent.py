@@ -1,10 +1,10 @@
 """
 Reads the data files of flent, .flent, .flent.gz and .flent.bz2: pings into table pings, TCP flows into transfers.
 
-Read are its raw values. Those of a series in ms are RTTs: of ping (fping) and irtt one echo each, summarised in a row;
-of netperf UDP_RR means over intervals, so that only the tool's mean of the whole test is kept. A series in Mbits/s of
-netperf or iperf is one transfer, its rate the tool's mean. A series that has no values is a row without them; sums and
-means of series, which no command measured, are not read.
+Only raw values are read. A series in ms is RTTs. Those of ping (fping) and irtt are single echoes and are summarised in
+a row; those of netperf UDP_RR are means over intervals, so that only the tool's mean of the whole test is kept. A
+series in Mbits/s of netperf or iperf is one transfer at the tool's mean rate. A series without values is a row without
+values; sums and means of series, which no command measured, are not read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     """
     Tables pings and transfers, those that the file's series give, without their context.
 
-    RawDataError if it is no data file of flent, or none of its series is an RTT or a rate.
+    RawDataError if it is not a data file of flent, or has no series of RTTs or rates.
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     try:
@@ -41,7 +41,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     metadata = found.get("metadata") if isinstance(found, dict) else None
     raw = found.get("raw_values") if isinstance(metadata, dict) else None
     about = metadata.get("SERIES_META") if isinstance(raw, dict) else None
-    if not isinstance(about, dict) or not all(isinstance(each, dict) for each in about.values()):
+    if not isinstance(about, dict) or not all(isinstance(series, dict) for series in about.values()):
         raise RawDataError(path, None, text[:80], "flent's metadata with SERIES_META, and raw_values")
     rows: dict[str, list[dict]] = {"pings": [], "transfers": []}
     for name, series in about.items():
@@ -85,7 +85,7 @@ def _ping(series: dict, values: np.ndarray) -> dict:
 
 def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
     """A row of table transfers; the rate is the tool's own mean, else that of the intervals."""
-    command = series["COMMAND"]  # its host's name says nothing of the direction
+    command = series["COMMAND"]  # the name of its host must not decide the direction
     reverse = bool(DOWN.search(name) or "TCP_MAERTS" in command.split())
     mean = series.get("MEAN_VALUE")
     if mean is None and len(values):

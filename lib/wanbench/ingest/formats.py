@@ -1,4 +1,4 @@
-"""Names the format of bytes that are no text, by what they begin with. Imports nothing."""
+"""Names the format of bytes that are not text, by how they begin."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ COMPRESSIONS = {
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 COMPRESSION_BYTES = 10
-"""So many bytes at the beginning tell a compression."""
+"""So many bytes at the beginning show which compression it is."""
 
 _MAGIC = tuple((re.compile(pattern, re.DOTALL), name) for pattern, name in MAGIC)
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\a\x1b"))
 
 
 def compression(opening: bytes) -> str | None:
-    """The compression that begins so, one of `COMPRESSIONS`; None if it is none of them."""
+    """The compression with such a beginning, one of `COMPRESSIONS`; None for any other file."""
     return next((name for name, magic in COMPRESSIONS.items() if magic.match(opening)), None)
 
 
 def binary_format(opening: bytes) -> str | None:
     """
-    What the bytes at the beginning of a file are, in words; None if they may be text.
+    The name of the format of a file that begins so; None if it may be text.
 
     UTF-16 without a byte order mark counts as binary here: decode it first.
 

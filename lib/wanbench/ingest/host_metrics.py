@@ -5,7 +5,7 @@ Reads what `sadf -j` printed, sysstat 10.1 to 12.7.9: rows of table metrics.
   the unit is KiB.
 - Processors, disks and network are means over the sample's interval; memory and load hold at its end.
 - Statistics without a line in `KINDS` are ignored; one with a line must have the known shape.
-- Times must be in UTC, as sadf prints them unless told otherwise; they are whole seconds.
+- Times must be in UTC, as sadf prints them by default; they are whole seconds.
 - A file <name>.hosts.json beside <name>.sadf.json names the hosts that it is about.
 """
 
@@ -24,7 +24,7 @@ import pandas as pd
 
 from ..errors import RawDataError
 from .content import plain_name, read_text
-from .json_values import Members, check_values
+from .json_values import Members, check_values, read_json
 from .rows import fitting
 
 SUFFIX = ".sadf.json"
@@ -39,7 +39,7 @@ MOST_SUBJECTS = 100_000
 
 WANTED_SUBJECTS = f"at most {MOST_SUBJECTS:,} processors, disks and interfaces"
 LONGEST_INTERVAL_S = 1e6
-"""sysstat 10 printed a huge number as the interval of the first sample; that is none."""
+"""sysstat 10 printed a huge number as the interval of the first sample; it is dropped."""
 ABOVE_100_PERCENT = 1.0
 """How far above 100 a share of a processor may come by rounding."""
 
@@ -108,14 +108,13 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
     about = path.with_name(name.removesuffix(SUFFIX) + ".hosts.json")
     if not name.endswith(SUFFIX) or not about.is_file():
         return None
-    try:
-        content = json.loads(about.read_bytes())
-        said = {of: content[name] for of, name in ((True, "machine_of"), (False, "network_of"))}
-        if not all(isinstance(host, str) for hosts in said.values() for host in hosts):
-            raise TypeError("a host's name that is no text")
-    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
-        raise RawDataError(about, None, error, "JSON with the lists machine_of and network_of") from None
-    return {of: ", ".join(hosts) for of, hosts in said.items()}
+    expected = "JSON with the lists machine_of and network_of"
+    content = read_json(about, dict, expected)
+    hosts = {True: content.get("machine_of"), False: content.get("network_of")}
+    for names in hosts.values():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RawDataError(about, None, content, expected)
+    return {of_machine: ", ".join(names) for of_machine, names in hosts.items()}
 
 
 def _columns(path: Path) -> dict:
@@ -126,12 +125,12 @@ def _columns(path: Path) -> dict:
     if not hosts:
         document.refuse("sysstat without hosts", "one host, with its statistics")
     for host in hosts:
-        said = hosts_of or dict.fromkeys((True, False), host.text("nodename"))
+        names = hosts_of or dict.fromkeys((True, False), host.text("nodename"))
         for sample in host.list("statistics"):
             at_utc, interval_s = _time(sample.members("timestamp"))
             entries.begin(at_utc, nan if interval_s is None else interval_s)
             for of_machine, subject, is_mean, values in _entries(sample):
-                if entries.add(said[of_machine] or None, subject, is_mean, values) > MOST_SUBJECTS:
+                if entries.add(names[of_machine] or None, subject, is_mean, values) > MOST_SUBJECTS:
                     sample.refuse(subject, WANTED_SUBJECTS)
     return entries.columns() | {"source": "sysstat", "cumulative": False}
 
@@ -141,7 +140,7 @@ class _Entries:
 
     def __init__(self):
         self._at_s, self._interval_s, self._values = array("q"), array("d"), array("d")
-        # by entry: the number of its sample, and those of its host, subject and metrics among the known ones
+        # by entry: the number of its sample, and those of its host, subject and metrics in `_known`
         self._sample, self._codes = array("i"), (array("i"), array("i"), array("i"))
         self._known: tuple[dict, ...] = ({}, {}, {})
 
@@ -154,8 +153,8 @@ class _Entries:
         """Take one object of the sample; how many subjects there are so far."""
         self._sample.append(len(self._at_s) - 1)
         about = (host, subject, (subject.partition(" ")[0], is_mean, *values))
-        for codes, known, each in zip(self._codes, self._known, about, strict=True):
-            codes.append(known.setdefault(each, len(known)))
+        for codes, numbers, key in zip(self._codes, self._known, about, strict=True):
+            codes.append(numbers.setdefault(key, len(numbers)))
         self._values.extend(values.values())
         return len(self._known[1])
 
@@ -164,8 +163,8 @@ class _Entries:
         hosts, subjects, kinds = map(list, self._known)
         host, subject, kind, sample = (np.array(codes, int) for codes in (*self._codes, self._sample))
         names = [(name, _unit(what, name)) for what, _, *metrics in kinds for name in metrics]
-        lengths = np.array([len(each) - 2 for each in kinds], int)
-        is_mean = np.array([each[1] for each in kinds], bool)
+        lengths = np.array([len(kind) - 2 for kind in kinds], int)
+        is_mean = np.array([kind[1] for kind in kinds], bool)
         interval_s = np.where(is_mean[kind], np.array(self._interval_s)[sample], nan)
         n_metrics = lengths[kind]
         starts = np.cumsum(lengths) - lengths  # in `names`, of the metrics of each kind

@@ -60,7 +60,7 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
             if stream is None or not _is_cut(text, error, end):
                 _refuse(path, text, start, error)
             stream.break_off(text[max(start, end - 60) : end].strip())
-            if _START_EVENT.match(text, start):  # what follows is of a test that is not known
+            if _START_EVENT.match(text, start):  # what follows belongs to an unknown test
                 yield stream.whole()
                 stream = None
             continue
@@ -97,7 +97,7 @@ class _Stream:
         self.torn_in: str | None = None
 
     def add(self, event: str, data) -> None:
-        """One more event; those that are not known are passed over, and intervals behind a break."""
+        """One more event; unknown ones are ignored, and so are intervals after a break."""
         if event == "interval":
             if self.torn_in is None:
                 self.document["intervals"].append(data)

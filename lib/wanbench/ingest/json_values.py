@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 from ..errors import RawDataError
 
 LARGEST = 10**18
 """No count or number of any tool is larger; below it whole numbers fit into 64 bits."""
+
+LARGEST_BYTES = 256 << 20
+"""The counts of batches of a long load have some MB; everything else is smaller."""
 
 FREE_VALUES = 200_000
 """Any file may hold so many values: each takes 50 to 100 bytes of memory."""
@@ -20,6 +25,21 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
     if n > most:
         found = f"{n:,} values in {len(text):,} characters"
         raise RawDataError(path, None, found, f"at most {most:,} values in a file of this size")
+
+
+def read_json(path, kind: type, expected: str):
+    """The object (`dict`) or list in a small JSON file of this library's; RawDataError if it holds anything else."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        content = json.loads(path.read_bytes()) if size <= LARGEST_BYTES else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RawDataError(path, None, error, expected) from error
+    if size > LARGEST_BYTES:
+        raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
+    if not isinstance(content, kind):
+        raise RawDataError(path, None, str(content)[:200], expected)
+    return content
 
 
 class Members:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pandas as pd
 
 from .. import tables
 from ..errors import RawDataError
+from .json_values import read_json
 from .rows import fitting
 
 LINK = ["run_id", "from_region", "to_region"]
@@ -42,10 +40,7 @@ def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
 
 
 def _objects(path, expected: str) -> list[dict]:
-    try:
-        content = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise RawDataError(path, None, error, expected) from None
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise RawDataError(path, None, str(content)[:200], expected)
-    return content
+    rows = read_json(path, list, expected)
+    if not all(isinstance(row, dict) for row in rows):
+        raise RawDataError(path, None, str(rows)[:200], expected)
+    return rows

@@ -87,15 +87,15 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
     if test not in TESTS:
         raise RawDataError(path, line_number, banner[0], ALLOWED)
     protocol, direction = TESTS[test]
-    known = _named(body) or _columns(body, protocol, direction)
-    rate, unit = _number(known, "THROUGHPUT"), known.get("THROUGHPUT_UNITS", "")
+    values = _named(body) or _columns(body, protocol, direction)
+    rate, unit = _number(values, "THROUGHPUT"), values.get("THROUGHPUT_UNITS", "")
     if not rate:
         raise RawDataError(
             path, line_number, banner[0], "a result above zero in netperf's own columns, -k or -o"
         )
-    protocol = known.get("PROTOCOL", protocol)
+    protocol = values.get("PROTOCOL", protocol)
     if unit == "Trans/s":
-        times = {column: _number(known, name) for column, name in LATENCIES.items()}
+        times = {column: _number(values, name) for column, name in LATENCIES.items()}
         if times["mean_rtt_ms"] is None:
             times["mean_rtt_ms"] = 1e6 * (1 + int(banner["burst"] or 0)) / rate
         return "pings", {column: us and us / 1000 for column, us in times.items()}
@@ -103,20 +103,20 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
     if measure is None or direction is None:
         raise RawDataError(path, line_number, unit or banner[0], "a rate in a unit of netperf's -f")
     bits = BITS[measure[1]]
-    sent, received = (_number(known, name) for name in ("LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT"))
-    packets, arrived = (_number(known, name) for name in ("SENT_MESSAGES", "RECEIVED_MESSAGES"))
-    carried = _number(known, "REMOTE_BYTES_RECVD" if direction == "forward" else "LOCAL_BYTES_RECVD")
+    sent, received = (_number(values, name) for name in ("LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT"))
+    packets, arrived = (_number(values, name) for name in ("SENT_MESSAGES", "RECEIVED_MESSAGES"))
+    carried = _number(values, "REMOTE_BYTES_RECVD" if direction == "forward" else "LOCAL_BYTES_RECVD")
     return "transfers", {
         "direction": direction,
         "protocol": protocol,
         "streams": 1,
-        "duration_s": _number(known, "ELAPSED_TIME"),
+        "duration_s": _number(values, "ELAPSED_TIME"),
         "bytes": carried or None,
         "throughput_bps": bits * (received or rate if direction == "forward" else rate),
         "sent_throughput_bps": bits * sent if sent and direction == "forward" else None,
-        "retransmits": _number(known, "LOCAL_TRANSPORT_RETRANS") if direction == "forward" else None,
-        "mss_bytes": _number(known, "TRANSPORT_MSS"),
-        "congestion_control": known.get("LOCAL_CONG_CONTROL"),
+        "retransmits": _number(values, "LOCAL_TRANSPORT_RETRANS") if direction == "forward" else None,
+        "mss_bytes": _number(values, "TRANSPORT_MSS"),
+        "congestion_control": values.get("LOCAL_CONG_CONTROL"),
         "packets": packets,
         "lost_packets": None if packets is None or arrived is None else packets - arrived,
     }
@@ -151,10 +151,10 @@ def _columns(body: list[str], protocol: str | None, direction: str | None) -> di
     return found | {"THROUGHPUT_UNITS": unit}
 
 
-def _number(known: dict[str, str], name: str) -> float | None:
+def _number(values: dict[str, str], name: str) -> float | None:
     """A number; None where netperf did not measure it, which it prints as -1 or nan."""
     try:
-        value = float(known.get(name, "nan"))
+        value = float(values.get(name, "nan"))
     except ValueError:
         return None
     return value if isfinite(value) and value >= 0 else None

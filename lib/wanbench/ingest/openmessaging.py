@@ -168,8 +168,10 @@ class _Result:
             return value
         if not isinstance(value, list) or len(value) > MOST_WINDOWS:
             self.refuse(name, "a list of numbers")
-        if not (set(map(type, value)) <= {int, float} and all(-LARGEST <= each <= LARGEST for each in value)):
-            value = [self.checked(name, each) for each in value]
+        if not (
+            set(map(type, value)) <= {int, float} and all(-LARGEST <= number <= LARGEST for number in value)
+        ):
+            value = [self.checked(name, number) for number in value]
         numbers = np.array(value, float)
         given, _ = self.members[name.lower()]
         self.members[name.lower()] = (given, numbers)  # a quarter of the list's memory
@@ -227,9 +229,9 @@ class _Result:
         return float(value)
 
     def refuse(self, name: str, expected: str, found: str | None = None):
-        said, value = self.members.get(name.lower(), (name, None))
+        given, value = self.members.get(name.lower(), (name, None))
         found = (type(value).__name__ if value is not None else "nothing") if found is None else found
-        found = f"{said[:60]} = {found}".encode("utf-8", "replace").decode()
+        found = f"{given[:60]} = {found}".encode("utf-8", "replace").decode()
         raise RawDataError(self.path, None, found, expected)
 
 

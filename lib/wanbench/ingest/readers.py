@@ -24,7 +24,7 @@ from . import (
 from .rows import Rows
 
 NO_DATA = (".stderr.txt", ".server.txt")
-"""How files of a run folder end that hold no data of their own; readers look at them beside others."""
+"""Endings of files of a run folder that are not read alone, but only by the reader of a neighbouring file."""
 
 
 class Reader(NamedTuple):
@@ -81,11 +81,11 @@ def reader_in_run(experiment: str, name: str) -> Reader | None:
     """The reader of a file of a run folder by its name; None if the file holds no data."""
     if name.endswith(NO_DATA):
         return None
-    fits = (each for each in READERS if each.experiment == experiment and each.pattern)
-    return next((each for each in fits if fnmatchcase(name, each.pattern)), None)
+    readers = (reader for reader in READERS if reader.experiment == experiment and reader.pattern)
+    return next((reader for reader in readers if fnmatchcase(name, reader.pattern)), None)
 
 
 def reader_of(experiment: str) -> Reader:
     """The reader of any file that this tool printed; ParameterError names the tools there are."""
-    loose = {each.experiment: each for each in READERS if each.loose}
+    loose = {reader.experiment: reader for reader in READERS if reader.loose}
     return loose[check_choice("experiment", experiment, loose)]

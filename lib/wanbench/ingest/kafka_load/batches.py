@@ -6,13 +6,11 @@ A cluster whose logs cannot be reached leaves no rows.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from ...errors import RawDataError
+from ..json_values import read_json
 from ..rows import fitting
-from .times import json_object
 
 COUNTED = ("broker", "topic", "partition", "at_s", "batches", "records", "bytes")
 """What a row of `rows` holds, in order."""
@@ -28,8 +26,7 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
         If the file is not a JSON object with `rows`, each with the counts of one second of one partition on one broker,
         none twice; or with `left_out`, the reason why there are none.
     """
-    path = Path(path)
-    content = json_object(path, "counts of batches: an object in JSON")
+    content = read_json(path, dict, "counts of batches: an object in JSON")
     rows = content.get("rows", [])
     if "rows" not in content and not isinstance(content.get("left_out"), str):
         raise RawDataError(path, None, ", ".join(map(str, content)), "rows, or left_out and why")

@@ -45,11 +45,12 @@ _SPOKEN = re.compile(
     r"Error: (?:Could not find or load|Unable to initialize) main class |Error occurred during initialization of VM"
 )
 NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", "unknown"
+"""Kinds of lines: without meaning; continuing the line before; and three that count."""
 
 
 def kind(text: str, after: str | None) -> str:
     """
-    What a line of words is: NOTHING, MORE (of the line before it), WARNING, ERROR or UNKNOWN.
+    What a line without figures is: NOTHING, MORE (of the line before it), WARNING, ERROR or UNKNOWN.
 
     `after` is the kind of the line before, None where that held figures.
 
@@ -83,7 +84,7 @@ def is_spoken(text: str) -> bool:
 
 
 def tool(text: str) -> str | None:
-    """The tool that says so, where the words tell: "producer", "consumer" or "round trip"."""
+    """The tool that printed it, if the text shows: "producer", "consumer" or "round trip"; else None."""
     return next((name for name, clue in _CLUES.items() if clue.search(text)), None)
 
 

@@ -113,7 +113,7 @@ def _pattern(names: tuple[str, ...], before: str = "") -> re.Pattern:
 
 
 def _dates(text: str, n: int) -> tuple[str, ...] | None:
-    """One time, or two of one form, as --date-format gave them; None if it is nothing like that."""
+    """One time, or two of one form, as --date-format gave them; None otherwise."""
     ends = [match.start() for match in re.finditer(", ", text)] if n == 2 else [len(text)]
     for end in ends:
         times = (text[:end], text[end + 2 :])[:n]

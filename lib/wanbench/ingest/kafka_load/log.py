@@ -20,7 +20,7 @@ from ..content import plain_name, read_text
 from ..rows import fitting
 from . import round_trip
 from .lines import LARGEST_BYTES, OTHERWISE, lines
-from .outputs import WANTED, Outputs
+from .outputs import WANTED, OutputReader
 from .times import NAME, LoadTimes, beside, times_of_lines
 
 TABLES = {
@@ -82,19 +82,19 @@ def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
     """As `read`; with `expected`, of this tool alone, which is then recognised even if it only complained."""
     path, text = _text(source)
     named = NAME.search(plain_name(path))
-    outputs = Outputs(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
+    reader = OutputReader(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
     for line in lines(path, text, times_of_lines(source)):
-        outputs.feed(line)
+        reader.feed(line)
     if stderr := beside(source, ".stderr.txt"):
         for line in lines(*_text(stderr)):
-            outputs.feed(line)
-    outputs.end()
-    if expected is not None and not any(output.tool == expected for output in outputs.outputs):
-        raise RawDataError(path, None, f"output of a {outputs.outputs[0].tool}", WANTED)
+            reader.feed(line)
+    reader.end()
+    if expected is not None and not any(output.tool == expected for output in reader.outputs):
+        raise RawDataError(path, None, f"output of a {reader.outputs[0].tool}", WANTED)
     times = LoadTimes.beside(source)
-    for output in outputs.outputs:
+    for output in reader.outputs:
         output.complaints.stopped = times.stopped and output.tool == "producer"
-    rows = _rows(outputs, int(named["number"]) if named else 0)
+    rows = _rows(reader, int(named["number"]) if named else 0)
     group = int(named["group"]) if named and named["group"] else None
     for row in (*rows.get("consumers", ()), *rows.get("consumer_windows", ())):
         row["group"] = group
@@ -102,7 +102,7 @@ def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
     for row, behind_s in zip(windows, times.behind_s(windows), strict=True):
         row["warmup"] = times.warmup(row) if row["warmup"] is None else row["warmup"]
         row["behind_s"] = behind_s
-    wanted = [expected] if expected else dict.fromkeys(output.tool for output in outputs.outputs)
+    wanted = [expected] if expected else dict.fromkeys(output.tool for output in reader.outputs)
     return {name: fitting(path, name, rows.get(name, [])) for tool in wanted for name in TABLES[tool]}
 
 
@@ -110,13 +110,13 @@ def _text(source) -> tuple[object, str]:
     return read_text(source, most_bytes=LARGEST_BYTES, otherwise=OTHERWISE)
 
 
-def _rows(outputs: Outputs, first: int) -> dict[str, list[dict]]:
+def _rows(reader: OutputReader, first: int) -> dict[str, list[dict]]:
     """Rows by table; the outputs of each tool are numbered from `first`."""
     by_table: dict[str, list[dict]] = {}
     following: dict[str, int] = {}
-    for output in outputs.outputs:
+    for output in reader.outputs:
         number = following.get(output.tool, first)
-        for row in outputs.metrics.get(id(output), ()):
+        for row in reader.metrics.get(id(output), ()):
             row["host"] = f"{output.tool} {number}"
             by_table.setdefault("metrics", []).append(row)
             output.metric(row)

@@ -28,7 +28,7 @@ def real_with(decimals: int) -> str:
 
 def whole(text: str) -> int:
     """
-    A whole number; ValueError if it is none, or more than 64 bits hold.
+    A whole number; ValueError if it is not one, or needs more than 64 bits.
 
     >>> whole("20079"), whole("1.000.000"), whole("-12")
     (20079, 1000000, -12)

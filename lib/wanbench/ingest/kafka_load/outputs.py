@@ -35,7 +35,7 @@ OUTPUT_ROWS = 3
 WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToEndLatency"
 
 
-class Outputs:
+class OutputReader:
     """
     Takes lines in order and gives each to its output.
 

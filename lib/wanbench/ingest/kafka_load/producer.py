@@ -52,7 +52,7 @@ def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
 
 
 def alone(text: str, whole_line: bool) -> dict | None:
-    """What a line says that holds figures of this tool and nothing else, as nearly all do."""
+    """The event of a line that consists of figures of this tool, as nearly all do; otherwise None."""
     line = _LINE.fullmatch(text) if " records sent, " in text else None
     return line and _event(line, whole_line)
 
@@ -136,7 +136,7 @@ class ProducerOutput:
             self.windows.append(event["row"])
 
     def metric(self, row: dict) -> None:
-        """Take a row of table metrics that this producer printed; none of them fills a gap here."""
+        """Take a row of table metrics that this producer printed; none of them is needed here."""
 
     def rows(self, number: int) -> dict[str, list[dict]]:
         """Rows of the tables, without context; `number` is the producer's in its test."""

@@ -5,7 +5,6 @@ loads, and <name>.lines.json with the time of each line of <name>.txt.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from math import isfinite
@@ -16,6 +15,7 @@ import pandas as pd
 
 from ...errors import RawDataError
 from ..content import plain_name
+from ..json_values import read_json
 from ..rows import fitting
 
 LATEST_S = 1e11
@@ -45,8 +45,7 @@ def read_times(path) -> dict[str, pd.DataFrame]:
     RawDataError
         If the file is not a JSON object with the times of a load.
     """
-    path = Path(path)
-    content = json_object(path, OF_A_LOAD)
+    content = read_json(path, dict, OF_A_LOAD)
     times = [content.get(name) for name in TIMES]
     if None in (times[0], times[-1]) or not all(time is None or is_time(time) for time in times):
         raise RawDataError(path, None, times, f"Unix times in seconds: {', '.join(TIMES)}")
@@ -81,7 +80,7 @@ class LoadTimes(NamedTuple):
         path = Path(str(source)[: named.start()] + ".times.json")
         if not is_file(path):
             return cls()
-        content = json_object(path, OF_A_LOAD)
+        content = read_json(path, dict, OF_A_LOAD)
         times = [content.get(name) for name in ("counts_from_s", "asked_to_stop_at_s")]
         if not all(value is None or is_time(value) for value in times):
             raise RawDataError(path, None, times, "Unix times or null: counts_from_s, asked_to_stop_at_s")
@@ -125,7 +124,7 @@ def times_of_lines(source) -> list[float] | None:
     path = beside(source, ".lines.json")
     if path is None:
         return None
-    times = json_object(path, "the times of lines: an object in JSON").get("lines")
+    times = read_json(path, dict, "the times of lines: an object in JSON").get("lines")
     if not isinstance(times, list) or not all(map(is_time, times)) or times != sorted(times):
         raise RawDataError(path, None, times, "lines: a list of Unix times in order")
     return [float(time) for time in times]
@@ -145,21 +144,6 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError) as error:
         raise RawDataError(path, None, error, "a file that can be read") from error
-
-
-def json_object(path: Path, expected: str, *, largest_bytes: int = 256 << 20) -> dict:
-    """The object that a JSON file holds; RawDataError if it holds anything else, or more bytes."""
-    try:
-        if path.stat().st_size > largest_bytes:
-            raise RawDataError(path, None, "a larger file", f"at most {largest_bytes:,} bytes")
-        content = json.loads(path.read_bytes())
-    except RawDataError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        raise RawDataError(path, None, error, expected) from error
-    if not isinstance(content, dict):
-        raise RawDataError(path, None, content, expected)
-    return content
 
 
 def is_time(value) -> bool:

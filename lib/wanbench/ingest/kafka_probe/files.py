@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import RawDataError
-from ..json_values import Members
+from ..content import read_bytes
+from ..json_values import Members, read_json
 
 LARGEST_BYTES = 4_000_000_000
 MOST_RECORDS = 10_000_000
@@ -44,7 +45,7 @@ class About:
 
 def open_probe(path: Path) -> About:
     """Read <stem>.probe.json."""
-    top = Members(path, None, _object(path, None, _bytes(path), "a probe in JSON"))
+    top = Members(path, None, read_json(path, dict, "a probe in JSON"))
     if top.count("format") != 1:
         top.refuse(f"format {top.values.get('format')!r}", "format 1")
     clock, files = top.members("clock"), top.members("files")
@@ -92,12 +93,12 @@ class Programs:
     @classmethod
     def open(cls, path: Path, about: About) -> Programs:
         """
-        Read the programs' files, which must lie beside `path` and be those that it names. Of a probe that did not start
-        they hold nothing.
+        Read the programs' files, which must be in the folder of `path` and be those that it names. They hold nothing if
+        the probe did not start.
         """
         if about.not_started is not None:
-            nothing = {"sent": {}, "acknowledged": {}, "failed": {}}
-            return cls(0, round(about.interval_s * 1e9), 0, nothing, [])
+            happened = {"sent": {}, "acknowledged": {}, "failed": {}}
+            return cls(0, round(about.interval_s * 1e9), 0, happened, [])
         if about.producer is None:
             raise RawDataError(path, None, "no producer", "the file of a producer: the probe did not start")
         name, sha256 = about.producer
@@ -135,13 +136,13 @@ class Programs:
         return rows
 
     def receipts(self) -> pd.DataFrame:
-        """A row per receipt, in the order of each group's program; sequence null where nothing tells it."""
+        """A row per receipt, in the order of each group's program; sequence null where it is not known."""
         columns = ["group", "sequence", "received_ns", "partition", "offset", "damaged"]
         places = {values[1:]: sequence for sequence, values in self.happened["acknowledged"].items()}
         rows = []
         for group, sequence, at_ns, partition, offset, damaged in self.received:
-            told = places.get((partition, offset)) if sequence is None else sequence
-            rows.append((group, told, at_ns, partition, offset, damaged))
+            sequence = places.get((partition, offset)) if sequence is None else sequence
+            rows.append((group, sequence, at_ns, partition, offset, damaged))
         frame = pd.DataFrame(rows, columns=columns)
         kinds = {name: "Int64" for name in columns if name != "damaged"}
         return frame.astype({**kinds, "damaged": "boolean"})
@@ -163,10 +164,12 @@ class Programs:
                 _check(file, number, line, isinstance(more[0], str), "a reason in text")
                 more = [more[0].encode("utf-8", "replace").decode()]
             else:
-                _check(file, number, line, all(_is_whole(each) for each in more), "partition and offset")
-                more = [each if each >= 0 else None for each in more]
+                _check(file, number, line, all(map(_is_whole, more)), "partition and offset")
+                more = [number if number >= 0 else None for number in more]
             self.happened[what].setdefault(sequence, (at_ns, *more))
-        self.due = max([self.due, *(sequence + 1 for each in self.happened.values() for sequence in each)])
+        self.due = max(
+            [self.due, *(1 + sequence for sequences in self.happened.values() for sequence in sequences)]
+        )
 
     def _due(self, file, number, line, records) -> int:
         """How many send times had come when the producer ended."""
@@ -210,20 +213,9 @@ def _named(member: Members) -> tuple[str, str]:
     return name, sha256
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
-    if len(content) > LARGEST_BYTES:
-        raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
-    return content
-
-
 def _lines(path: Path, sha256: str) -> list[tuple[int, object]]:
     """(line number, value) of each line; a last line that was cut short is left out."""
-    content = _bytes(path)
+    _, content = read_bytes(path, most_bytes=LARGEST_BYTES)
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {sha256}, as the probe's own file says")
@@ -236,16 +228,6 @@ def _lines(path: Path, sha256: str) -> list[tuple[int, object]]:
             shown = text[:80].decode("utf-8", "replace")
             raise RawDataError(path, number, shown, "a line of JSON") from error
     return values
-
-
-def _object(path, number, content, expected) -> dict:
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise RawDataError(path, number, error, expected) from error
-    if not isinstance(value, dict):
-        raise RawDataError(path, number, str(value)[:80], expected)
-    return value
 
 
 def _refuse_constant(name):

@@ -1,7 +1,7 @@
 """
 From events, which are what single lines of ping say, to one row per echo, in bounded memory.
 
-Sequences are 16 bits on the wire and are carried on past 65,535; a reply may be `WINDOW` echoes late. Echoes
+Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. Echoes
 between the first and the newest that no line shows are lost; so are those that only the footer counts.
 """
 
@@ -115,11 +115,11 @@ class Echoes:
         self._newest = first_sequence - 1
         self._open: list[Events] = []
         self._replies = self._duplicates = 0
-        self._in_order = True  # so far: first replies alone, none of them late
+        self._in_order = True  # so far: only first replies, none of them late
 
     def add(self, events: Events) -> Rows:
         """Take the next events; give rows that are final, now and then. RawDataError for an impossible one."""
-        events, fault = self._carried_on(events)
+        events, fault = self._unwrapped_up_to_fault(events)
         self._open.append(events)
         if fault:
             self.check()
@@ -172,8 +172,8 @@ class Echoes:
         tail = _lost(np.arange(self._newest + 1, self.first + footer.transmitted))
         return Rows(*(np.concatenate(both) for both in zip(rows, tail, strict=True)))
 
-    def _carried_on(self, events):
-        """The events, sequences carried on, up to the first impossible one, and what is wrong with that."""
+    def _unwrapped_up_to_fault(self, events):
+        """The events with unwrapped sequences, up to the first impossible one, and what is wrong with that one."""
         printed = events.sequence
         self._in_order = self._in_order and self._continued(events)
         if self._in_order:
@@ -268,12 +268,12 @@ class Echoes:
         new = np.diff(sequence, prepend=-1) != 0
         starts, group = np.flatnonzero(new), np.cumsum(new) - 1
         reply, report, silence = (_first_of(kind == what, starts) for what in (REPLY, REPORT, SILENCE))
-        said = np.where(report < n, report, silence)  # the line other than a reply that speaks of the echo
+        remark = np.where(report < n, report, silence)  # the line about the echo that is not a reply
         again[places] = (kind == REPLY) & (np.arange(n) != reply[group])
-        noted = (reply < n) & (said < n)
+        noted = (reply < n) & (remark < n)
         noted[noted] = error[places[reply[noted]]] == 0
-        error[places[reply[noted]]] = error[places[said[noted]]]
-        keep[places[said[reply == n]]] = True
+        error[places[reply[noted]]] = error[places[remark[noted]]]
+        keep[places[remark[reply == n]]] = True
 
 
 def _first_of(mask, starts):
@@ -298,18 +298,10 @@ def _replies(events, duplicate):
 
 def _lost(sequence):
     n = len(sequence)
-    nan, none, zero = np.full(n, np.nan), np.full(n, -1), np.zeros(n, "i4")
-    return Rows(
-        sequence.astype("i8"),
-        nan,
-        nan,
-        np.ones(n, bool),
-        np.zeros(n, bool),
-        none.astype("i2"),
-        none.astype("i4"),
-        zero,
-        zero,
-    )
+    nan, unknown, no_text = np.full(n, np.nan), np.full(n, -1), np.zeros(n, "i4")
+    ttl, reply_bytes = unknown.astype("i2"), unknown.astype("i4")
+    lost, duplicate = np.ones(n, bool), np.zeros(n, bool)
+    return Rows(sequence.astype("i8"), nan, nan, lost, duplicate, ttl, reply_bytes, no_text, no_text)
 
 
 NO_ROWS = _lost(np.arange(0))

@@ -67,40 +67,36 @@ WINDOWS_COUNTS_LINE = re.compile(
 )
 WINDOWS_AFTER_COUNTS_LINE = re.compile(r" *(?:Approximate round trip|Minimum = ).*|Control-C|\^C")
 
-HEADERS = (
-    # (dialect, sequence of the first echo, the line)
-    (
-        "iputils",
-        1,
-        re.compile(r"PING (?P<target>.*) \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\."),
-    ),
-    ("bsd", 0, re.compile(r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id .*)?")),
-    (
-        "iputils",
-        1,
-        re.compile(
-            r"PING (?P<target>.*?) ?\([^ ]+(?: \([^ ]+\))?\) (?:, flow [^ ]+, )?(?:from [^ ]+ [^ ]*: )?"
-            r"[0-9]+ data bytes"
+HEADERS = tuple(
+    (dialect, first_sequence, re.compile(pattern))
+    for dialect, first_sequence, pattern in (
+        (
+            "iputils",
+            1,
+            r"PING (?P<target>.*) \([^ ]+\) (?:from [^ ]+ [^ ]*: )?[0-9]+\([0-9]+\) bytes of data\.",
         ),
-    ),
-    ("bsd", 0, re.compile(r"PING6\([0-9=+ ]+bytes\) [^ ]+ --> (?P<target>[^ ]+)")),
-    (
-        "windows",
-        1,
-        re.compile(r"Pinging (?P<target>[^ ]+) (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?"),
-    ),
+        ("bsd", 0, r"PING (?P<target>.*) \([^ ]+\)(?: from [^ ]+)?: [^:]*data bytes(?:, id .*)?"),
+        (
+            "iputils",
+            1,
+            r"PING (?P<target>.*?) ?\([^ ]+(?: \([^ ]+\))?\) (?:, flow [^ ]+, )?(?:from [^ ]+ [^ ]*: )?"
+            r"[0-9]+ data bytes",
+        ),
+        ("bsd", 0, r"PING6\([0-9=+ ]+bytes\) [^ ]+ --> (?P<target>[^ ]+)"),
+        (
+            "windows",
+            1,
+            r"Pinging (?P<target>[^ ]+) (?:\[[^ ]+\] )?(?:from [^ ]+ )?with [0-9]+ bytes of data: ?",
+        ),
+    )
 )
+"""Dialect and sequence of the first echo by the header; the first that matches counts."""
+
 BEGINNINGS = (
-    "[",
-    "From ",
-    "no answer yet",
-    "Request time",
-    "--- ",
-    "Reply from ",
-    "Ping stat",
-    "rtt ",
-    "round-t",
-)
+    "[", "From ", "no answer yet", "Request time", "--- ", "Reply from ", "Ping stat", "rtt ", "round-t",
+)  # fmt: skip
+"""How lines of ping begin: a last line without its end that begins so may be one."""
+
 ANOTHER_LANGUAGE = re.compile(r"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
 ONLY_PING = re.compile(
     rf"icmp_[rs]eq[ =]|{ANOTHER_LANGUAGE.pattern}|^{_AT.replace('?P<at>', '?:')}[0-9]+ bytes from "
@@ -338,9 +334,8 @@ class LineReader:
         if line := WINDOWS_REPORT_LINE.fullmatch(text):
             self.ping.counted += 1
             self.ping.reported += 1
-            return Event(
-                line_number, REPORT, self.ping.counted, responder=line["who"], error=line["message"].strip()
-            )
+            who, message = line["who"], line["message"].strip()
+            return Event(line_number, REPORT, self.ping.counted, responder=who, error=message)
         if line := WINDOWS_SILENCE_LINE.fullmatch(text):
             self.ping.counted += 1
             return Event(line_number, SILENCE, self.ping.counted, error=line["message"])

@@ -173,14 +173,14 @@ class _OnePing:
         if not len(events.line_number):
             return self._counted(self.echoes.add(events))
         self.last_line = int(events.line_number[-1])
-        known, is_reply = ~np.isnan(events.rtt_ms), events.kind == REPLY
-        if (known & is_reply).all():
+        has_time, is_reply = ~np.isnan(events.rtt_ms), events.kind == REPLY
+        if (has_time & is_reply).all():
             self.times.add(events.rtt_ms)
             return self._counted(self.echoes.add(events))
-        self.times.add(events.rtt_ms[known & is_reply])
+        self.times.add(events.rtt_ms[has_time & is_reply])
         # some versions count the time of a damaged reply in the footer, others do not
-        self.comparable &= not (known & ~is_reply).any()
-        for code in events.error[is_reply & ~known]:
+        self.comparable &= not (has_time & ~is_reply).any()
+        for code in events.error[is_reply & ~has_time]:
             if ZERO.match(self.texts.texts[code] or ""):
                 self.times.add([0.0])
         return self._counted(self.echoes.add(events))

@@ -21,7 +21,7 @@ from .lines import LONGEST_LINE, REPLY, LineReader, Ping
 
 CHUNK_BYTES = 1 << 20
 WORKERS = 2
-SAYS = bytes(byte not in b" \t\r\n" for byte in range(256))
+NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
 """Whether each byte is more than space; lines of nothing else are not read one by one."""
 
 
@@ -83,9 +83,9 @@ def _chunks(stream):
 def _events(chunk, plain, lines_before, reader, texts):
     """Yield the chunk's events by ping, in line order; return how many lines have been read by its end."""
     n = len(plain.starts) - 1
-    wanted = np.logical_or.reduceat(np.frombuffer(chunk.translate(SAYS), bool), plain.starts[:-1])
+    wanted = np.logical_or.reduceat(np.frombuffer(chunk.translate(NOT_SPACE), bool), plain.starts[:-1])
     wanted |= np.diff(plain.starts) > LONGEST_LINE
-    said = np.append(np.flatnonzero(wanted), n)
+    not_blank = np.append(np.flatnonzero(wanted), n)
     wanted[plain.places] = False
     others = np.append(np.flatnonzero(wanted), n)
     events, pings, fault, place = [], [reader.ping], None, 0
@@ -93,7 +93,7 @@ def _events(chunk, plain, lines_before, reader, texts):
         while place < n:
             # only within a ping is a plain line a reply
             in_ping = reader.phase == "body" and reader.ping.dialect != "windows"
-            places = others if in_ping else said
+            places = others if in_ping else not_blank
             place = int(places[places.searchsorted(place)])
             if place == n:
                 break
@@ -134,7 +134,7 @@ def _feed(reader, chunk, starts, place, lines_before):
         text = line.removesuffix(b"\n").decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
         text = line[: LONGEST_LINE + 1].removesuffix(b"\n").decode("latin-1")
-        if reader.phase in ("body", "footer"):  # elsewhere it may be the words of a script
+        if reader.phase in ("body", "footer"):  # elsewhere it may be output of a script
             reader.refuse(lines_before + place + 1, text, "text in UTF-8")
     return reader.feed(lines_before + place + 1, text, whole=line.endswith(b"\n"))
 
