@@ -12,7 +12,7 @@ import pytest
 from wanbench import ingest, regions, tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.ingest.ping.lines import HEADER
-from wanbench.ingest.readers import READERS
+from wanbench.ingest.readers import READERS, reader_in_run
 
 SAMPLES = Path(__file__).parent / "samples"
 LOOSE = [reader.experiment for reader in READERS if reader.loose]
@@ -356,3 +356,21 @@ def test_summaries_say_what_they_need(run):
     loose = ingest.read_files([SAMPLES / "ping" / "busybox-1.35_loss.txt"], "ping")
     with pytest.raises(ParameterError, match="table echoes, row 0: no regions, so no pair"):
         ingest.summarise_pairs(out | {"echoes": loose["echoes"]})
+
+
+def test_files_of_a_run_find_their_reader_by_name():
+    def read_by(experiment, name):
+        reader = reader_in_run(experiment, name)
+        return reader and (reader.read.__module__.removeprefix("wanbench.ingest."), reader.read.__name__)
+
+    assert read_by("cut", "0001.1.txt") == ("ping.log", "read") and read_by("cut", "0001.1.json") == (
+        "cut",
+        "read",
+    )
+    assert read_by("kafka_load", "s.producer-0.txt") == ("kafka_load.log", "read")
+    assert read_by("kafka_load", "s.times.json") == ("kafka_load.times", "read_times")
+    assert read_by("links", "s.samples.jsonl") == ("link_samples", "read")
+    assert (
+        read_by("kafka_load", "s.producer-0.stderr.txt") is None and read_by("iperf3", "1.server.txt") is None
+    )
+    assert read_by("netperf", "1.txt") is None, "no experiment of a run leaves it"

@@ -50,11 +50,13 @@ def test_damaged_files_are_rows_and_the_others_are_read(damaged):
 
 def test_failed_attempts_are_shortfalls_with_their_reason():
     found = wanbench.ingest.read_run(RECORDING)
-    assert wanbench.ingest.shortfalls(found).empty
+    none = wanbench.ingest.shortfalls(found)
+    assert none.empty and (repr(none), none._repr_html_()) == ("none", "<p>none</p>")
     tests = found["tests"].copy()
     tests.loc[0, ["outcome", "failed_experiment", "reason"]] = ["failed", "iperf3", "unable to connect"]
     tests.loc[1, "outcome"] = "interrupted"
     short = wanbench.ingest.shortfalls(found | {"tests": tests})
     assert list(short.what) == ["attempt failed", "attempt interrupted"]
     assert list(short.why) == ["iperf3: unable to connect", "no end in the journal"]
-    assert isinstance(short, pd.DataFrame)
+    assert isinstance(short, pd.DataFrame) and "unable to connect" in short._repr_html_()
+    assert type(short[short.what == "none of these"]) is pd.DataFrame
