@@ -23,6 +23,8 @@ TYPES = (
 )  # fmt: skip
 CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
 NO_TIME = -(2**63)
+"""Stands for a sample without a time: a value that no time has."""
+
 EARLIEST_S = -62_135_596_800
 """The beginning of year 1, where Python's times begin."""
 

@@ -20,6 +20,8 @@ from . import content
 from .rows import fitting
 
 MOST_BYTES = 200_000_000
+"""An hour of samples of all series has a few MB."""
+
 SINGLE = ("PingRunner", "IrttRunner")
 """flent's runners that give one value per echo."""
 DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)

@@ -16,6 +16,8 @@ from ..errors import RawDataError
 from .json_values import check_values
 
 LARGEST_BYTES = 256 << 20
+"""About a day of one-second intervals of eight streams."""
+
 BYTES_PER_VALUE = 12
 """iperf3 writes one value in 15 to 25 bytes."""
 

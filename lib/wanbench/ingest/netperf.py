@@ -21,6 +21,8 @@ from . import content
 from .rows import fitting
 
 MOST_BYTES = 50_000_000
+"""A test prints about 1 kB, so this is some 50,000 tests."""
+
 BANNER = re.compile(
     r"(?:MIGRATED |OMNI )?(?P<test>[\w/ ]+?) TEST (?:from \S+.* )?to .*?(?:: first burst (?P<burst>\d+))?\s*"
 )

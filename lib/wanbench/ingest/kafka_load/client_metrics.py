@@ -12,6 +12,8 @@ import re
 from .numbers import real
 
 DECIMALS = 3
+"""As many as the tools print."""
+
 NO_NUMBERS = ("app-info:version", "app-info:commit-id")
 LINE = re.compile(
     r"(?P<group>[A-Za-z][\w.-]*):(?P<name>[A-Za-z0-9][\w.-]*):\{(?P<labels>[^{}]*)\} *: (?P<value>[^ ].*)"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 LONGEST = 300
+"""Characters of a message that a cell keeps: enough for the exception and its reason."""
+
 
 _STAMP = (
     r"(?:\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d[.,:]?\d*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"

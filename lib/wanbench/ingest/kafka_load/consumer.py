@@ -54,6 +54,8 @@ LONGEST_DATES = 130
 """Two dates in any --date-format have fewer characters; a bound keeps the search short."""
 
 _DECIMALS = 4
+"""As many as the tool prints."""
+
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
 _TWO_FIGURES = re.compile(r"(?:[\dN∞]|ity), -?[\dNI∞]")

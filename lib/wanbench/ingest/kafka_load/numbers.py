@@ -18,6 +18,7 @@ REAL = rf"(?:NaN|-?(?:Infinity|∞)|-?\d(?:[\d .,{GROUPING}]{{0,30}}\d)?)"
 
 _DIGITS = re.compile(r"\d+")
 _MOST = 2**63 - 1
+"""The largest count of a table, and of Java."""
 
 
 def real_with(decimals: int) -> str:

@@ -20,6 +20,8 @@ PROGRESS_RECORDS = 1_000
 """The tool prints its progress once for so many records."""
 
 _DECIMALS = 4
+"""As many as the tool prints of the mean."""
+
 _MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
 _QUANTILES = re.compile(
     r"Percentiles: 50th = (?P<p50>\d{1,18}), 99th = (?P<p99>\d{1,18}), 99\.9th = (?P<p999>\d{1,18})"

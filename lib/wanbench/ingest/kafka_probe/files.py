@@ -14,7 +14,11 @@ from ..content import read_bytes
 from ..json_values import Members, read_json
 
 LARGEST_BYTES = 4_000_000_000
+"""More than `MOST_RECORDS` records with all their lines take."""
+
 MOST_RECORDS = 10_000_000
+"""Several days of 20 records/s; each takes some hundred bytes of memory."""
+
 LATEST_NS = 4_102_444_800 * 10**9
 """The year 2100: no probe was later."""
 

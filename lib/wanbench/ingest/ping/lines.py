@@ -17,8 +17,14 @@ from typing import NamedTuple
 from ...errors import RawDataError
 from .footer_times import CARRY_MS, WITHOUT_CARRY, Tally, Times
 
-REPLY, SILENCE, REPORT = 0, 1, 2  # a reply; "no answer yet"; an error that names its echo
+REPLY = 0
+SILENCE = 1
+"""No answer yet."""
+REPORT = 2
+"""An error that names its echo."""
 LONGEST_LINE = 4096
+"""No line of ping is nearly as long; a bound keeps the patterns fast."""
+
 MARKS = ("DUP!", "BAD CHECKSUM!", "DIFFERENT ADDRESS!", "truncated")
 
 _AT = r"(?:\[(?P<at>[0-9]{1,12}\.[0-9]{1,6})\] )?"

@@ -117,7 +117,7 @@ def _write(path, batches, texts) -> int:
         for batch in batches:
             n += len(batch.ping)
             waiting.append(writer.submit(lambda batch: file.write_batch(_arrow(batch, texts)), batch))
-            if len(waiting) > 1:
+            if len(waiting) > 1:  # one batch is compressed while the next is read; more would take memory
                 waiting.popleft().result()
         while waiting:
             waiting.popleft().result()

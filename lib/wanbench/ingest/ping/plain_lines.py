@@ -26,6 +26,8 @@ SHORT_BYTES = 24
 PLACES = np.arange(25) * (5**0.5 - 1) / 2 % 1
 """Where in a chunk lines are tried, from 0 to 1: multiples of the golden ratio avoid any period of the lines."""
 LARGEST_EXACT = 2**53
+"""Whole numbers up to it are exact in floats."""
+
 PADDING = bytes(1024)  # more than a plain line is long
 POWERS = 10 ** np.arange(9)
 ZEROS, PAST_NINE, HIGH_BITS = (

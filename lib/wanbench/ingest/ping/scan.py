@@ -20,7 +20,11 @@ from .echoes import Events, Texts, as_events
 from .lines import LONGEST_LINE, REPLY, LineReader, Ping
 
 CHUNK_BYTES = 1 << 20
+"""About 12,000 lines: numpy works on many at once, and memory stays bounded."""
+
 WORKERS = 2
+"""So many chunks are recognised ahead in threads, for numpy releases the interpreter lock."""
+
 NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
 """Whether each byte is more than space; lines of nothing else are not read one by one."""
 
