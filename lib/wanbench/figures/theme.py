@@ -47,7 +47,22 @@ SYMBOLS = {
     "azure-gcp": "cross",
 }
 OTHER = "#6B7280"
+SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
+"""Colours of arms, settings or distributions, in order of appearance."""
 SUBTITLE_CHARACTERS = 112
+"""Length of a line of the subtitle at which it fits the narrowest figure (`SIZES`)."""
+PANEL_TITLES_PX = 24
+"""`headroom_px` of a figure whose panels have titles."""
+MAX_POINTS = 2_000
+"""Points of a dense series that are drawn; more only make the page slower."""
+LEGEND_ON_TOP = {
+    "orientation": "h",
+    "x": 1,
+    "xanchor": "right",
+    "y": 1,
+    "yref": "container",
+    "yanchor": "top",
+}
 
 
 def _template() -> go.layout.Template:

@@ -243,7 +243,7 @@ def bootstrap(
     """
     values = np.concatenate(runs)
     resamples = min(resamples, MOST_CELLS // len(values))
-    if resamples < FEWEST_RESAMPLES or len(values) < series.FEWEST:
+    if resamples < FEWEST_RESAMPLES or len(values) < series.MIN_VALUES:
         return None
     rng, place = np.random.default_rng(seed), order.rank(len(values), q) - 1
     limit = np.partition(values, place)[place]
@@ -253,7 +253,7 @@ def bootstrap(
     for at in range(0, resamples, step):
         size = min(step, resamples - at)
         rows = [
-            run[series.indices(len(run), len(run), block, size, rng)]
+            run[series.bootstrap_indices(len(run), len(run), block, size, rng)]
             for run, block in zip(runs, blocks, strict=True)
         ]
         found[at : at + size] = np.partition(np.concatenate(rows, axis=1), place, axis=1)[:, place]

@@ -80,9 +80,7 @@ class Parts:
         elif len(sizes) >= FEWEST_SPELLS and _as_by_chance(apart / np.sqrt(sizes * share * (1 - share))):
             return 1.0
         else:
-            units = series.effective_n(
-                len(apart), autoregression.coefficients(apart, np.random.default_rng(0))
-            )
+            units = series.effective_n(len(apart), autoregression.fit(apart, np.random.default_rng(0)))
         variance = (apart / sizes.mean()).var(ddof=1) / units
         wider = stats.t.ppf((1 + level) / 2, max(units - 1, 1.0)) / stats.norm.ppf((1 + level) / 2)
         return max(float(sizes.sum() * variance / (share * (1 - share)) * wider**2), 1.0)
