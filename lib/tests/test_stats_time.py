@@ -285,7 +285,7 @@ def test_wrong_questions_are_refused():
         compare.compare_arms(frame, "speed")
     with pytest.raises(
         ParameterError,
-        match="arms is .*vpn.*; allowed: two different values of column arm, which has internet, private",
+        match=r"arms is .*vpn.*; allowed: two different values of column arm, which has internet, private",
     ):
         compare.compare_arms(frame, "mbps", arms=("private", "vpn"))
     with pytest.raises(ParameterError, match="no row with mbps"):
