@@ -36,7 +36,7 @@ LARGE_BURST = 0.1
 STEP = 1.5
 """Ratio of the shares beyond two successive latencies at which the design effect is taken."""
 MAX_CELLS = 10_000_000
-"""Resampled values of a bootstrap in all: about a second."""
+"""Resampled values of a bootstrap in all; more would take seconds per quantile."""
 MIN_RESAMPLES = 200
 """Fewer resamples give no percentiles worth showing at the level 95 %."""
 WORTH_ALL = 0.99
