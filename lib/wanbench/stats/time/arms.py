@@ -19,6 +19,7 @@ from . import memory, series
 
 OF_MEANS = ("means", "difference")
 OF_MEDIANS = ("medians", "median_difference")
+RATIOS = ("means", "medians")
 MIN_UNITS = 2
 """A variance between units takes two of them."""
 MIN_UNITS_FOR_MEDIAN = 4
@@ -53,15 +54,15 @@ ASSUMPTIONS = {
 @dataclass(frozen=True)
 class Arm:
     """
-    One arm: its values in order of time, also by run and by block; their mean and median.
+    One arm: its values in order of time, in all and by unit of replication; their mean and median.
 
-    With runs or blocks each of them has the same weight in `mean` and `median`, however many values it has.
+    Each unit (a run, a block with both arms, or the whole series) has the same weight in `mean` and `median`, however
+    many values it has.
     """
 
     name: str
     values: np.ndarray = field(repr=False)
-    runs: tuple[np.ndarray, ...] = field(repr=False)
-    blocks: dict[object, np.ndarray] = field(repr=False)
+    units: tuple[np.ndarray, ...] = field(repr=False)
     mean: float
     median: float
     dependence: series.Series
@@ -151,17 +152,17 @@ def _series_cautions(arms) -> tuple[str, ...]:
 
 def by_run(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generator) -> ArmIntervals:
     """Several runs per arm, the run as the unit."""
-    arms, sizes = (a, b), (len(a.runs), len(b.runs))
+    arms, sizes = (a, b), (len(a.units), len(b.units))
     basis = f"{count(sizes[0], 'run')} against {sizes[1]}"
     centre = _four_numbers(*((arm.mean, arm.median) for arm in arms))
-    means = [np.array([run.mean() for run in arm.runs]) for arm in arms]
+    means = [np.array([run.mean() for run in arm.units]) for arm in arms]
     contrasts = _without_intervals(centre) | welch(*means, level)
     notes = ()
     if min(sizes) < MIN_UNITS_FOR_MEDIAN:
         notes = (f"no interval of medians from {basis}; it takes {MIN_UNITS_FOR_MEDIAN} runs in each",)
     else:
         picks = [rng.integers(size, size=(resamples, size)) for size in sizes]
-        drawn = _drawn_medians([arm.runs for arm in arms], picks, rng)
+        drawn = _drawn_medians([arm.units for arm in arms], picks, rng)
         relative = [x.var(ddof=1) / len(x) / arm.mean**2 for x, arm in zip(means, arms, strict=True)]
         freedom = series.welch_freedom(relative, sizes)
         contrasts |= _bootstrapped(OF_MEDIANS, centre, drawn, level, freedom, sizes)
@@ -170,13 +171,9 @@ def by_run(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generato
 
 def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Generator) -> ArmIntervals:
     """Both arms interleaved in each block, compared within it."""
-    shared = sorted(set(a.blocks) & set(b.blocks), key=str)
-    values = [[arm.blocks[name] for name in shared] for arm in (a, b)]
-    n, basis = len(shared), f"{count(len(shared), 'block')} with both arms"
-    means = [np.array([block.mean() for block in arm]) for arm in values]
-    centre = _four_numbers(
-        *((mean.mean(), weighted_median(arm)) for mean, arm in zip(means, values, strict=True))
-    )
+    n, basis = len(a.units), f"{count(len(a.units), 'block')} with both arms"
+    means = [np.array([block.mean() for block in arm.units]) for arm in (a, b)]
+    centre = _four_numbers(*((arm.mean, arm.median) for arm in (a, b)))
     contrasts, notes = _without_intervals(centre), ()
     # the logarithm of the ratio varies between blocks as the relative deviations do, to first order
     differences = {
@@ -189,7 +186,7 @@ def by_block(a: Arm, b: Arm, level: float, resamples: int, rng: np.random.Genera
         notes = (f"no interval of medians from {basis}; it takes {MIN_UNITS_FOR_MEDIAN}",)
     else:
         picks = rng.integers(n, size=(resamples, n))
-        drawn = _drawn_medians(values, (picks, picks), rng)
+        drawn = _drawn_medians((a.units, b.units), (picks, picks), rng)
         contrasts |= _bootstrapped(OF_MEDIANS, centre, drawn, level, n - 1, [n])
     return ArmIntervals(contrasts, n, basis, BLOCK_MEANS, UNIT_MEDIANS.format("blocks"), warnings=notes)
 

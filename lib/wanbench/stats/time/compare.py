@@ -10,7 +10,7 @@ the naive one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import exp, isfinite, nan
 
@@ -22,7 +22,7 @@ from ...errors import ParameterError
 from ...formatting import count, number, quantity
 from ..result import Estimate, Interval, Result
 from . import arms as methods
-from .arms import Arm, ArmIntervals, Contrast
+from .arms import Arm, Contrast
 from .series import fit_series
 
 GAP = 3.0
@@ -169,26 +169,58 @@ def compare_arms(
     """
     level = check_level(level)
     rows, left_out, names = _checked(observations, value, arm, arms, [run, time, block])
-    sides = [_arm(rows[rows[arm] == name], str(name), value, run, time, block) for name in names]
-    notes = _notes(left_out, rows, value, time, arm, run)
-    kind, more = _kind(sides, run, block)
-    sides = _by_unit(sides, kind)
-    for side in sides:
-        if not (side.mean > 0 and side.median > 0):
+    sides = [_ordered(rows[rows[arm] == name], run, time) for name in names]
+    kind, units, cautions = _units(sides, value, run, block)
+    a, b = (
+        _arm(str(name), side[value].to_numpy(), groups)
+        for name, side, groups in zip(names, sides, units, strict=True)
+    )
+    for one in (a, b):
+        if not (one.mean > 0 and one.median > 0):
             raise ParameterError(
-                f"{value} of {side.name} has mean {side.mean:g} and median {side.median:g}; allowed: both above 0."
+                f"{value} of {one.name} has mean {one.mean:g} and median {one.median:g}; allowed: both above 0."
             )
     by_unit = {"blocks": methods.by_block, "runs": methods.by_run, "series": methods.by_series}[kind]
-    intervals = by_unit(*sides, level, resamples, np.random.default_rng(seed))
-    notes = (*notes, *more, *intervals.warnings)
+    intervals = by_unit(a, b, level, resamples, np.random.default_rng(seed))
+    warnings = (*_row_cautions(left_out, rows, value, time, arm, run), *cautions, *intervals.warnings)
     again = partial(
         compare_arms, observations, value, arm=arm, arms=arms, run=run, time=time, block=block, unit=unit,
         resamples=resamples, seed=seed,
     )  # fmt: skip
-    means, difference, medians, median_difference = _estimates(
-        sides, intervals, value, unit, kind, notes, level, again
-    )
-    return Comparison(means, medians, difference, median_difference, *sides, value, unit, kind, left_out)
+    naive = methods.welch(a.values, b.values, level)
+    shared = {"n": intervals.n, "basis": intervals.basis, "level": level, "warnings": warnings}
+    shared["assumption"] = methods.ASSUMPTIONS[kind]
+
+    def estimate(name: str, quantity_name: str, claim: str) -> Estimate:
+        ratio, plain = name in methods.RATIOS, intervals.plain if name == "means" else None
+        # ratios are estimated as logarithms
+        change = exp if ratio else float
+        contrast, independent = intervals.contrasts[name], naive.get(name, Contrast(nan))
+        number, low, high = (change(x) if isfinite(x) else nan for x in contrast[:3])
+        return Estimate(
+            quantity=f"{quantity_name}, {value}",
+            claim=claim,
+            estimate=number,
+            low=low,
+            high=high,
+            unit="times" if ratio else unit,
+            method=intervals.method if name in methods.OF_MEANS else intervals.median_method,
+            naive=Interval(NAIVE, *(change(x) if isfinite(x) else nan for x in independent[1:3])),
+            others=(Interval(methods.PLAIN, *map(exp, plain)),) if plain else (),
+            # the error of a ratio is that of its logarithm times the ratio (delta method)
+            standard_error=contrast.standard_error * (number if ratio else 1.0),
+            ends=partial(_ends_at, again, name),
+            **shared,
+        )
+
+    mean, median = (f"The {average} {value} of {b.name}" for average in ("mean", "median"))
+    return Comparison(
+        estimate("means", "ratio of means", f"{mean} is {{}} that of {a.name}"),
+        estimate("medians", "ratio of medians", f"{median} is {{}} that of {a.name}"),
+        estimate("difference", "difference of means", f"{mean} minus that of {a.name} is {{}}"),
+        estimate("median_difference", "difference of medians", f"{median} minus that of {a.name} is {{}}"),
+        a, b, value, unit, kind, left_out,
+    )  # fmt: skip
 
 
 def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.DataFrame, tuple]:
@@ -214,31 +246,42 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
     return rows, left_out, names
 
 
-def _arm(rows: pd.DataFrame, name: str, value: str, run, time, block) -> Arm:
-    if time is not None:
-        rows = rows.sort_values([time] if run is None else [run, time], kind="stable")
-    values = rows[value].to_numpy()
-    runs = tuple(part[value].to_numpy() for _, part in rows.groupby(run)) if run else (values,)
-    blocks = {key: part[value].to_numpy() for key, part in rows.groupby(block)} if block else {}
-    mean = float(np.mean([part.mean() for part in runs]))
-    return Arm(name, values, runs, blocks, mean, methods.weighted_median(runs), fit_series(values))
+def _ordered(rows: pd.DataFrame, run, time) -> pd.DataFrame:
+    """The rows of an arm in order of time, run by run."""
+    if time is None:
+        return rows
+    return rows.sort_values([time] if run is None else [run, time], kind="stable")
 
 
-def _by_unit(sides: list[Arm], kind: str) -> list[Arm]:
-    """The arms with mean and median over their units: blocks with both arms, runs, or values."""
-    if kind == "runs":
-        return sides
-    shared = set(sides[0].blocks) & set(sides[1].blocks)
-    result = []
-    for side in sides:
-        blocks = {key: values for key, values in side.blocks.items() if key in shared}
-        groups = tuple(blocks.values()) if kind == "blocks" else (side.values,)
-        mean = float(np.mean([values.mean() for values in groups]))
-        result.append(replace(side, blocks=blocks, mean=mean, median=methods.weighted_median(groups)))
-    return result
+def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list[dict], list[str]]:
+    """The kind of the unit of replication, the values of each unit by arm, and cautions."""
+
+    def groups(column) -> list[dict]:
+        return [{key: part[value].to_numpy() for key, part in side.groupby(column)} for side in sides]
+
+    if block:
+        blocks = groups(block)
+        shared = sorted(set(blocks[0]) & set(blocks[1]), key=str)
+        alone = len(set(blocks[0]) ^ set(blocks[1]))
+        if len(shared) < methods.MIN_UNITS:
+            present = f"{count(len(shared), 'block')} with both arms"
+            raise ParameterError(f"{block} has {present}; allowed: {methods.MIN_UNITS} or more.")
+        cautions = [f"{count(alone, 'block')} with one arm only not in use"] if alone else []
+        return "blocks", [{key: own[key] for key in shared} for own in blocks], cautions
+    runs = groups(run) if run else []
+    if run and min(map(len, runs)) >= methods.MIN_UNITS:
+        return "runs", runs, []
+    single = ["an arm has a single run: differences from run to run are not in the interval"] if run else []
+    return "series", [{"": side[value].to_numpy()} for side in sides], single
 
 
-def _notes(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, arm: str, run) -> list[str]:
+def _arm(name: str, values: np.ndarray, units: dict[object, np.ndarray]) -> Arm:
+    groups = tuple(units.values())
+    mean = float(np.mean([group.mean() for group in groups]))
+    return Arm(name, values, groups, mean, methods.weighted_median(groups), fit_series(values))
+
+
+def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, arm: str, run) -> list[str]:
     notes = []
     if len(left_out):
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
@@ -269,50 +312,6 @@ def _kind(sides: list[Arm], run, block) -> tuple[str, list[str]]:
     if run:
         return "series", ["an arm has a single run: differences from run to run are not in the interval"]
     return "series", []
-
-
-def _estimates(
-    sides, intervals: ArmIntervals, value: str, unit: str, kind: str, notes, level: float, again
-) -> list[Estimate]:
-    """The estimates of a comparison: ratios as exponentials of their logarithms, and differences."""
-    a, b = sides
-    naive = methods.welch(a.values, b.values, level)
-    estimates = []
-    for average, ratio, difference in (
-        ("mean", *methods.OF_MEANS),
-        ("median", *methods.OF_MEDIANS),
-    ):
-        subject = f"The {average} {value} of {b.name}"
-        for name, quantity_name, claim in (
-            (ratio, f"ratio of {average}s", f"{subject} is {{}} that of {a.name}"),
-            (difference, f"difference of {average}s", f"{subject} minus that of {a.name} is {{}}"),
-        ):
-            change = exp if name == ratio else float
-            contrast, independent = intervals.contrasts[name], naive.get(name, Contrast(nan))
-            ends = [change(x) if isfinite(x) else nan for x in contrast[:3]]
-            plain = intervals.plain if name == "means" else None
-            estimates.append(
-                Estimate(
-                    quantity=f"{quantity_name}, {value}",
-                    claim=claim,
-                    estimate=ends[0],
-                    low=ends[1],
-                    high=ends[2],
-                    unit="times" if name == ratio else unit,
-                    n=intervals.n,
-                    basis=intervals.basis,
-                    method=intervals.method if average == "mean" else intervals.median_method,
-                    assumption=methods.ASSUMPTIONS[kind],
-                    level=level,
-                    naive=Interval(NAIVE, *(change(x) if isfinite(x) else nan for x in independent[1:3])),
-                    others=(Interval(methods.PLAIN, *map(exp, plain)),) if plain else (),
-                    warnings=tuple(notes),
-                    # the error of a ratio is that of its logarithm times the ratio (delta method)
-                    standard_error=contrast.standard_error * (ends[0] if name == ratio else 1.0),
-                    ends=partial(_ends_at, again, name),
-                )
-            )
-    return estimates
 
 
 def _ends_at(again: Callable[..., Comparison], name: str, level: float) -> tuple[float, float]:

@@ -65,10 +65,8 @@ def comparison(result: Comparison, *, note: str = "") -> go.Figure:
 
 
 def _points(arm: Arm, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    if kind == "series":
-        return np.arange(1, len(arm.values) + 1), arm.values
-    groups = arm.runs if kind == "runs" else [arm.blocks[name] for name in sorted(arm.blocks, key=str)]
-    return np.arange(1, len(groups) + 1), np.array([group.mean() for group in groups])
+    y = arm.values if kind == "series" else np.array([unit.mean() for unit in arm.units])
+    return np.arange(1, len(y) + 1), y
 
 
 def _ratios(figure: go.Figure, result: Comparison) -> None:
