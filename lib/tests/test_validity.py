@@ -55,7 +55,7 @@ def test_counts_are_those_of_a_known_coverage(toy):
 def test_neither_the_number_of_processes_nor_of_data_sets_changes_the_first_ones(toy):
     one, two = study.run(toy, datasets=45), study.run(toy, datasets=45, processes=2)
     assert one.equals(two)
-    again = study.run(toy, datasets=study.FIRST, settings=toy.SETTINGS[1:])
+    again = study.run(toy, datasets=study.FIRST_DATASETS, settings=toy.SETTINGS[1:])
     assert study.compare_counts(one, again).same.all()
     one.loc[one.setting == '{"n": 9}', "first_covered"] += 1
     assert not study.compare_counts(one, again).same.any()
@@ -114,7 +114,7 @@ def test_the_committed_table_is_of_the_studys_settings_and_of_its_number_of_data
 @pytest.mark.parametrize("subject", [*BY_REGION, "clouds"])
 def test_the_first_data_sets_give_what_the_committed_table_counts(subject):
     module = study.studies()[subject]
-    again = study.run(module, datasets=study.FIRST, settings=[module.SETTINGS[1]])
+    again = study.run(module, datasets=study.FIRST_DATASETS, settings=[module.SETTINGS[1]])
     both = study.compare_counts(study.read(subject), again)
     assert both.same.all(), both[~both.same].to_string()
 
@@ -211,7 +211,7 @@ def test_sentences_say_the_range_and_whether_the_table_came_out_again(toy):
     assert "2 kinds of data set, 100 of each; 93 to 97 in 0" in found.sentence
     with pytest.raises(ParameterError, match="quantity is 'median'; allowed: 'mean'"):
         summaries.finding(table, "median", "x", subject="A toy")
-    again = study.run(toy, datasets=study.FIRST, settings=toy.SETTINGS[:1])
+    again = study.run(toy, datasets=study.FIRST_DATASETS, settings=toy.SETTINGS[:1])
     assert "4 of 4 counts as the committed table says" in summaries.agreement(table, again, "a").sentence
     table.loc[0, "first_covered"] -= 1
     assert "3 of 4 counts NOT all as" in summaries.agreement(table, again, "a").sentence

@@ -19,7 +19,7 @@ def test_the_committed_table_is_of_the_studys_settings(subject):
 @pytest.mark.parametrize(("subject", "setting"), [("slow", 5), ("tails", 6)])
 def test_the_first_data_sets_give_what_the_committed_table_counts(subject, setting):
     settings = [STUDIES[subject].SETTINGS[setting]]
-    again = study.run(STUDIES[subject], datasets=study.FIRST, settings=settings)
+    again = study.run(STUDIES[subject], datasets=study.FIRST_DATASETS, settings=settings)
     both = study.compare_counts(study.read(subject), again)
     assert both.same.all(), both[~both.same].to_string()
 

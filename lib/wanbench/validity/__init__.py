@@ -5,11 +5,11 @@ Whether intervals cover: every method applied to simulated data with a known ans
 is a study. `make validity` runs all and writes data/validity.
 """
 
-from .study import FIRST, run, studies
+from .study import FIRST_DATASETS, run, studies
 from .summaries import agreement, by_setting, finding, harder, ordinary, outside_band, overview, read_all
 
 __all__ = [
-    "FIRST",
+    "FIRST_DATASETS",
     "agreement",
     "by_setting",
     "finding",

@@ -32,7 +32,7 @@ from ..stats.result import Estimate, exact_binomial
 
 DATASETS = 1_000
 """Data sets per setting: coverage near 95 % is then known to within 1.4 points."""
-FIRST = 20
+FIRST_DATASETS = 20
 """The first data sets of a setting are also counted separately: few enough to be made again by a test."""
 BLOCK = 20
 """Data sets per job of a process: a job then takes seconds, and no process waits long for the last one."""
@@ -161,9 +161,11 @@ def summarise(by_dataset: Iterable[list[Outcome]], setting: dict, datasets: int,
         below, above = int((given.high < given.truth).sum()), int((given.low > given.truth).sum())
         share, ends = covered / n if n else float("nan"), exact_binomial(covered, n)
         counts = (seed, datasets, datasets - n, covered, share, *ends, below, above)
-        first = int(case.covered[case.k < FIRST].sum())
+        first = int(case.covered[case.k < FIRST_DATASETS].sum())
         width = (given.high - given.low).median()
-        rows.append((json.dumps(setting), quantity, method, *counts, width, min(FIRST, datasets), first))
+        rows.append(
+            (json.dumps(setting), quantity, method, *counts, width, min(FIRST_DATASETS, datasets), first)
+        )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

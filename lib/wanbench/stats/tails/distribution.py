@@ -183,7 +183,9 @@ class Tail:
         value, effective_n = self.quantile(q), self.effective_n(q, level)
         low, high = self.interval(q, level)
         kind = self.parts.kind if self.parts is not None else ""
-        drawn = self._bootstrap(q, level, resamples, seed)
+        in_order = bool(self.runs) and isfinite(value)
+        drawn = _bootstrap(self.runs, q, level, resamples, seed) if in_order else None
+        width = high - low
         return Estimate(
             quantity=f"{order.name(q)} of latency, {self.name}",
             claim=f"{order.name(q)[1:]} % of the records of {self.name} took at most {{}}",
@@ -198,20 +200,18 @@ class Tail:
             level=level,
             naive=Interval(NAIVE, *self.independent_interval(q, level)) if kind else Interval(NAIVE),
             others=(Interval(BOOTSTRAP, *drawn),) if drawn else (),
-            warnings=(*self._cautions(q, level, effective_n, high), *self.cautions),
-            standard_error=(high - low) / (2 * stats.norm.ppf((1 + level) / 2))
-            if isfinite(high - low)
-            else nan,
+            warnings=(*self._interval_cautions(q, level, effective_n, high), *self.cautions),
+            standard_error=width / (2 * stats.norm.ppf((1 + level) / 2)) if isfinite(width) else nan,
             ends=partial(self.interval, q),
         )
 
-    def _cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
+    def _interval_cautions(self, q, level, effective_n, high) -> tuple[str, ...]:
         name = f"{order.name(q)} of {self.name}"
         if not isfinite(self.quantile(q)):
             return (f"{name} is beyond the time waited: {self._lost}",)
-        return (
-            () if isfinite(high) else (f"{name} has no upper limit: {self._why_open(q, level, effective_n)}",)
-        )
+        if isfinite(high):
+            return ()
+        return (f"{name} has no upper limit: {self._why_open(q, level, effective_n)}",)
 
     @property
     def _lost(self) -> str:
@@ -233,18 +233,12 @@ class Tail:
             return f"{count(self.n, 'record')}{worth} are too few, it takes {needed:,}"
         return self._lost if self.n_lost else "the records above it cluster, so that they are too few"
 
-    def _bootstrap(self, q, level, resamples, seed) -> tuple[float, float] | None:
-        """Percentiles of stationary-bootstrap quantiles, within each run; None without values in order of time."""
-        if not self.runs or not isfinite(self.quantile(q)):
-            return None
-        return bootstrap(self.runs, q, level, resamples, seed)
 
-
-def bootstrap(
+def _bootstrap(
     runs: Sequence[np.ndarray], q: float, level: float, resamples: int, seed: int
 ) -> tuple[float, float] | None:
     """
-    Percentiles of the quantile of resamples; None where that would take too long.
+    Percentiles of the quantile of stationary-bootstrap resamples; None where that would take too long.
 
     Each run is resampled in stretches of time as long as exceedances of the quantile depend on each other.
     """

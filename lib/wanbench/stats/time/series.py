@@ -20,7 +20,7 @@ from scipy import stats
 from . import autoregression
 
 MIN_BLOCKS = 3
-"""A block is at most this fraction, a third, of the series: resamples of fewer blocks hardly differ."""
+"""Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ."""
 MIN_VALUES = autoregression.MIN_VALUES
 CHUNK_CELLS = 2_000_000
 """Resampled values held at once (16 MB)."""
