@@ -38,7 +38,7 @@ def test_estimates_are_drawn_with_the_text_to_quote():
 
 def test_a_strip_a_band_a_line_and_labels():
     figure = go.Figure()
-    primitives.strip(figure, np.arange(5.0), 2, marker={"size": 5})
+    primitives.strip(figure, 2, np.arange(5.0), marker={"size": 5})
     primitives.band(figure, [0, 1], [1, 2], [3, 4])
     primitives.band(figure, [0, 1], [1, np.nan], [3, 4])
     primitives.reference_line(figure, x=1)

@@ -82,7 +82,7 @@ def estimate_points(figure: go.Figure, at: Sequence, estimates: Sequence, *, mar
 
 
 def strip(
-    figure: go.Figure, values: Sequence[float], at: float, *, width=0.6, vertical=False, **more
+    figure: go.Figure, at: float, values: Sequence[float], *, width=0.6, vertical=False, **more
 ) -> None:
     """All values of a group as points around the row `at` (a column if `vertical`), kept apart by `theme.spread`."""
     offsets = at + theme.spread(len(values), width)
