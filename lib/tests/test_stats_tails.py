@@ -15,6 +15,7 @@ from wanbench.ingest.probe_histograms import encoded
 from wanbench.stats.tails import histograms, order_statistics, percentiles_figure, stationarity
 from wanbench.stats.tails import latencies as tails
 from wanbench.stats.tails.compare import compare_tails
+from wanbench.stats.tails.over_time_figure import over_time
 from wanbench.validity import study
 from wanbench.validity.tails import trial
 
@@ -436,6 +437,16 @@ def test_the_percentile_plot_shows_each_distribution_and_its_intervals():
     assert "of,quantile,latency_ms,low_ms,high_ms" in figure.layout.meta["csv"]
     assert len(compare_tails(both[0].tail, both[1].tail, (0.5,)).figure().data) == 4
     assert both[0].figure().layout.meta["name"] == "tails"
+
+
+def test_latency_over_time_shows_what_was_never_received(tmp_path):
+    latencies = np.full(300, 25.0)
+    latencies[[10, 11]] = np.nan
+    latencies[200] = 900
+    figure = over_time(probe(tmp_path, latencies)["probe_records"])
+    received, never = figure.data
+    assert len(received.x) == 298 and max(received.y) == 900
+    assert np.round(never.x, 6).tolist() == [0.2, 0.22] and never.name == "never received"
 
 
 def test_the_truth_of_the_simulation():
