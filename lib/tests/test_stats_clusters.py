@@ -73,7 +73,7 @@ FITS = {
     "envelope": lambda pairs, **more: stats.lower_envelope(pairs, resamples=40, **more).slope,
     "inflation": lambda pairs, **more: stats.path_inflation(pairs, resamples=40, **more).medians["all"],
     "scatter": lambda pairs, **more: intercloud_2022.scatter(pairs, resamples=40, **more).rtt,
-    "model": lambda pairs, **more: stats.fit_model(pairs, "window-limited", **more).numbers["W"],
+    "model": lambda pairs, **more: stats.fit_model(pairs, "window-limited", **more).parameters["W"],
 }
 
 

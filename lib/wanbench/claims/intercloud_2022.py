@@ -94,7 +94,7 @@ def throughput_across_clouds(
     verdict = models.scores.set_index("model").verdict
     limited = [name for name in ("window-limited", "finite transfer") if name in verdict]
     windows = "; ".join(
-        f"{name.replace('->', ' to ')} {chart.model.numbers['W'].written} ({chart.model.numbers['W'].written_interval})"
+        f"{name.replace('->', ' to ')} {chart.model.parameters['W'].written} ({chart.model.parameters['W'].written_interval})"
         for name, chart in charts.charts.items()
         if chart.model
     )

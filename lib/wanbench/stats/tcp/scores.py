@@ -1,4 +1,4 @@
-"""How well each model predicts, in sample and on left-out regions, and which differ from the best."""
+"""How well each model predicts, in sample and on left-out regions, and which models differ from the best."""
 
 from __future__ import annotations
 
@@ -6,76 +6,80 @@ from math import exp, nan
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..regions import dyadic
 from ..regions.unordered_pairs import Sample, unordered_numbers
-from .left_out import Predicted
+from .cross_validation import Predictions
+from .intervals import half_width
 
 SAME_CURVE = 1e-3
+"""Two models are the same curve if no pair's fitted throughput differs by more than 0.1 %."""
+BEST = "best"
+TIED = "not told apart from the best"
+WORSE = "worse"
 
 
-def scores(found: list[Predicted], sample: Sample, level: float, resamples: int, seed: int) -> pd.DataFrame:
+def scores(
+    predictions: list[Predictions], sample: Sample, level: float, resamples: int, seed: int
+) -> pd.DataFrame:
     """One row per model, the best first; columns as `ModelComparison.scores`."""
-    inside = np.array([each.inside for each in found])
-    error = np.array([each.error for each in found])
+    in_sample = np.array([each.in_sample for each in predictions])
+    error = np.array([each.error for each in predictions])
     mean, median = error.mean(axis=1), np.median(error, axis=1)
-    same = np.abs(inside[:, None] - inside[None]).max(axis=2) < SAME_CURVE
-    best = min(np.flatnonzero(same[mean.argmin()]), key=lambda k: found[k].n_numbers)
-    half = _half(error, sample, level)
-    apart = _half(error - error[best], sample, level)
-    low, high = _median_ends(error, sample, level, resamples, seed)
+    same = np.abs(in_sample[:, None] - in_sample[None]).max(axis=2) < SAME_CURVE
+    # Of models that are the same curve, the simplest counts as the best.
+    best = min(np.flatnonzero(same[mean.argmin()]), key=lambda k: predictions[k].n_parameters)
+    half = _half_widths(error, sample, level)
+    half_of_difference = _half_widths(error - error[best], sample, level)
+    median_low, median_high = _median_intervals(error, sample, level, resamples, seed)
     rows = []
-    for k, each in enumerate(found):
+    for k, model in enumerate(predictions):
         difference = mean[k] - mean[best]
-        worse = difference - apart[k] > 0 and not same[k, best]
+        is_worse = difference - half_of_difference[k] > 0 and not same[k, best]
+        others = [other.name for m, other in enumerate(predictions) if m != k and same[k, m]]
         rows.append(
             {
-                "model": each.name,
-                "formula": each.says,
-                "fitted": each.fitted,
-                "n_numbers": each.n_numbers,
+                "model": model.name,
+                "formula": model.formula,
+                "fitted": model.fitted,
+                "n_parameters": model.n_parameters,
                 "error_factor": exp(mean[k]),
                 "low": exp(mean[k] - half[k]),
                 "high": exp(mean[k] + half[k]),
                 "median_factor": exp(median[k]),
-                "median_low": exp(low[k]),
-                "median_high": exp(high[k]),
-                "in_sample_factor": exp(np.abs(inside[k]).mean()),
-                "in_sample_median_factor": exp(np.median(np.abs(inside[k]))),
+                "median_low": exp(median_low[k]),
+                "median_high": exp(median_high[k]),
+                "in_sample_factor": exp(np.abs(in_sample[k]).mean()),
+                "in_sample_median_factor": exp(np.median(np.abs(in_sample[k]))),
                 "worse_by": exp(difference),
-                "worse_low": exp(difference - apart[k]) if k != best else nan,
-                "worse_high": exp(difference + apart[k]) if k != best else nan,
-                "verdict": "best" if k == best else "worse" if worse else "not told apart from the best",
-                "same_curve_as": ", ".join(
-                    other.name for m, other in enumerate(found) if m != k and same[k, m]
-                ),
+                "worse_low": exp(difference - half_of_difference[k]) if k != best else nan,
+                "worse_high": exp(difference + half_of_difference[k]) if k != best else nan,
+                "verdict": BEST if k == best else WORSE if is_worse else TIED,
+                "same_curve_as": ", ".join(others),
             }
         )
     order = sorted(range(len(rows)), key=lambda k: (k != best, mean[k]))
     return pd.DataFrame(rows).iloc[order].reset_index(drop=True)
 
 
-def _half(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
+def _half_widths(values: np.ndarray, sample: Sample, level: float) -> np.ndarray:
     """
     Half the width of the interval of the mean over pairs, per row of values (rows, pairs).
 
-    Two directions of one pair, where both are rows, are left out together.
+    If both directions of a pair are rows, they are left out together.
     """
     per_pair = values.T
     total, n = per_pair.sum(axis=0), len(per_pair)
-    both = unordered_numbers(sample.first, sample.second, sample.n_regions)
-    size = np.bincount(both)[:, None]
-    per_both = np.zeros((len(size), per_pair.shape[1]))
-    np.add.at(per_both, both, per_pair)
-    ones = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
+    pair = unordered_numbers(sample.first, sample.second, sample.n_regions)
+    sums = dyadic.sums(per_pair, pair, pair.max() + 1)
+    without_pair = (total - sums) / (n - np.bincount(pair)[:, None])
     sums = dyadic.region_sums(per_pair, sample.first, sample.second, sample.n_regions)
-    without_region = (total - sums) / (n - ones)[:, None]
-    variance = dyadic.variance(without_region, (total - per_both) / (n - size))
-    return stats.t.ppf((1 + level) / 2, sample.n_regions - 1) * np.sqrt(variance)
+    n_of_region = dyadic.region_sums(np.ones(n), sample.first, sample.second, sample.n_regions)
+    without_region = (total - sums) / (n - n_of_region)[:, None]
+    return half_width(level, sample.n_regions - 1, dyadic.variance(without_region, without_pair))
 
 
-def _median_ends(error, sample: Sample, level, resamples, seed) -> tuple[np.ndarray, np.ndarray]:
+def _median_intervals(error, sample: Sample, level, resamples, seed) -> tuple[np.ndarray, np.ndarray]:
     """Percentiles over region resamples of the median error per model."""
     drawn = dyadic.region_weights(sample.n_regions, resamples, seed)
     weights = dyadic.pair_weights(drawn, sample.first, sample.second)

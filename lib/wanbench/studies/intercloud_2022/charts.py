@@ -126,7 +126,7 @@ def _model(pairs: pd.DataFrame, transfer_s: float | None, level: float) -> Model
 
 def _numbers(model: ModelFit | None) -> dict[str, str]:
     names = {"W": "TCP window W", "C": "capacity C"}
-    return {label: _cell(model.numbers[symbol]) if model else "" for symbol, label in names.items()}
+    return {label: _cell(model.parameters[symbol]) if model else "" for symbol, label in names.items()}
 
 
 def _cell(part: Estimate) -> str:

@@ -97,7 +97,7 @@ def test_there_is_a_chart_for_all_pairs_and_one_per_ordered_pair_of_clouds():
     figure = found["gcp->aws"].figure()
     assert figure.layout.meta["name"] == "distance-chart-gcp-aws"
     assert list(found.table())[1:] == list(found.charts)
-    window = found["aws->gcp"].model.numbers["W"]
+    window = found["aws->gcp"].model.parameters["W"]
     assert found["all"].model is None and window.estimate == pytest.approx(3e6, rel=0.1)
     with pytest.raises(ParameterError, match="there are all, aws->aws"):
         found["azure->aws"]
