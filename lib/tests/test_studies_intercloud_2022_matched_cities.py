@@ -34,11 +34,11 @@ def cities(n=7, crossing_ms=4.0, factor=0.8, seed=0, noise=0.2):
 
 
 def test_what_crossing_costs_is_found_over_the_same_cities():
-    found = intercloud_2022.matched(cities())
+    found = intercloud_2022.matched_cities(cities())
     assert len(found.cities) == 7 and len(found.pairs) == 21
     assert found.difference.low < 4.0 < found.difference.high
     assert found.difference.estimate == pytest.approx(4.0, abs=0.3)
-    ratio = intercloud_2022.matched(cities(), column="throughput_bps").difference
+    ratio = intercloud_2022.matched_cities(cities(), column="throughput_bps").difference
     assert ratio.estimate == pytest.approx(0.8) and "0.8" in str(ratio)
 
 
@@ -46,15 +46,15 @@ def test_a_pair_of_cities_without_all_four_pairs_does_not_count():
     pairs = cities()
     gone = (pairs.from_region == "aws:c0") & (pairs.to_region == "aws:c1")
     back = (pairs.from_region == "aws:c1") & (pairs.to_region == "aws:c0")
-    assert len(intercloud_2022.matched(pairs[~gone & ~back]).pairs) == 20
+    assert len(intercloud_2022.matched_cities(pairs[~gone & ~back]).pairs) == 20
 
 
 def test_clouds_without_a_city_in_common_are_refused():
     pairs = cities()
     with pytest.raises(ParameterError, match="there are 0 such cities"):
-        intercloud_2022.matched(pairs[pairs.from_cloud == pairs.to_cloud])
+        intercloud_2022.matched_cities(pairs[pairs.from_cloud == pairs.to_cloud])
 
 
 def test_the_figure_has_one_point_per_pair_of_cities():
-    figure = intercloud_2022.matched(cities(), column="throughput_bps").figure()
+    figure = intercloud_2022.matched_cities(cities(), column="throughput_bps").figure()
     assert len(figure.data[0].x) == 21 and "bit/s" in figure.layout.xaxis.title.text

@@ -36,7 +36,7 @@ def distance_chart(chart: Chart, *, note: str = "") -> go.Figure:
     figure.update_yaxes(**theme.log_axis(throughput.frame.value, "bit/s"), row=1, col=2)
     r, log_r = chart.rtt.pearson, chart.throughput.pearson
     level = percent(r.level)
-    said = f"RTT r = {_said(r)}; log throughput r = {_said(log_r)} ({level} intervals by place)."
+    r_text = f"RTT r = {_r_text(r)}; log throughput r = {_r_text(log_r)} ({level} intervals by place)."
     name = "all pairs" if chart.name == ALL else " to ".join(map(theme.cloud_name, chart.name.split("->")))
     both = rtt.frame.merge(
         throughput.frame[["region_a", "region_b", "value"]],
@@ -49,9 +49,9 @@ def distance_chart(chart: Chart, *, note: str = "") -> go.Figure:
         name=f"distance-chart-{re.sub('[^a-z0-9]+', '-', chart.name)}",
         title=f"Distance against latency and throughput: {name}",
         subtitle="One point per unordered pair. Lines: least squares; bands: their intervals by place. "
-        + said,
+        + r_text,
         alt=f"Two scatters against distance for {basis(rtt)}: RTT, and throughput on a log axis. {chart}",
-        caption=f"RTT and throughput of {basis(rtt)} ({name}) against the great-circle distance. {said}",
+        caption=f"RTT and throughput of {basis(rtt)} ({name}) against the great-circle distance. {r_text}",
         table=both.drop(columns="n_directions"),
         note=note,
         headroom_px=24,
@@ -87,5 +87,5 @@ def _line(figure, band, y, column) -> None:
     figure.add_scatter(x=band.distance_km, y=band[y], line={"color": theme.FIT, "width": 2.5}, **style)
 
 
-def _said(r) -> str:
+def _r_text(r) -> str:
     return f"{r.written} ({r.written_interval})" if r.written_interval else r.written
