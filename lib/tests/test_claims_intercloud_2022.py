@@ -33,7 +33,7 @@ def audit():
         latency=matched_cities(pairs, within_km=2_000),
         throughput=matched_cities(pairs, column="throughput_bps", within_km=2_000),
         clouds=compare_clouds(pairs, column="throughput_bps", permutations=50),
-        models=compare_models(pairs, transfer_s=10, **quick),
+        models=compare_models(pairs, transfer_s=10),
         repeats=(repeats(twice, "rtt_ms", **quick), repeats(twice, "throughput_bps", **quick)),
         scatters={"all": scatter(pairs, **quick), "aws->gcp": scatter(pairs, **quick)},
         nearest=nearest_region(pairs, **quick),

@@ -88,15 +88,15 @@ def test_fits_without_a_region_are_fits_of_the_others(name):
     ],
 )
 def test_the_model_that_made_the_data_predicts_left_out_regions_best(best, bps):
-    found = compare_models(survey(bps=bps, n=20, region_ms=8), transfer_s=2, resamples=50)
-    assert found.best == best
+    found = compare_models(survey(bps=bps, n=20, region_ms=8), transfer_s=2)
+    assert found.scores.model[0] == best
     assert verdicts(found)["constant"] == "worse"
     assert found.scores.error_factor.iloc[0] == pytest.approx(1.04, abs=0.02)
 
 
 def test_one_curve_by_two_names_is_a_tie_and_is_said_to_be_one():
-    found = compare_models(survey(n=20, region_log_sd=0.1), resamples=50)
-    assert found.best == "window-limited"
+    found = compare_models(survey(n=20, region_log_sd=0.1))
+    assert found.scores.model[0] == "window-limited"
     assert found.scores.same_curve_as.iloc[0].split(", ")[0] == "Mathis"
     assert verdicts(found)["Mathis"] == "not told apart from the best"
     assert "Mathis" in found.sentence.split("same curve")[0]
@@ -107,13 +107,13 @@ def test_noise_alone_makes_no_model_worse_than_the_constant():
     pairs = survey(n=12, bps=lambda rtt, km: 1e8)
     rng = np.random.default_rng(3)
     pairs["throughput_bps"] = 1e8 * np.exp(rng.normal(0, 0.5, len(pairs)))
-    assert verdicts(compare_models(pairs, resamples=50))["constant"] != "worse"
+    assert verdicts(compare_models(pairs))["constant"] != "worse"
 
 
 @pytest.mark.parametrize("name", ["window-limited", "log-log RTT"])
 def test_a_left_out_region_tells_nothing_to_its_own_prediction(name):
     pairs = survey(n=8, region_log_sd=0.3)
-    found = compare_models(pairs, resamples=20).pairs
+    found = compare_models(pairs).pairs
     paths, y = (
         Paths(found.rtt_ms.to_numpy(), found.distance_km.to_numpy()),
         np.log(found.throughput_bps.to_numpy()),
@@ -134,18 +134,18 @@ def test_a_left_out_region_tells_nothing_to_its_own_prediction(name):
 
 def test_planted_pairs_are_explained_by_none_and_named():
     pairs = survey(n=16, region_log_sd=0.05)
-    assert compare_models(pairs, resamples=20).unexplained.empty
+    assert compare_models(pairs).unexplained.empty
     ends = {pairs.from_region[3], pairs.to_region[3]}
     planted = pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
     pairs.loc[planted, "throughput_bps"] /= 8
-    found = compare_models(pairs, resamples=20).unexplained
+    found = compare_models(pairs).unexplained
     assert [set(row) for row in found[["region_a", "region_b"]].to_numpy()] == [ends]
     assert found.closest_ratio[0] < 0.5
 
 
 def test_ordered_rows_count_twice_and_keep_their_direction():
     pairs = survey(n=10)
-    one, two = (compare_models(pairs, ordered=ordered, resamples=20) for ordered in (False, True))
+    one, two = (compare_models(pairs, ordered=ordered) for ordered in (False, True))
     assert len(two.pairs) == 2 * len(one.pairs) == len(pairs)
     key = ["region_a", "region_b"]
     merged = two.pairs.merge(pairs, left_on=key, right_on=["from_region", "to_region"])
@@ -155,13 +155,12 @@ def test_ordered_rows_count_twice_and_keep_their_direction():
 
 def test_the_interval_counts_regions_not_pairs():
     pairs = survey(n=20, region_log_sd=0.4, pair_log_sd=0.05)
-    scores = compare_models(pairs, resamples=200).scores
+    scores = compare_models(pairs).scores
     best = scores.iloc[0]
-    ratios = compare_models(pairs, resamples=20).pairs["window-limited: ratio"]
+    ratios = compare_models(pairs).pairs["window-limited: ratio"]
     naive = 2 * 1.96 * np.abs(np.log(ratios)).std() / np.sqrt(len(ratios))
     assert best.low < best.error_factor < best.high
     assert np.log(best.high / best.low) > 1.5 * naive
-    assert best.median_low < best.median_factor < best.median_high
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -180,7 +179,7 @@ def test_what_cannot_be_compared_is_refused():
 def test_rows_left_out_are_counted():
     pairs = survey(n=8)
     pairs.loc[0, "throughput_bps"] = np.nan
-    found = compare_models(pairs, resamples=20)
+    found = compare_models(pairs)
     assert len(found.left_out) == 1 and "1 row of the pairs left out" in str(found)
 
 
@@ -188,7 +187,7 @@ def test_it_draws_itself_and_its_map():
     pairs = survey(n=10)
     ends = {pairs.from_region[3], pairs.to_region[3]}
     pairs.loc[pairs.from_region.isin(ends) & pairs.to_region.isin(ends), "throughput_bps"] /= 20
-    found = compare_models(pairs, transfer_s=10, resamples=20)
+    found = compare_models(pairs, transfer_s=10)
     figure = found.figure()
     assert figure.layout.meta["name"] == "throughput-models"
     assert sum(len(trace.x) for trace in figure.data) == 2 * len(found.scores)
@@ -212,8 +211,8 @@ def test_numbers_per_receiving_cloud_explain_directions_that_differ():
     window = to.map({"aws": 0.8e6, "azure": 2e6, "gcp": 3e6})
     noise = np.random.default_rng(0).normal(0, 0.03, len(pairs))
     pairs["throughput_bps"] = 8 * window / (pairs.rtt_ms / 1000) * np.exp(noise)
-    one = compare_models(pairs, ordered=True, resamples=20)
-    each = compare_models(pairs, ordered=True, by="to_cloud", resamples=20)
+    one = compare_models(pairs, ordered=True)
+    each = compare_models(pairs, ordered=True, by="to_cloud")
     assert one.scores.error_factor[0] > 1.3
     assert one.estimates[0].n == 105 and "210 ordered pairs of 15 regions" in one.sentence
     assert each.scores.error_factor[0] == pytest.approx(1.025, abs=0.01)
@@ -227,6 +226,6 @@ def test_numbers_per_receiving_cloud_explain_directions_that_differ():
 def test_a_pair_counted_in_both_directions_says_no_more_than_once():
     pairs = survey(n=12)
     both = pairs.assign(throughput_bps=1e9 / pairs.rtt_ms**0.7 * (1 + pairs.distance_km % 7 / 10))
-    once, twice = (compare_models(both, ordered=each, resamples=20).scores for each in (False, True))
+    once, twice = (compare_models(both, ordered=each).scores for each in (False, True))
     columns = ["error_factor", "low", "high"]
     np.testing.assert_allclose(once[columns], twice[columns], rtol=1e-4)

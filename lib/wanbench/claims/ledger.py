@@ -85,12 +85,7 @@ class Audit(Result):
     TITLE = "Claims of the source"
 
     def compare(
-        self,
-        claim: str,
-        recomputed: Estimate | float,
-        working: str = "",
-        *,
-        within: Estimate | None = None,
+        self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
     ) -> None:
         """
         Try a claimed number.
@@ -156,27 +151,14 @@ class Audit(Result):
         return f"Of {count(len(self.claims), 'claim')} of this source {len(verdicts)} were tried{listed}."
 
     def table(self) -> pd.DataFrame:
-        """One row per claim: section, says, claimed, recomputed, low, high, off_by, verdict, working."""
-        untried = {"verdict": UNTRIED, "working": "", "recomputed": nan, "low": nan, "high": nan}
+        """One row per claim: section, says, claimed, unit, recomputed, low, high, verdict, working, off_by."""
+        untried = {"recomputed": nan, "low": nan, "high": nan, "verdict": UNTRIED, "working": ""}
         rows = []
         for name, claim in self.claims.items():
-            row = self.rows.get(name, untried)
-            rows.append(
-                {
-                    "claim": name,
-                    "section": claim.section,
-                    "says": claim.says,
-                    "claimed": claim.number,
-                    "unit": claim.unit,
-                    "recomputed": row["recomputed"],
-                    "low": row["low"],
-                    "high": row["high"],
-                    "off_by": row["recomputed"] - claim.number,
-                    "verdict": row["verdict"],
-                    "working": row["working"],
-                }
-            )
-        return pd.DataFrame(rows)
+            source = {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
+            rows.append(source | {"unit": claim.unit} | self.rows.get(name, untried))
+        table = pd.DataFrame(rows)
+        return table.assign(off_by=table.recomputed - table.claimed)
 
     def shown(self) -> pd.DataFrame:
         rows = [
@@ -200,21 +182,14 @@ class Audit(Result):
         if not isfinite(row.recomputed):
             return ""
         places = max(self.claims[row.claim].decimals + 1, 0)
-        return (
-            f"{number(row.recomputed, 0 if row.recomputed == round(row.recomputed) else places)} {row.unit}".strip()
-        )
+        return f"{number(row.recomputed, 0 if row.recomputed == round(row.recomputed) else places)} {row.unit}".strip()
 
     def _claim(self, name: str) -> Claim:
         return self.claims[check_choice(f"claim of {self.source}", name, self.claims)]
 
     def _note(self, claim, verdict, working, recomputed=nan, low=nan, high=nan) -> None:
-        self.rows[claim] = {
-            "verdict": verdict,
-            "working": working,
-            "recomputed": recomputed,
-            "low": low,
-            "high": high,
-        }
+        numbers = {"recomputed": recomputed, "low": low, "high": high}
+        self.rows[claim] = numbers | {"verdict": verdict, "working": working}
 
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:

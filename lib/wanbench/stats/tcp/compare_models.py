@@ -46,8 +46,8 @@ class ModelComparison(Result):
     scores : DataFrame
         One row per model, the best first: model, formula, fitted (its parameters), n_parameters, error_factor (the
         exponential of the mean absolute log error on left-out regions: 1.5 is half as much again or a third less) with
-        low and high, median_factor with median_low and median_high (region bootstrap), in_sample_factor,
-        in_sample_median_factor, worse_by (its error over that of the best, a factor) with worse_low and worse_high,
+        low and high, median_factor, in_sample_factor, worse_by (its error over that of the best, a factor) with
+        worse_low and worse_high,
         verdict ("best", "not told apart from the best", "worse"), same_curve_as.
     pairs : DataFrame
         Per unordered pair (or ordered: see `compare_models`): region_a, region_b, cloud_pair, distance_km, rtt_ms,
@@ -78,11 +78,6 @@ class ModelComparison(Result):
         """The rows of `pairs` in words, such as "66 pairs" or, with two directions, "132 ordered pairs"."""
         ordered = (self.pairs.region_a > self.pairs.region_b).any()
         return count(len(self.pairs), "ordered pair" if ordered else "pair")
-
-    @property
-    def best(self) -> str:
-        """The model with the smallest error on left-out regions."""
-        return self.scores.model.iloc[0]
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -166,8 +161,6 @@ def compare_models(
     ordered: bool = False,
     by: str | None = None,
     level: float = 0.95,
-    resamples: int = 1_000,
-    seed: int = 0,
 ) -> ModelComparison:
     """
     Fit the models of throughput and score them by predictions of left-out regions.
@@ -188,8 +181,6 @@ def compare_models(
     by : str, optional
         "to_cloud", "from_cloud" (both if ordered) or "cloud_pair": fit every model to each such group separately.
         A receiver's window is that of its cloud, so the two directions of a pair of clouds can differ for good.
-    resamples, seed : int
-        Of the bootstrap over regions, for the medians.
 
     Raises
     ------
@@ -206,7 +197,7 @@ def compare_models(
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
     y = np.log(frame.throughput_bps.to_numpy())
     predictions = cross_validate(models, sample, paths, y, _groups(frame, by))
-    table = scores(predictions, sample, level, resamples, seed)
+    table = scores(predictions, sample, level)
     for each in predictions:
         frame[f"{each.name}: ratio"] = np.exp(each.left_out)
     residual = np.array([each.left_out for each in predictions if each.name != CONSTANT])

@@ -1,4 +1,4 @@
-"""Two clouds compared in the cities where both are: distance is the same by design, not by a model."""
+"""AWS and Google Cloud compared in the cities where both are: distance is the same by design, not by a model."""
 
 from __future__ import annotations
 
@@ -56,12 +56,7 @@ class MatchedCities(Result):
 
 
 def matched_cities(
-    pairs: pd.DataFrame,
-    *,
-    column: str = "rtt_ms",
-    clouds: tuple[str, str] = ("aws", "gcp"),
-    within_km: float = 50.0,
-    level: float = 0.95,
+    pairs: pd.DataFrame, *, column: str = "rtt_ms", within_km: float = 50.0, level: float = 0.95
 ) -> MatchedCities:
     """
     Compare pairs between two clouds with pairs within them, over the same pairs of cities.
@@ -85,7 +80,7 @@ def matched_cities(
     check_choice("column", column, ("rtt_ms", "throughput_bps"))
     as_ratio = column == "throughput_bps"
     sample = unordered(pairs, column, combine="geometric mean" if as_ratio else "median")
-    cities = _cities(pairs, clouds, within_km)
+    cities = _cities(pairs, within_km)
     value = {(row.region_a, row.region_b): row.value for row in sample.frame.itertuples()}
     rows = []
     for (i, (a1, g1, _)), (j, (a2, g2, _)) in combinations(enumerate(cities), 2):
@@ -95,7 +90,7 @@ def matched_cities(
             rows.append((i, j, four[:2].mean(), four[2:].mean()))
     if not rows:
         raise ParameterError(
-            f"no pair of cities of both {' and '.join(clouds)} within {within_km:g} km has all four of {column}; "
+            f"no pair of cities of both aws and gcp within {within_km:g} km has all four of {column}; "
             f"there are {len(cities)} such cities"
         )
     first, second, between, within = (np.array(column) for column in zip(*rows, strict=True))
@@ -140,13 +135,13 @@ def matched_cities(
     return MatchedCities(column, result, pd.DataFrame(cities, columns=CITY_COLUMNS), table)
 
 
-def _cities(pairs: pd.DataFrame, clouds, within_km: float) -> list[tuple[str, str, float]]:
-    """One-to-one matches of the regions of two clouds, nearest first."""
+def _cities(pairs: pd.DataFrame, within_km: float) -> list[tuple[str, str, float]]:
+    """One-to-one matches of the regions of AWS and Google Cloud, nearest first."""
     near = pairs[pairs.distance_km <= within_km][["from_region", "to_region", "distance_km"]]
     there = near.set_axis(CITY_COLUMNS, axis=1)
     back = near.set_axis(["other", "one", "apart_km"], axis=1)
     matches = pd.concat([there, back[CITY_COLUMNS]])
-    in_clouds = matches.one.str.startswith(f"{clouds[0]}:") & matches.other.str.startswith(f"{clouds[1]}:")
+    in_clouds = matches.one.str.startswith("aws:") & matches.other.str.startswith("gcp:")
     matches = matches[in_clouds].drop_duplicates(["one", "other"])
     cities, taken = [], set()
     for row in matches.sort_values(["apart_km", "one", "other"]).itertuples():

@@ -36,9 +36,8 @@ class Repeats(Result):
         The share of the variance of the logarithm that lies between pairs rather than between the tests of
         one: the intraclass correlation of a one-way analysis of variance.
     pairs : DataFrame
-        The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor.
-    n_single : int
-        Ordered pairs with one test, which are left out.
+        The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with one
+        test are left out.
     """
 
     TITLE = "Repeated tests of one ordered pair"
@@ -48,7 +47,6 @@ class Repeats(Result):
     factor: Estimate
     share: Estimate
     pairs: pd.DataFrame
-    n_single: int
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -141,7 +139,6 @@ def repeats(
             **common,
         ),
         pairs=pairs.drop(columns=["mean", "variance"]),
-        n_single=int((groups.n_tests == 1).sum()),
     )
 
 
