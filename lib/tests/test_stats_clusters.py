@@ -223,7 +223,7 @@ DOORS = {
     "physics_check": stats.physics_check,
     "predict": stats.fit_predictor,
     "what_if": lambda pairs: stats.what_if(pairs, "aws:region-000", "gcp:region-002"),
-    "nearest": lambda pairs: intercloud_2022.nearest(
+    "nearest": lambda pairs: intercloud_2022.nearest_region(
         pairs.drop(columns="throughput_bps").rename(columns={"rtt_ms": "throughput_bps"})
     ),
     "ceiling": lambda pairs: stats.fit_with_ceiling(pairs, column="rtt_ms"),

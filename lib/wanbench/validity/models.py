@@ -2,7 +2,7 @@
 Coverage of the interval of a loss that was estimated from TCP throughput, on senders simulated in round trips.
 
 Each packet is lost on its own. The simulated senders keep the rules that the model is made of, so this judges the part
-of the interval that is chance; the model's own error was measured on an emulated link (`stats.loss`).
+of the interval that is chance; the model's own error was measured on an emulated link (`stats.tcp.loss`).
 """
 
 from __future__ import annotations
