@@ -142,11 +142,11 @@ def test_variations_of_latency(jitter, verdict):
 
 def test_factors_that_were_not_varied():
     fitted = experiment(-0.8, 0.2)
-    rows = tried(factorial=replace(fitted, thesis=None), jitter="shaking_ms")
+    rows = tried(factorial=replace(fitted, thesis=None, doublings={}, effects={}))
     assert rows.verdict[["thesis", "variations"]].tolist() == [UNKNOWN, UNKNOWN]
     assert (
         "not both varied" in rows.working["thesis"]
-        and "shaking_ms was not varied" in rows.working["variations"]
+        and "jitter_ms was not varied" in rows.working["variations"]
     )
 
 

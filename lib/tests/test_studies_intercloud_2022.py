@@ -105,6 +105,9 @@ def test_a_pair_of_clouds_with_too_few_regions_is_left_out_with_its_reason():
     pairs = simulated_surveys.survey(6, seed=1, clouds=("aws", "aws", "aws", "gcp", "gcp"))
     found = charts(pairs, resamples=100)
     assert "gcp->gcp" in found.left_out and "gcp->gcp" not in found.charts
+    assert found.cautions[-1].startswith("no chart of gcp->gcp: ")
+    assert len({caution.partition(" (")[0] for caution in found.cautions}) == len(found.cautions)
+    assert len(found.table()) == sum(len(chart.estimates) for chart in found.charts.values())
 
 
 def one_row_per_test(seed=2):

@@ -33,6 +33,8 @@ FRAME_BYTES = 1538
 NOT_RERUN = "No re-run: the lab's paths were set to these RTTs."
 ROUNDING_MS = 0.15
 """Largest rounding error of three times with one decimal each, added or subtracted."""
+JITTER = "jitter_ms"
+"""The factor that varies the latency."""
 IN_FLIGHT = 5
 """Unanswered requests that a Kafka producer may have (max.in.flight.requests.per.connection)."""
 
@@ -44,7 +46,6 @@ def private_vs_internet(
     traffic: Mapping[str, Estimate | float] | None = None,
     capacity: Capacity | None = None,
     factorial: Factorial | None = None,
-    jitter: str = "jitter_ms",
 ) -> Audit:
     """
     Every claim of source 000.
@@ -65,8 +66,6 @@ def private_vs_internet(
         Of the links of this comparison (`stats.lab.utilisation.capacity`).
     factorial : Factorial
         Batches per second on delay, jitter, loss and rate.
-    jitter : str
-        The factor that varies the latency.
 
     Raises
     ------
@@ -87,7 +86,7 @@ def private_vs_internet(
     _jitter(audit)
     _ratio(audit, batches, packets)
     _traffic(audit, traffic, capacity)
-    _thesis(audit, factorial, jitter)
+    _thesis(audit, factorial)
     return audit
 
 
@@ -260,7 +259,7 @@ def _queues(audit: Audit, share: float, capacity: Capacity | None) -> None:
     )
 
 
-def _thesis(audit: Audit, factorial: Factorial | None, jitter: str) -> None:
+def _thesis(audit: Audit, factorial: Factorial | None) -> None:
     rates = " and ".join(f"{audit.claims[name].written} Gbit/s" for name in ("same-rate", "vpn-rate"))
     ratio = _path(audit, "vpn")[1] / _path(audit, "private")[1]
     own = (
@@ -286,9 +285,9 @@ def _thesis(audit: Audit, factorial: Factorial | None, jitter: str) -> None:
         + (f" {factorial.region_sentence()} {factorial.thesis}" if factorial.thesis is not None else ""),
     )
     varied = factorial.doublings | factorial.effects
-    doubled = varied.get(jitter)
+    doubled = varied.get(JITTER)
     if doubled is None:
-        audit.judge("variations", None, f"{mean_alone} Re-run: {jitter} was not varied.")
+        audit.judge("variations", None, f"{mean_alone} Re-run: {JITTER} was not varied.")
         return
     delay = varied.get(factorial.delay)
     audit.judge(

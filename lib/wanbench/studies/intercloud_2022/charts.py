@@ -70,13 +70,14 @@ class Charts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of each chart, each once with the names of its charts, and the charts that could not be made."""
+        """Each kind of caution once, with the names of its charts, and the charts that could not be made."""
         names: dict[str, list[str]] = {}
         for name, chart in self.charts.items():
-            for caution in chart.cautions:
-                names.setdefault(caution, []).append(name)
+            # What a caution says before its numbers, which differ from chart to chart.
+            for kind in dict.fromkeys(caution.partition(" (")[0] for caution in chart.cautions):
+                names.setdefault(kind, []).append(name)
         return (
-            *(f"{', '.join(charts)}: {caution}" for caution, charts in names.items()),
+            *(f"{kind} ({', '.join(charts)})" for kind, charts in names.items()),
             *(f"no chart of {name}: {why}" for name, why in self.left_out.items()),
         )
 
