@@ -81,16 +81,17 @@ def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def without_each(knee: Knee) -> tuple[np.ndarray, np.ndarray]:
     """Level and falling without each point in turn, the sides of the others and their robust weights kept."""
+    # Each line is a weighted mean, so leaving out a point moves it by that point's share, without another fit.
     residual = knee.y - np.minimum(knee.level, knee.falling - knee.x)
     flat = knee.level < knee.falling - knee.x
-    found = []
+    lines = []
     for value, side in ((knee.level, flat), (knee.falling, ~flat)):
         weight = np.where(side, knee.robust, 0.0)
         rest = weight.sum() - weight
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = value - weight * residual / rest
-        found.append(np.where(weight > 0, np.where(rest > 0, moved, np.nan), value))
-    return found[0], found[1]
+        lines.append(np.where(weight > 0, np.where(rest > 0, moved, np.nan), value))
+    return lines[0], lines[1]
 
 
 def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,10 +101,12 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     `x` ascends. The level is infinite where every point lies on the falling side, `falling` where all are
     level.
     """
+    # Centred, so that sums of squares keep their digits.
     middle_x, middle_y = x.mean(), y.mean()
     x, y = x - middle_x, y - middle_y
     rows = np.arange(len(weights))
     sums = {name: _running(weights, v) for name, v in _monomials(x, y).items()}
+    # The cost has a minimum in each gap between neighbouring points, or at a point: the smallest of all is exact.
     level, falling, cost = _between(x, sums)
     best = cost.argmin(axis=1)
     at_level, at_cost = _on_a_point(x, sums)
