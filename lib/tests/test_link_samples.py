@@ -238,9 +238,9 @@ def test_a_link_that_is_full_is_seen_to_be(loaded):
     found = utilisation.capacity(loaded["full"])
     table = found.table.set_index(["link_from", "link_to"])
     full = table.loc["a", "b"]
-    assert 0.97 < full.greatest_utilisation < 1.05
-    assert full.share_at_capacity > 0.3 and not found.never and "at capacity in" in found.sentence
-    assert table.loc["b", "a"].greatest_utilisation < 0.1, "acknowledgements only"
+    assert 0.97 < full.max_utilisation < 1.05
+    assert full.share_at_capacity > 0.3 and not found.never_full and "at capacity in" in found.sentence
+    assert table.loc["b", "a"].max_utilisation < 0.1, "acknowledgements only"
     assert table.loc["a", "c"].packets_sent == 0 and len(table) == 6
 
 
@@ -251,5 +251,5 @@ def test_a_link_that_is_half_full_is_seen_to_be(loaded):
     assert set(frame.link_from) | set(frame.link_to) == {"a", "c"}
     found = utilisation.capacity(frame, window_s=1.0)
     row = found.table[found.table.link_from == "a"].iloc[0]
-    assert 0.35 < row.greatest_utilisation < 0.75 and row.share_at_capacity == 0
+    assert 0.35 < row.max_utilisation < 0.75 and row.share_at_capacity == 0
     assert row.packets_queue_dropped == 0 and "never at capacity" in found.sentence

@@ -248,7 +248,7 @@ def _traffic(found: Audit, traffic: Mapping, capacity: Capacity | None) -> None:
 def _queues(found: Audit, share: float, capacity: Capacity | None) -> None:
     waiting = share**2 / (2 * (1 - share)) if share < 1 else inf
     own = f"Own numbers: a mean of {quantity(share, 'fraction')} of the rate; a mean is silent on moments."
-    never = None if capacity is None else capacity.never
+    never = None if capacity is None else capacity.never_full
     found.judge(
         "never-full",
         never,
@@ -262,8 +262,8 @@ def _queues(found: Audit, share: float, capacity: Capacity | None) -> None:
         found.judge("no-queue", waiting < 1, f"Holds if fewer than 1 packet would wait. {own}")
         return
     rows = capacity.links[capacity.links.share_at_capacity == 0]
-    queued = (rows.greatest_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
-    known = rows.greatest_backlog_ms.notna().all() and len(rows)
+    queued = (rows.max_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
+    known = rows.max_backlog_ms.notna().all() and len(rows)
     found.judge(
         "no-queue",
         False if queued.any() else True if known else None,

@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from ..errors import ParameterError
 from ..figures import theme
-from ..stats.lab.calibration_figure import LEGEND_ON_TOP
+from ..stats.lab.verdicts_figure import LEGEND_ON_TOP
 from .study import MAIN, NAIVE, describe
 from .verdicts import BAND
 
