@@ -6,15 +6,15 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import count
-from .processors import HeldUp
+from .processors import ProcessorEffect
 
 SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
 
 
-def held_up(found: HeldUp, *, note: str = "") -> go.Figure:
+def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
     """A point per trial; dashed: all that the limit allows."""
     figure = go.Figure()
-    for k, (name, part) in enumerate(found.trials.groupby("setting", sort=False)):
+    for k, (name, part) in enumerate(result.trials.groupby("setting", sort=False)):
         figure.add_scatter(
             x=part.busy_percent,
             y=part.reached,
@@ -28,11 +28,11 @@ def held_up(found: HeldUp, *, note: str = "") -> go.Figure:
     figure.update_yaxes(title="measured over what the limit allows", rangemode="tozero")
     return theme.finish(
         figure,
-        name="held-up",
-        title="Did busy processors hold trials up?",
-        subtitle="One point per trial: what it reached of what its least limit allows. Dashed: all of it.",
-        alt=f"What trials reached against how busy the processors were. {found}",
-        caption=str(found),
-        table=found.trials,
+        name="processor-effect",
+        title="Did busy processors slow trials down?",
+        subtitle="One point per trial: what it reached of what its lowest limit allows. Dashed: all of it.",
+        alt=f"What trials reached against how busy the processors were. {result}",
+        caption=str(result),
+        table=result.trials,
         note=note,
     )

@@ -6,17 +6,17 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import percent
-from ...stats.trials.trials_figures import LEVEL, MOST_SETTINGS, SHADES, SYMBOLS
+from ...stats.trials.rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 from .producer_shares import ProducerShares
 
 
-def producer_shares(found: ProducerShares, *, note: str = "") -> go.Figure:
+def producer_shares(result: ProducerShares, *, note: str = "") -> go.Figure:
     """Each producer's rate in every trial, and its mean with an interval."""
     figure = go.Figure()
-    names = list(dict.fromkeys(found.trials.setting.astype(str)))
+    names = list(dict.fromkeys(result.trials.setting.astype(str)))
     for k, name in enumerate(names):
-        shade, symbol = SHADES[k % MOST_SETTINGS], SYMBOLS[k % MOST_SETTINGS]
-        part = found.trials[found.trials.setting.astype(str) == name]
+        shade, symbol = SHADES[k % MAX_SETTINGS], SYMBOLS[k % MAX_SETTINGS]
+        part = result.trials[result.trials.setting.astype(str) == name]
         offset = 0.22 * (k - (len(names) - 1) / 2)
         figure.add_scatter(
             x=part.producer.astype(float) + 1 + offset + theme.spread(len(part), 0.08),
@@ -25,7 +25,7 @@ def producer_shares(found: ProducerShares, *, note: str = "") -> go.Figure:
             name=theme.plain(name),
             marker={"size": 6, "color": shade, "symbol": symbol, "opacity": 0.5},
         )
-        mean = found.producers[found.producers.setting.astype(str) == name]
+        mean = result.rows[result.rows.setting.astype(str) == name]
         bar = {"type": "data", "symmetric": False, "thickness": 2, "width": 6, "color": shade}
         figure.add_scatter(
             x=mean.producer.astype(float) + 1 + offset + 0.07,
@@ -36,7 +36,7 @@ def producer_shares(found: ProducerShares, *, note: str = "") -> go.Figure:
             | {"array": mean.high - mean.records_per_s, "arrayminus": mean.records_per_s - mean.low},
             showlegend=False,
         )
-    producers = sorted(found.producers.producer.unique())
+    producers = sorted(result.rows.producer.unique())
     figure.update_xaxes(
         title="producer",
         tickvals=[float(each) + 1 for each in producers],
@@ -47,9 +47,9 @@ def producer_shares(found: ProducerShares, *, note: str = "") -> go.Figure:
         figure,
         name="producer-shares",
         title="What each producer reached",
-        subtitle=f"Small: a trial; large: mean of trials with its {percent(LEVEL)} interval (t, trials as units).",
-        alt=f"Rates of single producers. {found}",
-        caption=str(found),
-        table=found.producers,
+        subtitle=f"Small: a trial; large: mean of trials with its {percent(result.level)} interval (t over trials).",
+        alt=f"Rates of single producers. {result}",
+        caption=str(result),
+        table=result.rows,
         note=note,
     )

@@ -6,19 +6,19 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import percent
-from .rtt_table import STATISTICS, RttTable
+from .rtt_table import PUBLISHED, STATISTICS, RttTable
 
 SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
 OFFSET = 0.13
 
 
-def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
+def rtt_table(result: RttTable, *, note: str = "") -> go.Figure:
     """Per statistic and setting every run, their mean with its interval, and the published number as a line."""
     figure = go.Figure()
-    for k, setting in enumerate(found.settings):
+    for k, setting in enumerate(result.settings):
         shade, symbol = SHADES[k % 2], SYMBOLS[k % 2]
-        runs = found.runs[found.runs.setting == setting]
-        side = OFFSET * (2 * k - len(found.settings) + 1)
+        runs = result.runs[result.runs.setting == setting]
+        side = OFFSET * (2 * k - len(result.settings) + 1)
         for at, (statistic, (column, _)) in enumerate(STATISTICS.items()):
             figure.add_scatter(
                 x=at + side + 0.06 + theme.spread(len(runs), 0.06),
@@ -28,7 +28,7 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
                 hovertemplate="one run: %{y:.2f} ms<extra></extra>",
                 showlegend=False,
             )
-            printed = found.published.get(setting, {}).get(statistic)
+            printed = PUBLISHED.get(setting, {}).get(statistic)
             if printed:
                 figure.add_scatter(
                     x=[at + side - 0.09, at + side + 0.09],
@@ -39,7 +39,7 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
                     showlegend=at == 0,
                     hovertemplate="published: %{y} ms<extra></extra>",
                 )
-        numbers = [found.numbers[setting, name] for name in STATISTICS]
+        numbers = [result.numbers[setting, name] for name in STATISTICS]
         figure.add_scatter(
             x=[at + side for at in range(len(STATISTICS))],
             y=[each.estimate for each in numbers],
@@ -60,20 +60,17 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
     figure.update_xaxes(
         tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS]
     )
-    shown = found.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
-    figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *_published(found)], ""))
-    level = percent(found.estimates[0].level)
+    published = [value for name in result.settings for value in PUBLISHED.get(name, {}).values()]
+    shown = result.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
+    figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *published], ""))
+    level = percent(result.estimates[0].level)
     return theme.finish(
         figure,
         name="rtt-table",
         title="Round-trip times of pings",
         subtitle=f"Large: mean over runs, bars: its {level} interval; small: one run; dotted: the source.",
-        alt=f"Round-trip times per setting. {found}",
-        caption=str(found),
-        table=found.table(),
+        alt=f"Round-trip times per setting. {result}",
+        caption=str(result),
+        table=result.table(),
         note=note,
     )
-
-
-def _published(found: RttTable) -> list[float]:
-    return [value for each in found.published.values() for value in each.values()]

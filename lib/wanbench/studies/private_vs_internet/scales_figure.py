@@ -8,13 +8,13 @@ from plotly.subplots import make_subplots
 
 from ...figures import theme
 from ...formatting import percent
-from .scales import Scales
+from .scales import Scales, label
 
 SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
 HEADROOM_PX = 24
 
 
-def scales(found: Scales, *, note: str = "") -> go.Figure:
+def scales(result: Scales, *, note: str = "") -> go.Figure:
     """Left the ratio of either link at each scale, pairs small; right the part of the link's rate in use."""
     figure = make_subplots(
         rows=1,
@@ -22,8 +22,8 @@ def scales(found: Scales, *, note: str = "") -> go.Figure:
         horizontal_spacing=0.14,
         subplot_titles=["ratio at each scale", "part of the link's rate in use"],
     )
-    labels = [found.said(key) for key in found.links]
-    for k, each in enumerate(found.links.values()):
+    labels = [label(rate) for rate in result.comparisons]
+    for k, each in enumerate(result.comparisons.values()):
         figure.add_scatter(
             x=k + 0.14 + theme.spread(len(each.pairs), 0.1),
             y=each.pairs.ratio,
@@ -34,7 +34,7 @@ def scales(found: Scales, *, note: str = "") -> go.Figure:
             row=1,
             col=1,
         )
-    ratios = [each.ratio for each in found.links.values()]
+    ratios = [each.ratio for each in result.comparisons.values()]
     known = all(np.isfinite(each.low) for each in ratios)
     bar = {
         "type": "data",
@@ -57,23 +57,23 @@ def scales(found: Scales, *, note: str = "") -> go.Figure:
         col=1,
     )
     figure.add_hline(y=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2}, row=1, col=1)
-    for k, (name, part) in enumerate(found.capacity.groupby("link", sort=False)):
+    for k, (name, part) in enumerate(result.utilisation.groupby("link", sort=False)):
         figure.add_scatter(
-            x=[list(found.links).index(each) + 0.08 * (2 * k - 1) for each in part.scale],
-            y=part.rx_utilisation,
+            x=[list(result.comparisons).index(each) + 0.08 * (2 * k - 1) for each in part.rate_bps],
+            y=part.mean_utilisation,
             mode="markers",
             name=theme.plain(name),
             marker={"size": 11, "color": SHADES[k % 2], "symbol": SYMBOLS[k % 2]},
-            error_y={"type": "data", "symmetric": False, "array": part.greatest - part.rx_utilisation,
+            error_y={"type": "data", "symmetric": False, "array": part.max_utilisation - part.mean_utilisation,
                      "arrayminus": [0.0] * len(part), "width": 6},
             row=1,
             col=2,
         )  # fmt: skip
     figure.add_hline(y=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2}, row=1, col=2)
     ticks = {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}
-    figure.update_xaxes(title=theme.plain(found.scale), **ticks)
+    figure.update_xaxes(title="rate of the link", **ticks)
     figure.update_yaxes(title="times", rangemode="tozero", row=1, col=1)
-    most = max(1.0, *found.capacity.greatest.fillna(0.0))
+    most = max(1.0, *result.utilisation.max_utilisation.fillna(0.0))
     figure.update_yaxes(tickformat=".0%", range=[0, 1.08 * most], row=1, col=2)
     level = percent(ratios[0].level)
     return theme.finish(
@@ -82,9 +82,9 @@ def scales(found: Scales, *, note: str = "") -> go.Figure:
         title="The same comparison at several scales of the link",
         subtitle=f"Left: large the ratio with its {level} interval, small a pair each. Right: mean of trials towards "
         "the brokers, background and headers included, bars up to the fullest trial. Dashed: no difference; full.",
-        alt=f"Ratios by scale. {found}",
-        caption=f"{found.verdict()} {found.capacity_sentence()}",
-        table=found.table(),
+        alt=f"Ratios by scale. {result}",
+        caption=f"{result.verdict} {result.capacity_sentence}",
+        table=result.table(),
         note=note,
         headroom_px=HEADROOM_PX,
     )
