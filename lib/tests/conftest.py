@@ -62,7 +62,9 @@ class ByModule(LoadScopeScheduling):
 @cache
 def _group(path: Path) -> str | None:
     text = path.read_text()
-    return next((mark for mark in ("pytest.mark.kafka", "pytest.mark.lab", "built_site") if mark in text), None)
+    return next(
+        (mark for mark in ("pytest.mark.kafka", "pytest.mark.lab", "built_site") if mark in text), None
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

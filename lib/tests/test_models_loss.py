@@ -179,7 +179,8 @@ def test_recovery_of_a_run_is_one_table():
     assert list(bare.quantity) == ["loss-from-throughput"]
     lossy = tcp_verdicts.of_run({"transfers": rows, "links": requests.assign(loss=0.004)}, pairs).rows
     assert set(lossy.quantity) == {"loss-from-throughput"} and len(lossy) == len(rows)
-    other = tcp_verdicts.of_run({"transfers": rows, "links": requests}, pairs, window_bytes=65_536)
+    wider = rows.assign(window_bytes=90_000)
+    other = tcp_verdicts.of_run({"transfers": wider, "links": requests}, pairs)
     assert other.rows.set_index("quantity").verdict["window"] == "outside"
 
 

@@ -73,14 +73,6 @@ def test_two_links_for_one_request_fail():
         link_verdicts.rtt(echoes([80.0] * 5), pd.concat([links(), links()]))
 
 
-def test_another_column_can_tell_requests_apart():
-    both = pd.concat([links().assign(step=1), links(delay_ms=10.0).assign(step=2)])
-    frame = pd.concat([echoes([80.0] * 9).assign(step=1), echoes([20.1] * 9).assign(step=2)])
-    table = link_verdicts.rtt(frame, both, by=("run_id", "step")).rows
-    assert list(table.requested) == [80.0, 20.0] and list(table.step) == [1, 2]
-    assert list(table.verdict) == ["within", "within"]
-
-
 def test_loss_is_judged_by_the_exact_interval():
     frame = echoes([80.0] * 1000, lost=range(20))
     row = link_verdicts.loss(frame, links(loss=0.01)).rows.iloc[0]
@@ -308,7 +300,7 @@ def test_an_unknown_statistic_is_refused():
 
 def test_the_worst_link_is_that_which_uses_most_of_its_limit():
     rows = [
-        verdicts.row_of({}, (f"a{n}", f"b{n}"), "rate", "bit/s", 0.99, "5 %", 1)
+        verdicts.row_of(("r", f"a{n}", f"b{n}"), "rate", "bit/s", 0.99, "5 %", 1)
         | verdicts.judged(rate, rate - error, math.nan, math.nan, 0.05 * rate)
         for n, (rate, error) in enumerate([(1e6, 4e4), (300e6, 1e5)], start=1)
     ]

@@ -1,13 +1,8 @@
-"""
-Verdicts on an emulated link: RTT, jitter, loss, rate, cuts and order, each requested against delivered.
-
-`by` of every function names the columns of both tables that, with from_region and to_region, say which request a row
-belongs to.
-"""
+"""Verdicts on an emulated link: RTT, jitter, loss, rate, cuts and order, each requested against delivered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil, hypot, nan, sqrt
 
 import numpy as np
@@ -19,10 +14,8 @@ from ...formatting import percent, quantity
 from ..distance.inflation import order_interval
 from ..result import exact_binomial
 from .verdicts import (
-    ENDS,
     OUTSIDE,
     UNKNOWN,
-    WITHIN,
     Verdicts,
     answered,
     by_sender,
@@ -57,7 +50,6 @@ def rtt(
     echoes: pd.DataFrame,
     links: pd.DataFrame,
     *,
-    by: Sequence[str] = ("run_id",),
     statistic: str = "median",
     level: float = 0.99,
 ) -> Verdicts:
@@ -90,12 +82,10 @@ def rtt(
         return _if_clear(judged(requested, delivered, delivered - half, delivered + half, allowed), n)
 
     name, limit = ("mean" if mean else "rtt"), f"{RTT_MS:g} ms + {percent(RTT_SHARE)}"
-    return _of_echoes(echoes, links, by, name, limit, level, 2 if mean else 1, judge)
+    return _of_echoes(echoes, links, name, limit, level, 2 if mean else 1, judge)
 
 
-def jitter(
-    echoes: pd.DataFrame, links: pd.DataFrame, *, by: Sequence[str] = ("run_id",), level: float = 0.99
-) -> Verdicts:
+def jitter(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
     """
     Standard deviation of the RTT against the root of the sum of squares of both directions: within 0.5 ms + 10 %.
 
@@ -111,20 +101,20 @@ def jitter(
         return _if_clear(judged(requested, delivered, low, high, JITTER_MS + JITTER_SHARE * requested), n)
 
     limit = f"{JITTER_MS:g} ms + {percent(JITTER_SHARE)}"
-    return _of_echoes(echoes, links, by, "jitter", limit, level, 2, judge)
+    return _of_echoes(echoes, links, "jitter", limit, level, 2, judge)
 
 
 def _of_echoes(
-    echoes, links, by, name: str, limit: str, level: float, minimum: int, judge: Callable[..., dict]
+    echoes, links, name: str, limit: str, level: float, minimum: int, judge: Callable[..., dict]
 ) -> Verdicts:
     """A row per direction with at least `minimum` answered echoes; `judge` takes their RTTs and both links."""
     check_level(level)
     few = "no echo was answered" if minimum == 1 else "fewer than two echoes were answered"
     rows = []
-    for key, ends, group in groups("echoes", echoes, by):
-        requests = link_both_ways(links, key, ends)
+    for key, group in groups("echoes", echoes):
+        requests = link_both_ways(links, key)
         values = answered(group).rtt_ms.to_numpy(dtype=float)
-        row = row_of(key, ends, name, "ms", level, limit, len(values))
+        row = row_of(key, name, "ms", level, limit, len(values))
         if requests is not None and len(values) >= minimum:
             row |= judge(values, *requests)
         rows.append(or_unknown(row, requests, few))
@@ -157,9 +147,7 @@ def effective_n(values: np.ndarray, of: str = "variance") -> float:
     return max(2.0, len(values) * (1 - r) / (1 + r))
 
 
-def loss(
-    echoes: pd.DataFrame, links: pd.DataFrame, *, by: Sequence[str] = ("run_id",), level: float = 0.99
-) -> Verdicts:
+def loss(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
     """
     Share of echoes lost against 1 - (1 - loss there)(1 - loss back).
 
@@ -168,24 +156,21 @@ def loss(
     """
     check_level(level)
     rows = []
-    for key, ends, group in groups("echoes", echoes, by):
-        requests = link_both_ways(links, key, ends)
+    for key, group in groups("echoes", echoes):
+        requests = link_both_ways(links, key)
         sent = group[~group.duplicate.astype(bool)]
         n, lost = len(sent), int(sent.lost.sum())
-        row = row_of(key, ends, "loss", "fraction", level, f"request inside the {percent(level)} interval", n)
+        row = row_of(key, "loss", "fraction", level, f"request inside the {percent(level)} interval", n)
         if requests is not None and n:
             there, back = (float(link.loss) for link in requests)
             requested = 1 - (1 - there) * (1 - back)
             low, high = exact_binomial(lost, n, level)
-            row |= judged(requested, lost / n, low, high, nan, f"{lost:,} of {n:,} echoes")
-            row["verdict"] = WITHIN if low <= requested <= high else OUTSIDE
+            row |= judged(requested, lost / n, low, high, note=f"{lost:,} of {n:,} echoes")
         rows.append(or_unknown(row, requests, "no echo was sent"))
     return Verdicts.of(rows)
 
 
-def rate(
-    transfers: pd.DataFrame, links: pd.DataFrame, *, by: Sequence[str] = ("run_id",), level: float = 0.99
-) -> Verdicts:
+def rate(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) -> Verdicts:
     """
     Median rate at the receiver, headers added, against the rate limit of the sending direction: within 5 %.
 
@@ -200,13 +185,13 @@ def rate(
     """
     check_level(level)
     rows = []
-    for key, ends, group in groups("transfers", by_sender(transfers[transfers.throughput_bps.notna()]), by):
-        link = link_of(links, key, ends)
+    for key, group in groups("transfers", by_sender(transfers[transfers.throughput_bps.notna()])):
+        link = link_of(links, key)
         if link is not None and pd.isna(link.rate_bps):
             continue
         values = np.array([_wire_bps(row) for row in group.itertuples(index=False)])
         values = values[~np.isnan(values)]
-        row = row_of(key, ends, "rate", "bit/s", level, percent(RATE_SHARE), len(values))
+        row = row_of(key, "rate", "bit/s", level, percent(RATE_SHARE), len(values))
         if link is not None and len(values):
             requested = float(link.rate_bps)
             low, high = order_interval(values, level)
@@ -228,7 +213,7 @@ def _wire_bps(row) -> float:
     return row.throughput_bps * (payload + header) / payload
 
 
-def cut(echoes: pd.DataFrame, cuts: pd.DataFrame, *, by: Sequence[str] = ("run_id",)) -> Verdicts:
+def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
     """
     Time from the command that cut a link to the last reply seen before it was healed: within 100 ms.
 
@@ -240,22 +225,22 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame, *, by: Sequence[str] = ("run_i
     echoes : DataFrame
         Table of this name, with `received_at_s` (ping -D).
     cuts : DataFrame
-        One row per cut: the columns of `by`, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s
+        One row per cut: run_id, from_region, to_region, cut_at_s (Unix time of the command), healed_at_s
         (null: never).
     """
     rows = []
     for event in cuts.itertuples(index=False):
-        key, ends = {name: getattr(event, name) for name in by}, (event.from_region, event.to_region)
-        group = matching("echoes", echoes, key | dict(zip(ENDS, ends, strict=True)))
+        key = (event.run_id, event.from_region, event.to_region)
+        group = matching(echoes, key)
         cut_at, healed_at = float(event.cut_at_s), float(event.healed_at_s)
-        end = healed_at if not np.isnan(healed_at) else np.inf
+        end = np.inf if np.isnan(healed_at) else healed_at
         replies = answered(group).dropna(subset="received_at_s").sort_values("received_at_s")
         at = replies.received_at_s.to_numpy(dtype=float)
         before = at[(at >= cut_at - CUT_BEFORE_S) & (at <= cut_at)]
         during, after = at[(at > cut_at) & (at < end)], at[at >= end]
         last = float(during[-1]) if len(during) else cut_at
         lost = _lost_between(group, replies, last, after)
-        row = row_of(key, ends, "cut", "ms", nan, f"{CUT_MS:g} ms", lost)
+        row = row_of(key, "cut", "ms", nan, f"{CUT_MS:g} ms", lost)
         if len(before) < 2 or np.median(np.diff(before)) * 1000 > CUT_MS:
             note = f"replies before the cut are more than {CUT_MS:g} ms apart"
         elif not lost:
@@ -268,7 +253,7 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame, *, by: Sequence[str] = ("run_i
     return Verdicts.of(rows)
 
 
-def order(echoes: pd.DataFrame, *, by: Sequence[str] = ("run_id",)) -> Verdicts:
+def order(echoes: pd.DataFrame) -> Verdicts:
     """
     Replies that arrived after a reply to a later echo, on links whose delay became shorter meanwhile; none may.
 
@@ -281,9 +266,9 @@ def order(echoes: pd.DataFrame, *, by: Sequence[str] = ("run_id",)) -> Verdicts:
         Table of this name, with `received_at_s` (ping -D).
     """
     rows = []
-    for key, ends, group in groups("echoes", echoes, by):
+    for key, group in groups("echoes", echoes):
         replies = answered(group).dropna(subset="received_at_s").sort_values("sequence")
-        row = row_of(key, ends, "order", "replies", nan, "none", len(replies))
+        row = row_of(key, "order", "replies", nan, "none", len(replies))
         tenth, at = ceil(len(replies) / 10), replies.received_at_s
         before, after = replies.rtt_ms.head(tenth).median(), replies.rtt_ms.tail(tenth).median()
         if len(at) and before - after > 1000 * (at.max() - at.min()) / len(at):

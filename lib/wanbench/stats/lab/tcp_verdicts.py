@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import isfinite, isnan, nan
+from collections.abc import Mapping
+from math import isfinite, isnan
 
 import pandas as pd
 
@@ -15,9 +15,7 @@ from ..tcp.window import advertised_window_bytes
 from ..tcp.window_fit import fit_window
 from . import link_verdicts
 from .verdicts import (
-    OUTSIDE,
     UNKNOWN,
-    WITHIN,
     Verdicts,
     by_sender,
     groups,
@@ -40,13 +38,13 @@ def of_run(
     run: Mapping[str, pd.DataFrame],
     pairs: pd.DataFrame,
     *,
-    window_bytes: float | None = None,
     level: float = 0.95,
 ) -> Verdicts:
     """
     What was set on the links of a run against what its throughput and RTTs say of it.
 
-    There are rows for the window and the capacity of `fit_window`, for the rate of each link that limited a pair (more
+    There are rows for the window (if all transfers asked for the same buffer, iperf3 -w) and the capacity
+    of `fit_window`, for the rate of each link that limited a pair (more
     than its window did), and for the loss of each link that has one. Where links lose packets, loss is the limit, so
     their pairs say nothing about the first three.
 
@@ -57,15 +55,12 @@ def of_run(
     pairs : DataFrame
         Table `pairs` of these transfers. Where its RTTs are without load, the window comes out too small by what the
         transfer's own queue adds to them: 6 % where 80 kB per round trip of 100 ms leave over a link of 10 Mbit/s.
-    window_bytes : float, optional
-        The window that receivers advertise; without it, `advertised_window_bytes` of the buffer that the transfers
-        asked for (iperf3 -w), if that is the same for all.
     """
     transfers, links = run["transfers"], run["links"]
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
     lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]
-    parts = _limits(transfers, links, pairs[whole], window_bytes, run_id, level) if any(whole) else []
+    parts = _limits(transfers, links, pairs[whole], run_id, level) if any(whole) else []
     if lossy:
         rows = loss(transfers, links, level=level).rows
         kept = [pair in lossy for pair in zip(rows.from_region, rows.to_region, strict=True)]
@@ -73,13 +68,14 @@ def of_run(
     return Verdicts.join(*parts)
 
 
-def _limits(transfers, links, pairs, window_bytes, run_id, level) -> list[Verdicts]:
+def _limits(transfers, links, pairs, run_id, level) -> list[Verdicts]:
     """Window, capacity and rate, from pairs that no loss limits."""
     fit = fit_window(pairs, level=level)
     asked = transfers.window_bytes.dropna().unique() if "window_bytes" in transfers else []
-    if window_bytes is None and len(asked) == 1:
-        window_bytes = float(advertised_window_bytes(2 * asked[0]))
-    parts = [] if window_bytes is None else [window(fit.window, window_bytes, run_id=run_id)]
+    parts = []
+    if len(asked) == 1:
+        # Linux doubles the buffer that it is asked for.
+        parts.append(window(fit.window, float(advertised_window_bytes(2 * asked[0])), run_id=run_id))
     rates = links.rate_bps.dropna().unique()
     limited = fit.pairs[fit.pairs.limit == "capacity"]
     if isfinite(fit.knee_rtt.estimate):
@@ -93,9 +89,7 @@ def _limits(transfers, links, pairs, window_bytes, run_id, level) -> list[Verdic
     return parts
 
 
-def loss(
-    transfers: pd.DataFrame, links: pd.DataFrame, *, by: Sequence[str] = ("run_id",), level: float = 0.95
-) -> Verdicts:
+def loss(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.95) -> Verdicts:
     """
     The loss estimated from TCP throughput (`estimate_loss`) against the loss set on the sending direction.
 
@@ -107,15 +101,13 @@ def loss(
     transfers, links : DataFrame
         Tables of these names. Reverse transfers count for the direction in which the data went, and are unknown: their
         RTT under load is not known.
-    by : sequence of str
-        Columns of both tables that, with from_region and to_region, say which request a transfer belongs to.
     """
     check_level(level)
     limit, rows = f"request inside the {percent(level)} interval", []
-    for key, ends, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"]), by):
-        request = link_of(links, key, ends)
+    for key, group in groups("transfers", by_sender(transfers[transfers.protocol == "TCP"])):
+        request = link_of(links, key)
         for name, part in group.groupby("congestion_control", dropna=False):
-            row = row_of(key, ends, "loss-from-throughput", "fraction", level, limit, len(part))
+            row = row_of(key, "loss-from-throughput", "fraction", level, limit, len(part))
             reason = f"no model for {name}"
             if request is not None and (name in MODELS or name in RATE_BASED):
                 row, reason = _loss_row(row, float(request.loss), part, level)
@@ -132,8 +124,7 @@ def _loss_row(row: dict, requested: float, part: pd.DataFrame, level: float) -> 
     note = "; ".join(
         [estimate.method.rpartition("; ")[2], part.congestion_control.iloc[0], *estimate.warnings]
     )
-    row |= judged(requested, estimate.estimate, estimate.low, estimate.high, nan, note)
-    row["verdict"] = WITHIN if estimate.low <= requested <= estimate.high else OUTSIDE
+    row |= judged(requested, estimate.estimate, estimate.low, estimate.high, note=note)
     if not requested > 0 or not estimate.low <= estimate.high:
         row |= {"verdict": UNKNOWN, "note": f"loss is not what limits this link; {note}"}
     return row, ""
@@ -159,15 +150,9 @@ def capacity(estimate: Estimate, rate_bps: float, *, run_id: str = "") -> Verdic
 
 
 def _against(estimate: Estimate, name: str, requested: float, run_id: str) -> Verdicts:
-    limit = percent(ALLOWED_SHARE)
-    row = row_of({"run_id": run_id}, (EVERY, EVERY), name, estimate.unit, estimate.level, limit, estimate.n)
+    limit, key = percent(ALLOWED_SHARE), (run_id, EVERY, EVERY)
+    row = row_of(key, name, estimate.unit, estimate.level, limit, estimate.n)
     if not isnan(estimate.estimate):
-        row |= judged(
-            requested,
-            estimate.estimate,
-            estimate.low,
-            estimate.high,
-            ALLOWED_SHARE * requested,
-            "; ".join(estimate.warnings),
-        )
+        allowed, note = ALLOWED_SHARE * requested, "; ".join(estimate.warnings)
+        row |= judged(requested, estimate.estimate, estimate.low, estimate.high, allowed, note)
     return Verdicts.of([or_unknown(row, row, "it is not identified")])

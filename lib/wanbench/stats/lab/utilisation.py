@@ -7,10 +7,9 @@ from math import nan
 
 import pandas as pd
 
-from ...checks import check_number
 from ...errors import ParameterError
 from ...formatting import count, number, percent, quantity
-from ..result import Estimate, Result, text_table
+from ..result import Estimate, Result
 
 KEY = ["run_id", "test_id", "attempt"]
 LINK = [*KEY, "link_from", "link_to"]
@@ -24,7 +23,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def windows(samples: pd.DataFrame, window_s: float | None = None) -> pd.DataFrame:
+def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
     What each link carried between one sample and the next.
 
@@ -32,8 +31,6 @@ def windows(samples: pd.DataFrame, window_s: float | None = None) -> pd.DataFram
     ----------
     samples : DataFrame
         Table link_samples.
-    window_s : float, optional
-        Minimum length of a window; by default a window lasts from one sample to the next.
 
     Returns
     -------
@@ -43,12 +40,7 @@ def windows(samples: pd.DataFrame, window_s: float | None = None) -> pd.DataFram
         packets_queue_dropped in the window, bytes_backlog (at its end). A window over which counters fall (another
         lab) is left out.
     """
-    check_number("window_s", window_s, 0, above=True, optional=True)
     rows = samples.sort_values("at_s", kind="stable")
-    if window_s is not None:
-        since = rows.at_s - rows.groupby(LINK, dropna=False).at_s.transform("min")
-        rows = rows.assign(number=(since / window_s + 1e-6).astype("int64"))
-        rows = rows.drop_duplicates([*LINK, "number"])
     # A lost packet has used the link's rate, as it is lost behind the queue.
     rows = rows.assign(used=rows.bytes_delivered.astype(float) + rows.bytes_lost.astype(float).fillna(0.0))
     counted = ["packets_sent", "packets_delivered", "packets_queue_dropped", "used"]
@@ -79,12 +71,9 @@ class Capacity(Result):
         Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
         share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (the time that the bytes
         waiting at a sample need to leave), longest_backlog_s (the longest time in which every sample found some).
-    at : float
-        The utilisation from which on a window counts as at capacity.
     """
 
     links: pd.DataFrame
-    at: float
 
     TITLE = "Links, over all tests"
 
@@ -125,7 +114,7 @@ class Capacity(Result):
         dropped, sent = rows.packets_queue_dropped.sum(), int(rows.packets_sent.sum())
         return (
             f"In {count(int(rows.n_windows.sum()), 'window')} of {number(length_s)} s from {largest.basis} the links "
-            f"were {often} ({percent(self.at)} of their rate or more): the fullest window carried "
+            f"were {often} ({percent(AT_CAPACITY)} of their rate or more): the fullest window carried "
             f"{largest.written}, from {fullest.link_from} to {fullest.link_to}; queues dropped {number(dropped, 0)} of "
             f"{count(sent, 'packet')}, and the "
             f"longest backlog at the end of a window was {quantity(float(rows.max_backlog_ms.max()), 'ms')}."
@@ -137,19 +126,22 @@ class Capacity(Result):
 
     def shown(self) -> pd.DataFrame:
         """One row per direction of a link, over all tests."""
-        groups = self.links.groupby(["link_from", "link_to"], sort=False)
-        return text_table(
-            groups.agg(
-                tests=("test_id", "size"),
-                max_utilisation=("max_utilisation", "max"),
-                packets_queue_dropped=("packets_queue_dropped", "sum"),
-                max_backlog_ms=("max_backlog_ms", "max"),
-                longest_backlog_s=("longest_backlog_s", "max"),
-            ).reset_index()
-        )
+        rows = []
+        for (start, end), part in self.links.groupby(["link_from", "link_to"], sort=False):
+            rows.append(
+                {
+                    "link": f"{start} to {end}",
+                    "tests": count(len(part), "test"),
+                    "largest utilisation": quantity(part.max_utilisation.max(), "fraction"),
+                    "dropped by its queue": count(int(part.packets_queue_dropped.sum()), "packet"),
+                    "longest backlog": quantity(part.max_backlog_ms.max(), "ms"),
+                    "backlog for": quantity(part.longest_backlog_s.max(), "s"),
+                }
+            )
+        return pd.DataFrame(rows)
 
 
-def capacity(samples: pd.DataFrame, *, at: float = AT_CAPACITY, window_s: float | None = None) -> Capacity:
+def capacity(samples: pd.DataFrame) -> Capacity:
     """
     Judge every link of every test that has a rate and at least two samples.
 
@@ -157,22 +149,17 @@ def capacity(samples: pd.DataFrame, *, at: float = AT_CAPACITY, window_s: float 
     ----------
     samples : DataFrame
         Table link_samples.
-    at : float
-        The utilisation from which on a window counts as at capacity.
-    window_s : float, optional
-        As in `windows`.
 
     Raises
     ------
     ParameterError
-        If `at` is not above 0, or no link has a rate and two samples.
+        No link has a rate and two samples.
     """
-    check_number("at", at, 0, above=True)
-    known = windows(samples, window_s)
+    known = windows(samples)
     known = known[known.utilisation.notna()]
     if known.empty:
         raise ParameterError("no link has a rate and two samples, so none can be judged")
-    known = known.assign(window_s=known.end_s - known.start_s, is_full=known.utilisation >= at)
+    known = known.assign(window_s=known.end_s - known.start_s, is_full=known.utilisation >= AT_CAPACITY)
     groups = known.groupby(LINK, dropna=False)
     table = groups.agg(
         n_windows=("utilisation", "size"),
@@ -188,7 +175,7 @@ def capacity(samples: pd.DataFrame, *, at: float = AT_CAPACITY, window_s: float 
         (known.utilisation * known.window_s).groupby([known[name] for name in LINK], dropna=False).sum()
     )
     table.insert(3, "mean_utilisation", weighted / spent_s)
-    return Capacity(table.join(_backlogs(samples)).reset_index(), at)
+    return Capacity(table.join(_backlogs(samples)).reset_index())
 
 
 def _backlogs(samples):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import nan
+from collections.abc import Iterable
+from math import isnan, nan
 
 import pandas as pd
 
@@ -18,7 +18,7 @@ COLUMNS = [
     "allowed", "limit", "n", "verdict", "note",
 ]  # fmt: skip
 WITHIN, OUTSIDE, UNKNOWN = "within", "outside", "unknown"
-ENDS = ("from_region", "to_region")
+KEY = ["run_id", "from_region", "to_region"]
 NAMES = {
     "rtt": "round-trip time",
     "jitter": "jitter",
@@ -48,9 +48,8 @@ class Verdicts(RowsResult):
 
     @classmethod
     def of(cls, rows: list[dict]) -> Verdicts:
-        """Verdicts from rows as `row_of` makes them; further columns stand at the end."""
-        extra = [name for row in rows[:1] for name in row if name not in COLUMNS]
-        return cls(pd.DataFrame(rows, columns=[*COLUMNS, *extra]))
+        """Verdicts from rows as `row_of` makes them."""
+        return cls(pd.DataFrame(rows, columns=COLUMNS))
 
     @classmethod
     def join(cls, *parts: Verdicts) -> Verdicts:
@@ -70,19 +69,16 @@ class Verdicts(RowsResult):
         The worst link is the one whose error is the largest part of the error allowed for it.
         """
         rows = []
-        for name, group in self.rows.groupby("quantity", sort=False):
+        for measured, group in self.rows.groupby("quantity", sort=False):
             verdicts = group.verdict.value_counts()
             used = (group.error / group.allowed.where(group.allowed > 0, 1.0)).abs()
             worst = group.loc[used.idxmax()] if used.notna().any() else None
             rows.append(
                 {
-                    "quantity": name,
+                    "quantity": measured,
                     "unit": group.unit.iloc[0],
                     "n_links": len(group),
-                    **{
-                        f"n_{verdict}": int(verdicts.get(verdict, 0))
-                        for verdict in (WITHIN, OUTSIDE, UNKNOWN)
-                    },
+                    **{f"n_{name}": int(verdicts.get(name, 0)) for name in (WITHIN, OUTSIDE, UNKNOWN)},
                     "worst_error": nan if worst is None else float(worst.error),
                     "worst_requested": nan if worst is None else float(worst.requested),
                     "worst_link": "" if worst is None else f"{worst.from_region} to {worst.to_region}",
@@ -145,38 +141,29 @@ def _finding(row, page: str) -> Finding:
     )
 
 
-def groups(
-    table: str, frame: pd.DataFrame, by: Sequence[str]
-) -> Iterable[tuple[dict, tuple[str, str], pd.DataFrame]]:
-    """Key, ends and rows of each direction of a link."""
-    check_columns(table, frame, [*by, *ENDS])
-    for key, group in frame.groupby([*by, *ENDS], dropna=False, sort=True):
-        yield dict(zip(by, key, strict=False)), key[-2:], group
+def groups(table: str, frame: pd.DataFrame) -> Iterable[tuple[tuple[str, str, str], pd.DataFrame]]:
+    """Run, ends and rows of each direction of a link."""
+    return check_columns(table, frame, KEY).groupby(KEY, dropna=False, sort=True)
 
 
-def matching(table: str, frame: pd.DataFrame, key: dict) -> pd.DataFrame:
-    """The rows that have all values of `key`."""
-    check_columns(table, frame, key)
-    for name, value in key.items():
-        frame = frame[frame[name] == value]
-    return frame
+def matching(frame: pd.DataFrame, key: tuple[str, str, str]) -> pd.DataFrame:
+    """The rows of one run and direction."""
+    return frame[(frame[KEY] == list(key)).all(axis=1)]
 
 
-def link_of(links: pd.DataFrame, key: dict, ends: tuple[str, str]):
-    """The link of one direction, or None; ParameterError if there are two."""
-    rows = matching("links", links, key | dict(zip(ENDS, ends, strict=True)))
+def link_of(links: pd.DataFrame, key: tuple[str, str, str]):
+    """The link of one run and direction, or None; ParameterError if there are two."""
+    rows = matching(check_columns("links", links, KEY), key)
     if len(rows) > 1:
-        given = ", ".join(f"{name} {value}" for name, value in key.items())
-        raise ParameterError(
-            f"{len(rows)} links from {ends[0]} to {ends[1]} ({given}); "
-            "name a column in `by` that distinguishes them"
-        )
+        run_id, start, end = key
+        raise ParameterError(f"{len(rows)} links from {start} to {end} in run {run_id}; allowed: one.")
     return next(rows.itertuples(index=False), None)
 
 
-def link_both_ways(links: pd.DataFrame, key: dict, ends: tuple[str, str]):
+def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
     """The links of both directions, or None if one is missing."""
-    pair = [link_of(links, key, way) for way in (ends, ends[::-1])]
+    run_id, start, end = key
+    pair = [link_of(links, way) for way in (key, (run_id, end, start))]
     return None if None in pair else pair
 
 
@@ -195,26 +182,20 @@ def answered(echoes: pd.DataFrame) -> pd.DataFrame:
     return echoes[echoes.rtt_ms.notna() & ~echoes.duplicate.astype(bool) & ~echoes.lost.astype(bool)]
 
 
-def row_of(key: dict, ends, name: str, unit: str, level: float, limit: str, n: int) -> dict:
+def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
     """A row without a verdict yet."""
-    start = {**key, "from_region": ends[0], "to_region": ends[1], "quantity": name, "unit": unit}
+    start = dict(zip(KEY, key, strict=True)) | {"quantity": name, "unit": unit}
     numbers = dict.fromkeys(("requested", "delivered", "low", "high", "error", "allowed"), nan)
     return {**start, **numbers, "level": level, "limit": limit, "n": n, "verdict": UNKNOWN, "note": ""}
 
 
-def judged(requested, delivered, low, high, allowed, note="") -> dict:
-    """The columns of a row that a measurement fills."""
+def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
+    """The columns of a row that a measurement fills; without an allowed error the request must be in the interval."""
     error = delivered - requested
-    return {
-        "requested": requested,
-        "delivered": delivered,
-        "low": low,
-        "high": high,
-        "error": error,
-        "allowed": allowed,
-        "verdict": WITHIN if abs(error) <= allowed else OUTSIDE,
-        "note": note,
-    }
+    within = low <= requested <= high if isnan(allowed) else abs(error) <= allowed
+    verdict = WITHIN if within else OUTSIDE
+    numbers = {"requested": requested, "delivered": delivered, "low": low, "high": high}
+    return {**numbers, "error": error, "allowed": allowed, "verdict": verdict, "note": note}
 
 
 def or_unknown(row: dict, request, reason: str) -> dict:
