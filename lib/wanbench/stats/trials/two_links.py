@@ -105,7 +105,7 @@ class TwoLinks(Result):
     def sentence(self) -> str:
         """The ratio, as "times" and as "per cent more", so that they are not mistaken; then without drift."""
         drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
-        return " ".join([(self.paired or self.by_trial).wording(), *drift_free])
+        return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
     def within(self) -> WithinTrials:
         """How far trials scatter, and how far they would if their seconds were independent."""
