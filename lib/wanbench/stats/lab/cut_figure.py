@@ -10,15 +10,15 @@ from plotly.subplots import make_subplots
 from ...errors import ParameterError
 from ...figures import theme
 from ...formatting import count
-from .verdicts_figure import LEGEND_ON_TOP, PANEL_TITLE_PX
+from .verdicts import matching
 
+AROUND_S = 2.0
+"""Time shown before the cut and after healing."""
 MAX_TIMELINES = 3
 """More timelines below each other do not fit on a screen."""
 
 
-def cut_timeline(
-    echoes: pd.DataFrame, cuts: pd.DataFrame, *, around_s: float = 2.0, note: str = ""
-) -> go.Figure:
+def cut_timeline(echoes: pd.DataFrame, cuts: pd.DataFrame, *, note: str = "") -> go.Figure:
     """
     The echoes around each cut: replies at their RTT, lost echoes below, against time since the command.
 
@@ -28,10 +28,7 @@ def cut_timeline(
         Table of this name, with `received_at_s`. A lost echo is placed by its sequence number between the
         replies before and after it.
     cuts : DataFrame
-        from_region, to_region, cut_at_s, healed_at_s (null: never), and run_id if the echoes have it. At most
-        the first three are drawn.
-    around_s : float
-        How long before the cut, and after healing, is shown.
+        run_id, from_region, to_region, cut_at_s, healed_at_s (null: never). At most the first three are drawn.
     """
     n_all, cuts = len(cuts), cuts.head(MAX_TIMELINES)
     if cuts.empty:
@@ -41,7 +38,7 @@ def cut_timeline(
     figure = make_subplots(len(cuts), 1, subplot_titles=titles, **shared)
     timelines, last_ms = [], []
     for row, event in enumerate(cuts.itertuples(index=False), start=1):
-        timeline = _timeline(echoes, event, around_s)
+        timeline = _timeline(echoes, event)
         timelines.append(timeline)
         length_s = event.healed_at_s - event.cut_at_s
         during = timeline[(timeline.since_cut_s > 0) & ~timeline.lost]
@@ -50,7 +47,7 @@ def cut_timeline(
         _draw_timeline(figure, timeline, length_s, row)
     figure.update_xaxes(title="time since the command to cut (s)", row=len(cuts), col=1)
     figure.update_annotations(font_size=13)
-    figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 150 * len(cuts)), legend=LEGEND_ON_TOP)
+    figure.update_layout(height=max(theme.HEIGHT_PX, 150 + 150 * len(cuts)), legend=theme.LEGEND_ON_TOP)
     worst = max(last_ms)
     of_all = f" (the first of {n_all})" if n_all > len(cuts) else ""
     return theme.finish(
@@ -65,15 +62,13 @@ def cut_timeline(
         "command at the latest.",
         table=pd.concat(timelines, ignore_index=True),
         note=note,
-        headroom_px=PANEL_TITLE_PX,
+        headroom_px=theme.PANEL_TITLES_PX,
     )
 
 
-def _timeline(echoes: pd.DataFrame, event, around_s: float) -> pd.DataFrame:
-    chosen = (echoes.from_region == event.from_region) & (echoes.to_region == event.to_region)
-    if "run_id" in echoes.columns and hasattr(event, "run_id"):
-        chosen &= echoes.run_id == event.run_id
-    part = echoes[chosen & ~echoes.duplicate.astype(bool)].sort_values("sequence")
+def _timeline(echoes: pd.DataFrame, event) -> pd.DataFrame:
+    part = matching(echoes, (event.run_id, event.from_region, event.to_region))
+    part = part[~part.duplicate.astype(bool)].sort_values("sequence")
     at = part.received_at_s.to_numpy(dtype=float)
     known = np.isfinite(at)
     if known.sum() >= 2:
@@ -92,42 +87,29 @@ def _timeline(echoes: pd.DataFrame, event, around_s: float) -> pd.DataFrame:
             "lost": part.lost.to_numpy(dtype=bool),
         }
     )
-    return timeline[timeline.since_cut_s.between(-around_s, end + around_s)].reset_index(drop=True)
+    return timeline[timeline.since_cut_s.between(-AROUND_S, end + AROUND_S)].reset_index(drop=True)
 
 
 def _draw_timeline(figure: go.Figure, timeline: pd.DataFrame, length_s: float, row: int) -> None:
     lost = timeline[timeline.lost]
     replies = timeline[~timeline.lost & timeline.rtt_ms.notna()]
     end = length_s if np.isfinite(length_s) else timeline.since_cut_s.max()
-    first = row == 1
-    figure.add_scatter(
-        x=replies.since_cut_s,
-        y=replies.rtt_ms,
-        mode="markers",
-        name="reply",
-        legendgroup="reply",
-        showlegend=first,
-        marker={"color": theme.WITHIN, "size": 5},
-        hovertemplate="%{x:.3f} s<br>%{y:.2f} ms<extra></extra>",
-        row=row,
-        col=1,
-    )
-    figure.add_scatter(
-        x=lost.since_cut_s,
-        y=np.zeros(len(lost)),
-        mode="markers",
-        name="lost",
-        legendgroup="lost",
-        showlegend=first,
-        marker={
-            "color": theme.OUTSIDE,
-            "symbol": "line-ns",
-            "size": 9,
-            "line": {"width": 1.5, "color": theme.OUTSIDE},
-        },
-        hovertemplate="%{x:.3f} s<br>lost<extra></extra>",
-        row=row,
-        col=1,
-    )
-    figure.add_vrect(x0=0, x1=end, fillcolor=theme.OUTSIDE, opacity=0.1, line_width=0, row=row, col=1)
-    figure.update_yaxes(title="RTT (ms)", rangemode="tozero", row=row, col=1)
+    where, first = {"row": row, "col": 1}, row == 1
+    ticks = {"symbol": "line-ns", "size": 9, "line": {"width": 1.5, "color": theme.OUTSIDE}}
+    for name, part, rtts, marker, unit in (
+        ("reply", replies, replies.rtt_ms, {"color": theme.WITHIN, "size": 5}, "%{y:.2f} ms"),
+        ("lost", lost, np.zeros(len(lost)), {"color": theme.OUTSIDE} | ticks, "lost"),
+    ):
+        figure.add_scatter(
+            x=part.since_cut_s,
+            y=rtts,
+            mode="markers",
+            name=name,
+            legendgroup=name,
+            showlegend=first,
+            marker=marker,
+            hovertemplate=f"%{{x:.3f}} s<br>{unit}<extra></extra>",
+            **where,
+        )
+    figure.add_vrect(x0=0, x1=end, fillcolor=theme.OUTSIDE, opacity=0.1, line_width=0, **where)
+    figure.update_yaxes(title="RTT (ms)", rangemode="tozero", **where)

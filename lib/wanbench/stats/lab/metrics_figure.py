@@ -19,7 +19,6 @@ SHADES = (theme.WITHIN, theme.OUTSIDE)
 PALETTE = tuple(dict.fromkeys(theme.COLOURS.values()))
 SINCE = "seconds since the test began"
 FILL = "rgba(107, 114, 128, 0.25)"
-HEADROOM_PX = 24
 MAX_KINDS = 6
 """Kinds of request drawn: more lines than colours that can be told apart say nothing."""
 MBPS = 1e6
@@ -138,7 +137,7 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         caption=f"Packets per second at the brokers, mean over tests{within} of {summary}.",
         table=packets,
         note=note,
-        headroom_px=HEADROOM_PX,
+        headroom_px=theme.PANEL_TITLES_PX,
     )
 
 
@@ -168,7 +167,7 @@ def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure
                 y=part.rate,
                 mode="lines+markers",
                 line={"color": shade, "width": 1.5},
-                marker={"size": [9 if each else 4 for each in part.restarted], "symbol": "circle"},
+                marker={"size": [9 if restarted else 4 for restarted in part.restarted], "symbol": "circle"},
                 name=theme.plain(kind),
                 legendgroup=kind,
                 showlegend=bool(node_id == brokers[0]) if brokers else True,

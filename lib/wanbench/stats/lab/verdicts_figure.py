@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...errors import ParameterError
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent
 from .verdicts import OUTSIDE, UNKNOWN, WITHIN, Verdicts
 
@@ -23,21 +23,11 @@ PANELS = {
 COLUMNS = 3
 PANEL_TICKS = 6
 """More labels of a log axis overlap in a third of the page."""
-PANEL_TITLE_PX = 18
-LEGEND_ON_TOP = {
-    "orientation": "h",
-    "x": 1,
-    "xanchor": "right",
-    "y": 1,
-    "yref": "container",
-    "yanchor": "top",
-}
 MARKS = {
     WITHIN: (theme.WITHIN, "circle"),
     OUTSIDE: (theme.OUTSIDE, "x"),
     UNKNOWN: (theme.UNKNOWN, "circle-open"),
 }
-LIMIT_COLOUR = "rgba(0, 114, 178, 0.12)"
 
 
 def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Figure:
@@ -57,7 +47,7 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
         at = {"row": place // columns + 1, "col": place % columns + 1}
         _panel(figure, rows[rows.quantity == name], name, at, shown)
     figure.update_annotations(font_size=13)
-    figure.update_layout(legend=LEGEND_ON_TOP)
+    figure.update_layout(legend=theme.LEGEND_ON_TOP)
     counts = "; ".join(
         f"{row.quantity} {row.n_within:,} of {row.n_links - row.n_unknown:,} within"
         for row in verdicts.summary().itertuples(index=False)
@@ -77,7 +67,7 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
         "Loss has no band: its verdict is whether the interval holds an error of zero.",
         table=rows,
         note=note,
-        headroom_px=PANEL_TITLE_PX,
+        headroom_px=theme.PANEL_TITLES_PX,
     )
 
 
@@ -100,21 +90,20 @@ def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: se
         chosen = part.verdict == verdict
         if not chosen.any():
             continue
-        bars = {"type": "data", "symmetric": False, "thickness": 1, "width": 0, "color": colour}
-        bars |= {"array": (high - error)[chosen], "arrayminus": (error - low)[chosen]}
-        figure.add_scatter(
-            x=x[chosen],
-            y=error[chosen],
-            mode="markers",
+        ends = part[chosen]
+        primitives.interval_points(
+            figure,
+            x[chosen],
+            error[chosen],
+            low[chosen],
+            high[chosen],
+            marker={"color": colour, "symbol": symbol, "size": 7},
+            bar={"thickness": 1, "width": 0},
+            vertical=True,
             name=verdict,
             legendgroup=verdict,
             showlegend=verdict not in shown,
-            marker={"color": colour, "symbol": symbol, "size": 7},
-            error_y=bars if high.notna().any() else None,
-            text=[
-                f"{theme.plain(row.from_region)} to {theme.plain(row.to_region)}"
-                for row in part[chosen].itertuples()
-            ],
+            text=[theme.plain(f"{row.from_region} to {row.to_region}") for row in ends.itertuples()],
             hovertemplate="%{text}<br>requested %{x:.4g}<br>error %{y:.3g}<extra></extra>",
             **at,
         )
@@ -137,14 +126,4 @@ def _band(figure: go.Figure, x: pd.Series, allowed: pd.Series, at: dict, *, one_
         pad = 0.5 if one_sided else 0.05 * max(abs(left), 1.0)
         edges = pd.DataFrame({"x": [left - pad, right + pad], "allowed": edges.allowed.iloc[0]})
     lower = edges.allowed * (0.0 if one_sided else -1.0)
-    figure.add_scatter(
-        x=pd.concat([edges.x, edges.x[::-1]]),
-        y=pd.concat([edges.allowed, lower[::-1]]),
-        fill="toself",
-        mode="lines",
-        line={"width": 0},
-        fillcolor=LIMIT_COLOUR,
-        hoverinfo="skip",
-        showlegend=False,
-        **at,
-    )
+    primitives.band(figure, edges.x, lower, edges.allowed, **at)

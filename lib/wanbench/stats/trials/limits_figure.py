@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import count
 from .limits import COLUMNS, Limits
 
@@ -16,16 +15,9 @@ SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
 def limits(result: Limits, *, note: str = "") -> go.Figure:
     """A point per trial on logarithmic axes; on the line it reaches what its lowest limit allows."""
     trials = result.trials
-    ends = np.array([trials.predicted.min(), trials.predicted.max()])
+    ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
     figure = go.Figure()
-    figure.add_scatter(
-        x=ends,
-        y=ends,
-        mode="lines",
-        name="measured = allowed",
-        line={"color": theme.LIGHT, "dash": "dash", "width": 2},
-        hoverinfo="skip",
-    )
+    figure.add_scatter(x=ends, y=ends, mode="lines", name="measured = allowed", line=line, hoverinfo="skip")
     for name, part in trials.groupby("limit", sort=False):
         text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
         figure.add_scatter(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import count
 from .processors import ProcessorEffect
-
-SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
+from .rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 
 
 def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
@@ -20,10 +19,15 @@ def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
             y=part.reached,
             mode="markers",
             name=f"{theme.plain(name)} ({count(len(part), 'trial')})",
-            marker={"size": 10, "color": SHADES[k % 2], "symbol": SYMBOLS[k % 2], "opacity": 0.8},
+            marker={
+                "size": 10,
+                "color": SHADES[k % MAX_SETTINGS],
+                "symbol": SYMBOLS[k % MAX_SETTINGS],
+                "opacity": 0.8,
+            },
             hovertemplate="processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>",
         )
-    figure.add_hline(y=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2})
+    primitives.reference_line(figure, y=1)
     figure.update_xaxes(title="busy part of the processors' time in the seconds that count (%)")
     figure.update_yaxes(title="measured over what the limit allows", rangemode="tozero")
     return theme.finish(

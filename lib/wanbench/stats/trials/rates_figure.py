@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import count, percent
 from .means import half_width
 from .rates import LABELS, MEASURED, TrialRates
@@ -69,13 +68,12 @@ def add_mean(figure: go.Figure, values: pd.Series, order: pd.Series, shade: str,
     if not len(values):
         return
     mean, x = float(values.mean()), [float(order.min()), float(order.max())]
-    common = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"} | where
-    figure.add_scatter(x=x, y=[mean] * 2, line={"color": shade, "width": 2}, **common)
+    line = {"color": shade, "width": 2}
+    figure.add_scatter(
+        x=x, y=[mean] * 2, mode="lines", line=line, showlegend=False, hoverinfo="skip", **where
+    )
     half = half_width(values, LEVEL)
-    if np.isfinite(half):
-        y = [mean - half] * 2 + [mean + half] * 2
-        fill = {"fill": "toself", "fillcolor": shade, "opacity": 0.15, "line": {"width": 0}}
-        figure.add_scatter(x=[*x, *x[::-1]], y=y, **fill, **common)
+    primitives.band(figure, x, [mean - half] * 2, [mean + half] * 2, color=shade, opacity=0.15, **where)
 
 
 def _shade_blocks(figure: go.Figure, rates: pd.DataFrame) -> None:

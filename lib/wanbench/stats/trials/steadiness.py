@@ -49,6 +49,15 @@ class Steadiness(RowsResult):
             for row in unsteady.itertuples()
         )
 
+    def shown(self) -> pd.DataFrame:
+        """The rows, with the precision of the intervals."""
+        rows = []
+        for row in self.rows.itertuples():
+            ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")
+            rows.append((row.setting, f"{row.n_trials:,}", ratio, ends))
+        level = percent(self.rows.level.max()) if len(rows) else "no"
+        return pd.DataFrame(rows, columns=["setting", "trials", "later over earlier", f"{level} interval"])
+
 
 def _ratio(row) -> str:
     ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")

@@ -141,10 +141,12 @@ class WithinTrials(RowsResult):
     @property
     def sentence(self) -> str:
         """By which factor each link's trials scatter more than independent seconds would make them."""
-        factors = self.rows.sd_between_trials / self.rows.sd_if_independent
+        rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
+        if rows.empty:
+            return "Too few trials or seconds to compare their scatter."
         listed = " and ".join(
-            f"{number(factor)} times as much over {link}"
-            for factor, link in zip(factors, self.rows.link, strict=True)
+            f"{number(row.sd_between_trials / row.sd_if_independent)} times as much over {row.link}"
+            for row in rows.itertuples()
         )
         return f"Trials scatter {listed} as they would if their seconds were independent replicates."
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent, quantity
 from .rates import LABELS, MEASURED
 from .rates_figure import SHADES, SYMBOLS, add_mean, points
 from .two_links import TwoLinks
 
-HEADROOM_PX = 24
 SECONDS = "seconds"
 
 
@@ -56,7 +54,7 @@ def two_links(result: TwoLinks, *, note: str = "") -> go.Figure:
         caption=result.sentence,
         table=pd.concat([trials, pd.DataFrame(rows, columns=["method", "ratio", "low", "high"])]),
         note=note,
-        headroom_px=HEADROOM_PX,
+        headroom_px=theme.PANEL_TITLES_PX,
     )
 
 
@@ -78,20 +76,12 @@ def _draw_ratios(figure: go.Figure, rows: list[tuple]) -> None:
     right = {"row": 1, "col": 2}
     for k, (name, estimate, low, high) in enumerate(rows):
         hollow = name == SECONDS
-        shade = theme.LIGHT if hollow else theme.FIT
-        bar = {"type": "data", "symmetric": False, "thickness": 2, "width": 6, "color": shade}
-        bar |= {"array": [high - estimate], "arrayminus": [estimate - low]}
-        figure.add_scatter(
-            x=[estimate],
-            y=[k],
-            mode="markers",
-            marker={"size": 11, "color": shade, "symbol": "circle-open" if hollow else "circle"},
-            error_x=bar if np.isfinite(low) else None,
-            hovertemplate=f"{quantity(estimate, 'times', low, high)}<extra></extra>",
-            showlegend=False,
-            **right,
+        shade, symbol = (theme.LIGHT, "circle-open") if hollow else (theme.FIT, "circle")
+        marker = {"size": 11, "color": shade, "symbol": symbol}
+        text = [quantity(estimate, "times", low, high)]
+        primitives.interval_points(
+            figure, [k], [estimate], [low], [high], marker=marker, text=text, showlegend=False, **right
         )
-    ticks = {"tickvals": list(range(len(rows))), "ticktext": [row[0] for row in rows]}
-    figure.update_yaxes(**ticks, range=[len(rows) - 0.5, -0.5], zeroline=False, **right)
+    primitives.label_rows(figure, [row[0] for row in rows], **right)
     figure.update_xaxes(title="times", **right)
-    figure.add_vline(x=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2}, **right)
+    primitives.reference_line(figure, x=1, **right)

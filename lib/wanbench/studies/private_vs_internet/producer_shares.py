@@ -8,8 +8,8 @@ import pandas as pd
 
 from ...checks import check_level
 from ...errors import ParameterError
-from ...formatting import count, percent, quantity
-from ...stats.result import RowsResult, text_table
+from ...formatting import count, interval, percent, quantity
+from ...stats.result import RowsResult
 from ...stats.trials.means import half_width
 from ...stats.trials.rates import TrialRates
 
@@ -49,8 +49,25 @@ class ProducerShares(RowsResult):
         return " ".join([*listed, f"Intervals: {percent(self.level)}, t with the trial as the unit."])
 
     def shown(self) -> pd.DataFrame:
-        """The rows, producers counted from 1."""
-        return text_table(self.rows.assign(producer=self.rows.producer + 1))
+        """The rows with intervals, producers counted from 1."""
+        rows = []
+        for row in self.rows.itertuples():
+            rate, rate_ends = interval(row.records_per_s, row.low, row.high, "records/s")
+            share, share_ends = interval(row.share, row.share_low, row.share_high, "fraction")
+            about = (row.setting, f"{row.producer + 1}", f"{row.n_trials:,}")
+            rows.append((*about, rate, rate_ends, share, share_ends, quantity(row.even_share, "fraction")))
+        ends = f"{percent(self.level)} interval"
+        heads = [
+            "setting",
+            "producer",
+            "trials",
+            "rate",
+            f"rate, {ends}",
+            "share",
+            f"share, {ends}",
+            "even share",
+        ]
+        return pd.DataFrame(rows, columns=heads)
 
 
 def producer_shares(rates: TrialRates, *, level: float = 0.95) -> ProducerShares:

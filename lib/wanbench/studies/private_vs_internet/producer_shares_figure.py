@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent
 from ...stats.trials.rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 from .producer_shares import ProducerShares
@@ -26,21 +26,21 @@ def producer_shares(result: ProducerShares, *, note: str = "") -> go.Figure:
             marker={"size": 6, "color": shade, "symbol": symbol, "opacity": 0.5},
         )
         mean = result.rows[result.rows.setting.astype(str) == name]
-        bar = {"type": "data", "symmetric": False, "thickness": 2, "width": 6, "color": shade}
-        figure.add_scatter(
-            x=mean.producer.astype(float) + 1 + offset + 0.07,
-            y=mean.records_per_s,
-            mode="markers",
+        primitives.interval_points(
+            figure,
+            mean.producer.astype(float) + 1 + offset + 0.07,
+            mean.records_per_s,
+            mean.low,
+            mean.high,
             marker={"size": 11, "color": shade, "symbol": symbol, "line": {"width": 1, "color": theme.TEXT}},
-            error_y=bar
-            | {"array": mean.high - mean.records_per_s, "arrayminus": mean.records_per_s - mean.low},
+            vertical=True,
             showlegend=False,
         )
     producers = sorted(result.rows.producer.unique())
     figure.update_xaxes(
         title="producer",
-        tickvals=[float(each) + 1 for each in producers],
-        ticktext=[f"Producer {int(each) + 1}" for each in producers],
+        tickvals=[float(producer) + 1 for producer in producers],
+        ticktext=[f"Producer {int(producer) + 1}" for producer in producers],
     )
     figure.update_yaxes(title="records/s", rangemode="tozero")
     return theme.finish(

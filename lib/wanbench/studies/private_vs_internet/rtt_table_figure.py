@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent
+from ...stats.trials.rates_figure import SHADES, SYMBOLS
 from .rtt_table import PUBLISHED, STATISTICS, RttTable
 
-SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
 OFFSET = 0.13
+"""Of a setting from the middle of its statistic."""
 
 
 def rtt_table(result: RttTable, *, note: str = "") -> go.Figure:
     """Per statistic and setting every run, their mean with its interval, and the published number as a line."""
     figure = go.Figure()
     for k, setting in enumerate(result.settings):
-        shade, symbol = SHADES[k % 2], SYMBOLS[k % 2]
+        shade, symbol = SHADES[k], SYMBOLS[k]
         runs = result.runs[result.runs.setting == setting]
         side = OFFSET * (2 * k - len(result.settings) + 1)
         for at, (statistic, (column, _)) in enumerate(STATISTICS.items()):
@@ -40,22 +41,13 @@ def rtt_table(result: RttTable, *, note: str = "") -> go.Figure:
                     hovertemplate="published: %{y} ms<extra></extra>",
                 )
         numbers = [result.numbers[setting, name] for name in STATISTICS]
-        figure.add_scatter(
-            x=[at + side for at in range(len(STATISTICS))],
-            y=[each.estimate for each in numbers],
-            mode="markers",
-            name=theme.plain(setting),
+        primitives.estimate_points(
+            figure,
+            [at + side for at in range(len(STATISTICS))],
+            numbers,
             marker={"size": 11, "color": shade, "symbol": symbol},
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [each.high - each.estimate for each in numbers],
-                "arrayminus": [each.estimate - each.low for each in numbers],
-                "thickness": 2,
-                "width": 6,
-            },
-            text=[f"{each.written} ({each.written_interval or 'no interval'})" for each in numbers],
-            hovertemplate="%{text}<extra></extra>",
+            vertical=True,
+            name=theme.plain(setting),
         )
     figure.update_xaxes(
         tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS]
