@@ -36,7 +36,7 @@ class LinkDrops(RowsResult):
         return (
             f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
             f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} dropped packets where "
-            "none may be dropped."
+            "none may be."
         )
 
 
@@ -80,8 +80,9 @@ class DeviceDrops(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """In how many runs and devices the kernel dropped packets."""
-        return f"{_verdict(self.rows, 'device')} of a run dropped packets."
+        """At how many devices the kernel dropped packets."""
+        runs = count(self.rows.run_id.nunique(), "run")
+        return f"The kernel dropped packets at {_verdict(self.rows, 'device')} in {runs}."
 
 
 def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:

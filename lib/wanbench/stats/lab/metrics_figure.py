@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from math import isfinite, nan
-from statistics import fmean
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -100,7 +100,7 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
             check_choice("arms", arm, sorted(set(packets.arm)))
         tests = [part for _, part in rows.groupby(KEY, dropna=False)]
         counted = [part[part.counts] for part in tests if part.counts.any()] if counts else tests
-        means = {value: fmean([_mean(part, value) for part in counted] or [nan]) for value in panels}
+        means = {value: np.mean([_mean(part, value) for part in counted] or [nan]) for value in panels}
         means_of.append(
             f"{arm}: {means['rx_packets_per_s']:,.0f} received and {means['tx_packets_per_s']:,.0f} sent"
         )
@@ -204,5 +204,4 @@ def _steps(start, end, values) -> tuple[list, list]:
 
 
 def _mean(part: pd.DataFrame, value: str) -> float:
-    lasts_s = part.end_s - part.start_s
-    return float((part[value] * lasts_s).sum() / lasts_s.sum())
+    return np.average(part[value], weights=part.end_s - part.start_s)

@@ -54,8 +54,9 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
     )
     level = rows.level[rows.level.notna()]
     bars = f" Bars: {percent(level.iloc[0])} intervals." if len(level) else ""
+    words = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
     limits = ", ".join(
-        f"{PANELS[name][0].partition(':')[0]} {_limit(rows, name)}" for name in names if name != "loss"
+        f"{PANELS[name][0].partition(':')[0]} {words[name]}" for name in names if name != "loss"
     )
     return theme.finish(
         figure,
@@ -69,10 +70,6 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
         note=note,
         headroom_px=theme.PANEL_TITLES_PX,
     )
-
-
-def _limit(rows: pd.DataFrame, name: str) -> str:
-    return "; ".join(rows.limit[rows.quantity == name].unique())
 
 
 def _panel(figure: go.Figure, part: pd.DataFrame, name: str, at: dict, shown: set) -> None:

@@ -29,19 +29,11 @@ def round_trips(echoes: pd.DataFrame) -> pd.DataFrame:
     mdev is ping's: the root of the mean square less the square of the mean over the echoes of the test, that is the
     standard deviation with n, not n - 1, below. Second replies to an echo do not count.
     """
-    first = echoes[~echoes.duplicate]
-    groups = first.groupby(KEY)
-    rtt = groups.rtt_ms
-    return pd.DataFrame(
-        {
-            "n_echoes": groups.size(),
-            "n_lost_echoes": groups.lost.sum().astype("int64"),
-            "min_rtt_ms": rtt.min(),
-            "mean_rtt_ms": rtt.mean(),
-            "max_rtt_ms": rtt.max(),
-            "mdev_rtt_ms": rtt.std(ddof=0),
-        }
-    ).reset_index()
+    groups = echoes[~echoes.duplicate].groupby(KEY)
+    rtts = {f"{name}_rtt_ms": ("rtt_ms", name) for name in ("min", "mean", "max")}
+    result = groups.agg(n_echoes=("lost", "size"), n_lost_echoes=("lost", "sum"), **rtts)
+    result["mdev_rtt_ms"] = groups.rtt_ms.std(ddof=0)
+    return result.astype({"n_lost_echoes": "int64"}).reset_index()
 
 
 def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:

@@ -43,6 +43,7 @@ MIN_LOSSES = 10
 """With fewer losses per connection while a trial counts, a law of the steady state does not apply."""
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
+RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
 METHOD = "t on log ratios over {}, with the {} as the unit"
 ASSUMPTION = (
     "The producers always have a full batch ready, nothing but these three limits them (not the processor), and pings "
@@ -106,14 +107,7 @@ class Limits(Result):
             self.trials[["run_id", "test_id", "predicted", "limit"]], on=["run_id", "test_id"]
         )
         trials = trials.assign(reached=trials.batches_per_s / trials.predicted)
-        ratios = (
-            _ratio(trials, column, label, names, self.level)
-            for column, label in (
-                ("predicted", "predicted"),
-                ("batches_per_s", "measured"),
-                ("reached", "measured over predicted"),
-            )
-        )
+        ratios = [_ratio(trials, column, label, names, self.level) for column, label in RATIOS.items()]
         counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
         return PredictedRatio(*ratios, counts, names)
 

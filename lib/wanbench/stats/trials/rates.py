@@ -41,26 +41,16 @@ MIN_COVERED = 0.5
 """Part of the counted seconds with background below which a trial is left out: it is mostly another setting."""
 ALONE = "whose background did not go on while they counted"
 MEASURED = {
-    "batches_per_s": "batches/s",
-    "records_per_s": "records/s",
-    "throughput_bps": "bit/s",
-    "rx_packets_per_s": "packets/s",
-    "rx_own_packets_per_s": "packets/s",
-    "tx_packets_per_s": "packets/s",
-    "mean_latency_ms": "ms",
-    "mean_rtt_ms": "ms",
+    "batches_per_s": ("rate of batches", "batches/s"),
+    "records_per_s": ("rate of records", "records/s"),
+    "throughput_bps": ("payload throughput", "bit/s"),
+    "rx_packets_per_s": ("rate of packets towards the brokers, background included", "packets/s"),
+    "rx_own_packets_per_s": ("rate of packets towards the brokers, background taken off", "packets/s"),
+    "tx_packets_per_s": ("rate of packets from the brokers", "packets/s"),
+    "mean_latency_ms": ("time to acknowledgement", "ms"),
+    "mean_rtt_ms": ("RTT of pings", "ms"),
 }
-"""Columns that can be compared, with their units."""
-LABELS = {
-    "batches_per_s": "rate of batches",
-    "records_per_s": "rate of records",
-    "throughput_bps": "payload throughput",
-    "rx_packets_per_s": "rate of packets towards the brokers, background included",
-    "rx_own_packets_per_s": "rate of packets towards the brokers, background taken off",
-    "tx_packets_per_s": "rate of packets from the brokers",
-    "mean_latency_ms": "time to acknowledgement",
-    "mean_rtt_ms": "RTT of pings",
-}
+"""Columns that can be compared: what they are called, and their units."""
 COLUMNS = [
     *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
@@ -154,14 +144,12 @@ class TrialRates(Result):
         """
         The same rows with their trial's `setting`, and `counts`: whether they lie in its counted seconds.
 
-        The time of a row is from start_s to end_s, or else at_s, or else the interval_s before at_utc.
+        The time of a row is from start_s to end_s, or else the interval_s before at_utc.
         """
         own = self.rates[[*KEY, "setting", "start_s", "end_s"]]
         rows = frame.merge(own.rename(columns={"start_s": "_from", "end_s": "_to"}), on=KEY)
         if "start_s" in frame:
             first, last = rows.start_s, rows.end_s
-        elif "at_s" in frame:
-            first = last = rows.at_s
         else:
             last = (rows.at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
             first = last - rows.interval_s.fillna(0.0)

@@ -8,13 +8,14 @@ import plotly.graph_objects as go
 from ...figures import primitives, theme
 from ...formatting import count, percent
 from .means import half_width
-from .rates import LABELS, MEASURED, TrialRates
+from .rates import MEASURED, TrialRates
 
 SHADES = (theme.OUTSIDE, theme.WITHIN, "#009E73", "#882288", "#D9A300", "#62B9EA")
 SYMBOLS = ("diamond", "circle", "square", "triangle-up", "x", "star")
 LEVEL = 0.95
 MAX_SETTINGS = len(SHADES)
 VALUE = "batches_per_s"
+LABEL, UNIT = MEASURED[VALUE]
 
 
 def trials_in_order(rates: TrialRates, *, note: str = "") -> go.Figure:
@@ -30,12 +31,12 @@ def trials_in_order(rates: TrialRates, *, note: str = "") -> go.Figure:
         if len(names) <= MAX_SETTINGS:
             add_mean(figure, part[VALUE], rows.order, shade)
     figure.update_xaxes(title="trial, in the order of measuring (grey: every second block)")
-    figure.update_yaxes(title=f"{LABELS[VALUE]} ({MEASURED[VALUE]})", rangemode="tozero")
+    figure.update_yaxes(title=f"{LABEL} ({UNIT})", rangemode="tozero")
     cautions = [f"Caution: {caution}." for caution in rates.cautions]
     return theme.finish(
         figure,
         name="trials-in-order",
-        title=f"What each trial reached: {LABELS[VALUE]}",
+        title=f"What each trial reached: {LABEL}",
         subtitle=f"One point per trial. Lines: mean of a setting; bands: its {percent(LEVEL)} interval (trials as "
         "units).",
         alt=f"Trials in the order of measuring. {rates}",

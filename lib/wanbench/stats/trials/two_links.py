@@ -23,7 +23,7 @@ from ...formatting import count, number
 from ..result import Estimate, Interval, Result, RowsResult
 from ..time.compare import Comparison, compare_arms
 from .means import ratio_estimate
-from .rates import LABELS, MEASURED, TrialRates, reasons
+from .rates import MEASURED, TrialRates, reasons
 from .steadiness import steadiness
 
 SETTINGS = ("internet", "private")
@@ -274,7 +274,7 @@ def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: 
         notes.append(f"{count(len(out), 'trial')} of these settings left out ({reasons(out)})")
     nothing = int((rates.rates.setting.isin(settings) & ~(rates.rates[value] > 0)).sum())
     if nothing:
-        notes.append(f"{count(nothing, 'trial')} without a positive {LABELS[value]} left out")
+        notes.append(f"{count(nothing, 'trial')} without a positive {MEASURED[value][0]} left out")
     alone = len(trials) - 2 * len(pairs)
     if alone and len(pairs) > 1:
         notes.append(f"{count(alone, 'trial')} without a partner, not in the pairs")
@@ -298,10 +298,10 @@ def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFram
 
 
 def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison:
-    label = LABELS[value]
+    label, unit = MEASURED[value]
     rows = _seconds(trials, rates, value).rename(columns={"_value": label})
     result = compare_arms(
-        rows, label, arm="link", arms=names, run="trial", time="second", unit=MEASURED[value],
+        rows, label, arm="link", arms=names, run="trial", time="second", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
     naive = replace(result.means.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
@@ -310,12 +310,12 @@ def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison
 
 
 def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
-    label = LABELS[value]
+    label, unit = MEASURED[value]
     sides = [
         pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)
     ]
     result = compare_arms(
-        pd.concat(sides), label, arm="link", arms=names, block="pair", unit=MEASURED[value],
+        pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
     ratio, unpaired = result.means, by_trial.means
@@ -352,7 +352,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
     freedom = len(pairs) - 2
     variance = float(((logs - design @ params) ** 2).sum()) / freedom
     halves = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
-    label = LABELS[value]
+    label, _ = MEASURED[value]
     about = {
         "n": len(pairs),
         "basis": f"{count(len(pairs), 'pair')} of trials",

@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from ...figures import primitives, theme
 from ...formatting import percent, quantity
-from .rates import LABELS, MEASURED
+from .rates import MEASURED
 from .rates_figure import SHADES, SYMBOLS, add_mean, points
 from .two_links import TwoLinks
 
@@ -36,9 +36,9 @@ def two_links(result: TwoLinks, *, note: str = "") -> go.Figure:
         part = result.trials[result.trials.link == name]
         figure.add_scatter(**points(part, result.value, name, shade, symbol), **left)
         add_mean(figure, part[result.value], result.trials.order, shade, **left)
-    label = LABELS[result.value]
+    label, unit = MEASURED[result.value]
     figure.update_xaxes(title="trial, in the order of measuring", **left)
-    figure.update_yaxes(title=f"{label} ({MEASURED[result.value]})", rangemode="tozero", **left)
+    figure.update_yaxes(title=f"{label} ({unit})", rangemode="tozero", **left)
     rows = _methods(result)
     _draw_ratios(figure, rows)
     level = percent(result.ratio.level)

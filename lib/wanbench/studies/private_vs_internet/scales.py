@@ -21,7 +21,7 @@ from ...formatting import count, percent, quantity
 from ...stats.lab.utilisation import AT_CAPACITY
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import ratio_estimate, welch_half_width
-from ...stats.trials.rates import LABELS, TrialRates
+from ...stats.trials.rates import MEASURED, TrialRates
 from ...stats.trials.two_links import SETTINGS, TwoLinks, compare_links
 
 METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
@@ -76,7 +76,7 @@ class Scales(Result):
     def sentence(self) -> str:
         """The ratio at each scale, whether they differ, and how full links were."""
         ratios = [
-            f"At {label(rate)} {links.names[1]} has {links.ratio.written} the {LABELS[links.value]} of "
+            f"At {label(rate)} {links.names[1]} has {links.ratio.written} the {MEASURED[links.value][0]} of "
             f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.written_interval or 'none'}; "
             f"{links.ratio.basis})."
             for rate, links in self.comparisons.items()
@@ -213,20 +213,12 @@ def _fill(links: TwoLinks) -> float:
 
 
 def _utilisation(links: dict[float, TwoLinks]) -> pd.DataFrame:
-    rows = []
-    for rate, comparison in links.items():
-        for name, part in comparison.trials.groupby("link", sort=False):
-            dropped = int(part.queue_dropped_packets.astype("float64").sum())
-            most = float(part.rx_utilisation.max())
-            rows.append(
-                {
-                    "rate_bps": rate,
-                    "link": name,
-                    "n_trials": len(part),
-                    "mean_utilisation": float(part.rx_utilisation.mean()),
-                    "max_utilisation": most,
-                    "queue_dropped_packets": dropped,
-                    "at_capacity": bool(most >= AT_CAPACITY or dropped > 0),
-                }
-            )
-    return pd.DataFrame(rows)
+    groups = pd.concat([one.trials for one in links.values()]).groupby(["rate_bps", "link"], sort=False)
+    rows = groups.agg(
+        n_trials=("rx_utilisation", "size"),
+        mean_utilisation=("rx_utilisation", "mean"),
+        max_utilisation=("rx_utilisation", "max"),
+        queue_dropped_packets=("queue_dropped_packets", "sum"),
+    )
+    full = (rows.max_utilisation >= AT_CAPACITY) | (rows.queue_dropped_packets > 0)
+    return rows.assign(at_capacity=full).reset_index()
