@@ -14,8 +14,8 @@ from wanbench.ingest import cut
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.plausibility.observations import round_trips
-from wanbench.stats.lab import links as link
-from wanbench.stats.lab.drops import drops, lateness, outside_links
+from wanbench.stats.lab import link_verdicts
+from wanbench.stats.lab.drops import device_drops, lateness, link_drops
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
 REASON = LocalLab.unavailable()
@@ -79,16 +79,15 @@ def test_each_link_is_planned_once():
 def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Cut(before_s=0.4, cut_s=0.5, after_s=0.4)
-    run, tables = calibrate(
-        "cut", [LinkSettings(5), LinkSettings(20)], experiment, lab="local", progress=False
-    )
+    run = calibrate("cut", [LinkSettings(5), LinkSettings(20)], experiment, lab="local", progress=False)
+    tables = wanbench.ingest.tabulate(run.folder)
     assert run.finished and len(tables["cuts"]) == 2 and tables["unread"].empty
-    verdicts = link.cut(tables["echoes"], tables["cuts"])
+    verdicts = link_verdicts.cut(tables["echoes"], tables["cuts"]).rows
     assert list(verdicts.verdict) == ["within", "within"]
     assert (verdicts.n > 10).all()  # echoes that the cut swallowed
-    counted = drops(tables["link_counters"], tables["links"])
+    counted = link_drops(tables["link_counters"], tables["links"]).rows
     assert (tables["link_counters"].packets_cut > 0).any() and set(counted.verdict) == {"within"}
-    late = lateness([tables["link_counters"]])
+    late = lateness([tables["link_counters"]]).rows
     assert list(late.run_id) == [run.run_id] and late.packets_delivered[0] > 100
     pairs = wanbench.ingest.summarise_pairs(tables)
     assert pairs.n_echoes.sum() == 0  # echoes under a cut say nothing about a path
@@ -100,13 +99,14 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
 def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Shorten(10, before_s=0.5, after_s=0.5)
-    run, tables = calibrate("shorten", [LinkSettings(150)], experiment, lab="local", progress=False)
+    run = calibrate("shorten", [LinkSettings(150)], experiment, lab="local", progress=False)
+    tables = wanbench.ingest.tabulate(run.folder)
     assert run.finished and tables["unread"].empty
-    [verdict] = link.order(tables["echoes"]).verdict
+    [verdict] = link_verdicts.order(tables["echoes"]).rows.verdict
     assert verdict == "within"
     assert wanbench.ingest.summarise_pairs(tables).n_echoes.sum() == 0
     assert round_trips(tables).empty
-    kernel = outside_links([tables["device_counters"]])
+    kernel = device_drops([tables["device_counters"]]).rows
     assert set(kernel.device) == {"lo", "wan0"} and (kernel.packets_sent[kernel.device == "wan0"] > 0).all()
 
 
@@ -142,10 +142,12 @@ def links(**changes):
     ],
 )
 def test_drops_belong_to_the_queue_of_a_link_with_a_rate(counted, asked, verdict):
-    found = drops(counted, asked)
+    result = link_drops(counted, asked)
+    found = result.rows
     assert list(found.verdict) == [verdict] and found.dropped_share[0] == pytest.approx(0.05)
+    assert f"{int(verdict == 'outside')} of 1 direction dropped packets where none may" in str(result)
 
 
 def test_counters_of_an_unknown_link_are_an_error():
     with pytest.raises(ParameterError, match="no link from a to b"):
-        drops(counters(), links(to_region="c"))
+        link_drops(counters(), links(to_region="c"))

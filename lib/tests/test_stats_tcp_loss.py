@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from wanbench.errors import ParameterError
-from wanbench.stats.lab import calibration, known_truth
+from wanbench.stats.lab import Verdicts, tcp_verdicts
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.result.estimate import Estimate
 from wanbench.stats.tcp.loss import RECOVERY, estimate_loss, loss_limited_window, loss_of_window
@@ -117,21 +117,21 @@ def links(loss):
 def test_recovery_says_within_or_outside_of_each_link():
     rows = transfers(n=6, seconds=30)
     [right], [wrong], [none] = (
-        known_truth.loss(rows, links(loss)).itertuples() for loss in (0.002, 0.02, 0.0)
+        tcp_verdicts.loss(rows, links(loss)).rows.itertuples() for loss in (0.002, 0.02, 0.0)
     )
     assert (right.verdict, wrong.verdict, none.verdict) == ("within", "outside", "unknown")
     assert right.delivered == pytest.approx(0.002, rel=0.3) and "loss is not what limits" in none.note
-    several = known_truth.loss(
+    several = tcp_verdicts.loss(
         pd.concat([rows, transfers("reno"), transfers(congestion_control="bbr")]), links(0.002)
     )
-    assert list(several.verdict) == ["unknown", "within", "within"]
-    assert calibration.summary(several).n_links.tolist() == [3]
-    assert len(calibration.findings(several)) == 1 and len(calibration.readable(several)) == 3
+    assert list(several.rows.verdict) == ["unknown", "within", "within"]
+    assert several.summary().n_links.tolist() == [3]
+    assert len(several.findings()) == 1 and len(several.shown()) == 3
 
 
 def test_recovery_of_a_reverse_transfer_is_of_the_other_direction_and_unknown():
     rows = transfers(direction="reverse", mean_rtt_ms=np.nan)
-    [row] = known_truth.loss(rows, links(0.002)).itertuples()
+    [row] = tcp_verdicts.loss(rows, links(0.002)).rows.itertuples()
     assert (row.from_region, row.verdict) == ("gcp:b", "unknown")
     assert "an RTT under load" in row.note
 
@@ -141,14 +141,12 @@ def estimate(value, unit):
 
 
 def test_recovery_of_window_and_capacity():
-    rows = pd.concat(
-        [
-            known_truth.window(estimate(85_000.0, "bytes"), 83_000),
-            known_truth.window(estimate(85_000.0, "bytes"), 65_536),
-            known_truth.window(estimate(math.nan, "bytes"), 65_536),
-            known_truth.capacity(estimate(9.6e6, "bit/s"), 10e6),
-        ]
-    )
+    rows = Verdicts.join(
+        tcp_verdicts.window(estimate(85_000.0, "bytes"), 83_000),
+        tcp_verdicts.window(estimate(85_000.0, "bytes"), 65_536),
+        tcp_verdicts.window(estimate(math.nan, "bytes"), 65_536),
+        tcp_verdicts.capacity(estimate(9.6e6, "bit/s"), 10e6),
+    ).rows
     assert list(rows.verdict) == ["within", "outside", "unknown", "within"]
     assert rows.requested.iloc[3] == pytest.approx(10e6 * 1448 / 1500)
 
@@ -165,21 +163,22 @@ def test_recovery_of_a_run_is_one_table():
     )
     rows = rows.assign(streams=1, mss_bytes=1448, window_bytes=65_536, congestion_control="cubic", error=None)
     rows = rows.assign(retransmits=0, mean_rtt_ms=pairs.rtt_ms)
-    found = known_truth.of_run({"transfers": rows, "links": requests}, pairs)
+    found = tcp_verdicts.of_run({"transfers": rows, "links": requests}, pairs).rows
     assert set(found.quantity) == {"window", "capacity", "rate", "loss-from-throughput"}
     assert (found[found.quantity != "loss-from-throughput"].verdict == "within").all()
     assert len(found[found.quantity == "loss-from-throughput"]) == 1
     rates = found[found.quantity == "rate"].merge(pairs[[*ends, "rtt_ms"]], on=ends)
     knee_ms = 8 * 84_000 / (10e6 * 1448 / 1500) * 1000
     assert len(rates) >= 4 and (1.24 * rates.rtt_ms < knee_ms).all()
-    bare = known_truth.of_run(
+    bare = tcp_verdicts.of_run(
         {"transfers": rows.drop(columns="window_bytes"), "links": requests.assign(rate_bps=np.nan)}, pairs
-    )
+    ).rows
     assert list(bare.quantity) == ["loss-from-throughput"]
-    lossy = known_truth.of_run({"transfers": rows, "links": requests.assign(loss=0.004)}, pairs)
+    lossy = tcp_verdicts.of_run({"transfers": rows, "links": requests.assign(loss=0.004)}, pairs).rows
     assert set(lossy.quantity) == {"loss-from-throughput"} and len(lossy) == len(rows)
-    other = known_truth.of_run({"transfers": rows, "links": requests}, pairs, window_bytes=65_536)
-    assert other.set_index("quantity").verdict["window"] == "outside"
+    wider = rows.assign(window_bytes=90_000)
+    other = tcp_verdicts.of_run({"transfers": wider, "links": requests}, pairs)
+    assert other.rows.set_index("quantity").verdict["window"] == "outside"
 
 
 def test_a_loss_is_at_most_all():

@@ -240,7 +240,7 @@ def _queues(audit: Audit, share: float, capacity: Capacity | None) -> None:
     if capacity is None:
         audit.judge("never-full", None, own)
     else:
-        audit.judge("never-full", capacity.never, f"Holds if it was never so. {own} Re-run: {capacity}")
+        audit.judge("never-full", capacity.never_full, f"Holds if it was never so. {own} Re-run: {capacity}")
     own = (
         f"Own numbers: at {quantity(share, 'fraction')} of the rate, packets of one size that arrive at random find "
         f"{number(waiting)} others waiting on average (the queue M/D/1, by the Pollaczek-Khinchine formula)."
@@ -249,8 +249,8 @@ def _queues(audit: Audit, share: float, capacity: Capacity | None) -> None:
         audit.judge("no-queue", waiting < 1, f"Holds if fewer than 1 packet would wait. {own}")
         return
     rows = capacity.links[capacity.links.share_at_capacity == 0]
-    queued = (rows.greatest_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
-    measured = rows.greatest_backlog_ms.notna().all() and len(rows)
+    queued = (rows.max_backlog_ms > 0) | (rows.packets_queue_dropped > 0)
+    measured = rows.max_backlog_ms.notna().all() and len(rows)
     audit.judge(
         "no-queue",
         False if queued.any() else True if measured else None,

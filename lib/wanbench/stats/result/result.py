@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
+from numbers import Real
 from typing import ClassVar
 
 import pandas as pd
 
 from ...findings import Finding
+from ...formatting import number
 from .estimate import Estimate
 
 
@@ -82,6 +84,37 @@ class Result:
         module, _, function = name.partition(".")
         room = type(self).__module__.rpartition(".")[0]
         return getattr(import_module(f"{room}.{module}"), function)(self, *args, **options)
+
+
+@dataclass(frozen=True, repr=False)
+class RowsResult(Result):
+    """A result whose numbers are the rows of a table; a subclass gives the sentence."""
+
+    rows: pd.DataFrame
+
+    def table(self) -> pd.DataFrame:
+        """`rows`."""
+        return self.rows
+
+    def shown(self) -> pd.DataFrame:
+        """`rows` as text."""
+        return text_table(self.rows)
+
+
+def text_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """
+    The cells of a table as text: numbers as `number` writes them, "" for a missing one.
+
+    >>> text_table(pd.DataFrame({"n": [2070], "mean": [0.12345], "sd": [None], "link": ["a"]})).values.tolist()
+    [['2,070', '0.123', '', 'a']]
+    """
+
+    def text(value) -> str:
+        if pd.isna(value):
+            return ""
+        return number(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+
+    return frame.map(text)
 
 
 def estimates_shown(estimates) -> pd.DataFrame:

@@ -60,7 +60,7 @@ def test_other_settings_need_a_pattern():
     frames["tests"]["setting"] = frames["tests"].setting + " ping"
     with pytest.raises(ParameterError, match="internet ping, private ping"):
         rtt_table(frames)
-    found = rtt_table(frames, {"internet": "internet*", "private": "private*"})
+    found = rtt_table(frames, ("internet*", "private*"))
     assert found.settings == ["internet", "private"]
 
 

@@ -1,4 +1,4 @@
-"""Two links by turns: ratios with a known answer."""
+"""Two interleaved links: ratios with a known answer."""
 
 import numpy as np
 import pytest
@@ -34,8 +34,8 @@ def test_the_ratio_is_recovered_in_pairs():
     assert found.ratio.low < 2.25 < found.ratio.high and found.ratio.n == 6
     assert found.paired is not None and len(found.pairs) == 6
     np.testing.assert_allclose(found.ratio.estimate, found.pairs.b.mean() / found.pairs.a.mean())
-    assert found.beside["records_per_s"].estimate == pytest.approx(found.ratio.estimate, rel=1e-6)
-    assert "2.2" in found.wording() and "% more" in found.wording() and "by 1" not in found.wording()
+    assert found.other_values["records_per_s"].estimate == pytest.approx(found.ratio.estimate, rel=1e-6)
+    assert "2.2" in found.sentence and "% more" in found.sentence and "by 1" not in found.sentence
 
 
 def test_partners_were_measured_next_to_each_other():
@@ -61,7 +61,7 @@ def test_the_drift_free_ratio_is_least_squares_over_pairs():
     assert found.drift.estimate == pytest.approx(np.exp(slope))
 
 
-def test_without_turns_drift_cannot_be_told_apart():
+def test_without_turns_drift_cannot_be_caution_apart():
     rows = [
         trial(2 * k + j + 1, name, rate + k, block=k + 1)
         for k in range(4)
@@ -83,7 +83,7 @@ def test_a_trial_that_failed_keeps_its_place_in_the_plan():
     assert len(compare_links(trial_rates(together(rows)), ("a", "b")).pairs) == 3
 
 
-def test_a_failure_is_told_at_its_own_scale_only():
+def test_a_failure_is_caution_at_its_own_scale_only():
     rows = trials(5) + [
         trial(20 + k, name, 100 + k, block=9, rate_bps=5e7) for k, name in enumerate([*LINKS, *LINKS])
     ]
@@ -95,13 +95,13 @@ def test_a_failure_is_told_at_its_own_scale_only():
 
 
 def test_producers_that_send_flat_out_wait_in_their_own_buffers():
-    told = "fill their own buffers"
+    caution = "fill their own buffers"
     flat_out, paced = compare_links(measured(1)), compare_links(measured(1, target_records_per_s=100))
-    assert told in str(flat_out) and not any(told in each for each in flat_out.ratio.warnings)
-    assert told not in str(paced) and "mean_latency_ms" in paced.beside
+    assert caution in str(flat_out) and not any(caution in each for each in flat_out.ratio.warnings)
+    assert caution not in str(paced) and "mean_latency_ms" in paced.other_values
 
 
-def test_a_trial_in_which_nothing_arrived_is_told():
+def test_a_trial_in_which_nothing_arrived_is_caution():
     rows = trials(1)
     for row in rows[0]["batches"]:
         row["batches"] = row["records"] = row["bytes"] = 0
@@ -125,7 +125,7 @@ def test_the_words_of_the_ratio_are_of_pairs():
     assert not any("medians" in each for each in ratio.warnings)
 
 
-def test_a_trial_without_partner_is_told():
+def test_a_trial_without_partner_is_caution():
     rows = trials(5)
     rows[1]["tests"][0]["outcome"] = "failed"
     found = compare_links(trial_rates(together(rows)))
@@ -144,7 +144,7 @@ def test_one_trial_each_has_only_its_seconds():
 
 def test_inside_the_trials():
     found = compare_links(measured(6, noise=0.2, by_seconds=np.random.default_rng(0)))
-    within = found.within().set_index("link")
+    within = found.within().rows.set_index("link")
     assert (within.sd_between_trials > 3 * within.sd_if_independent).all()
     assert (within.autocorrelation.abs() < 0.4).all()
     naive = found.by_trial.means.naive
@@ -173,13 +173,13 @@ def test_the_figures_show_every_trial():
     points = [trace for trace in drawn.data if trace.mode == "markers"]
     assert [len(trace.x) for trace in points[:2]] == [6, 6]
     assert points[2].x[0] == pytest.approx(compared.ratio.estimate)
-    assert drawn.layout.meta["caption"] == compared.wording()
+    assert drawn.layout.meta["caption"] == compared.sentence
     assert sum(len(trace.x) for trace in found.figure().data if trace.mode == "markers") == 12
 
 
 def test_producers_are_compared():
     found = producer_shares(measured(9, shares=[0.5, 0.3, 0.2]))
-    first = found.producers[found.producers.setting == found.producers.setting.iloc[0]]
+    first = found.rows[found.rows.setting == found.rows.setting.iloc[0]]
     np.testing.assert_allclose(first.share, [0.5, 0.3, 0.2], rtol=1e-3)
-    assert (found.producers.low < found.producers.records_per_s).all() and "not all alike" in str(found)
+    assert (found.rows.low < found.rows.records_per_s).all() and "not all alike" in str(found)
     assert sum(len(trace.x) for trace in found.figure().data) == 36 + 6

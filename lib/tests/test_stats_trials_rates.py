@@ -6,7 +6,7 @@ import pytest
 from trial_tables import CONTEXT, START_S, together, trial
 
 from wanbench.errors import ParameterError
-from wanbench.stats.trials import concurrent, window
+from wanbench.stats.trials import concurrent, counted_seconds
 from wanbench.stats.trials.rates import BY_LINES, BY_LOG, trial_rates
 
 
@@ -22,7 +22,7 @@ def test_rates_are_those_of_the_counted_seconds():
     np.testing.assert_allclose(rates.throughput_bps, [12e6, 27e6])
     assert (rates.counted_by == BY_LOG).all() and (rates.batch_log_bytes == 15_500).all()
     assert rates.order.tolist() == [1, 2] and rates.delay_ms.notna().all()
-    assert found.left_out.empty and not found.warnings()
+    assert found.left_out.empty and not found.cautions
     assert "100 batches/s in 1 trial of internet" in str(found)
 
 
@@ -31,7 +31,7 @@ def test_the_window_is_when_all_producers_ran_and_none_warmed_up():
     row = rates_of(trial(1, "internet", 100)).rates.iloc[0]
     began = START_S + 100
     assert (row.start_s, row.end_s, row.n_seconds) == (began + 4, began + 15, 11)
-    assert row.window_rule == window.BY_PRODUCERS
+    assert row.window_rule == counted_seconds.RULE_PRODUCERS
     assert row.share_counted == pytest.approx(11 / 16.5)
 
 
@@ -42,9 +42,12 @@ def test_what_the_load_noted_comes_first():
     noted["counts_until_s"] = began + 14.9
     rows["loads"] = [{key: rows["producers"][0][key] for key in CONTEXT} | noted]
     row = trial_rates(together([rows])).rates.iloc[0]
-    assert (row.start_s, row.end_s) == (began + 7, began + 14) and row.window_rule == window.BY_LOAD
+    assert (row.start_s, row.end_s) == (
+        began + 7,
+        began + 14,
+    ) and row.window_rule == counted_seconds.RULE_LOAD
     rows["loads"][0]["counts_from_s"] = None
-    assert trial_rates(together([rows])).rates.window_rule[0] == window.BY_PRODUCERS
+    assert trial_rates(together([rows])).rates.window_rule[0] == counted_seconds.RULE_PRODUCERS
 
 
 def test_an_empty_second_counts_as_one():
@@ -65,8 +68,8 @@ def test_replicas_are_not_counted_twice():
 def test_without_lines_the_log_says_when():
     found = rates_of(trial(1, "internet", 100, lines=False), warmup_s=4)
     row = found.rates.iloc[0]
-    assert row.window_rule == window.BY_LOG and row.start_s == START_S + 104
-    assert row.batches_per_s == pytest.approx(100) and "nobody said when" in str(found)
+    assert row.window_rule == counted_seconds.RULE_LOG and row.start_s == START_S + 104
+    assert row.batches_per_s == pytest.approx(100) and "no producer reported when it ran" in str(found)
 
 
 def test_without_a_log_the_lines_count_and_say_so():
@@ -140,7 +143,7 @@ def test_shares_of_producers():
     assert trial_rates(together([rows])).shares.share.tolist() == pytest.approx([0.5, 0.3, 0.2])
 
 
-def test_what_went_on_beside():
+def test_what_ran_concurrently():
     row = rates_of(trial(1, "internet", 100, rtt_ms=132.9)).rates.iloc[0]
     assert (row.n_echoes, row.n_lost_echoes) == (40, 0)
     assert (row.min_rtt_ms, row.max_rtt_ms) == (131.9, 133.9)
@@ -170,7 +173,7 @@ def test_the_background_is_that_of_the_counted_seconds():
     found = trial_rates(together([background_until(trial(1, "internet", 100), 16)]))
     row = found.rates.iloc[0]
     assert row.background_covered == 1 and row.measured_background_bps == pytest.approx(80e6)
-    assert row.background_wire_bps == pytest.approx(80e6 * (1 + 28 / 10_000)) and not found.warnings()
+    assert row.background_wire_bps == pytest.approx(80e6 * (1 + 28 / 10_000)) and not found.cautions
     found = trial_rates(together([background_until(trial(1, "internet", 100), 11)]))
     row = found.rates.iloc[0]
     assert row.background_covered == pytest.approx(8 / 11)  # the start may have been up to a second later
@@ -223,14 +226,12 @@ def test_rows_are_marked_that_lie_in_the_counted_seconds():
     """Those are the seconds from START_S + 104 to START_S + 115."""
     tables = together([trial(1, "internet", 100)])
     found = trial_rates(tables)
-    samples = found.marked(tables["link_samples"])
-    assert len(samples) == len(tables["link_samples"]) and (samples.setting == "internet").all()
-    assert set(samples.at_s[samples.counts]) == set(range(START_S + 104, START_S + 116))
     key = {name: found.rates[name][0] for name in ("run_id", "test_id", "attempt")}
     spans = pd.DataFrame(
         [{**key, "start_s": START_S + s, "end_s": START_S + s + 2} for s in (103, 104, 113, 114)]
     )
-    assert found.marked(spans).counts.tolist() == [False, True, True, False]
+    marked = found.marked(spans)
+    assert marked.counts.tolist() == [False, True, True, False] and set(marked.setting) == {"internet"}
     at = pd.to_datetime([START_S + 104, START_S + 105, START_S + 115, START_S + 116], unit="s", utc=True)
     metrics = pd.DataFrame([key] * 4).assign(at_utc=at, interval_s=1.0)
     assert found.marked(metrics).counts.tolist() == [False, True, True, False]
@@ -246,16 +247,16 @@ def rising(ordinal, setting, by, **more):
     return rows
 
 
-def test_rates_that_still_rise_are_told():
+def test_rates_that_still_rise_are_table():
     steady, rises = [rising(k, "steady", 0) for k in (1, 2, 3)], [rising(k, "rises", 2) for k in (4, 5, 6)]
     found = rates_of(*steady, *rises)
-    told = found.settled().set_index("setting")
-    assert told.later_over_earlier["steady"] == pytest.approx(1) and told.n_trials.tolist() == [3, 3]
+    table = found.settled().rows.set_index("setting")
+    assert table.later_over_earlier["steady"] == pytest.approx(1) and table.n_trials.tolist() == [3, 3]
     earlier, later = (sum(50 + 2 * s for s in part) for part in (range(4, 9), range(10, 15)))
-    assert told.later_over_earlier["rises"] == pytest.approx(later / earlier)
-    (said,) = found.warnings()
+    assert table.later_over_earlier["rises"] == pytest.approx(later / earlier)
+    (said,) = found.cautions
     assert "over rises rates still rose" in said and "3 trials" in said
-    assert not rates_of(*steady).warnings() and not rates_of(rises[0]).warnings()
+    assert not rates_of(*steady).cautions and not rates_of(rises[0]).cautions
     falls = rates_of(*(rising(k, "falls", -2) for k in (1, 2)))
     assert "over falls rates still fell" in str(falls)
 
@@ -264,8 +265,10 @@ def test_whether_rates_settled_is_judged_for_all_settings_together():
     rng = np.random.default_rng(0)
     trials = [trial(k, f"s{k % 20}", 1_000, rng=rng) for k in range(1, 81)]
     found = rates_of(*trials)
-    assert len(found.settled()) == 20 and not found.warnings()
-    wider = (found.of("s1").settled().high / found.settled().set_index("setting").high["s1"]).iloc[0]
+    assert len(found.settled().rows) == 20 and not found.cautions
+    wider = (found.of("s1").settled().rows.high / found.settled().rows.set_index("setting").high["s1"]).iloc[
+        0
+    ]
     assert wider < 1
 
 
@@ -278,11 +281,11 @@ def test_producers_that_fall_behind_are_a_caution(grows_s, cautioned):
     found = trial_rates(together([rows]))
     last = max(row["window"] for row in rows["producer_windows"]) - 1
     assert found.rates.behind_s[0] == pytest.approx(max(0.03, grows_s * (last + 1)))
-    assert any("in 1 trial the producers fell behind" in each for each in found.warnings()) == cautioned
+    assert any("in 1 trial the producers fell behind" in each for each in found.cautions) == cautioned
     assert np.isnan(rates_of(trial(1, "internet", 100)).rates.behind_s[0]), "no rate was asked"
 
 
-def test_a_probe_beside_a_load_is_a_caution_unless_it_did_not_start():
+def test_a_probe_during_a_load_is_a_caution_unless_it_did_not_start():
     rows = trial(1, "internet", 100)
     about = {key: rows["producers"][0][key] for key in CONTEXT}
     counts = dict.fromkeys(("record_bytes", "n_intended", "n_sent", "n_acknowledged", "n_received"), 0)
@@ -291,9 +294,9 @@ def test_a_probe_beside_a_load_is_a_caution_unless_it_did_not_start():
     rows["probes"] = [probe, probe | {"interval_s": 0.5}, probe | {"error": "no broker"}]
     found = trial_rates(together([rows, trial(2, "private", 100)]))
     assert found.rates.probe_records_per_s.fillna(0).tolist() == [7, 0]
-    assert any("in 1 trial a probe ran beside the load and slows it" in each for each in found.warnings())
+    assert any("in 1 trial a probe ran with the load and slowed it" in each for each in found.cautions)
     rows["probes"] = rows["probes"][2:]
-    assert not trial_rates(together([rows])).warnings()
+    assert not trial_rates(together([rows])).cautions
 
 
 def test_tables_may_be_missing():

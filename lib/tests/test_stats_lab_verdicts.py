@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats.lab import calibration
-from wanbench.stats.lab import links as link
+from wanbench.stats.lab import Verdicts, link_verdicts, verdicts
 
 A, B = "aws:eu-west-1", "gcp:us-east1"
 
@@ -38,7 +37,7 @@ def echoes(rtt_ms, lost=(), received_at_s=None):
 
 
 def test_rtt_adds_both_directions_and_judges_the_median():
-    row = link.rtt(echoes(np.linspace(80.0, 81.0, 101)), links()).iloc[0]
+    row = link_verdicts.rtt(echoes(np.linspace(80.0, 81.0, 101)), links()).rows.iloc[0]
     assert (row.requested, row.delivered, row.allowed) == pytest.approx((80.0, 80.5, 1.8))
     assert row.low < 80.5 < row.high and row.n == 101
     assert (row.verdict, row.limit) == ("within", "1 ms + 1 %")
@@ -46,50 +45,44 @@ def test_rtt_adds_both_directions_and_judges_the_median():
 
 @pytest.mark.parametrize(("rtt_ms", "verdict"), [(81.79, "within"), (81.81, "outside"), (78.1, "outside")])
 def test_rtt_at_the_edge_of_its_limit(rtt_ms, verdict):
-    assert link.rtt(echoes([rtt_ms] * 20), links()).verdict[0] == verdict
+    assert link_verdicts.rtt(echoes([rtt_ms] * 20), links()).rows.verdict[0] == verdict
 
 
 def test_lost_echoes_and_extra_replies_have_no_part_in_the_rtt():
     frame = echoes([80.0] * 20 + [500.0], lost=[3, 4])
     frame.loc[20, "duplicate"] = True
-    row = link.rtt(frame, links()).iloc[0]
+    row = link_verdicts.rtt(frame, links()).rows.iloc[0]
     assert row.n == 18 and row.delivered == 80.0
 
 
 def test_what_cannot_be_judged_is_unknown_with_its_reason():
-    assert link.rtt(echoes([80.0] * 3, lost=[0, 1, 2]), links()).iloc[0][["verdict", "note"]].tolist() == [
+    assert link_verdicts.rtt(echoes([80.0] * 3, lost=[0, 1, 2]), links()).rows.iloc[0][
+        ["verdict", "note"]
+    ].tolist() == [
         "unknown",
         "no echo was answered",
     ]
     one_way = links().head(1)
-    row = link.rtt(echoes([80.0] * 5), one_way).iloc[0]
+    row = link_verdicts.rtt(echoes([80.0] * 5), one_way).rows.iloc[0]
     assert row.verdict == "unknown" and "do not say what was requested" in row.note
     assert math.isnan(row.requested)
 
 
 def test_two_links_for_one_request_fail():
     with pytest.raises(ParameterError, match="2 links from aws:eu-west-1"):
-        link.rtt(echoes([80.0] * 5), pd.concat([links(), links()]))
-
-
-def test_another_column_can_tell_requests_apart():
-    both = pd.concat([links().assign(step=1), links(delay_ms=10.0).assign(step=2)])
-    frame = pd.concat([echoes([80.0] * 9).assign(step=1), echoes([20.1] * 9).assign(step=2)])
-    table = link.rtt(frame, both, by=("run_id", "step"))
-    assert list(table.requested) == [80.0, 20.0] and list(table.step) == [1, 2]
-    assert list(table.verdict) == ["within", "within"]
+        link_verdicts.rtt(echoes([80.0] * 5), pd.concat([links(), links()]))
 
 
 def test_loss_is_judged_by_the_exact_interval():
     frame = echoes([80.0] * 1000, lost=range(20))
-    row = link.loss(frame, links(loss=0.01)).iloc[0]
+    row = link_verdicts.loss(frame, links(loss=0.01)).rows.iloc[0]
     exact = stats.binomtest(20, 1000).proportion_ci(0.99, method="exact")
     assert (row.low, row.high) == pytest.approx((exact.low, exact.high))
     assert row.requested == pytest.approx(1 - 0.99**2) and row.delivered == 0.02
     assert row.verdict == "within"
-    assert link.loss(frame, links(loss=0.05)).verdict[0] == "outside"
-    assert link.loss(frame, links(loss=0.0)).verdict[0] == "outside"
-    assert link.loss(echoes([80.0] * 10), links(loss=0.0)).verdict[0] == "within"
+    assert link_verdicts.loss(frame, links(loss=0.05)).rows.verdict[0] == "outside"
+    assert link_verdicts.loss(frame, links(loss=0.0)).rows.verdict[0] == "outside"
+    assert link_verdicts.loss(echoes([80.0] * 10), links(loss=0.0)).rows.verdict[0] == "within"
 
 
 def test_the_loss_verdict_is_wrong_for_about_one_link_in_a_hundred():
@@ -97,17 +90,19 @@ def test_the_loss_verdict_is_wrong_for_about_one_link_in_a_hundred():
     outside = 0
     for _ in range(300):
         lost = np.flatnonzero(rng.random(400) < 1 - 0.95**2)
-        outside += link.loss(echoes([80.0] * 400, lost=lost), links(loss=0.05)).verdict[0] == "outside"
+        outside += (
+            link_verdicts.loss(echoes([80.0] * 400, lost=lost), links(loss=0.05)).rows.verdict[0] == "outside"
+        )
     assert outside <= 9
 
 
 def test_jitter_adds_as_squares_and_knows_when_it_cannot_tell():
     values = 80 + np.random.default_rng(2).normal(0, 5.0, 2000)
-    row = link.jitter(echoes(values), links(jitter_ms=5 / math.sqrt(2))).iloc[0]
+    row = link_verdicts.jitter(echoes(values), links(jitter_ms=5 / math.sqrt(2))).rows.iloc[0]
     assert row.requested == pytest.approx(5.0) and row.low < 5.0 < row.high
     assert row.verdict == "within"
-    assert link.jitter(echoes(values), links(jitter_ms=7.0)).verdict[0] == "outside"
-    few = link.jitter(echoes(values[:6]), links(jitter_ms=5.0)).iloc[0]
+    assert link_verdicts.jitter(echoes(values), links(jitter_ms=7.0)).rows.verdict[0] == "outside"
+    few = link_verdicts.jitter(echoes(values[:6]), links(jitter_ms=5.0)).rows.iloc[0]
     assert few.verdict == "unknown" or few.low <= few.requested + few.allowed
 
 
@@ -120,18 +115,23 @@ def wandering(n, deviation, seed):
     return deviation * np.array(values)
 
 
+def mean_row(rtt_ms, jitter_ms, **options):
+    result = link_verdicts.rtt(echoes(rtt_ms), links(jitter_ms=jitter_ms), statistic="mean", **options)
+    return result.rows.iloc[0]
+
+
 def test_jitter_must_not_become_delay():
-    late = link.mean_rtt(echoes(86 + wandering(4000, 2.0, 1)), links(jitter_ms=1.0)).iloc[0]
+    late = mean_row(86 + wandering(4000, 2.0, 1), 1.0)
     assert late.verdict == "outside" and late.requested == 80.0 and late.low > 81.8
-    unsure = link.mean_rtt(echoes(82.2 + wandering(4000, 7.0, 1)), links(jitter_ms=5.0)).iloc[0]
+    unsure = mean_row(82.2 + wandering(4000, 7.0, 1), 5.0)
     assert unsure.verdict in ("unknown", "within") and unsure.high - unsure.low > 3
-    assert link.mean_rtt(echoes([80.0]), links()).verdict.tolist() == ["unknown"]
+    assert mean_row([80.0], 0.0).verdict == "unknown"
 
 
 def test_the_interval_of_a_mean_under_wandering_jitter_holds():
     held = 0
     for seed in range(200):
-        row = link.mean_rtt(echoes(80 + wandering(2000, 7.0, seed)), links(jitter_ms=5.0), level=0.95).iloc[0]
+        row = mean_row(80 + wandering(2000, 7.0, seed), 5.0, level=0.95)
         held += row.low <= 80 <= row.high
     assert 0.9 <= held / 200 <= 0.99
 
@@ -141,8 +141,8 @@ def test_wandering_jitter_counts_for_fewer_echoes():
     walk = np.zeros(500)
     for k in range(1, 500):
         walk[k] = 0.95 * walk[k - 1] + rng.normal()
-    assert link.effective_n(rng.normal(size=500)) > 450
-    assert link.effective_n(walk) < 80
+    assert link_verdicts.effective_n(rng.normal(size=500)) > 450
+    assert link_verdicts.effective_n(walk) < 80
 
 
 def transfers(throughput_bps, **changes):
@@ -161,17 +161,15 @@ def transfers(throughput_bps, **changes):
 
 def test_rate_counts_headers():
     payload = 100e6 * 1448 / 1500
-    row = link.rate(transfers(payload), links(rate_bps=100e6)).iloc[0]
+    row = link_verdicts.rate(transfers(payload), links(rate_bps=100e6)).rows.iloc[0]
     assert row.delivered == pytest.approx(100e6) and row.verdict == "within"
-    assert link.rate(transfers(0.94 * payload), links(rate_bps=100e6)).verdict[0] == "outside"
-    plain = link.rate(transfers(payload), links(rate_bps=100e6), header_bytes=0).iloc[0]
-    assert plain.delivered == pytest.approx(payload)
+    assert link_verdicts.rate(transfers(0.94 * payload), links(rate_bps=100e6)).rows.verdict[0] == "outside"
 
 
 @pytest.mark.parametrize(("block_bytes", "headers"), [(1448, 28), (1472, 28), (1473, 48), (4000, 68)])
 def test_rate_of_datagrams_counts_fragments(block_bytes, headers):
     frame = transfers(1e6, protocol="UDP", block_bytes=block_bytes)
-    row = link.rate(frame, links(rate_bps=1e6)).iloc[0]
+    row = link_verdicts.rate(frame, links(rate_bps=1e6)).rows.iloc[0]
     assert row.delivered == pytest.approx(1e6 * (block_bytes + headers) / block_bytes)
 
 
@@ -179,14 +177,14 @@ def test_rate_belongs_to_the_direction_that_sends():
     asked = links(rate_bps=100e6)
     asked.loc[asked.from_region == B, "rate_bps"] = 10e6
     frame = pd.concat([transfers(95e6), transfers(9.5e6, direction="reverse")])
-    table = link.rate(frame, asked).set_index("from_region")
+    table = link_verdicts.rate(frame, asked).rows.set_index("from_region")
     assert table.requested.to_dict() == {A: 100e6, B: 10e6}
 
 
 def test_rate_without_a_limit_or_a_payload_size():
-    assert link.rate(transfers(95e6), links()).empty
-    row = link.rate(transfers(95e6, mss_bytes=np.nan), links(rate_bps=100e6)).iloc[0]
-    assert (row.verdict, row.note) == ("unknown", "no transfer says its payload per packet")
+    assert link_verdicts.rate(transfers(95e6), links()).rows.empty
+    row = link_verdicts.rate(transfers(95e6, mss_bytes=np.nan), links(rate_bps=100e6)).rows.iloc[0]
+    assert (row.verdict, row.note) == ("unknown", "no transfer reports its payload per packet")
 
 
 def cut_echoes(last_after_cut_s=0.04, heals_at_s=13.0, step_s=0.02):
@@ -210,29 +208,29 @@ def cuts(healed_at_s=1013.0):
 
 @pytest.mark.parametrize(("last_s", "verdict"), [(0.0, "within"), (0.06, "within"), (0.15, "outside")])
 def test_cut_measures_to_the_last_reply(last_s, verdict):
-    row = link.cut(cut_echoes(last_s), cuts()).iloc[0]
+    row = link_verdicts.cut(cut_echoes(last_s), cuts()).rows.iloc[0]
     assert row.delivered == pytest.approx(1000 * last_s, abs=20.1)
     assert row.verdict == verdict and row.limit == "100 ms"
     assert "after healing" in row.note and row.n > 300
 
 
 def test_a_cut_that_did_not_cut_is_outside():
-    row = link.cut(cut_echoes(last_after_cut_s=7.0), cuts()).iloc[0]
+    row = link_verdicts.cut(cut_echoes(last_after_cut_s=7.0), cuts()).rows.iloc[0]
     assert row.verdict == "outside" and row.delivered > 6900
 
 
 def test_a_cut_that_was_never_healed():
-    row = link.cut(cut_echoes(heals_at_s=99.0), cuts(np.nan)).iloc[0]
+    row = link_verdicts.cut(cut_echoes(heals_at_s=99.0), cuts(np.nan)).rows.iloc[0]
     assert row.verdict == "within" and "healing" not in row.note
 
 
 def test_silence_proves_nothing_without_replies_before_or_losses_after():
-    slow = link.cut(cut_echoes(step_s=0.5), cuts()).iloc[0]
-    assert slow.verdict == "unknown" and "not closer together" in slow.note
+    slow = link_verdicts.cut(cut_echoes(step_s=0.5), cuts()).rows.iloc[0]
+    assert slow.verdict == "unknown" and "more than 100 ms apart" in slow.note
     ended = cut_echoes(heals_at_s=99.0)
-    ended = link.cut(ended[~ended.lost], cuts()).iloc[0]
+    ended = link_verdicts.cut(ended[~ended.lost], cuts()).rows.iloc[0]
     assert ended.verdict == "unknown" and ended.note == "no echo was lost after the cut"
-    still = link.cut(cut_echoes(heals_at_s=5.0), cuts()).iloc[0]
+    still = link_verdicts.cut(cut_echoes(heals_at_s=5.0), cuts()).rows.iloc[0]
     assert still.verdict != "within"
 
 
@@ -250,58 +248,63 @@ def shortened(to_ms, keeps_order):
     [(10, True, "within", 0), (10, False, "outside", 55), (149, False, "unknown", np.nan)],
 )
 def test_a_shorter_delay_must_not_reorder(to_ms, keeps_order, verdict, overtaken):
-    row = link.order(shortened(to_ms, keeps_order)).iloc[0]
+    row = link_verdicts.order(shortened(to_ms, keeps_order)).rows.iloc[0]
     assert row.verdict == verdict and row.delivered == pytest.approx(overtaken, nan_ok=True)
     assert row.note == "the round trip did not become shorter" or row.note.startswith("RTT 300")
 
 
 def test_order_of_nothing_is_unknown():
-    assert link.order(echoes([80.0], lost=[0])).verdict.tolist() == ["unknown"]
+    assert link_verdicts.order(echoes([80.0], lost=[0])).rows.verdict.tolist() == ["unknown"]
 
 
 def test_an_error_of_nothing_is_not_named():
-    [finding] = calibration.findings(link.order(shortened(10, True)))
+    [finding] = link_verdicts.order(shortened(10, True)).findings()
     assert finding.sentence.endswith("becomes shorter: 1 of 1 link within the limit (none).")
 
 
-def test_calibrations_concatenate_and_are_summed_up():
+def test_verdicts_are_joined_and_summed_up():
     frame = echoes(80 + np.random.default_rng(5).normal(0, 0.1, 500))
-    table = pd.concat(
-        [
-            link.rtt(frame, links()),
-            link.jitter(frame, links()),
-            link.loss(frame, links()),
-            link.rate(transfers(50e6), links(rate_bps=100e6)),
-            link.cut(cut_echoes(), cuts()),
-        ],
-        ignore_index=True,
+    joined = Verdicts.join(
+        link_verdicts.rtt(frame, links()),
+        link_verdicts.jitter(frame, links()),
+        link_verdicts.loss(frame, links()),
+        link_verdicts.rate(transfers(50e6), links(rate_bps=100e6)),
+        link_verdicts.cut(cut_echoes(), cuts()),
     )
-    assert list(table.columns) == calibration.COLUMNS
-    summed = calibration.summary(table).set_index("quantity")
+    assert list(joined.rows.columns) == verdicts.COLUMNS
+    summed = joined.summary().set_index("quantity")
     assert summed.n_within.to_dict() == {"rtt": 1, "jitter": 1, "loss": 1, "rate": 0, "cut": 1}
     assert summed.n_outside["rate"] == 1
-    found = {finding.name: finding for finding in calibration.findings(table, "01-lab-calibration")}
+    found = {finding.name: finding for finding in joined.findings("01-lab-calibration")}
     assert found["calibration-rtt"].sentence.startswith(
         "Round-trip time: 1 of 1 link within the limit (1 ms + 1 %)"
     )
     assert found["calibration-rate"].estimate == 0.0
     assert "48.2 Mbit/s" in found["calibration-rate"].sentence
-    assert "1 % would be outside by chance" in found["calibration-loss"].sentence
+    assert "1 % of accurate links would be outside by chance" in found["calibration-loss"].sentence
+    assert all(finding.sentence in str(joined) for finding in found.values())
+    assert joined.shown().verdict.tolist() == joined.rows.verdict.tolist() and joined._repr_html_()
 
 
-def test_empty_tables_give_empty_calibrations():
-    empty = link.rtt(echoes([]), links())
-    assert empty.empty and list(empty.columns) == calibration.COLUMNS
-    assert calibration.findings(empty) == []
+def test_empty_tables_give_empty_verdicts():
+    empty = link_verdicts.rtt(echoes([]), links())
+    assert empty.rows.empty and list(empty.rows.columns) == verdicts.COLUMNS
+    assert empty.findings() == [] and str(empty) == "No link was judged." and empty._repr_html_()
+    assert Verdicts.join(empty, empty).rows.empty
+
+
+def test_an_unknown_statistic_is_refused():
+    with pytest.raises(ParameterError, match="statistic is 'mode'; allowed: 'median', 'mean'"):
+        link_verdicts.rtt(echoes([80.0]), links(), statistic="mode")
 
 
 def test_the_worst_link_is_that_which_uses_most_of_its_limit():
     rows = [
-        calibration.row_of({}, (f"a{n}", f"b{n}"), "rate", "bit/s", 0.99, "5 %", 1)
-        | calibration.judged(rate, rate - error, math.nan, math.nan, 0.05 * rate)
+        verdicts.row_of(("r", f"a{n}", f"b{n}"), "rate", "bit/s", 0.99, "5 %", 1)
+        | verdicts.judged(rate, rate - error, math.nan, math.nan, 0.05 * rate)
         for n, (rate, error) in enumerate([(1e6, 4e4), (300e6, 1e5)], start=1)
     ]
-    [row] = calibration.summary(calibration.table_of(rows)).to_dict("records")
+    [row] = Verdicts.of(rows).summary().to_dict("records")
     assert (row["worst_link"], row["worst_requested"]) == ("a1 to b1", 1e6)
-    [finding] = calibration.findings(calibration.table_of(rows))
-    assert "the greatest error is 40.0 kbit/s of 1.00 Mbit/s, a1 to b1" in str(finding)
+    [finding] = Verdicts.of(rows).findings()
+    assert "the largest error is 40.0 kbit/s of 1.00 Mbit/s, a1 to b1" in str(finding)
