@@ -11,10 +11,12 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import ParameterError
-from wanbench.kafka import Cluster, ClusterError, admin, admin_program, unavailable
-from wanbench.kafka.access import Access, ClientFiles
-from wanbench.kafka.private_files import put_private
-from wanbench.kafka.security import Tls
+from wanbench.kafka import Cluster, ClusterError, unavailable
+from wanbench.kafka.admin import ask as admin
+from wanbench.kafka.admin import program as admin_program
+from wanbench.kafka.security.access import Access, ClientFiles
+from wanbench.kafka.security.kinds import Tls
+from wanbench.kafka.security.private_files import put_private
 from wanbench.labs.base import Completed
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
@@ -320,7 +322,7 @@ def test_a_password_is_hidden_in_what_is_said_of_errors_and_changes_no_answer(ca
 
 
 def test_verbs_are_known_here_and_there():
-    program = "from wanbench.kafka import admin_program; print(*admin_program.VERBS)"
+    program = "from wanbench.kafka.admin import program as admin_program; print(*admin_program.VERBS)"
     done = subprocess.run([__import__("sys").executable, "-c", program], capture_output=True, check=True)
     assert sorted(done.stdout.decode().split()) == sorted(admin.VERBS)
     with pytest.raises(ParameterError, match="create_topic"):

@@ -9,7 +9,7 @@ from wanbench.errors import CommandError, ParameterError
 from wanbench.kafka import Cluster, ClusterError, KafkaLab, unavailable
 from wanbench.kafka.node import Node
 from wanbench.kafka.placement import Seat
-from wanbench.kafka.security import Tls
+from wanbench.kafka.security.kinds import Tls
 from wanbench.labs.base import Completed
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings

@@ -13,11 +13,17 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from wanbench.errors import ParameterError
-from wanbench.kafka.access import Access, ClientFiles
-from wanbench.kafka.credentials import authority, identity, servers
-from wanbench.kafka.private_files import put_private
-from wanbench.kafka.secret import Secret, from_environment, names_secret, refuse_secrets, without_secrets
-from wanbench.kafka.security import SaslPlain, Tls, identity_pem, security
+from wanbench.kafka.security.access import Access, ClientFiles
+from wanbench.kafka.security.credentials import authority, identity, servers
+from wanbench.kafka.security.kinds import SaslPlain, Tls, identity_pem, security
+from wanbench.kafka.security.private_files import put_private
+from wanbench.kafka.security.secret import (
+    Secret,
+    from_environment,
+    names_secret,
+    refuse_secrets,
+    without_secrets,
+)
 from wanbench.labs.base import Completed, Host
 
 WORD = 'correct "horse" \\ battery é'

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..errors import ParameterError
-from ..kafka import Broker, scrape
+from ..kafka import Broker
+from ..kafka.programs import scrape
 from ..labs.base import Host, Process
 from ..runs import RawFile
 from .base import ExperimentError, keep, last_words
@@ -25,7 +26,7 @@ _START_S = 30.0
 @dataclass(frozen=True)
 class BrokerMetrics(Beside):
     """
-    The exporter of each broker, scraped on the broker's own host by `wanbench.kafka.scrape`; answers are kept as they
+    The exporter of each broker, scraped on the broker's own host by `wanbench.kafka.programs.scrape`; answers are kept as they
     came, with the time of each scrape and how long it took.
 
     A broker that does not answer is recorded as such; the others are scraped all the same.
@@ -60,7 +61,7 @@ class BrokerMetrics(Beside):
         return f"metrics of the brokers every {self.interval_s:g} s"
 
     def command(self, program: Sequence[str], broker: Broker) -> list[str]:
-        """The words of the command that scrapes a broker; `program` are those of `wanbench.kafka.scrape` there."""
+        """The words of the command that scrapes a broker; `program` are those of `wanbench.kafka.programs.scrape` there."""
         address = broker.host.address
         address = f"[{address}]" if ":" in address else address
         settings = {

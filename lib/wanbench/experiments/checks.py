@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from ..errors import ParameterError
-from ..kafka.secret import names_secret
+from ..kafka.security.secret import names_secret
 
 _NAME = re.compile(r"[a-z][a-z0-9.-]*")
 REGION = "region"

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..errors import WanbenchError
-from ..kafka.remote_host import Elsewhere
+from ..kafka.remote_broker import Elsewhere
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError

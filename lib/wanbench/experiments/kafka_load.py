@@ -12,8 +12,8 @@ from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
 from .checks import setting_pairs
-from .kafka_checks import check_load
-from .kafka_session import Session
+from .kafka_load_checks import check_load
+from .kafka_load_session import Session
 
 START_S = 3.0
 """Allowed for the start of one tool; several take longer by the root of their number."""
@@ -77,7 +77,7 @@ class KafkaLoad:
         Before that; the one with `duration_s`, the other with `records`.
     payload : str
         "letters": the tool's own random letters, which hardly compress. "json": records of a made application, see
-        `wanbench.experiments.kafka_payload`.
+        `wanbench.experiments.kafka_load_payload`.
     payload_seed : int
         Of the JSON records.
     reporting_interval_s : float

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..errors import ParameterError, WanbenchError
-from ..kafka.probe_record import HEAD
+from ..kafka.programs.probe_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
 from .checks import check_numbers, check_placement, check_rack, check_settings, setting_pairs
-from .kafka_checks import ACKS
-from .probe_session import NotReady, ProbeAtWork
+from .kafka_load_checks import ACKS
+from .kafka_probe_session import NotReady, ProbeAtWork
 
 _START_S = 4.0
 _OVERHEAD_BYTES = 150

@@ -59,7 +59,14 @@ def make(jars: Path) -> Path:
         try:
             _run(
                 folder,
-                [sys.executable, "-P", "-m", "wanbench.kafka.readiness", f"{folder}/client.json", "1"],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "wanbench.kafka.programs.readiness",
+                    f"{folder}/client.json",
+                    "1",
+                ],
                 node,
             )
             node.send_signal(signal.SIGTERM)

@@ -13,17 +13,17 @@ from pathlib import Path
 from ..errors import CommandError, ParameterError
 from ..labs.base import Lab
 from ..runs import RawFile
-from .access import ClientFiles
+from .base import Reached
 from .effective_settings import effective_settings, unknown
-from .endpoint import Reached
 from .errors import ClusterError
 from .java import PROFILES, Jars, checked_flags, checked_heap
 from .node import Node
 from .node_logs import keep
 from .placement import METRICS_PORT, Broker, seats
-from .secret import without_secrets
-from .security import Security
-from .security import security as chosen_security
+from .security.access import ClientFiles
+from .security.kinds import Security
+from .security.kinds import security as chosen_security
+from .security.secret import without_secrets
 from .settings import checked_settings, defaults, node_settings
 
 _PATIENCE_S = 10.0
@@ -139,7 +139,14 @@ class Cluster(Reached):
         """Return once every broker serves; ClusterError, with what was the matter last, if that takes too long."""
         host, began = self.brokers[0].host, time.monotonic()
         up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
-        words = [sys.executable, "-P", "-m", "wanbench.kafka.readiness", self._clients.python(host), up]
+        words = [
+            sys.executable,
+            "-P",
+            "-m",
+            "wanbench.kafka.programs.readiness",
+            self._clients.python(host),
+            up,
+        ]
         process, told_s = host.start(words), _PATIENCE_S
         try:
             while True:

@@ -11,15 +11,15 @@ from ..errors import ParameterError
 from ..labs.base import Host, Lab
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
-from . import admin
-from .access import Access, ClientFiles
-from .credentials import authority, given_or_from, identity, servers
-from .endpoint import Reached
+from .admin.ask import AnswerError
+from .base import Reached
 from .errors import ClusterError
 from .java import Jars
 from .placement import Broker
-from .remote_host import Elsewhere
-from .secret import from_environment, refuse_secrets, without_secrets
+from .remote_broker import Elsewhere
+from .security.access import Access, ClientFiles
+from .security.credentials import authority, given_or_from, identity, servers
+from .security.secret import from_environment, refuse_secrets, without_secrets
 from .settings import CLIENT_OWNED, checked_settings
 
 CONNECT_S = 10.0
@@ -44,9 +44,9 @@ class ExternalCluster(Reached):
     bootstrap, bootstrap_from : str
         "host:port,host:port", or the environment variable that holds it.
     protocol : str
-        One of `wanbench.kafka.access.PROTOCOLS`.
+        One of `wanbench.kafka.security.access.PROTOCOLS`.
     mechanism : str
-        For the SASL protocols: one of `wanbench.kafka.access.MECHANISMS`.
+        For the SASL protocols: one of `wanbench.kafka.security.access.MECHANISMS`.
     user, user_from : str
         The user's name (Confluent Cloud: the API key), or the environment variable that holds it.
     password_from : str
@@ -168,7 +168,7 @@ class ExternalCluster(Reached):
             try:
                 changed = self.ask(host, "settings", of="broker", name=broker["node_id"])
                 broker["settings"] = without_secrets({name: each["value"] for name, each in changed.items()})
-            except admin.AnswerError as error:
+            except AnswerError as error:
                 broker["settings_unknown"] = error.kind
         name = f"{stem}.external.json" if stem else "external.json"
         content = json.dumps(told, indent=1).encode()

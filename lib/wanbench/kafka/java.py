@@ -10,7 +10,7 @@ from ..errors import ParameterError
 from ..folders import kafka_jars
 from ..labs.base import Host
 from .errors import ClusterError
-from .secret import names_secret
+from .security.secret import names_secret
 
 PROFILES = {
     "load": ("-XX:+UseG1GC",),

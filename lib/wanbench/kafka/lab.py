@@ -8,7 +8,7 @@ from pathlib import Path
 from ..labs.base import Lab
 from ..runs import RawFile
 from .cluster import Cluster
-from .security import Security
+from .security.kinds import Security
 
 
 class KafkaLab(Lab):

@@ -14,7 +14,7 @@ from .java import Jars, java_words, package_file
 from .last_message import last_words
 from .placement import METRICS_PORT, Seat
 from .ports import check_free
-from .private_files import put_private
+from .security.private_files import put_private
 from .settings import properties
 
 FORMAT_S, STOP_S = 120.0, 60.0

@@ -10,7 +10,7 @@ from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .effective_settings import effective_settings
 from .node import Node
-from .secret import without_secrets
+from .security.secret import without_secrets
 
 EXPERIMENT = "kafka_cluster"
 

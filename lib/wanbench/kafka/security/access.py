@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ..errors import LabError, ParameterError
-from ..labs.base import Host
+from ...errors import LabError, ParameterError
+from ...labs.base import Host
+from ..settings import properties
 from .private_files import put_private
 from .secret import Secret
-from .settings import properties
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LOGIN_MODULES = {
@@ -141,7 +141,7 @@ class ClientFiles:
         return self._once("java", host, self._write_java)
 
     def python(self, host: Host) -> str:
-        """Path of the JSON file that `wanbench.kafka.admin_program` reads."""
+        """Path of the JSON file that `wanbench.kafka.admin.program` reads."""
         return self._once("python", host, self._write_python)
 
     def remove(self) -> None:

@@ -17,10 +17,10 @@ from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError, last_words
-from .kafka_arguments import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
-from .kafka_counts import WINDOW, count_batches, times_that_count
-from .kafka_payload import json_records
-from .kafka_tools import Tool, noting_words, stop_all
+from .kafka_load_counts import WINDOW, count_batches, times_that_count
+from .kafka_load_payload import json_records
+from .perf_tool_arguments import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
+from .perf_tools import Tool, noting_words, stop_all
 from .program import put_whole
 
 UNANSWERED = ("Unreachable", "Timeout")

@@ -1,7 +1,7 @@
 """
 Answers to questions about consumer groups, of the classic protocol and of the newer one (KIP-848).
 
-Imports the standard library and kafka-python only: `wanbench.kafka.admin_program` starts with it.
+Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.api_message import ApiMessage
 
-from .admin_queries import Refused, refuse
+from .queries import Refused, refuse
 
-_SCHEMAS = "wanbench.kafka.schemas"
+_SCHEMAS = "wanbench.kafka.admin.schemas"
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):

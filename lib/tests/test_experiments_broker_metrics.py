@@ -23,7 +23,7 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.experiments import ExperimentError
 from wanbench.experiments.broker_metrics import BrokerMetrics
 from wanbench.ingest import broker_metrics
-from wanbench.kafka import scrape
+from wanbench.kafka.programs import scrape
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.stats.time import rates

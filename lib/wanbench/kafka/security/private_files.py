@@ -7,7 +7,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from ..labs.base import Host
+from ...labs.base import Host
 
 _TIMEOUT_S = 30.0
 

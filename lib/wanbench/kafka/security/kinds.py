@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from ..errors import ParameterError
-from ..labs.base import Host
+from ...errors import ParameterError
+from ...labs.base import Host
 from .access import Access, login_words
 from .credentials import pkcs8
 from .private_files import put_private
@@ -107,7 +107,7 @@ class SaslPlain(Security):
     Names and passwords (SASL/PLAIN), to try what clients do when they are refused.
 
     Brokers and controllers speak plainly with each other and may do everything; users may do what access control lists
-    allow. Passwords stand in the brokers' settings: `wanbench.kafka.secret.without_secrets` before showing or keeping
+    allow. Passwords stand in the brokers' settings: `wanbench.kafka.security.secret.without_secrets` before showing or keeping
     those.
 
     Parameters

@@ -13,15 +13,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import CommandError, WanbenchError
-from ..kafka import probe_consumer, probe_producer, probe_record
-from ..kafka.admin import AnswerError
+from ..kafka.admin.ask import AnswerError
+from ..kafka.programs import probe_consumer, probe_producer, probe_record
 from ..labs.base import Completed, Host, Process
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from . import clock
 from .base import ExperimentError, keep, last_words
 from .checks import APART, rack_of
-from .kafka_session import UNANSWERED
+from .kafka_load_session import UNANSWERED
 from .program import program_words
 
 REPORT_S = 10.0

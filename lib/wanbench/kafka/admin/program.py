@@ -1,6 +1,6 @@
 """
 Puts one administrative question to a cluster:
-`python -m wanbench.kafka.admin_program <settings file> <verb> [<arguments in JSON>]`.
+`python -m wanbench.kafka.admin.program <settings file> <verb> [<arguments in JSON>]`.
 
 The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
 {"error": {"kind": ..., "said": ...}} with Kafka's own name and words for what is wrong; the status is 0 or 3. `watch`
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from . import admin_queries, group_queries, watch
-from .admin_client import connected, words
+from . import groups, queries, watch
+from .connection import connected, words
 
 REFUSED = 3
 CONNECT_S, REQUEST_S, PAUSE_S = 15.0, 30.0, 0.1
@@ -28,17 +28,17 @@ READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets"
 """Verbs that change nothing: put again, to another broker, where one that is cut off did not answer."""
 
 VERBS = {
-    "cluster": admin_queries.cluster,
-    "topics": admin_queries.topics,
-    "create_topic": admin_queries.create_topic,
-    "delete_topic": admin_queries.delete_topic,
-    "reassign": admin_queries.reassign,
-    "reassignments": admin_queries.reassignments,
-    "elect": admin_queries.elect,
-    "settings": admin_queries.settings,
-    "change": admin_queries.change,
-    "groups": group_queries.groups,
-    "offsets": group_queries.offsets,
+    "cluster": queries.cluster,
+    "topics": queries.topics,
+    "create_topic": queries.create_topic,
+    "delete_topic": queries.delete_topic,
+    "reassign": queries.reassign,
+    "reassignments": queries.reassignments,
+    "elect": queries.elect,
+    "settings": queries.settings,
+    "change": queries.change,
+    "groups": groups.groups,
+    "offsets": groups.offsets,
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from wanbench import tables
 from wanbench.errors import RawDataError
 from wanbench.ingest import kafka_batches as reader
-from wanbench.kafka import batches
+from wanbench.kafka.programs import count_batches
 
 NOON_S = 1_800_000_000
 ROW = [1, "load-0", 0, NOON_S, 2, 7, 400]
@@ -31,9 +31,9 @@ TIMES = {
 
 def batch(latest_ms, records, *, body=b"x" * 100, magic=2, attributes=0):
     """A record batch: true header, made-up records."""
-    length = batches.HEADER.size - batches.BEFORE_LENGTH + len(body)
+    length = count_batches.HEADER.size - count_batches.BEFORE_LENGTH + len(body)
     return (
-        batches.HEADER.pack(
+        count_batches.HEADER.pack(
             7, length, 0, magic, 0, attributes, records - 1, latest_ms - 5, latest_ms, -1, -1, -1, records
         )
         + body
@@ -48,7 +48,7 @@ def segment(folder, name, content, first=0):
 
 
 def test_the_header_is_that_of_the_format():
-    assert batches.HEADER.size == 61
+    assert count_batches.HEADER.size == 61
 
 
 def test_each_second_and_partition_is_counted_over_all_segments(tmp_path):
@@ -59,7 +59,7 @@ def test_each_second_and_partition_is_counted_over_all_segments(tmp_path):
     segment(tmp_path, "other-0", batch(NOON_S * 1000, 9))
     segment(tmp_path, "load-1.abc-delete", batch(NOON_S * 1000, 9))
     size = 161
-    assert batches.count(tmp_path, ["load", "absent"]) == {
+    assert count_batches.count(tmp_path, ["load", "absent"]) == {
         "rows": [
             ["load", 0, NOON_S, 2, 7, size + 71],
             ["load", 0, NOON_S + 1, 2, 3, 2 * size],
@@ -73,15 +73,15 @@ def test_each_second_and_partition_is_counted_over_all_segments(tmp_path):
 @pytest.mark.parametrize("cut", [1, 50, 100, 160])
 def test_a_batch_that_is_still_being_written_is_left_out_and_said(tmp_path, cut):
     segment(tmp_path, "t-0", batch(1000, 3) + batch(2000, 4)[:-cut])
-    counted = batches.count(tmp_path, ["t"])
+    counted = count_batches.count(tmp_path, ["t"])
     assert [row[3:5] for row in counted["rows"]] == [[1, 3]]
     assert counted["cut_bytes"] == 161 - cut
 
 
 def test_markers_of_transactions_and_space_allocated_ahead_are_no_batches(tmp_path):
-    segment(tmp_path, "t-0", batch(1000, 3) + batch(1000, 1, attributes=batches.CONTROL) + bytes(500))
+    segment(tmp_path, "t-0", batch(1000, 3) + batch(1000, 1, attributes=count_batches.CONTROL) + bytes(500))
     segment(tmp_path, "t-1", b"")
-    counted = batches.count(tmp_path, ["t"])
+    counted = count_batches.count(tmp_path, ["t"])
     assert (counted["rows"], counted["control_batches"]) == ([["t", 0, 1, 1, 3, 161]], 1)
 
 
@@ -92,13 +92,13 @@ def test_markers_of_transactions_and_space_allocated_ahead_are_no_batches(tmp_pa
 )
 def test_what_is_no_log_of_this_format_is_refused(tmp_path, content):
     path = segment(tmp_path, "t-0", batch(1000, 1) + content)
-    with pytest.raises(batches.LogError, match=rf"{re.escape(str(path))}.* at byte 161"):
-        batches.count(tmp_path, ["t"])
+    with pytest.raises(count_batches.LogError, match=rf"{re.escape(str(path))}.* at byte 161"):
+        count_batches.count(tmp_path, ["t"])
 
 
 def test_the_program_prints_the_counts_and_needs_nothing_but_python(tmp_path):
     segment(tmp_path, "t-0", batch(1000, 3))
-    words = [sys.executable, "-I", "-S", batches.__file__]
+    words = [sys.executable, "-I", "-S", count_batches.__file__]
     done = subprocess.run([*words, str(tmp_path), "t"], capture_output=True, check=True)
     assert json.loads(done.stdout)["rows"] == [["t", 0, 1, 1, 3, 161]]
     failed = subprocess.run([*words, str(tmp_path / "none"), "t"], capture_output=True)
@@ -228,8 +228,8 @@ def test_a_damaged_log_is_counted_or_refused(tmp_path_factory, at, byte, cut):
     path = tmp_path_factory.getbasetemp() / "damaged.log"
     path.write_bytes(bytes(content[:cut]))
     try:
-        assert len(list(batches.batches(path))) <= 3
-    except batches.LogError as error:
+        assert len(list(count_batches.batches(path))) <= 3
+    except count_batches.LogError as error:
         assert str(path) in str(error)
     except struct.error:
         pytest.fail("a header was read beyond the end")

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from ..errors import ParameterError
+from ...errors import ParameterError
 
 HIDDEN = "(hidden)"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

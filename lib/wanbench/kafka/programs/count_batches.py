@@ -1,7 +1,7 @@
 """
 Counts record batches in a broker's log, second by second, from the headers of the batches alone.
 
-``python -m wanbench.kafka.batches <log folder> <topic>...`` prints JSON: an object whose "rows" are [topic, partition,
+``python -m wanbench.kafka.programs.count_batches <log folder> <topic>...`` prints JSON: an object whose "rows" are [topic, partition,
 second (Unix), batches, records, bytes], and whose "control_batches" (markers of transactions) and "cut_bytes" (of
 batches that the log did not hold whole, as it was being written) are in no row. A batch belongs to the second of its
 greatest timestamp: when the broker appended it where the topic keeps LogAppendTime, else when its youngest record was

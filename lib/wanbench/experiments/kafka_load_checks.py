@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import ParameterError
 from ..kafka.java import checked_flags
 from .checks import check_numbers, check_placement, check_rack, check_settings
-from .kafka_payload import LEAST_BYTES
+from .kafka_load_payload import LEAST_BYTES
 
 ACKS = ("0", "1", "all")
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")

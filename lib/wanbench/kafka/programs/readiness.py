@@ -1,5 +1,5 @@
 """
-Whether a cluster truly serves: `python -m wanbench.kafka.readiness <client file> <node.ids>`, on a host of the lab.
+Whether a cluster truly serves: `python -m wanbench.kafka.programs.readiness <client file> <node.ids>`, on a host of the lab.
 
 It ends with 0 once these brokers ("1,2,3") are known to the cluster and a record has been produced to a partition that
 each of them leads, with acks=all, and consumed again by a group. Until then it prints a line whenever something

@@ -10,11 +10,11 @@ import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab, ScriptedProcess
 
 from wanbench.errors import CommandError, ParameterError
-from wanbench.experiments import ExperimentError, KafkaTrial, probe_session
+from wanbench.experiments import ExperimentError, KafkaTrial, kafka_probe_session
 from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe
-from wanbench.kafka import probe_consumer, probe_producer, probe_record
-from wanbench.kafka.admin import AnswerError
+from wanbench.kafka.admin.ask import AnswerError
+from wanbench.kafka.programs import probe_consumer, probe_producer, probe_record
 from wanbench.runs import write_raw
 
 # The record
@@ -233,7 +233,7 @@ READY_TO_SEND = samples.lines([{"waits_for": "acknowledgements"}]) + SCHEDULE
 @pytest.fixture
 def probed(monkeypatch):
     """(source, target, cluster), of hosts whose programs print as told and then end, or never (None)."""
-    monkeypatch.setattr(probe_session, "REPORT_S", 0.3)
+    monkeypatch.setattr(kafka_probe_session, "REPORT_S", 0.3)
 
     def made(consumer=READY, producer=READY_TO_SEND, cluster=None, lasts_s=0.0):
         def script(host, command):

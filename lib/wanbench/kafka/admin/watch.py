@@ -1,7 +1,7 @@
 """
 Watches a cluster for a time: topics, leaders, in-sync replicas and groups, a few times a second.
 
-Imports the standard library and kafka-python only: `wanbench.kafka.admin_program` starts with it.
+Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from kafka import errors
 from kafka.admin import KafkaAdminClient
 from kafka.protocol.metadata import MetadataRequest
 
-from .admin_client import connected, words
-from .admin_queries import topic_words
-from .group_queries import list_everywhere
+from .connection import connected, words
+from .groups import list_everywhere
+from .queries import topic_words
 
 LEAST_INTERVAL_S = 0.25
 
@@ -36,7 +36,7 @@ def watch(
     ----------
     say : callable
         Takes one sample: "at_s" (Unix s, when it was asked), "took_s", and either "node_id" (who answered), "topics"
-        (as in `wanbench.kafka.admin_queries.topics`), "brokers" (node_ids that it knew) and, if asked for, "groups" and
+        (as in `wanbench.kafka.admin.queries.topics`), "brokers" (node_ids that it knew) and, if asked for, "groups" and
         "blind_groups" (brokers that did not list theirs, with the reason); or "blind": why nobody answered.
     every_s : float
         At least 0.25. A sample that takes longer leaves out what it overslept.

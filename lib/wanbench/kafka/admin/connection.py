@@ -1,7 +1,7 @@
 """
 An admin client of kafka-python that gives up at once on what no repetition mends, and can say why it found nobody.
 
-Imports the standard library and kafka-python only: `wanbench.kafka.admin_program` starts with it.
+Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
 
 from __future__ import annotations

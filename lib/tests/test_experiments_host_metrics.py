@@ -18,7 +18,7 @@ from wanbench.experiments import ExperimentError, Iperf3
 from wanbench.experiments.concurrent import Beside, hosts_at_work
 from wanbench.experiments.host_metrics import HostMetrics
 from wanbench.ingest import host_metrics
-from wanbench.kafka.remote_host import Elsewhere
+from wanbench.kafka.remote_broker import Elsewhere
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 

@@ -1,7 +1,7 @@
 """
 Answers to administrative questions about topics, partitions, brokers and settings, by an admin client.
 
-Imports the standard library and kafka-python only: `wanbench.kafka.admin_program` starts with it.
+Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import TopicPartition
 
-from .admin_client import words
+from .connection import words
 
 _PAUSE_S = 0.05
 

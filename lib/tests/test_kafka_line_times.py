@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from patience import comes_about
 
-from wanbench.kafka import line_times
+from wanbench.kafka.programs import line_times
 
 
 def words(path, source):

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import CommandError, ParameterError
-from ..labs.base import Host, Process
-from .access import ClientFiles
-from .errors import ClusterError
-from .secret import refuse_secrets
+from ...errors import CommandError, ParameterError
+from ...labs.base import Host, Process
+from ..errors import ClusterError
+from ..security.access import ClientFiles
+from ..security.secret import refuse_secrets
 
 VERBS = (
     "cluster", "topics", "create_topic", "delete_topic", "reassign", "reassignments", "elect", "settings", "change",
@@ -46,7 +46,7 @@ def command(host: Host, files: ClientFiles, verb: str, words: dict) -> list[str]
         sys.executable,
         "-P",
         "-m",
-        "wanbench.kafka.admin_program",
+        "wanbench.kafka.admin.program",
         files.python(host),
         verb,
         json.dumps(words),
@@ -109,7 +109,7 @@ def create_topic(
     placement: list[list[int]] | None = None,
 ) -> dict:
     """
-    Make a topic; return it, as `wanbench.kafka.admin_queries.topics` does, once every broker knows its leaders.
+    Make a topic; return it, as `wanbench.kafka.admin.queries.topics` does, once every broker knows its leaders.
 
     Raises
     ------

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from ..labs.base import Host, Lab
-from . import admin
-from .access import ClientFiles
+from .admin import ask as admin
 from .java import Jars, checked_flags, checked_heap, java_words
+from .security.access import ClientFiles
 
 
 class Reached(ABC):

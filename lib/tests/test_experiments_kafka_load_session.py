@@ -13,10 +13,10 @@ from patience import comes_about
 
 from wanbench.errors import LabError
 from wanbench.experiments.base import ExperimentError
-from wanbench.experiments.kafka_arguments import CONSUMER, PRODUCER
-from wanbench.experiments.kafka_counts import times_that_count
 from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.experiments.kafka_payload import json_records
+from wanbench.experiments.kafka_load_counts import times_that_count
+from wanbench.experiments.kafka_load_payload import json_records
+from wanbench.experiments.perf_tool_arguments import CONSUMER, PRODUCER
 from wanbench.ingest import kafka_batches as reader
 from wanbench.ingest import kafka_load as producers
 from wanbench.kafka import ClusterError

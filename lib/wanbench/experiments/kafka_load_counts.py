@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import LabError
-from ..kafka import batches
 from ..kafka.errors import ClusterError
+from ..kafka.programs import count_batches as batch_counter
 from ..labs.base import Host
-from .kafka_tools import Tool
+from .perf_tools import Tool
 from .program import program_words
 
 WINDOW = "records/sec ("
@@ -90,7 +90,7 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
         if broker.node_id not in folders:
             continue
         try:
-            program = program_words(broker.host, Path(batches.__file__))
+            program = program_words(broker.host, Path(batch_counter.__file__))
             done = broker.host.run([*program, folders[broker.node_id], *topics], timeout_s=_COUNT_S)
             counted = json.loads(done.stdout)
         except (LabError, ValueError) as error:

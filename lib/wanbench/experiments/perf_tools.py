@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import CommandError, LabError
-from ..kafka import line_times as arrivals
+from ..kafka.programs import line_times
 from ..labs.base import Completed, Host
 from ..runs import RawFile, write_raw
 from .base import keep
@@ -25,7 +25,7 @@ class Tool:
     ----------
     host : Host
     noting : sequence of str
-        The words that start `wanbench.kafka.line_times` on the host: `noting_words`.
+        The words that start `wanbench.kafka.programs.line_times` on the host: `noting_words`.
     command : sequence of str
         The tool's own words.
     stem, what : str
@@ -108,7 +108,7 @@ def noting_words(hosts: Iterable[Host]) -> dict[str, list[str]]:
     that starts must not meet a file that is being written again.
     """
     return {
-        host.name: program_words(host, Path(arrivals.__file__))
+        host.name: program_words(host, Path(line_times.__file__))
         for host in {h.name: h for h in hosts}.values()
     }
 

@@ -14,10 +14,10 @@ from patience import comes_about
 
 from wanbench.errors import ParameterError
 from wanbench.experiments.base import ExperimentError
-from wanbench.experiments.kafka_arguments import consumer_words, producer_words
-from wanbench.experiments.kafka_counts import count_batches
 from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.experiments.kafka_payload import json_records
+from wanbench.experiments.kafka_load_counts import count_batches
+from wanbench.experiments.kafka_load_payload import json_records
+from wanbench.experiments.perf_tool_arguments import consumer_words, producer_words
 from wanbench.ingest import kafka_batches
 from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import Cluster, unavailable
