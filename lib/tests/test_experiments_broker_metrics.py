@@ -327,7 +327,7 @@ def test_each_broker_has_a_file_and_one_that_cannot_be_asked_is_a_reason(tmp_pat
             pytest.raises(
                 ExperimentError, match=r"asks broker 2 ended with status 1: MemoryError"
             ) as failure,
-            BrokerMetrics().beside(lab.host("a"), lab.host("b"), tmp_path, "s"),
+            BrokerMetrics().concurrently(lab.host("a"), lab.host("b"), tmp_path, "s"),
         ):
             pass
         programs = [process for process in lab.processes if "/nowhere/scrape.py" in process.command[1]]
@@ -364,7 +364,7 @@ def test_a_real_broker_counts_what_was_produced(tmp_path):
             source.run(cluster.java(source, f"org.apache.kafka.tools.{name}", *known, *words), timeout_s=90)
 
         tool("TopicCommand", "--create", "--partitions", "2")
-        with BrokerMetrics(interval_s=2, timeout_s=2).beside(source, target, tmp_path, "s") as files:
+        with BrokerMetrics(interval_s=2, timeout_s=2).concurrently(source, target, tmp_path, "s") as files:
             tool("ProducerPerformance", "--num-records", "5000", "--record-size", "200", "--throughput", "-1")
             cluster.kill(1)
     (file,) = files

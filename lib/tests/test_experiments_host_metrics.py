@@ -15,10 +15,10 @@ from scripted_lab import Reply, ScriptedLab, well
 from wanbench import tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.experiments import ExperimentError, Iperf3
-from wanbench.experiments.concurrent import Beside, hosts_at_work
 from wanbench.experiments.host_metrics import HostMetrics
+from wanbench.experiments.sampling import Sampling, hosts_at_work
 from wanbench.ingest import host_metrics
-from wanbench.kafka.remote_broker import Elsewhere
+from wanbench.kafka.remote_broker import RemoteBrokerHost
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
@@ -210,7 +210,7 @@ def test_without_sysstat_it_says_what_is_missing(tmp_path, monkeypatch):
     with (
         scripted(missing, monkeypatch) as lab,
         pytest.raises(ExperimentError, match=r"No such file.*come with sysstat"),
-        HostMetrics().beside(lab.host("a"), lab.host("b"), tmp_path, "s"),
+        HostMetrics().concurrently(lab.host("a"), lab.host("b"), tmp_path, "s"),
     ):
         pytest.fail("it started")
     assert all(process.stopped for process in lab.processes if "sar" in process.command)
@@ -220,7 +220,7 @@ def test_what_runs_in_it_fails_as_itself_and_sar_is_stopped(tmp_path, monkeypatc
     with scripted(Reply(b"Linux 6.1\n", lasts_s=None), monkeypatch) as lab:
         with (
             pytest.raises(ZeroDivisionError),
-            HostMetrics().beside(lab.host("a"), lab.host("b"), tmp_path, "s") as files,
+            HostMetrics().concurrently(lab.host("a"), lab.host("b"), tmp_path, "s") as files,
         ):
             raise ZeroDivisionError
         sars = [process for process in lab.processes if "sar" in process.command]
@@ -235,7 +235,7 @@ def test_what_runs_in_it_fails_as_itself_and_sar_is_stopped(tmp_path, monkeypatc
 def test_two_hosts_of_one_namespace_are_measured_once(tmp_path, monkeypatch):
     with scripted(Reply(b"Linux 6.1\n", lasts_s=None), monkeypatch) as lab:
         lab.host("b").region = "a"
-        with HostMetrics().beside(lab.host("a"), lab.host("b"), tmp_path, "s") as files:
+        with HostMetrics().concurrently(lab.host("a"), lab.host("b"), tmp_path, "s") as files:
             pass
     assert len([process for process in lab.processes if "sar" in process.command]) == 1
     about = json.loads((tmp_path / files[1].path).read_text())
@@ -245,13 +245,13 @@ def test_two_hosts_of_one_namespace_are_measured_once(tmp_path, monkeypatch):
 def test_the_brokers_of_a_cluster_elsewhere_are_left_out():
     with ScriptedLab(["a", "b", "c"]) as lab:
         a, b, c = (lab.host(name) for name in "abc")
-        hosts = [b, c, Elsewhere(3, "rack", "203.0.113.1")]
+        hosts = [b, c, RemoteBrokerHost(3, "rack", "203.0.113.1")]
         a.cluster = SimpleNamespace(brokers=[SimpleNamespace(host=host) for host in hosts])
         assert hosts_at_work(a, b) == [a, b, c]
 
 
 def test_beside_can_be_asked_of_all_that_sample():
-    assert issubclass(HostMetrics, Beside) and HostMetrics(duration_s=3).expected_s(100.0) == 3
+    assert issubclass(HostMetrics, Sampling) and HostMetrics(duration_s=3).expected_s(100.0) == 3
 
 
 @pytest.mark.lab
@@ -261,7 +261,7 @@ def test_a_loaded_link_shows_in_the_namespace_of_its_host(tmp_path):
     links = {pair: LinkSettings(2, rate_bps=20e6) for pair in (("a", "b"), ("b", "a"))}
     with LocalLab(["a", "b"], links, hosts_per_region=2) as lab:
         source, target = lab.host("a", 1), lab.host("b")
-        with HostMetrics().beside(source, target, tmp_path, "s") as files:
+        with HostMetrics().concurrently(source, target, tmp_path, "s") as files:
             Iperf3(duration_s=3).run(source, target, tmp_path, "s")
         left = source.run(["find", source.scratch, target.scratch, "-name", "*.sar"], timeout_s=5).stdout
     assert left == b""

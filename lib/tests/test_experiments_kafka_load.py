@@ -17,7 +17,7 @@ from wanbench.experiments.base import ExperimentError
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_load_counts import count_batches
 from wanbench.experiments.kafka_load_payload import json_records
-from wanbench.experiments.perf_tool_arguments import consumer_words, producer_words
+from wanbench.experiments.perf_tool_arguments import consumer_arguments, producer_arguments
 from wanbench.ingest import kafka_batches
 from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import Cluster, unavailable
@@ -109,7 +109,7 @@ def test_the_words_of_a_producer():
         producers=3, duration_s=10, warmup_s=2, target_records_per_s=50.5, acks=1, linger_ms=0, idempotence=False,
         compression="zstd", producer_settings={"send.buffer.bytes": -1}, reporting_interval_s=0.5,
     )  # fmt: skip
-    assert producer_words(load, **WHERE | {"client_file": "/c"}, number=2, payload=None) == [
+    assert producer_arguments(load, **WHERE | {"client_file": "/c"}, number=2, payload=None) == [
         "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--num-records", "606", "--throughput", "50.5",
         "--record-size", "1000", "--warmup-records", "101", "--reporting-interval", "500", "--print-metrics",
         "--command-config", "/c", "--command-property", "client.id=load-producer-2", "acks=1", "batch.size=16384",
@@ -119,7 +119,7 @@ def test_the_words_of_a_producer():
 
 
 def test_flat_out_it_is_given_more_records_than_it_can_send_and_no_warmup():
-    words = producer_words(KafkaLoad(producers=2, warmup_s=3), **WHERE, number=0, payload="/p")
+    words = producer_arguments(KafkaLoad(producers=2, warmup_s=3), **WHERE, number=0, payload="/p")
     assert words[4:10] == ["--num-records", "10000000", "--throughput", "-1", "--payload-file", "/p"]
     assert "--warmup-records" not in words
     assert "enable.idempotence" not in " ".join(words)
@@ -130,7 +130,7 @@ def test_the_words_of_a_consumer():
         topics=2, producers=3, records=90, warmup_records=10, duration_s=None, print_metrics=False,
         consumer_settings={"receive.buffer.bytes": -1, "fetch.min.bytes": 9, "max.partition.fetch.bytes": 7},
     )  # fmt: skip
-    assert consumer_words(load, **WHERE, group="g", number=4) == [
+    assert consumer_arguments(load, **WHERE, group="g", number=4) == [
         "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--group", "g", "--num-records", "100",
         "--timeout", "10000", "--reporting-interval", "1000", "--show-detailed-stats", "--socket-buffer-size=-1",
         "--fetch-size=7", "--command-property", "client.id=load-consumer-4", "--command-property", "fetch.min.bytes=9",
@@ -142,7 +142,7 @@ def test_the_words_of_a_consumer():
     "rack, words", [(None, []), ("region", ["client.rack=eu"]), ("rack-7", ["client.rack=rack-7"])]
 )
 def test_consumers_name_their_rack_when_asked(rack, words):
-    found = consumer_words(KafkaLoad(client_rack=rack), **WHERE, group="g", number=0, region="eu")
+    found = consumer_arguments(KafkaLoad(client_rack=rack), **WHERE, group="g", number=0, region="eu")
     assert [word for word in found if word.startswith("client.rack")] == words
 
 
@@ -259,7 +259,7 @@ def test_the_count_is_that_of_kafkas_own_tool(lab, cluster):
     cluster.create_topic("counted", partitions=2, settings={"message.timestamp.type": "CreateTime"})
     host = lab.host("there")
     load = KafkaLoad(records=700, duration_s=None, compression="gzip", print_metrics=False)
-    words = producer_words(
+    words = producer_arguments(
         load, bootstrap=cluster.bootstrap, topic="counted", number=0, payload=None, client_file=None
     )
     host.run(cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", *words), timeout_s=60)

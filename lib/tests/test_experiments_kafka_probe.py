@@ -268,7 +268,7 @@ def test_a_probe_that_is_not_ready_in_time_names_what_it_waited_for_and_what_it_
 ):
     source, target, cluster = probed(**said, lasts_s=None)
     probe, went_on = KafkaProbe(start_timeout_s=1), []
-    with probe.beside(source, target, tmp_path, "0001.1") as files:
+    with probe.concurrently(source, target, tmp_path, "0001.1") as files:
         went_on.append(True)
     why = f"after 1 s the probe's {waited_for}"
     [row] = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")["probes"].to_dict("records")
@@ -296,7 +296,7 @@ def test_a_probes_program_that_ends_ends_the_start_with_its_last_words(probed, t
         pytest.raises(
             ExperimentError, match=r"cannot start: the probe's consumer 0 on b ended .* no such module"
         ),
-        probe.beside(source, target, tmp_path, "0001.1"),
+        probe.concurrently(source, target, tmp_path, "0001.1"),
     ):
         pytest.fail("it started")
     [row] = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")["probes"].to_dict("records")
@@ -307,7 +307,7 @@ def test_a_probes_program_that_ends_ends_the_start_with_its_last_words(probed, t
 def test_a_cluster_that_does_not_answer_is_asked_again_for_the_topic(probed, tmp_path, kinds):
     cluster = SlowCluster([AnswerError(f"create_topic: {kind}", kind) for kind in kinds])
     source, target, _ = probed(cluster=cluster)
-    with KafkaProbe(drain_s=0).beside(source, target, tmp_path, "0001.1") as files:
+    with KafkaProbe(drain_s=0).concurrently(source, target, tmp_path, "0001.1") as files:
         pass
     assert len({words.get("name") for verb, words in cluster.asked if verb == "create_topic"}) == 1
     assert len(files) >= 2 and len(cluster.deleted) == 1
@@ -328,7 +328,7 @@ def test_apart_means_led_by_brokers_that_lead_no_other_topic(probed, tmp_path, l
     cluster = SlowCluster(leaders=leaders)
     source, target, _ = probed(cluster=cluster)
     settings = {"placement": "apart", "replication": 3, "partitions": partitions, "drain_s": 0}
-    with KafkaProbe(**settings, topic_settings={"min.insync.replicas": 2}).beside(
+    with KafkaProbe(**settings, topic_settings={"min.insync.replicas": 2}).concurrently(
         source, target, tmp_path, "s"
     ):
         pass
@@ -345,7 +345,7 @@ def test_apart_from_a_load_on_every_broker_cannot_be(probed, tmp_path):
 @pytest.mark.parametrize("rack, given", [(None, None), ("region", "b"), ("r-1", "r-1")])
 def test_the_programs_are_given_rack_and_idempotence(probed, tmp_path, rack, given):
     source, target, _ = probed()
-    with KafkaProbe(client_rack=rack, idempotence=bool(rack), drain_s=0).beside(
+    with KafkaProbe(client_rack=rack, idempotence=bool(rack), drain_s=0).concurrently(
         source, target, tmp_path, "s"
     ):
         pass

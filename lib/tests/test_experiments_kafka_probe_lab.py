@@ -110,7 +110,7 @@ def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
     probe = KafkaProbe(
         duration_s=60.0, interval_s=0.02, groups=2, partitions=3, placement=((1,),) * 3, clock_shift_ms=250.0
     )
-    with probe.beside(source, target, tmp_path, "0001.1") as files:
+    with probe.concurrently(source, target, tmp_path, "0001.1") as files:
         assert not [file for file in files if file.path.endswith("probe.json")]
         time.sleep(1)
         try:
@@ -168,7 +168,7 @@ def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
 def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(lab, tmp_path):
     source, target = lab.host("source"), lab.host("target")
     probe = KafkaProbe(duration_s=60.0, interval_s=0.05, placement=((1,),))
-    with pytest.raises(ZeroDivisionError), probe.beside(source, target, tmp_path, "0001.1") as files:
+    with pytest.raises(ZeroDivisionError), probe.concurrently(source, target, tmp_path, "0001.1") as files:
         time.sleep(1.5)
         raise ZeroDivisionError
     found = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")

@@ -67,7 +67,7 @@ def sampled(folder, links, body=lambda: None, **settings):
     with ScriptedLab(["a", "b", "c"]) as lab:
         source, target = lab.host("a"), lab.host("b")
         source.links = links
-        with LinkSamples(interval_s=0.05, **settings).beside(source, target, folder, "s") as files:
+        with LinkSamples(interval_s=0.05, **settings).concurrently(source, target, folder, "s") as files:
             body()
     return files
 
@@ -225,9 +225,9 @@ def loaded(tmp_path_factory):
     links = {pair: LinkSettings(2, rate_bps=20e6) for pair in permutations(regions, 2)}
     with LocalLab(regions, links) as lab:
         a, b, c = (lab.host(region) for region in regions)
-        with LinkSamples(interval_s=0.5, which="all").beside(a, b, folder, "full"):
+        with LinkSamples(interval_s=0.5, which="all").concurrently(a, b, folder, "full"):
             Iperf3(duration_s=3).run(a, b, folder, "full")
-        with LinkSamples(interval_s=0.5).beside(a, c, folder, "half"):
+        with LinkSamples(interval_s=0.5).concurrently(a, c, folder, "half"):
             Iperf3(duration_s=3, rate_bps=10e6, block_bytes=16_384).run(a, c, folder, "half")
     return {name: read(folder / f"links/{name}.samples.jsonl") for name in ("full", "half")}
 

@@ -8,7 +8,7 @@ import pytest
 from wanbench.errors import CommandError, ParameterError
 from wanbench.kafka import Cluster, ClusterError, KafkaLab, unavailable
 from wanbench.kafka.node import Node
-from wanbench.kafka.placement import Seat
+from wanbench.kafka.placement import NodePlacement
 from wanbench.kafka.security.kinds import Tls
 from wanbench.labs.base import Completed
 from wanbench.labs.local import LocalLab
@@ -188,7 +188,9 @@ def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers,
 
 
 def placed(lab, brokers, **options):
-    return [(seat.node_id, seat.host.name, seat.roles) for seat in Cluster(lab, brokers, **options).seats]
+    return [
+        (node.node_id, node.host.name, node.roles) for node in Cluster(lab, brokers, **options).placements
+    ]
 
 
 def test_brokers_of_a_region_get_hosts_of_their_own_and_controllers_spread(closed):
@@ -260,7 +262,7 @@ class Ended(Deaf):
 def started(host, closed, monkeypatch):
     monkeypatch.setattr(Node, "command", ["java"])
     cluster = Cluster(closed, ["eu"])
-    node = Node(Seat(1, host, True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node = Node(NodePlacement(1, host, True, True), jars=None, heap_mb=64, flags=(), metrics=False)
     node.start()
     cluster._nodes = {1: node}
     return cluster, node
@@ -287,7 +289,7 @@ def test_a_broker_that_runs_is_not_started_again(closed, monkeypatch):
 
 def test_a_node_that_cannot_be_signalled_is_stopped_nevertheless(monkeypatch):
     monkeypatch.setattr(Node, "command", ["java"])
-    node = Node(Seat(1, host := Deaf(), True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node = Node(NodePlacement(1, host := Deaf(), True, True), jars=None, heap_mb=64, flags=(), metrics=False)
     node.start()
     with pytest.raises(CommandError, match="no answer"):
         node.kill()

@@ -234,7 +234,7 @@ class MadeBeside:
     name: ClassVar[str] = "beside"
 
     @contextmanager
-    def beside(self, source, target, folder, stem):
+    def concurrently(self, source, target, folder, stem):
         self.log.append("started")
         files = []
         try:

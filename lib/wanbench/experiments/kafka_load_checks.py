@@ -1,20 +1,24 @@
-"""What the parameters of a load may be."""
+"""Checks of a load's parameters."""
 
 from __future__ import annotations
 
+from ..checks import check_choice, check_fields, check_flag, refusal
 from ..errors import ParameterError
 from ..kafka.java import checked_flags
-from .checks import check_numbers, check_placement, check_rack, check_settings
-from .kafka_load_payload import LEAST_BYTES
+from .kafka_checks import ACKS, check_placement, check_rack, check_settings
+from .kafka_load_payload import SMALLEST_RECORD_BYTES
 
-ACKS = ("0", "1", "all")
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
 PAYLOADS = ("letters", "json")
 REQUEST_BYTES = 1 << 20
 """max.request.size of a producer and, but for a few bytes, message.max.bytes of a broker, unless they are set."""
 RECORD_MARGIN_BYTES = 1024
+"""For the headers of record and batch, with room."""
 _HEAP_MARGIN_MB = 64
+"""What the tool needs of the heap besides its buffers."""
+_MOST_PROCESSES = 200
+"""Each has a Java of its own; more would load the machine before they load a cluster."""
 _WHOLE = (
     ("topics", 1, 1000),
     ("partitions", 1, 10_000),
@@ -47,7 +51,7 @@ _TRANSACTIONS = (
     "a load does not use transactions: their markers in the log would be counted as batches, and producers of one "
     "transactional.id fence each other off"
 )
-_OURS = {
+_OWNED = {
     "producer_settings": {
         "bootstrap.servers": None,
         "client.id": None,
@@ -77,30 +81,24 @@ _OURS = {
 
 def check_load(load) -> None:
     """ParameterError, with what is allowed, unless a load's parameters are as `KafkaLoad` says."""
-    check_numbers(load, *_WHOLE, whole=True, optional=_OPTIONAL)
-    check_numbers(load, *_NUMBERS, optional=_OPTIONAL)
+    check_fields(load, *_WHOLE, whole=True, optional=_OPTIONAL)
+    check_fields(load, *_NUMBERS, optional=_OPTIONAL)
     if load.linger_ms != int(load.linger_ms):
-        raise ParameterError(
-            f"KafkaLoad linger_ms is {load.linger_ms!r}; Kafka knows whole milliseconds only."
-        )
+        raise refusal("KafkaLoad linger_ms", load.linger_ms, "whole milliseconds, for Kafka knows no others")
     for name, allowed in (
         ("acks", ACKS),
         ("compression", COMPRESSIONS),
         ("timestamps", TIMESTAMPS),
         ("payload", PAYLOADS),
-        ("idempotence", (None, True, False)),
-        ("consumer_windows", (True, False)),
-        ("print_metrics", (True, False)),
-        ("drain", (True, False)),
     ):
-        value = getattr(load, name)
-        if not any(value is each or (isinstance(value, str) and value == each) for each in allowed):
-            raise ParameterError(f"KafkaLoad {name} is {value!r}; allowed is {', '.join(map(str, allowed))}.")
+        check_choice(f"KafkaLoad {name}", getattr(load, name), allowed)
+    for name in ("idempotence", "consumer_windows", "print_metrics", "drain"):
+        check_flag(f"KafkaLoad {name}", getattr(load, name), optional=name == "idempotence")
     check_placement(load)
     check_rack(load)
     checked_flags(load.jvm)
-    for name in _OURS:
-        check_settings(load, name, _OURS[name])
+    for name in _OWNED:
+        check_settings(load, name, _OWNED[name])
     _check_amount(load)
     _check_together(load)
 
@@ -122,10 +120,10 @@ def _check_amount(load):
         raise ParameterError(
             f"KafkaLoad has {load.producers} producers for {load.topics} topics; each topic needs one."
         )
-    if load.producers + load.n_consumers > 200:
+    if load.producers + load.n_consumers > _MOST_PROCESSES:
         raise ParameterError(
             f"KafkaLoad has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers "
-            "of each); allowed are 200 processes."
+            f"of each); allowed: {_MOST_PROCESSES} processes."
         )
     if load.consumer_groups and not 1 <= load.consumers <= load.partitions:
         raise ParameterError(
@@ -136,10 +134,11 @@ def _check_amount(load):
         raise ParameterError(
             f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer."
         )
-    whole = load.records_to_send * load.producers * load.record_bytes
-    if whole > load.most_bytes:
+    sent_bytes = load.records_to_send * load.producers * load.record_bytes
+    if sent_bytes > load.most_bytes:
         raise ParameterError(
-            f"KafkaLoad would send {whole:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send less or raise it."
+            f"KafkaLoad would send {sent_bytes:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send less or "
+            "raise it."
         )
 
 
@@ -159,7 +158,7 @@ def _check_together(load):
             f"KafkaLoad heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need "
             f"{load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:.0f} at least."
         )
-    for what, size, margin in (
+    for name, size, margin in (
         ("batch_bytes", load.batch_bytes, 0),
         ("record_bytes", load.record_bytes, RECORD_MARGIN_BYTES),
     ):
@@ -167,10 +166,10 @@ def _check_together(load):
             "max.request.size" in producer and "max.message.bytes" in topic
         ):
             raise ParameterError(
-                f"KafkaLoad {what} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
+                f"KafkaLoad {name} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
                 "max.request.size and topic_settings max.message.bytes."
             )
-    if load.payload == "json" and load.record_bytes < LEAST_BYTES:
+    if load.payload == "json" and load.record_bytes < SMALLEST_RECORD_BYTES:
         raise ParameterError(
-            f"KafkaLoad record_bytes is {load.record_bytes}; JSON records have at least {LEAST_BYTES}."
+            f"KafkaLoad record_bytes is {load.record_bytes}; JSON records have at least {SMALLEST_RECORD_BYTES}."
         )

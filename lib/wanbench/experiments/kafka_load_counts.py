@@ -10,13 +10,16 @@ from ..errors import LabError
 from ..kafka.errors import ClusterError
 from ..kafka.programs import count_batches as batch_counter
 from ..labs.base import Host
+from ..labs.programs import program_command
 from .perf_tools import Tool
-from .program import program_words
 
 WINDOW = "records/sec ("
 """In every line of figures that the producer tool prints."""
 _STEADY = b"teady state"
-_COUNT_S, _CONNECT_S = 300.0, 5.0
+_COUNT_S = 300.0
+"""For counting the batches of a broker, in logs of many GB."""
+_CONNECT_S = 5.0
+"""How long to look for a broker: they just served."""
 
 
 def times_that_count(
@@ -39,26 +42,27 @@ def times_that_count(
         producers that fall behind their rate send for longer.
     """
     lines = [tool.line_times() for tool in producers]
-    windows = [[at_s for at_s, line in each if WINDOW.encode() in line] for each in lines]
-    found: dict[str, float | None] = dict.fromkeys(("all_sending_at_s", "counts_from_s", "counts_until_s"))
+    windows = [[at_s for at_s, line in tool if WINDOW.encode() in line] for tool in lines]
+    times: dict[str, float | None] = dict.fromkeys(("all_sending_at_s", "counts_from_s", "counts_until_s"))
     if not all(windows):
-        return found
-    found["all_sending_at_s"] = from_s = max(each[0] for each in windows)
+        return times
+    times["all_sending_at_s"] = from_s = max(first for first, *_ in windows)
     from_s += load.warmup_s
     if load.warmup_records:
         # The first such line announces the warm-up.
-        steady = [[at_s for at_s, line in each if _STEADY in line][1:] for each in lines]
+        steady = [[at_s for at_s, line in tool if _STEADY in line][1:] for tool in lines]
         if not all(steady):
-            return found
-        from_s = max(each[0] for each in steady)
+            return times
+        from_s = max(first for first, *_ in steady)
     until_s = min(
-        stopped_at_s if tool in stopped else each[-1] for tool, each in zip(producers, windows, strict=True)
+        stopped_at_s if tool in stopped else times_s[-1]
+        for tool, times_s in zip(producers, windows, strict=True)
     )
     if load.duration_s is not None and not load.is_stopped:
         until_s = min(until_s, from_s + load.duration_s)
     if from_s < until_s:
-        found |= {"counts_from_s": from_s, "counts_until_s": until_s}
-    return found
+        times |= {"counts_from_s": from_s, "counts_until_s": until_s}
+    return times
 
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
@@ -76,9 +80,9 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
     """
     try:
         leaders = {
-            (topic["name"], each["partition"]): each["leader"]
+            (topic["name"], partition["partition"]): partition["leader"]
             for topic in cluster.ask(asker, "topics", names=list(topics), connect_s=_CONNECT_S)
-            for each in topic["partitions"]
+            for partition in topic["partitions"]
         }
         folders = {node_id: cluster.log_folder(node_id) for node_id in set(leaders.values()) - {None}}
     except ClusterError as error:
@@ -90,14 +94,21 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
         if broker.node_id not in folders:
             continue
         try:
-            program = program_words(broker.host, Path(batch_counter.__file__))
+            program = program_command(broker.host, Path(batch_counter.__file__))
             done = broker.host.run([*program, folders[broker.node_id], *topics], timeout_s=_COUNT_S)
             counted = json.loads(done.stdout)
         except (LabError, ValueError) as error:
             fault = f"batches in the log of broker {broker.node_id} cannot be counted: {error}"
             continue
-        led = (row for row in counted["rows"] if leaders.get((row[0], row[1])) == broker.node_id)
-        rows += [[broker.node_id, *row] for row in led]
+        its_own = (row for row in counted["rows"] if leaders.get((row[0], row[1])) == broker.node_id)
+        rows += [[broker.node_id, *row] for row in its_own]
         cut_bytes += counted["cut_bytes"]
-    alone = sorted(f"{topic}-{number}" for (topic, number), leader in leaders.items() if leader is None)
-    return {"timestamps": timestamps, "rows": rows, "cut_bytes": cut_bytes, "without_leader": alone}, fault
+    without_leader = sorted(
+        f"{topic}-{number}" for (topic, number), leader in leaders.items() if leader is None
+    )
+    return {
+        "timestamps": timestamps,
+        "rows": rows,
+        "cut_bytes": cut_bytes,
+        "without_leader": without_leader,
+    }, fault

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 
-MOST_BYTES = 8 << 20
-"""Of a file of records; the tool holds all of them in memory."""
+LARGEST_FILE_BYTES = 8 << 20
+"""The tool holds all records of the file in memory."""
 MOST_RECORDS = 10_000
-LEAST_BYTES = 150
-"""A record that holds all of the fields."""
+"""So that a batch rarely holds a record twice, which would compress better than an application's records."""
+SMALLEST_RECORD_BYTES = 150
+"""So much hold the fields without a note."""
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
 _KINDS = ("order.created", "order.paid", "order.shipped", "basket.changed", "account.opened", "search.done")
@@ -22,7 +23,7 @@ _WORDS = (
 
 def json_records(record_bytes: int, seed: int) -> bytes:
     """
-    Lines of JSON, each of exactly `record_bytes` without its end, as many as `MOST_BYTES` and `MOST_RECORDS` allow.
+    Lines of JSON of exactly `record_bytes` each, as many as `LARGEST_FILE_BYTES` and `MOST_RECORDS` allow.
 
     Names and structure repeat as in an application's records, values differ: numbers, identifiers and words.
 
@@ -35,7 +36,7 @@ def json_records(record_bytes: int, seed: int) -> bytes:
     True
     """
     rng = random.Random(seed)
-    n = max(1, min(MOST_RECORDS, MOST_BYTES // (record_bytes + 1)))
+    n = max(1, min(MOST_RECORDS, LARGEST_FILE_BYTES // (record_bytes + 1)))
     return b"".join(_record(rng, record_bytes) + b"\n" for _ in range(n))
 
 

@@ -1,4 +1,4 @@
-"""One run of a load: topics made, tools started together and followed, batches counted, all of it kept and gone."""
+"""One run of a load: make topics, run the tools together, count batches, keep the raw files, delete the topics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 from ..errors import CommandError, LabError
 from ..kafka.errors import ClusterError
 from ..labs.base import Host
+from ..labs.programs import put_whole
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
-from .base import ExperimentError, last_words
+from .base import ExperimentError, ended_with, last_line
 from .kafka_load_counts import WINDOW, count_batches, times_that_count
 from .kafka_load_payload import json_records
-from .perf_tool_arguments import CONSUMER, PRODUCER, consumer_words, producer_words, topic_name
-from .perf_tools import Tool, noting_words, stop_all
-from .program import put_whole
+from .perf_tool_arguments import CONSUMER, PRODUCER, consumer_arguments, producer_arguments, topic_name
+from .perf_tools import Tool, recorders, stop_all
 
 UNANSWERED = ("Unreachable", "Timeout")
 """The kinds of an `AnswerError` where no broker answered."""
@@ -31,12 +31,15 @@ TOO_FEW = b"Exiting before consuming"
 """In what the consumer tool prints when it ends for want of records."""
 _NO_RECORDS = b"0 records sent, "
 _DRAIN_S = 60.0
-_LONG_S, _RUN_S = 1e6, 30.0
+"""For consumers to read what waits, beyond their own timeout."""
+_LONG_S = 1e6
+"""No time limit: whoever waits is ended by stopping the tool."""
+_RUN_S = 30.0
 
 
 class Session:
     """
-    One run of `load` (a KafkaLoad) on `cluster`; producers and consumers take the hosts by turns.
+    One run of `load` (a KafkaLoad) on `cluster`; producers and consumers are spread over the hosts in turn.
 
     `run` does all of it; see `KafkaLoad.run`.
     """
@@ -68,7 +71,7 @@ class Session:
         self.started_at_s, self.stop_at_s = time.time(), None
 
     def run(self) -> list[RawFile]:
-        """Returns the raw files; ExperimentError, with those there are, if anything failed."""
+        """Returns the raw files; ExperimentError, with the files so far, if anything failed."""
         files: list[RawFile] = []
         reason = counted = None
         try:
@@ -111,7 +114,7 @@ class Session:
             (
                 host,
                 PRODUCER,
-                producer_words(
+                producer_arguments(
                     load,
                     bootstrap=cluster.bootstrap,
                     topic=self._topic(number),
@@ -127,7 +130,7 @@ class Session:
         unique = uuid.uuid4().hex[:8]
         for number, host in enumerate(self.consumer_hosts):
             group, topic = self._group(number)
-            words = consumer_words(
+            arguments = consumer_arguments(
                 load,
                 bootstrap=cluster.bootstrap,
                 topic=topic,
@@ -136,12 +139,12 @@ class Session:
                 client_file=cluster.client_file(host),
                 region=host.region,
             )
-            tools.append((host, CONSUMER, words, f"consumer-{group}-{number}"))
-        noting = noting_words([*self.producer_hosts, *self.consumer_hosts])
-        for host, main_class, words, what in tools:
-            command = cluster.java(host, main_class, *words, heap_mb=load.heap_mb, jvm=load.jvm)
+            tools.append((host, CONSUMER, arguments, f"consumer-{group}-{number}"))
+        recorder = recorders([*self.producer_hosts, *self.consumer_hosts])
+        for host, main_class, arguments, what in tools:
+            command = cluster.java(host, main_class, *arguments, heap_mb=load.heap_mb, jvm=load.jvm)
             started = self.producers if main_class == PRODUCER else self.consumers
-            started.append(Tool(host, noting[host.name], command, self.stem, what))
+            started.append(Tool(host, recorder[host.name], command, self.stem, what))
 
     def _topic(self, producer):
         return self.topics[producer % self.load.topics]
@@ -152,7 +155,7 @@ class Session:
         return group, self.topics[group // self.load.consumer_groups]
 
     def _put_payloads(self):
-        """Paths of the records by host; those of one content are put there once, however many loads send them."""
+        """Paths of the files of records by host; a host is given the same content once, whatever loads send it."""
         content = json_records(self.load.record_bytes, self.load.payload_seed)
         sha256 = hashlib.sha256(content).hexdigest()
         self.payload = {"sha256": sha256, "records": content.count(b"\n")}
@@ -167,7 +170,7 @@ class Session:
         return paths
 
     def _follow(self, pool):
-        """Until the producers have ended or their time is over, then until the consumers have."""
+        """Wait until the producers have ended or their time is over, then until the consumers have ended."""
         try:
             ends = {pool.submit(tool.wait, _LONG_S): tool for tool in (*self.producers, *self.consumers)}
             if self.load.is_stopped:
@@ -194,14 +197,14 @@ class Session:
 
     def _stop_unfinished(self, producers):
         """
-        Stop producers that did not send all their records in time. What they sent is the result of a saturated system;
-        one that printed no figures at all has none, which is an error.
+        Stop producers that did not send all their records in time. What they sent is the result of a saturated system.
+        A producer that printed no figures at all has no result, which is an error.
         """
         limit_s, producers = self.load.time_limit_s(), sorted(producers, key=self.producers.index)
         for tool in producers:
             if WINDOW.encode() not in tool.so_far().stdout:
                 raise self._cause(
-                    f"{tool.name} printed no figures within {limit_s:g} s: {last_words(tool.so_far())}"
+                    f"{tool.name} printed no figures within {limit_s:g} s: {last_line(tool.so_far())}"
                 )
         self.unfinished = (
             f"{len(producers)} of {self.load.producers} producers had not sent all their "
@@ -212,7 +215,7 @@ class Session:
         self._stop_producers(producers)
 
     def _await_windows(self, ends):
-        """Until every producer has printed a window."""
+        """Wait until every producer has printed a window."""
         limit_s = self.load.start_timeout_s
         with ThreadPoolExecutor(len(self.producers)) as others:
             windows = {
@@ -236,7 +239,7 @@ class Session:
         """
         Wait for all of `until` (the producers' ends); returns those that are not done at the deadline.
 
-        CommandError for a tool that fails, a broker that dies and, where that is `early`, a producer that ends.
+        CommandError if a tool fails, a broker dies or, with `early`, a producer ends.
         """
         waiting = set(until or [end for end, tool in ends.items() if tool in self.producers])
         watched = set(ends) | waiting
@@ -262,20 +265,20 @@ class Session:
         except CommandError:
             raise self._cause(
                 f"{tool.name} printed no figures within {self.load.start_timeout_s:g} s: "
-                f"{last_words(tool.so_far())}"
+                f"{last_line(tool.so_far())}"
             ) from None
-        raise self._cause(f"{tool.name} ended with status {done.returncode}: {last_words(done)}")
+        raise self._cause(ended_with(tool.name, done))
 
     def _examine(self, end, tool, waiting, *, early):
         """CommandError if a tool failed, or ended while the load needed it."""
         done = end.result()
         if done.returncode:
-            raise self._cause(f"{tool.name} ended with status {done.returncode}: {last_words(done)}")
+            raise self._cause(ended_with(tool.name, done))
         if tool in self.producers:
             if any(line.startswith(_NO_RECORDS) for line in done.stdout.splitlines()):
-                raise self._cause(f"{tool.name} sent no record: {last_words(done)}")
+                raise self._cause(f"{tool.name} sent no record: {last_line(done)}")
             if WINDOW.encode() not in done.stdout:
-                raise self._cause(f"{tool.name} ended without figures: {last_words(done)}")
+                raise self._cause(f"{tool.name} ended without figures: {last_line(done)}")
             if early:
                 raise self._cause(
                     f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the time was over; "
@@ -288,7 +291,7 @@ class Session:
             )
 
     def _cause(self, reason):
-        """The reason, behind that a broker has died if one has."""
+        """The error of a failed tool; if a broker has died, that comes first."""
         try:
             self.cluster.check()
         except ClusterError as error:
@@ -296,7 +299,7 @@ class Session:
         return CommandError(reason)
 
     def _drain(self, ends):
-        """Until the consumers have read what there is, if they are to."""
+        """Wait until the consumers have read all records, if `drain` asks for it."""
         if self.consumers and not self.load.drain:
             self.missing.append("the ends of the consumers: they were stopped when the producers had ended")
             stop_all(self.consumers)
@@ -306,7 +309,7 @@ class Session:
         for end in left - late:
             done = end.result()
             if done.returncode:
-                raise self._cause(f"{ends[end].name} ended with status {done.returncode}: {last_words(done)}")
+                raise self._cause(ended_with(ends[end].name, done))
         self.missing += [f"the end of {ends[end].name}: it still read, and was stopped" for end in late]
 
     def _delete_topics(self) -> str | None:
@@ -341,7 +344,7 @@ class Session:
         return files
 
     def _about(self):
-        """What <stem>.times.json holds beside times."""
+        """What <stem>.times.json holds besides times."""
         return {
             "producers": [
                 {"host": host.name, "topic": self._topic(number)}

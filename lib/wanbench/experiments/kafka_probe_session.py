@@ -1,4 +1,4 @@
-"""One probe at work: its topic, its programs on both hosts, the clocks, and what all of them leave."""
+"""One run of a probe: its topic, its programs on both hosts, the clocks, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from ..errors import CommandError, WanbenchError
 from ..kafka.admin.ask import AnswerError
 from ..kafka.programs import probe_consumer, probe_producer, probe_record
 from ..labs.base import Completed, Host, Process
+from ..labs.programs import program_command
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from . import clock
-from .base import ExperimentError, keep, last_words
-from .checks import APART, rack_of
+from .base import ExperimentError, cluster_of, ended_with, keep
+from .kafka_checks import APART, rack_of
 from .kafka_load_session import UNANSWERED
-from .program import program_words
 
 REPORT_S = 10.0
 """Waiting longer than this is reported on stderr, each time again."""
 _MARGIN_S = 30.0
-_LEAST_DRAIN_S = 2.0
+"""For a program to end, on a machine with other work."""
+_SHORTEST_DRAIN_S = 2.0
+"""The last records may be on their way even if nobody asked to wait for them."""
 _TIMEOUT_S = 30.0
 _WAITS_FOR = re.compile(r'"waits_for": ?(".*")')
 
 
 class NotReady(ExperimentError):
-    """A probe was not ready in time, through no fault that is known."""
+    """A probe was not ready in time, though nothing failed."""
 
 
-class ProbeAtWork:
+class ProbeSession:
     """
     A probe between two hosts: `start`, then `wait` or something else, then `finish`; or `abandon`.
 
@@ -44,13 +46,8 @@ class ProbeAtWork:
     """
 
     def __init__(self, settings, source: Host, target: Host, folder: Path, stem: str):
-        self.settings, self.source, self.target, self.folder, self.stem = (
-            settings,
-            source,
-            target,
-            folder,
-            stem,
-        )
+        self.settings, self.source, self.target = settings, source, target
+        self.folder, self.stem = folder, stem
         self.files: list[RawFile] = []
         self.started = False
         self._experiment, self._cluster = settings.name, source.cluster
@@ -73,13 +70,11 @@ class ProbeAtWork:
         NotReady
             If that takes longer than `start_timeout_s`; names what was waited for.
         """
-        cluster, settings = self._cluster, self.settings
-        if cluster is None:
-            raise ExperimentError(f"{self.source.name} has no Kafka cluster to probe")
+        cluster, settings = cluster_of(self.source), self.settings
         self._make_topic()
         self._read_clocks("before")
         record, ready = Path(probe_record.__file__), '"ready"'
-        words = program_words(self.target, Path(probe_consumer.__file__), record)
+        program = program_command(self.target, Path(probe_consumer.__file__), record, needs=("kafka",))
         common = ["--topic", self._topic, "--partitions", str(settings.partitions)]
         for group in range(settings.groups):
             client = [
@@ -88,16 +83,16 @@ class ProbeAtWork:
                 "--group",
                 f"{self._topic}-{group}",
             ]
-            shift = ["--clock-shift-ms", repr(float(settings.clock_shift_ms))]
+            client += ["--clock-shift-ms", repr(float(settings.clock_shift_ms))]
             if rack := rack_of(settings.client_rack, self.target.region):
-                shift += ["--rack", rack]
-            self._consumers.append(self.target.start([*words, *client, *common, *shift]))
+                client += ["--rack", rack]
+            self._consumers.append(self.target.start([*program, *client, *common]))
         for group, consumer in enumerate(self._consumers):
             self._await(consumer, ready, f"consumer {group} on {self.target.name}")
-        words = program_words(self.source, Path(probe_producer.__file__), record)
+        program = program_command(self.source, Path(probe_producer.__file__), record, needs=("kafka",))
         self._stop_file = f"{self.source.scratch}/{self._topic}.stop"
         client = ["--client", cluster.python_client_file(self.source), "--stop-file", self._stop_file]
-        self._producer = self.source.start([*words, *client, *common, *self._producer_words()])
+        self._producer = self.source.start([*program, *client, *common, *self._producer_arguments()])
         self._await(self._producer, '"start_ns"', f"producer on {self.source.name}")
         self.started = True
 
@@ -111,7 +106,9 @@ class ProbeAtWork:
     def finish(self) -> list[str]:
         """Have the producer end, wait for its last records, keep everything; returns what went wrong, in sentences."""
         producer, hung = self._ended(self._producer, self._ask_to_stop, self.settings.drain_s + _MARGIN_S)
-        patience_s = _LEAST_DRAIN_S if producer.returncode else max(self.settings.drain_s, _LEAST_DRAIN_S)
+        patience_s = (
+            _SHORTEST_DRAIN_S if producer.returncode else max(self.settings.drain_s, _SHORTEST_DRAIN_S)
+        )
         ended = [self._ended(consumer, None, patience_s) for consumer in self._consumers]
         consumers = [done for done, _ in ended]
         reasons = []
@@ -125,11 +122,7 @@ class ProbeAtWork:
         failed += [
             ("consumer", self.target, done) for done, stopped in ended if done.returncode and not stopped
         ]
-        for what, host, done in failed:
-            said = (
-                f"the probe's {what} on {host.name} ended with status {done.returncode}: {last_words(done)}"
-            )
-            reasons.append(said)
+        reasons += [ended_with(f"the probe's {what} on {host.name}", done) for what, host, done in failed]
         return reasons
 
     def abandon(self, not_started: str | None = None) -> None:
@@ -148,13 +141,17 @@ class ProbeAtWork:
     def _make_topic(self) -> None:
         """Make the topic; a cluster that does not answer is asked again until the time is over."""
         settings, tried = self.settings, None
-        words = {"partitions": settings.partitions, "replication": settings.replication}
-        words["settings"] = dict(settings.topic_settings)
         while self._about_topic is None:
             try:
-                placement = settings.placement and [list(each) for each in self._placement()]
-                words["placement"] = placement
-                self._about_topic = self._cluster.ask(self.source, "create_topic", name=self._topic, **words)
+                self._about_topic = self._cluster.ask(
+                    self.source,
+                    "create_topic",
+                    name=self._topic,
+                    partitions=settings.partitions,
+                    replication=settings.replication,
+                    settings=dict(settings.topic_settings),
+                    placement=settings.placement and [list(nodes) for nodes in self._placement()],
+                )
             except AnswerError as error:
                 if tried and error.kind == "TopicAlreadyExistsError":  # made by the time the answer was lost
                     [self._about_topic] = self._cluster.ask(self.source, "topics", names=[self._topic])
@@ -169,7 +166,7 @@ class ProbeAtWork:
             return self.settings.placement
         nodes = [broker["node_id"] for broker in self._cluster.ask(self.source, "cluster")["brokers"]]
         topics = self._cluster.ask(self.source, "topics")
-        leading = {each["leader"] for topic in topics for each in topic["partitions"]}
+        leading = {partition["leader"] for topic in topics for partition in topic["partitions"]}
         if not (free := [node for node in nodes if node not in leading]):
             raise ExperimentError(
                 f"each of the brokers {', '.join(map(str, nodes))} leads a partition of another topic, so the probe "
@@ -192,14 +189,14 @@ class ProbeAtWork:
             self._report(f"the probe's {who} waits for {waits_for}")
 
     def _waits_for(self, process: Process, who: str) -> str | None:
-        """What a program said last that it waits for; ExperimentError, with its last words, if it has ended."""
+        """What a program last printed that it waits for; ExperimentError, with its last line, if it has ended."""
         try:
             done = process.wait(0)
         except CommandError as error:
             printed = getattr(error, "completed", None)
-            said = _WAITS_FOR.findall(printed.stdout.decode("utf-8", "replace")) if printed else []
-            return json.loads(said[-1]) if said else "its program to start"
-        raise ExperimentError(f"the probe's {who} ended with status {done.returncode}: {last_words(done)}")
+            reported = _WAITS_FOR.findall(printed.stdout.decode("utf-8", "replace")) if printed else []
+            return json.loads(reported[-1]) if reported else "its program to start"
+        raise ExperimentError(ended_with(f"the probe's {who}", done))
 
     def _report(self, what: str) -> None:
         """Say what is waited for, on stderr; NotReady if the time for that is over."""
@@ -207,7 +204,7 @@ class ProbeAtWork:
             raise NotReady(f"after {self.settings.start_timeout_s:g} s {what}")
         print(f"Kafka: {what}", file=sys.stderr, flush=True)
 
-    def _producer_words(self) -> list[str]:
+    def _producer_arguments(self) -> list[str]:
         settings = self.settings
         return [
             "--producers", str(settings.producers),
@@ -238,11 +235,10 @@ class ProbeAtWork:
         if not self.settings.clock_shift_ms and clock.one_clock(self.source, self.target):
             self._clocks.append(clock.Offset(0.0, 0.0, clock.ONE_CLOCK))
             return
-        shift = {"shift_ms": self.settings.clock_shift_ms}
-        stem = f"{self.stem}.{when}"
+        stem, shift_ms = f"{self.stem}.{when}", self.settings.clock_shift_ms
         try:
             offset, files = clock.exchange(
-                self.source, self.target, self.folder, self._experiment, stem, **shift
+                self.source, self.target, self.folder, self._experiment, stem, shift_ms=shift_ms
             )
         except ExperimentError as error:
             self.files += error.files
@@ -259,13 +255,14 @@ class ProbeAtWork:
                 self._cluster.delete_topic(self._topic)
                 deleted = True
         names: dict[str, list] = {"producer": [], "consumers": []}
-        done = [("producer", "producer.jsonl", producer)] if producer is not None else []
-        done += [("consumers", f"consumer-{n}.jsonl", each) for n, each in enumerate(consumers)]
-        for what, extension, each in done:
-            kept = keep(self.folder, self._experiment, self.stem, extension, each)
+        ended = [("producer", "producer.jsonl", producer)] if producer is not None else []
+        ended += [("consumers", f"consumer-{n}.jsonl", done) for n, done in enumerate(consumers)]
+        for what, extension, done in ended:
+            kept = keep(self.folder, self._experiment, self.stem, extension, done)
             self.files += kept
-            content = {"name": Path(kept[0].path).name, "sha256": hashlib.sha256(each.stdout).hexdigest()}
-            names[what].append(content)
+            names[what].append(
+                {"name": Path(kept[0].path).name, "sha256": hashlib.sha256(done.stdout).hexdigest()}
+            )
         about = {
             "format": 1,
             "settings": asdict(self.settings),
@@ -278,15 +275,10 @@ class ProbeAtWork:
             "clock_readings": [offset.as_dict() for offset in self._clocks],
             "files": {"producer": (names["producer"] or [None])[0], "consumers": names["consumers"]},
         }
+        content = json.dumps(about, indent=1).encode() + b"\n"
+        ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}
         self.files.append(
-            write_raw(
-                self.folder,
-                self._experiment,
-                f"{self.stem}.probe.json",
-                json.dumps(about, indent=1).encode() + b"\n",
-                started_at_utc=self._started_at_utc,
-                ended_at_utc=now_utc(),
-            )
+            write_raw(self.folder, self._experiment, f"{self.stem}.probe.json", content, **ends)
         )
 
     def _offset(self) -> clock.Offset:

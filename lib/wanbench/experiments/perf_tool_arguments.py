@@ -1,23 +1,21 @@
-"""The words that Kafka's perf tools are given, from the settings of a load."""
+"""The arguments of Kafka's perf tools, from the settings of a load."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .checks import rack_of
+from .kafka_checks import rack_of
 
-PRODUCER, CONSUMER = (
-    "org.apache.kafka.tools.ProducerPerformance",
-    "org.apache.kafka.tools.ConsumerPerformance",
-)
+PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
+CONSUMER = "org.apache.kafka.tools.ConsumerPerformance"
 CONSUMER_OPTIONS = {
     "receive.buffer.bytes": "--socket-buffer-size",
     "max.partition.fetch.bytes": "--fetch-size",
 }
-"""Settings of a consumer that its tool takes as options of its own, and otherwise overrules."""
+"""Settings of a consumer that its tool takes as options only, and overrules elsewhere."""
 
 
-def producer_words(
+def producer_arguments(
     load, *, bootstrap: str, topic: str, number: int, payload: str | None, client_file: str | None
 ) -> list[str]:
     """
@@ -32,18 +30,14 @@ def producer_words(
         The file of records on its host; None for the tool's own random letters.
     """
     rate = load.target_records_per_s
-    words = ["--bootstrap-server", bootstrap, "--topic", topic]
-    words += [
-        "--num-records",
-        str(load.records_to_send),
-        "--throughput",
-        "-1" if rate is None else f"{rate:.15g}",
-    ]
-    words += ["--record-size", str(load.record_bytes)] if payload is None else ["--payload-file", payload]
-    words += ["--warmup-records", str(load.records_to_warm)] if load.records_to_warm else []
-    words += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
-    words += ["--print-metrics"] if load.print_metrics else []
-    words += ["--command-config", client_file] if client_file else []
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic]
+    arguments += ["--num-records", str(load.records_to_send)]
+    arguments += ["--throughput", "-1" if rate is None else f"{rate:.15g}"]
+    arguments += ["--record-size", str(load.record_bytes)] if payload is None else ["--payload-file", payload]
+    arguments += ["--warmup-records", str(load.records_to_warm)] if load.records_to_warm else []
+    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
+    arguments += ["--print-metrics"] if load.print_metrics else []
+    arguments += ["--command-config", client_file] if client_file else []
     settings = {
         "client.id": f"load-producer-{number}",
         "acks": load.acks,
@@ -55,29 +49,29 @@ def producer_words(
     }
     if load.idempotence is not None:
         settings["enable.idempotence"] = str(load.idempotence).lower()
-    return [*words, "--command-property", *assigned(settings), *assigned(dict(load.producer_settings))]
+    return [*arguments, "--command-property", *assigned(settings), *assigned(dict(load.producer_settings))]
 
 
-def consumer_words(
+def consumer_arguments(
     load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
     """Arguments of the consumer tool: it ends after the topic's records, or after a while without any."""
-    words = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
-    words += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
-    words += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
-    words += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
-    words += ["--show-detailed-stats"] if load.consumer_windows else []
-    words += ["--print-metrics"] if load.print_metrics else []
-    words += ["--command-config", client_file] if client_file else []
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
+    arguments += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
+    arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
+    arguments += ["--reporting-interval", str(round(load.reporting_interval_s * 1000))]
+    arguments += ["--show-detailed-stats"] if load.consumer_windows else []
+    arguments += ["--print-metrics"] if load.print_metrics else []
+    arguments += ["--command-config", client_file] if client_file else []
     settings = {"client.id": f"load-consumer-{number}", **dict(load.consumer_settings)}
     if rack := rack_of(load.client_rack, region):
         settings["client.rack"] = rack
     for name, option in CONSUMER_OPTIONS.items():
         if name in settings:
-            words.append(f"{option}={settings.pop(name)}")
+            arguments.append(f"{option}={settings.pop(name)}")
     for setting in assigned(settings):
-        words += ["--command-property", setting]
-    return words
+        arguments += ["--command-property", setting]
+    return arguments
 
 
 def assigned(settings: Mapping[str, object]) -> list[str]:

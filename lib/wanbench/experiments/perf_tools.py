@@ -12,9 +12,9 @@ from pathlib import Path
 from ..errors import CommandError, LabError
 from ..kafka.programs import line_times
 from ..labs.base import Completed, Host
+from ..labs.programs import program_command
 from ..runs import RawFile, write_raw
 from .base import keep
-from .program import program_words
 
 
 class Tool:
@@ -24,24 +24,24 @@ class Tool:
     Parameters
     ----------
     host : Host
-    noting : sequence of str
-        The words that start `wanbench.kafka.programs.line_times` on the host: `noting_words`.
+    recorder : sequence of str
+        The command that starts `wanbench.kafka.programs.line_times` on the host: see `recorders`.
     command : sequence of str
-        The tool's own words.
+        The tool's own command.
     stem, what : str
         Its raw files are <stem>.<what>.txt and so on; `what` is such as "producer-0".
     """
 
-    def __init__(self, host: Host, noting: Sequence[str], command: Sequence[str], stem: str, what: str):
+    def __init__(self, host: Host, recorder: Sequence[str], command: Sequence[str], stem: str, what: str):
         self.host, self.stem, self.what = host, stem, what
         self._times = f"{host.scratch}/{stem}.{what}.lines"
-        self.process = host.start([*noting, self._times, *command])
+        self.process = host.start([*recorder, self._times, *command])
         self.done: Completed | None = None
         self._arrivals: list[float] | None = None
 
     @property
     def name(self) -> str:
-        """What and where it is, in words."""
+        """What it is and where it runs."""
         return f"{self.what} on {self.host.name}"
 
     def wait(self, timeout_s: float) -> Completed:
@@ -50,7 +50,7 @@ class Tool:
         return self.done
 
     def so_far(self) -> Completed:
-        """What it has printed, whether it still runs or not."""
+        """What it has printed so far."""
         if self.done is not None:
             return self.done
         try:
@@ -65,7 +65,7 @@ class Tool:
         return self.done
 
     def arrivals(self) -> list[float]:
-        """Unix times: of its start, then of every line. Empty if the host cannot tell."""
+        """Unix times of its start, then of every line; empty if the file with them cannot be fetched."""
         if self._arrivals is None:
             self._arrivals = []
             with tempfile.TemporaryDirectory() as folder, suppress(LabError, OSError, ValueError):
@@ -75,7 +75,7 @@ class Tool:
         return self._arrivals
 
     def line_times(self) -> list[tuple[float, bytes]]:
-        """Every line of its output with the time at which it came."""
+        """Every line of its output with the time at which it was printed."""
         return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
 
     def keep(self, folder: Path, experiment: str) -> list[RawFile]:
@@ -87,30 +87,16 @@ class Tool:
         files = keep(folder, experiment, f"{self.stem}.{self.what}", "txt", done)
         times = self.arrivals()
         if times:
-            n = len(lines(done.stdout))
-            content = {"started_at_s": times[0], "lines": times[1 : n + 1]}
-            files.append(
-                write_raw(
-                    folder,
-                    experiment,
-                    f"{self.stem}.{self.what}.lines.json",
-                    json.dumps(content).encode() + b"\n",
-                    started_at_utc=done.started_at_utc,
-                    ended_at_utc=done.ended_at_utc,
-                )
-            )
+            content = {"started_at_s": times[0], "lines": times[1 : len(lines(done.stdout)) + 1]}
+            text = json.dumps(content).encode() + b"\n"
+            ends = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
+            files.append(write_raw(folder, experiment, f"{self.stem}.{self.what}.lines.json", text, **ends))
         return files
 
 
-def noting_words(hosts: Iterable[Host]) -> dict[str, list[str]]:
-    """
-    The words that note when lines come, by the name of the host; the program is put there, once for all its tools: one
-    that starts must not meet a file that is being written again.
-    """
-    return {
-        host.name: program_words(host, Path(line_times.__file__))
-        for host in {h.name: h for h in hosts}.values()
-    }
+def recorders(hosts: Iterable[Host]) -> dict[str, list[str]]:
+    """The command that records when each line is printed, by the name of the host, where the program is put."""
+    return {host.name: program_command(host, Path(line_times.__file__)) for host in hosts}
 
 
 def lines(printed: bytes) -> list[bytes]:
@@ -120,8 +106,8 @@ def lines(printed: bytes) -> list[bytes]:
     >>> lines(b"one\r\ntwo\nthr")
     [b'one\r', b'two', b'thr']
     """
-    found = printed.split(b"\n")
-    return found if found[-1] else found[:-1]
+    parts = printed.split(b"\n")
+    return parts if parts[-1] else parts[:-1]
 
 
 def stop_all(tools: Iterable[Tool]) -> None:

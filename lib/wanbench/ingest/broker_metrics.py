@@ -1,6 +1,6 @@
 """
-Reads what `wanbench.kafka.programs.scrape` printed, or the text of an exporter: rows of table metrics. Imports nothing that
-measures.
+Reads what `wanbench.kafka.programs.scrape` printed, or the text of an exporter: rows of table metrics. Imports nothing
+that measures.
 
 - What is a counter, or is called like one (_total, _count, _sum, _bucket), is cumulative; `stats.rates` makes rates of
   those. Metrics keep the names that the file gives them.

@@ -1,4 +1,4 @@
-"""What a cluster offers to those who use it, wherever it runs: how its clients reach it, and answers to questions."""
+"""What every cluster offers, wherever it runs: commands of its clients, topics, and answers to questions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from ..labs.base import Host, Lab
 from .admin import ask as admin
-from .java import Jars, checked_flags, checked_heap, java_words
+from .java import Jars, checked_flags, checked_heap, java_command
 from .security.access import ClientFiles
 
 
-class Reached(ABC):
-    """A cluster that clients on the hosts of a lab reach. Those that inherit say when it is open, and from where."""
+class BaseCluster(ABC):
+    """A cluster that clients on the hosts of a lab can reach. A subclass says how, and whether it is open."""
 
     lab: Lab
 
@@ -26,19 +26,17 @@ class Reached(ABC):
     def _running_host(self) -> Host: ...
 
     def java(
-        self, host: Host, main_class: str, *words: str, heap_mb: int = 256, jvm: Sequence[str] = ()
+        self, host: Host, main_class: str, *arguments: str, heap_mb: int = 256, jvm: Sequence[str] = ()
     ) -> list[str]:
         """
-        The words of a command that runs a Java tool of Kafka's on a host.
-
-        What the tool logs, from warnings on, goes to stderr.
+        The command that runs a Java tool of Kafka on a host. It logs warnings and errors to stderr.
         """
         jars, scratch = self._open_jars(), host.scratch
         logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
-        return java_words(
+        return java_command(
             jars.on(host),
             main_class,
-            words,
+            arguments,
             heap_mb=checked_heap(heap_mb),
             flags=[*jars.archive(host), logging, *checked_flags(jvm)],
             temporary=scratch,
@@ -46,7 +44,8 @@ class Reached(ABC):
 
     def client_file(self, host: Host) -> str | None:
         """
-        Path, on that host, of a properties file with what a Java client needs (--command-config); None: nothing.
+        Path, on that host, of a properties file with what a Java client needs (--command-config); None if it needs
+        none.
         """
         return self._open_clients().java(host)
 
@@ -74,16 +73,16 @@ class Reached(ABC):
             partitions=partitions,
             replication=replication,
             settings=dict(settings or {}),
-            placement=None if placement is None else [list(each) for each in placement],
+            placement=None if placement is None else [list(nodes) for nodes in placement],
         )
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic; ClusterError if there is none of that name."""
         admin.delete_topic(self._running_host(), self._open_clients(), name)
 
-    def ask(self, host: Host, verb: str, **words: object):
+    def ask(self, host: Host, verb: str, **arguments: object):
         """Put an administrative question from a host: see `wanbench.kafka.admin.ask`."""
-        return admin.ask(host, self._open_clients(), verb, **words)
+        return admin.ask(host, self._open_clients(), verb, **arguments)
 
     def _lab_hosts(self) -> list[Host]:
         return [host for hosts in self.lab.hosts.values() for host in hosts]

@@ -9,9 +9,9 @@ from ..labs.base import Completed, Host, Process
 from .errors import ClusterError
 
 
-class Elsewhere(Host):
+class RemoteBrokerHost(Host):
     """
-    The host of a broker of somebody else's cluster; its region is the broker's rack. Every verb is a ClusterError.
+    The host of a broker that this library did not start; its region is the broker's rack. Commands raise ClusterError.
     """
 
     def __init__(self, node_id: int, rack: str | None, address: str):
@@ -37,4 +37,4 @@ class Elsewhere(Host):
         return ClusterError(f"{self.name} runs elsewhere: no command can be run there and no file fetched.")
 
     def __repr__(self):
-        return f"<{self.name}, elsewhere>"
+        return f"<remote {self.name}>"

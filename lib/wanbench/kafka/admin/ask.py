@@ -1,14 +1,13 @@
-"""Administrative questions to a cluster, put by kafka-python in a process on a host (`admin_program`)."""
+"""Administrative questions to a cluster, put by kafka-python in a process on a host: `program`."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from ...errors import CommandError, ParameterError
-from ...labs.base import Host, Process
+from ...checks import check_choice, check_number
+from ...errors import CommandError
+from ...labs.base import Host
+from ...labs.programs import module_command
 from ..errors import ClusterError
 from ..security.access import ClientFiles
 from ..security.secret import refuse_secrets
@@ -18,6 +17,7 @@ VERBS = (
     "groups", "offsets",
 )  # fmt: skip
 TIMEOUT_S = 60.0
+"""Longer than the program itself waits for a broker and for the answer: 45 s."""
 
 
 class AnswerError(ClusterError):
@@ -27,7 +27,7 @@ class AnswerError(ClusterError):
     Parameters
     ----------
     reason : str
-        A sentence with Kafka's own words and what was tried.
+        What was tried, and Kafka's message.
     kind : str
         Kafka's name of the error, such as "TopicAlreadyExistsError"; "Unreachable" if nobody answered.
     """
@@ -40,20 +40,13 @@ class AnswerError(ClusterError):
         return AnswerError, (str(self), self.kind)
 
 
-def command(host: Host, files: ClientFiles, verb: str, words: dict) -> list[str]:
-    """The words of the command that puts a question; the client's settings are in a file that it names."""
-    return [
-        sys.executable,
-        "-P",
-        "-m",
-        "wanbench.kafka.admin.program",
-        files.python(host),
-        verb,
-        json.dumps(words),
-    ]
+def command(host: Host, files: ClientFiles, verb: str, arguments: dict) -> list[str]:
+    """The command that puts a question; the client's settings are in a file that it names."""
+    program = "wanbench.kafka.admin.program"
+    return module_command(host, program, files.python(host), verb, json.dumps(arguments))
 
 
-def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **words: object):
+def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object):
     """
     Put a question and return the answer, in JSON types.
 
@@ -64,38 +57,37 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
     files : ClientFiles
         How to reach the cluster from there.
     verb : str
-        One of `VERBS`, each a function of `admin_queries` or `group_queries`, which say what they take and return.
-    **words
+        One of `VERBS`. Each is a function of `queries` or `groups`, which says what it takes and returns.
+    **arguments
         What the verb takes. Any verb also takes connect_s and request_s: how long to look for a broker, and to wait
         for one answer.
 
     Raises
     ------
     ParameterError
-        If there is no such verb, or settings are given that may hold a secret: they would stand in a command line.
+        If there is no such verb, or settings may hold a secret: they would be visible in a command line.
     AnswerError
         If the cluster refuses or nobody answers.
     """
-    if verb not in VERBS:
-        raise ParameterError(f"a cluster cannot be asked {verb!r}; allowed is {', '.join(VERBS)}.")
-    refuse_secrets(words.get("settings") or {}, "the cluster's security")  # these words can be seen
-    tried = f"{verb}{_named(words)}, asked from {host.name} at {files.bootstrap} ({files.access.tried})"
+    check_choice("verb", verb, VERBS)
+    refuse_secrets(arguments.get("settings") or {}, "the cluster's security")  # command lines can be seen
+    tried = f"{verb}{_subject(arguments)}, asked from {host.name} at {files.bootstrap} ({files.access.label})"
     try:
-        done = host.run(command(host, files, verb, words), timeout_s=timeout_s, ok=None)
+        done = host.run(command(host, files, verb, arguments), timeout_s=timeout_s, ok=None)
     except CommandError:
         raise AnswerError(f"{tried}: no answer within {timeout_s:g} s", "Timeout") from None
     try:
         printed = json.loads(done.stdout.splitlines()[-1])
         if "answer" in printed:
             return printed["answer"]
-        kind, said = str(printed["error"]["kind"]), str(printed["error"]["said"])
+        kind, message = str(printed["error"]["kind"]), str(printed["error"]["message"])
     except (ValueError, LookupError, TypeError):
         last = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-1:]
         raise AnswerError(
-            f"{tried}: it ended with status {done.returncode}: {' '.join(last)[:500] or 'it said nothing'}",
+            f"{tried}: it ended with status {done.returncode}: {' '.join(last)[:500] or 'it printed nothing'}",
             "Died",
         ) from None
-    raise AnswerError(f"{tried}: {kind}: {said}" if kind != said else f"{tried}: {kind}", kind)
+    raise AnswerError(f"{tried}: {kind}: {message}" if kind != message else f"{tried}: {kind}", kind)
 
 
 def create_topic(
@@ -114,20 +106,20 @@ def create_topic(
     Raises
     ------
     ParameterError
-        If the numbers are none.
+        If partitions or replication is not a whole number of at least 1.
     AnswerError
         If there is one of that name (kind "TopicAlreadyExistsError"), or the cluster refuses it.
     """
-    for what, number in (("partitions", partitions), ("replication", replication)):
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise ParameterError(f"{what} is {number!r}; it must be a whole number, 1 at least.")
-    words = {
-        "partitions": partitions,
-        "replication": replication,
-        "settings": settings or {},
-        "placement": placement,
-    }
-    return ask(host, files, "create_topic", name=name, **words)
+    return ask(
+        host,
+        files,
+        "create_topic",
+        name=name,
+        partitions=check_number("partitions", partitions, 1, whole=True),
+        replication=check_number("replication", replication, 1, whole=True),
+        settings=settings or {},
+        placement=placement,
+    )
 
 
 def delete_topic(host: Host, files: ClientFiles, name: str) -> None:
@@ -142,36 +134,6 @@ def delete_topic(host: Host, files: ClientFiles, name: str) -> None:
     ask(host, files, "delete_topic", name=name)
 
 
-@contextmanager
-def watching(host: Host, files: ClientFiles, for_s: float, **words: object) -> Iterator[Process]:
-    """
-    Watch a cluster from a host; yields the process, which ends by itself after `for_s` and is stopped at the end.
-
-    What it prints on stdout, a JSON object per line, is `samples(process.stop().stdout)`.
-
-    Parameters
-    ----------
-    **words
-        As in `wanbench.kafka.watch.watch`: every_s, topics, groups, request_s.
-    """
-    process = host.start(command(host, files, "watch", {"for_s": for_s, **words}))
-    try:
-        yield process
-    finally:
-        process.stop()
-
-
-def samples(printed: bytes) -> list[dict]:
-    """
-    The samples of a watch; a last line that a stop cut short is left out.
-
-    >>> samples(b'{"at_s": 1.0, "blind": "why"}\\n{"at_s": 1.')
-    [{'at_s': 1.0, 'blind': 'why'}]
-    """
-    whole = printed[: printed.rfind(b"\n") + 1]
-    return [json.loads(line) for line in whole.splitlines()]
-
-
-def _named(words):
-    name = words.get("name") or words.get("topic") or words.get("group")
+def _subject(arguments):
+    name = arguments.get("name") or arguments.get("topic") or arguments.get("group")
     return f" {name!r}" if name is not None else ""

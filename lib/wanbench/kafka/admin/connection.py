@@ -1,5 +1,5 @@
 """
-An admin client of kafka-python that gives up at once on what no repetition mends, and can say why it found nobody.
+An admin client of kafka-python that gives up at once on permanent errors, and knows why it found no broker.
 
 Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
@@ -17,7 +17,7 @@ from kafka.net.selector import NetworkSelector
 CONNECT_MS = 3000
 """How long one broker has to take a connection, before another one is tried."""
 
-_HOPELESS = (
+_PERMANENT = (
     errors.SaslAuthenticationFailedError,
     errors.AuthorizationError,
     errors.UnsupportedSaslMechanismError,
@@ -34,13 +34,13 @@ class Unreachable(errors.KafkaError):
 
 class Connections(KafkaConnectionManager):
     """
-    Remembers why connections failed (`failures`, by address), and raises from the bootstrap what would fail forever.
+    Remembers why connections failed (`failures`, by address), and raises permanent errors while it looks for a broker.
     """
 
     def __init__(self, net, **settings):
         super().__init__(net, **{**settings, "socket_connection_setup_timeout_ms": CONNECT_MS})
         self.failures: dict[str, Exception] = {}
-        self._hopeless = None
+        self._permanent = None
 
     def get_connection(self, node_id, timeout_ms=None, **options):
         fresh = node_id not in self._conns
@@ -53,30 +53,29 @@ class Connections(KafkaConnectionManager):
         return connection
 
     async def _build_transport(self, node, timeout_at=None):
-        # kafka-python forgets what came together with the end of a connection: that is how brokers refuse a password.
+        # kafka-python drops data that comes together with the end of a connection, as brokers' refusals of passwords do.
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
 
         def receive_all():
-            came, error = receive()
-            return came, None if came else error
+            data, error = receive()
+            return data, None if data else error
 
         transport._sock_recv = receive_all
         return transport
 
     def update_backoff(self, node_id):
-        if self._hopeless is not None and self.cluster.is_bootstrap(node_id):
-            raise self._hopeless
+        if self._permanent is not None and self.cluster.is_bootstrap(node_id):
+            raise self._permanent
         return super().update_backoff(node_id)
 
     def _remember(self, where, error):
         if error is None:
             return
-        known = self.failures.get(where)
-        if str(error) or known is None:
+        if str(error) or where not in self.failures:
             self.failures[where] = error
-        if isinstance(error, _HOPELESS) or _TLS_REFUSED.search(str(error)):
-            self._hopeless = error
+        if isinstance(error, _PERMANENT) or _TLS_REFUSED.search(str(error)):
+            self._permanent = error
 
 
 def connected(settings: dict, *, connect_s: float, request_s: float) -> KafkaAdminClient:
@@ -95,7 +94,7 @@ def connected(settings: dict, *, connect_s: float, request_s: float) -> KafkaAdm
     Unreachable
         With the last reason for each address.
     KafkaError
-        What the cluster said when it refused.
+        If the cluster refuses.
     """
     managers = []
 
@@ -114,17 +113,17 @@ def connected(settings: dict, *, connect_s: float, request_s: float) -> KafkaAdm
     except errors.KafkaTimeoutError:
         failures = managers[0].failures if managers else {}
         raise Unreachable(
-            "; ".join(f"{where}: {words(error)}" for where, error in failures.items())
+            "; ".join(f"{where}: {message(error)}" for where, error in failures.items())
         ) from None
 
 
-def words(error: BaseException) -> str:
+def message(error: BaseException) -> str:
     """
-    What an error says, without the name of its class before it.
+    An error's message, without the name of its class before it.
 
-    >>> words(errors.KafkaConnectionError("refused")), words(errors.RequestTimedOutError())
+    >>> message(errors.KafkaConnectionError("refused")), message(errors.RequestTimedOutError())
     ('refused', 'RequestTimedOutError')
-    >>> words(errors.SaslAuthenticationFailedError("Invalid username or password"))
+    >>> message(errors.SaslAuthenticationFailedError("Invalid username or password"))
     'Invalid username or password'
     """
     name = type(error).__name__

@@ -17,7 +17,7 @@ _SCHEMAS = "wanbench.kafka.admin.schemas"
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
-    """Asks a coordinator about groups of the newer protocol; `describe_groups` says of them that they are dead."""
+    """Asks a coordinator about groups of the newer protocol, which `describe_groups` calls dead."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
@@ -34,42 +34,38 @@ def groups(admin: KafkaAdminClient, names: list[str] | None = None) -> list[dict
         "group"; "protocol", classic or consumer (KIP-848); "state", such as Stable, Empty or Assigning; "coordinator",
         a node_id; "assignor"; "members": member_id, client_id, host, partitions ([topic, partition] each).
     """
-    listed = admin._manager.run(list_everywhere, admin)
+    listed = admin._manager.run(_listed, admin)
     wanted = [row for row in listed["groups"] if names is None or row["group"] in names]
     if missing := sorted(set(names or ()) - {row["group"] for row in wanted}):
-        said = f"no group {', '.join(map(repr, missing))}"
-        if listed["blind"]:
-            said += f"; but the brokers {', '.join(map(str, sorted(listed['blind'])))} did not list theirs"
-        raise Refused(errors.GroupIdNotFoundError, said)
+        reason = f"no group {', '.join(map(repr, missing))}"
+        if silent := ", ".join(map(str, sorted(listed["silent"]))):
+            reason += f"; but the brokers {silent} did not list theirs"
+        raise Refused(errors.GroupIdNotFoundError, reason)
     return sorted(admin._manager.run(_described, admin, wanted), key=lambda row: row["group"])
 
 
-async def list_everywhere(admin: KafkaAdminClient) -> dict:
+async def _listed(admin: KafkaAdminClient) -> dict:
     """
-    Groups as each broker that answers lists its own, and the node_ids of brokers that do not.
-
-    Returns
-    -------
-    dict
-        "groups": group, protocol, state, coordinator; "blind": by node_id the reason.
+    The groups that each broker lists ("groups": group, protocol, state, coordinator), and the node_ids of brokers that
+    did not answer ("silent").
     """
-    asked, found, blind = {}, [], {}
+    answers, rows, silent = {}, [], []
     for broker in admin._manager.cluster.brokers():
         try:
-            asked[broker.node_id] = admin._manager.send(
+            answers[broker.node_id] = admin._manager.send(
                 ListGroupsRequest(min_version=0), node_id=broker.node_id
             )
-        except errors.KafkaError as error:
-            blind[broker.node_id] = str(error)
-    for node_id, answer in asked.items():
+        except errors.KafkaError:
+            silent.append(broker.node_id)
+    for node_id, answer in answers.items():
         try:
-            told = await answer
-            refuse(told.error_code)
-        except errors.KafkaError as error:
-            blind[node_id] = str(error)
+            response = await answer
+            refuse(response.error_code)
+        except errors.KafkaError:
+            silent.append(node_id)
             continue
-        for row in told.to_dict()["groups"]:
-            found.append(
+        for row in response.to_dict()["groups"]:
+            rows.append(
                 {
                     "group": row["group_id"],
                     "protocol": (row.get("group_type") or "classic").lower(),
@@ -77,7 +73,7 @@ async def list_everywhere(admin: KafkaAdminClient) -> dict:
                     "coordinator": node_id,
                 }
             )
-    return {"groups": found, "blind": blind}
+    return {"groups": rows, "silent": silent}
 
 
 async def _described(admin, rows):
@@ -108,11 +104,11 @@ async def _newer(admin, row):
 
 
 async def _classic(admin, row):
-    told = (await admin._async_describe_groups([row["group"]], row["coordinator"]))[row["group"]]
-    if told["error"]:
-        raise Refused(errors.KafkaError, told["error"])
+    group = (await admin._async_describe_groups([row["group"]], row["coordinator"]))[row["group"]]
+    if group["error"]:
+        raise Refused(errors.KafkaError, group["error"])
     members = []
-    for member in told["members"]:
+    for member in group["members"]:
         assigned = member["member_assignment"]
         topics = assigned.get("assigned_partitions", ()) if isinstance(assigned, dict) else ()
         members.append(
@@ -123,7 +119,7 @@ async def _classic(admin, row):
                 "partitions": _pairs((topic["topic"], topic["partitions"]) for topic in topics),
             }
         )
-    return {"state": told["group_state"], "assignor": told["protocol_data"], "members": members}
+    return {"state": group["group_state"], "assignor": group["protocol_data"], "members": members}
 
 
 def _pairs(topics):
@@ -131,7 +127,7 @@ def _pairs(topics):
 
 
 def offsets(admin: KafkaAdminClient, group: str) -> list[dict]:
-    """Where a group is: topic, partition, committed, end (the last stable offset is not meant), lag in records."""
+    """A group's position: topic, partition, committed, end (of the log), lag in records."""
     committed = admin.list_group_offsets([group])[group]
     if not committed:
         return []

@@ -3,8 +3,8 @@ Puts one administrative question to a cluster:
 `python -m wanbench.kafka.admin.program <settings file> <verb> [<arguments in JSON>]`.
 
 The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
-{"error": {"kind": ..., "said": ...}} with Kafka's own name and words for what is wrong; the status is 0 or 3. `watch`
-prints a line per sample instead. Nothing of the settings is ever printed.
+{"error": {"kind": ..., "message": ...}} with Kafka's own name and message; the status is 0 or 3. Nothing of the
+settings is ever printed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from . import groups, queries, watch
-from .connection import connected, words
+from . import groups, queries
+from .connection import connected, message
 
 REFUSED = 3
-CONNECT_S, REQUEST_S, PAUSE_S = 15.0, 30.0, 0.1
+CONNECT_S = 15.0
+"""How long to look for a broker, unless the question says."""
+REQUEST_S = 30.0
+"""How long to wait for one answer, unless the question says; Kafka's own request.timeout.ms."""
+PAUSE_S = 0.1
 READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets"}
-"""Verbs that change nothing: put again, to another broker, where one that is cut off did not answer."""
+"""Verbs that change nothing: asked again, of another broker, if a broker that is cut off did not answer."""
 
 VERBS = {
     "cluster": queries.cluster,
@@ -43,12 +47,13 @@ VERBS = {
 
 
 def answered(settings: dict, verb: str, question: dict) -> dict:
-    """What is printed: the answer or the error."""
+    """The answer or the error, as it is printed."""
     connect_s, request_s = question.pop("connect_s", CONNECT_S), question.pop("request_s", REQUEST_S)
     takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
     if unknown := sorted(set(question) - set(takes)):
-        said = f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
-        return {"error": {"kind": "UnknownWord", "said": said}}
+        return _error(
+            "UnknownArgument", f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
+        )
     end = time.monotonic() + connect_s
     try:
         admin = connected(settings, connect_s=connect_s, request_s=request_s)
@@ -60,28 +65,29 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
                     raise
             time.sleep(PAUSE_S)
     except KafkaError as error:
-        return {"error": {"kind": getattr(error, "kind", type(error).__name__), "said": words(error)}}
+        return _error(getattr(error, "kind", type(error).__name__), message(error))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return {"error": {"kind": type(error).__name__, "said": " ".join(str(error).split())}}
+        return _error(type(error).__name__, " ".join(str(error).split()))
 
 
 def main(arguments: list[str]) -> int:
-    """Answer the question that these words put."""
+    """Answer the question in the arguments."""
     logging.disable(logging.CRITICAL)
     settings = json.loads(Path(arguments[0]).read_text())
     verb, question = arguments[1], json.loads(arguments[2]) if len(arguments) > 2 else {}
     secret = settings.get("sasl_plain_password")
-    if verb == "watch":
-        watch.watch(settings, say=lambda line: _print(line, secret), **question)
-        return 0
     printed = answered(settings, verb, question)
     _print(printed, secret)
     return REFUSED if "error" in printed else 0
 
 
+def _error(kind, message):
+    return {"error": {"kind": kind, "message": message}}
+
+
 def _print(line, secret):
     text = json.dumps(line)
-    if secret and ("error" in line or "blind" in line):  # elsewhere a topic may be called like a password
+    if secret and "error" in line:  # in an answer, a topic may have the name of a password
         text = text.replace(json.dumps(secret)[1:-1], "(hidden)")
     print(text, flush=True)
 

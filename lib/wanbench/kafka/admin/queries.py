@@ -13,26 +13,25 @@ from kafka.admin import KafkaAdminClient
 from kafka.protocol.metadata import MetadataRequest
 from kafka.structs import TopicPartition
 
-from .connection import words
+from .connection import message
 
 _PAUSE_S = 0.05
+"""Between two looks at what the brokers know."""
 
 
 class Refused(errors.KafkaError):
-    """What Kafka said when it refused something; `kind` is Kafka's name of the error."""
+    """Kafka refused something; `kind` is Kafka's name of the error."""
 
-    def __init__(self, error: type[errors.KafkaError] | errors.KafkaError, said: str | None = None):
-        of_class = isinstance(error, type)
-        self.kind = error.__name__ if of_class else type(error).__name__
-        super().__init__(
-            said or (getattr(error, "description", "") or self.kind if of_class else words(error))
-        )
+    def __init__(self, error: type[errors.KafkaError] | errors.KafkaError, reason: str | None = None):
+        is_class = isinstance(error, type)
+        self.kind = error.__name__ if is_class else type(error).__name__
+        super().__init__(reason or (_description(error) if is_class else message(error)))
 
 
-def refuse(code: int, said: str | None = None) -> None:
-    """Raise what an error code means, with what was said to it; nothing if the code is 0."""
+def refuse(code: int, reason: str | None = None) -> None:
+    """Raise `Refused` for an error code, with the reason that came with it; nothing if the code is 0."""
     if code:
-        raise Refused(errors.for_code(code), said)
+        raise Refused(errors.for_code(code), reason)
 
 
 def cluster(admin: KafkaAdminClient) -> dict:
@@ -42,12 +41,13 @@ def cluster(admin: KafkaAdminClient) -> dict:
     Returns
     -------
     dict
-        "cluster_id"; "version", at least, of the brokers; "controller", the node that leads the controllers (None where
-        one may not know); "voters", the controllers; "brokers": node_id, host, port, rack, is_fenced.
+        "cluster_id"; "version", the brokers' or an older one that they support; "controller", the node that leads the
+        controllers (None where the client may not ask); "voters", the controllers; "brokers": node_id, host, port,
+        rack, is_fenced.
     """
-    told = admin.describe_cluster()
+    description = admin.describe_cluster()
     answer = {
-        "cluster_id": told.get("cluster_id"),
+        "cluster_id": description.get("cluster_id"),
         "version": ".".join(map(str, admin._manager.broker_version or ())),
         "controller": None,
         "voters": [],
@@ -59,14 +59,13 @@ def cluster(admin: KafkaAdminClient) -> dict:
                 "rack": broker.get("rack"),
                 "is_fenced": bool(broker.get("is_fenced", False)),
             }
-            for broker in sorted(told["brokers"], key=lambda each: each["broker_id"])
+            for broker in sorted(description["brokers"], key=lambda broker: broker["broker_id"])
         ],
     }
     try:
         (quorum,) = admin.describe_metadata_quorum()["topics"][0]["partitions"]
-        leads, voters = quorum["leader_id"], quorum["current_voters"]
-        answer["controller"] = leads if leads >= 0 else None
-        answer["voters"] = sorted(voter["replica_id"] for voter in voters)
+        answer["controller"] = quorum["leader_id"] if quorum["leader_id"] >= 0 else None
+        answer["voters"] = sorted(voter["replica_id"] for voter in quorum["current_voters"])
     except errors.KafkaError:
         pass
     return answer
@@ -78,28 +77,28 @@ def topics(admin: KafkaAdminClient, names: list[str] | None = None, internal: bo
 
     Without names, all that are not Kafka's own, or all where `internal` is true.
     """
-    found = []
+    rows = []
     for topic in admin.describe_topics(names):
         if names is not None:
-            refuse(topic["error_code"], f"topic {topic['name']!r}: {_meaning(topic['error_code'])}")
+            refuse(topic["error_code"], f"topic {topic['name']!r}: {_error_text(topic['error_code'])}")
         if topic["error_code"] or (topic["is_internal"] and names is None and not internal):
             continue
-        found.append(topic_words(topic))
-    return sorted(found, key=lambda topic: topic["name"])
+        rows.append(topic_row(topic))
+    return sorted(rows, key=lambda topic: topic["name"])
 
 
-def topic_words(topic: dict) -> dict:
-    """A topic of kafka-python's metadata in the words of `topics`."""
+def topic_row(topic: dict) -> dict:
+    """A topic of kafka-python's metadata, as `topics` returns it."""
     partitions = [
         {
-            "partition": each["partition_index"],
-            "leader": each["leader_id"] if each["leader_id"] >= 0 else None,
-            "leader_epoch": each.get("leader_epoch"),
-            "replicas": list(each["replica_nodes"]),
-            "isr": sorted(each["isr_nodes"]),
-            "offline": sorted(each.get("offline_replicas") or ()),
+            "partition": row["partition_index"],
+            "leader": row["leader_id"] if row["leader_id"] >= 0 else None,
+            "leader_epoch": row.get("leader_epoch"),
+            "replicas": list(row["replica_nodes"]),
+            "isr": sorted(row["isr_nodes"]),
+            "offline": sorted(row.get("offline_replicas") or ()),
         }
-        for each in sorted(topic["partitions"], key=lambda each: each["partition_index"])
+        for row in sorted(topic["partitions"], key=lambda row: row["partition_index"])
     ]
     return {"name": topic["name"], "internal": bool(topic["is_internal"]), "partitions": partitions}
 
@@ -138,34 +137,32 @@ def create_topic(
     count = partitions if placement is None else len(placement)
 
     def is_ready(topic):
-        known = topic["partitions"]
-        return (
-            not topic["error_code"] and len(known) == count and all(each["leader_id"] >= 0 for each in known)
-        )
+        leaders = [partition["leader_id"] for partition in topic["partitions"]]
+        return not topic["error_code"] and len(leaders) == count and all(leader >= 0 for leader in leaders)
 
-    return topic_words(_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
+    return topic_row(_everywhere(admin, name, is_ready, wait_s, "has no leaders yet"))
 
 
 def delete_topic(admin: KafkaAdminClient, name: str, wait_s: float = 30.0) -> None:
     """Delete a topic and wait until no broker that answers knows it any more."""
     (answer,) = admin.delete_topics([name], raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
-    refuse(answer["error_code"], answer.get("error_message") or _meaning(answer["error_code"]))
+    refuse(answer["error_code"], answer.get("error_message") or _error_text(answer["error_code"]))
     gone = errors.UnknownTopicOrPartitionError.errno
     _everywhere(admin, name, lambda topic: topic["error_code"] == gone, wait_s, "is still known")
 
 
-def _everywhere(admin, name, is_so, wait_s, not_so):
-    """What the brokers say of a topic, once it is so at each that answers."""
-    end, found = time.monotonic() + wait_s, None
+def _everywhere(admin, name, is_done, wait_s, problem):
+    """A topic's metadata, once `is_done` holds for the metadata of each broker that answers."""
+    end = time.monotonic() + wait_s
     while True:
         views = admin._manager.run(_views, admin, name)
-        told = [view for view in views.values() if view is not None]
-        if told and all(is_so(view) for view in told):
-            return told[0]
+        answers = [view for view in views.values() if view is not None]
+        if answers and all(is_done(view) for view in answers):
+            return answers[0]
         if time.monotonic() > end:
-            found = [node for node, view in views.items() if view is None or not is_so(view)]
+            late = [node for node, view in views.items() if view is None or not is_done(view)]
             raise Refused(
-                errors.KafkaTimeoutError, f"topic {name!r} {not_so} at the brokers {found} after {wait_s:g} s"
+                errors.KafkaTimeoutError, f"topic {name!r} {problem} at the brokers {late} after {wait_s:g} s"
             )
         time.sleep(_PAUSE_S)
 
@@ -194,12 +191,12 @@ def reassign(admin: KafkaAdminClient, topic: str, replicas: dict[str, list[int] 
     Parameters
     ----------
     replicas : dict
-        The brokers that shall hold each partition, by its number; None takes a move back.
+        The brokers that are to hold each partition, by its number; None cancels its move.
     """
     wanted = {TopicPartition(topic, int(number)): brokers for number, brokers in replicas.items()}
     for partition, error in admin.alter_partition_reassignments(wanted).items():
         if error is not None:
-            raise Refused(error, f"partition {partition.partition} of {topic!r}: {_meaning(error.errno)}")
+            raise Refused(error, f"partition {partition.partition} of {topic!r}: {_error_text(error.errno)}")
     return {"moving": len(wanted)}
 
 
@@ -218,19 +215,17 @@ def reassignments(admin: KafkaAdminClient) -> list[dict]:
 
 
 def elect(admin: KafkaAdminClient, topic: str | None = None, unclean: bool = False) -> dict:
-    """Have the preferred replicas lead again (or, unclean, any that lives), in one topic or all: how many changed."""
+    """Have the preferred replicas lead again (or, unclean, any live one), in one topic or all: how many changed."""
     if topic is not None:
         topics(admin, [topic])
     answer = admin.elect_leaders(1 if unclean else 0, topic and [topic], raise_errors=False).to_dict()
     refuse(answer.get("error_code", 0))
-    not_needed, changed = errors.ElectionNotNeededError.errno, 0
+    changed = 0
     for result in answer["replica_election_results"]:
-        for each in result["partition_result"]:
-            if each["error_code"] != not_needed:
-                refuse(
-                    each["error_code"],
-                    f"partition {each['partition_id']} of {result['topic']!r}: {each['error_message']}",
-                )
+        for row in result["partition_result"]:
+            if row["error_code"] != errors.ElectionNotNeededError.errno:
+                reason = f"partition {row['partition_id']} of {result['topic']!r}: {row['error_message']}"
+                refuse(row["error_code"], reason)
                 changed += 1
     return {"changed": changed}
 
@@ -249,14 +244,14 @@ def settings(admin: KafkaAdminClient, of: str, name: str | int, everything: bool
     (response,) = admin._manager.run(_describe_settings, admin, resource)
     for result in response.results:
         refuse(result.error_code, result.error_message)
-    told = admin._describe_configs_process_responses([response], "all" if everything else "modified")
+    described = admin._describe_configs_process_responses([response], "all" if everything else "modified")
     return {
         key: {
-            "value": each["value"],
-            "source": each["config_source"].lower(),
-            "read_only": bool(each["read_only"]),
+            "value": row["value"],
+            "source": row["config_source"].lower(),
+            "read_only": bool(row["read_only"]),
         }
-        for key, each in sorted(told[of][str(name)].items())
+        for key, row in sorted(described[of][str(name)].items())
     }
 
 
@@ -268,16 +263,14 @@ async def _describe_settings(admin, resource):
 
 def change(admin: KafkaAdminClient, of: str, name: str | int, settings: dict) -> None:
     """Change settings of a topic or broker while it runs; None takes a value back to its default."""
-    wanted = {
+    resource = _resource(of, name)
+    resource.configs = {
         key: ("SET", str(value)) if value is not None else ("DELETE", None) for key, value in settings.items()
     }
-    resource = _resource(of, name)
-    resource.configs = wanted
-    told = admin.alter_configs([resource], raise_on_unknown=False)
-    said = told[of][str(name)]
-    if said != "OK":
-        kind, _, rest = said.partition(": ")
-        raise Refused(getattr(errors, kind.split("]")[-1].strip(), errors.KafkaError), rest or said)
+    result = admin.alter_configs([resource], raise_on_unknown=False)[of][str(name)]
+    if result != "OK":
+        kind, _, reason = result.partition(": ")
+        raise Refused(getattr(errors, kind.split("]")[-1].strip(), errors.KafkaError), reason or result)
 
 
 def _resource(of, name):
@@ -288,6 +281,9 @@ def _resource(of, name):
     return ConfigResource(of, str(name))
 
 
-def _meaning(code):
-    error = errors.for_code(code)
+def _error_text(code):
+    return _description(errors.for_code(code))
+
+
+def _description(error: type[errors.KafkaError]):
     return getattr(error, "description", "") or error.__name__

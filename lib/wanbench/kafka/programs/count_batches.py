@@ -1,12 +1,12 @@
 """
 Counts record batches in a broker's log, second by second, from the headers of the batches alone.
 
-``python -m wanbench.kafka.programs.count_batches <log folder> <topic>...`` prints JSON: an object whose "rows" are [topic, partition,
-second (Unix), batches, records, bytes], and whose "control_batches" (markers of transactions) and "cut_bytes" (of
-batches that the log did not hold whole, as it was being written) are in no row. A batch belongs to the second of its
-greatest timestamp: when the broker appended it where the topic keeps LogAppendTime, else when its youngest record was
-made. Format: https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only: the program is
-copied to hosts that have nothing else.
+``python count_batches.py <log folder> <topic>...`` prints a JSON object. Its "rows" are [topic, partition, second
+(Unix), batches, records, bytes]; "control_batches" (markers of transactions) and "cut_bytes" (of batches that the log
+did not hold whole, as it was being written) are not in the rows. A batch belongs to the second of its largest
+timestamp: when the broker appended it where the topic keeps LogAppendTime, else when its youngest record was made.
+Format: https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only, for it is copied to
+hosts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def count(folder: Path, topics: Sequence[str]) -> dict:
 
     LogError if a segment holds no batches of format 2, or if there is no folder.
     """
-    found: dict[tuple[str, int, int], list[int]] = {}
+    counts: dict[tuple[str, int, int], list[int]] = {}
     control = cut = 0
     for topic, partition, path in segments(Path(folder), topics):
         for second, records, size, is_control in batches(path):
@@ -46,11 +46,11 @@ def count(folder: Path, topics: Sequence[str]) -> dict:
             elif is_control:
                 control += 1
             else:
-                row = found.setdefault((topic, partition, second), [0, 0, 0])
+                row = counts.setdefault((topic, partition, second), [0, 0, 0])
                 row[0] += 1
                 row[1] += records
                 row[2] += size
-    rows = [[*key, *counts] for key, counts in sorted(found.items())]
+    rows = [[*key, *row] for key, row in sorted(counts.items())]
     return {"rows": rows, "control_batches": control, "cut_bytes": cut}
 
 
@@ -59,10 +59,10 @@ def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Pa
     if not folder.is_dir():
         raise LogError(f"{folder}: there is no such folder.")
     wanted = set(topics)
-    for each in sorted(folder.iterdir()):
-        topic, _, partition = each.name.rpartition("-")
+    for log in sorted(folder.iterdir()):
+        topic, _, partition = log.name.rpartition("-")
         if topic in wanted and partition.isdigit():
-            for path in sorted(each.glob("*.log")):
+            for path in sorted(log.glob("*.log")):
                 yield topic, int(partition), path
 
 
@@ -95,10 +95,10 @@ def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
                 yield None, 0, end - position, False
 
 
-def main(words: Sequence[str]) -> int:
-    """Print the counts; 1, and why on stderr, if they cannot be had."""
+def main(arguments: Sequence[str]) -> int:
+    """Print the counts; returns 1, with the reason on stderr, if a log cannot be read."""
     try:
-        counted = count(Path(words[0]), words[1:])
+        counted = count(Path(arguments[0]), arguments[1:])
     except (LogError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,9 +1,9 @@
 """
-Runs a command, passes on what it prints, and writes down when each line came, by this host's clock.
+Runs a command, passes on what it prints, and writes down when each line was printed, by this host's clock.
 
-``python arrivals.py <file> <command> <argument>...`` writes Unix times in seconds, one per line: when the command was
-started, then when each of its lines was complete. The file grows with the output, so it outlives whoever is killed.
-Imports the standard library only: the program is copied to hosts that have nothing else.
+``python line_times.py <file> <command> <argument>...`` writes Unix times in seconds, one per line: when the command was
+started, then when each of its lines was complete. The file grows with the output, so it is there even if the command is
+killed. Imports the standard library only, for it is copied to hosts.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import time
 CHUNK_BYTES = 1 << 16
 
 
-def main(words: list[str]) -> int:
-    """Run the command in `words` after the file's name; return its status, 128 + n if signal n ended it."""
-    path, *command = words
+def main(arguments: list[str]) -> int:
+    """Run the command that follows the file's name; returns its status, 128 + n if signal n ended it."""
+    path, *command = arguments
     with open(path, "wb", buffering=0) as times:
         _write(times, time.time())
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)

@@ -1,6 +1,7 @@
 """
-Sends the records of a probe on a schedule that was fixed before the first one. A program for a host, which needs
-kafka-python and the file probe_record.py beside it; `wanbench.experiments.kafka_probe` starts it.
+Sends the records of a probe on a schedule that is fixed before the first one.
+
+Runs on a host with kafka-python, next to the file probe_record.py; started by `wanbench.experiments.kafka_probe`.
 
 It prints JSON, one value per line: objects that say what it waits for (`waits_for`), one with the schedule once it is
 ready, at the end one with how it ended, and between these two, as things happen, with times in Unix ns:
@@ -9,9 +10,9 @@ ready, at the end one with how it ended, and between these two, as things happen
     ["acknowledged", sequence, at, partition, offset]
     ["failed", sequence, at, why]
 
-Its producers are not idempotent unless that is asked for: kafka-python lets an idempotent one have a single request on
-its way to a partition, so that records wait for the answers of others. Else what is sent twice after a lost answer is
-counted as a duplicate.
+Its producers are idempotent only on request, for kafka-python then sends one request at a time to a partition, and
+records wait for the answers to others. Without it, a record that is sent again after a lost answer counts as a
+duplicate.
 """
 
 from __future__ import annotations
@@ -32,12 +33,18 @@ except ImportError:  # on a host, where it is a program and no part of a package
     from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
 
 WARM_UPS = 3
+"""Records to every partition before the first that counts: connections and metadata are there by then."""
 WARM_UP_S = 60.0
 LEAD_NS = 200_000_000
+"""From the end of the preparations to the first record."""
 FLUSH_NS = 1_000_000_000
+"""Lines wait so long before they are printed: printing takes time that a record may be due in."""
 TIME_TO_FLUSH_NS = 3_000_000
+"""Lines are printed only if no record is due within this."""
 NAP_S = 0.1
+"""The longest sleep: how soon a stop is noticed."""
 END_S = 5.0
+"""For the records that tell consumers of the end."""
 
 
 def schedule(records: int, start_ns: int, interval_ns: int, held: set[int], hold_ns: int) -> list:
@@ -62,13 +69,13 @@ def held_records(records: int, share: float) -> set[int]:
 
 
 class Probe:
-    """The producers at work. `outstanding`: records that are sent and neither acknowledged nor failed."""
+    """The producers of a probe. `outstanding`: records that were sent and neither acknowledged nor failed."""
 
-    def __init__(self, producers: list, words):
-        self.producers, self.words = producers, words
+    def __init__(self, producers: list, arguments):
+        self.producers, self.arguments = producers, arguments
         self.outstanding: set[int] = set()
         self.stopped_ns: int | None = None
-        self._padding = random.Random(0).randbytes(words.record_bytes - HEAD.size)
+        self._padding = random.Random(0).randbytes(arguments.record_bytes - HEAD.size)
         self._waiting: deque = deque()
         self._flushed_ns = self._looked_ns = time.time_ns()
         self._hurried = False
@@ -78,7 +85,7 @@ class Probe:
         self.stopped_ns = self.stopped_ns or time.time_ns()
 
     def hurry(self, *_) -> None:
-        """Send no further record and wait for nothing: whoever sends this signal soon sends one that kills."""
+        """Send no further record and wait for nothing: after this signal soon comes one that kills."""
         self.stop()
         self._hurried = True
         self.flush()
@@ -96,12 +103,12 @@ class Probe:
         self._flushed_ns = time.time_ns()
 
     def send_to_all(self, kind: bytes, timeout_s: float) -> None:
-        """A record that is not of the probe, to every partition; returns when all are acknowledged."""
+        """Send a warm-up or an end to every partition; returns when all are acknowledged."""
         value = record(kind, 0, 0, self._padding)
         futures = [
-            producer.send(self.words.topic, value, partition=partition)
+            producer.send(self.arguments.topic, value, partition=partition)
             for producer in self.producers
-            for partition in range(self.words.partitions)
+            for partition in range(self.arguments.partitions)
         ]
         for future in futures:
             future.get(timeout=timeout_s)
@@ -110,7 +117,7 @@ class Probe:
         """
         Send each record when it is due, or at once when that is over; none is skipped.
 
-        Once we are stopped, only those that should have been sent before are.
+        After a stop only records that were due before it are sent.
         """
         for due_ns, sequence, intended_ns in plan:
             if self._is_over(intended_ns):
@@ -129,9 +136,9 @@ class Probe:
             self.outstanding.add(sequence)
             self.say(("sent", sequence, at_ns, round((at_ns - due_ns) / 1e6, 3)))
             try:
-                partition = sequence % self.words.partitions
+                partition = sequence % self.arguments.partitions
                 producer = self.producers[sequence % len(self.producers)]
-                future = producer.send(self.words.topic, value, partition=partition)
+                future = producer.send(self.arguments.topic, value, partition=partition)
             except Exception as error:
                 self.failed(sequence, error)
                 continue
@@ -144,7 +151,7 @@ class Probe:
     def _look_for_the_file(self) -> None:
         if time.time_ns() - self._looked_ns > NAP_S * 1e9:
             self._looked_ns = time.time_ns()
-            if self.words.stop_file and os.path.exists(self.words.stop_file):
+            if self.arguments.stop_file and os.path.exists(self.arguments.stop_file):
                 self.stop()
 
     def acknowledged(self, sequence: int, about) -> None:
@@ -153,13 +160,13 @@ class Probe:
         self.outstanding.discard(sequence)
 
     def failed(self, sequence: int, error: BaseException) -> None:
-        """Note that there will be none, and why."""
+        """Note that a record failed, and why."""
         self.say(("failed", sequence, time.time_ns(), f"{type(error).__name__}: {error}"[:300]))
         self.outstanding.discard(sequence)
 
     def drain(self) -> None:
-        """Wait for answers, `drain_s` at the most, then tell the consumers that this was all."""
-        end_ns = time.time_ns() + int(self.words.drain_s * 1e9)
+        """Wait for answers, at most `drain_s`, then tell the consumers that this was all."""
+        end_ns = time.time_ns() + int(self.arguments.drain_s * 1e9)
         while self.outstanding and time.time_ns() < end_ns and not self._hurried:
             time.sleep(0.01)
         for sequence in sorted(self.outstanding):
@@ -172,13 +179,13 @@ class Probe:
                 print(f"the consumers were not told of the end: {error}", file=sys.stderr)
 
 
-def read_words(arguments=None):
+def read_arguments(given=None):
     """The settings, from the command line."""
     parser = argparse.ArgumentParser(description="Sends the records of a probe on schedule.")
     parser.add_argument("--client", required=True, help="JSON file of kafka-python's keywords")
     parser.add_argument("--topic", required=True)
     parser.add_argument("--partitions", type=int, default=1)
-    parser.add_argument("--producers", type=int, default=1, help="each with connections of its own")
+    parser.add_argument("--producers", type=int, default=1, help="each with its own connections")
     parser.add_argument("--records", type=int, required=True)
     parser.add_argument("--interval-ns", type=int, required=True)
     parser.add_argument("--record-bytes", type=int, required=True)
@@ -188,32 +195,32 @@ def read_words(arguments=None):
     parser.add_argument("--stop-file", help="end as soon as there is such a file")
     parser.add_argument("--drain-s", type=float, default=10.0)
     parser.add_argument(
-        "--hold-share", type=float, default=0.0, help="a check of the probe: hold so many back"
+        "--hold-share", type=float, default=0.0, help="to test the probe: hold this share back"
     )
     parser.add_argument(
         "--hold-ms", type=float, default=0.0, help="... for so long after their intended time"
     )
-    return parser.parse_args(arguments)
+    return parser.parse_args(given)
 
 
 def main() -> int:
-    """Probe as the words say."""
+    """Probe as the arguments say."""
     import kafka
 
-    words = read_words()
+    arguments = read_arguments()
     make = partial(
         kafka.KafkaProducer,
-        acks=words.acks if words.acks == "all" else int(words.acks),
-        enable_idempotence=words.idempotence,
-        linger_ms=words.linger_ms,
+        acks=arguments.acks if arguments.acks == "all" else int(arguments.acks),
+        enable_idempotence=arguments.idempotence,
+        linger_ms=arguments.linger_ms,
         metrics_enabled=False,
-        **client_settings(words.client),
+        **client_settings(arguments.client),
     )
     producers = [
-        insist(make, f"a connection of producer {number + 1} of {words.producers} to the cluster")
-        for number in range(words.producers)
+        insist(make, f"a connection of producer {number + 1} of {arguments.producers} to the cluster")
+        for number in range(arguments.producers)
     ]
-    probe = Probe(producers, words)
+    probe = Probe(producers, arguments)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, probe.hurry)
     for number in range(WARM_UPS):
@@ -221,18 +228,22 @@ def main() -> int:
             partial(probe.send_to_all, WARM_UP, WARM_UP_S),
             f"acknowledgements of warm-up {number + 1} of {WARM_UPS} from all partitions",
         )
-    held = held_records(words.records, words.hold_share)
+    held = held_records(arguments.records, arguments.hold_share)
     sys.setswitchinterval(0.0005)
-    start_ns = time.time_ns() + LEAD_NS + 1_000 * words.records
-    plan = schedule(words.records, start_ns, words.interval_ns, held, round(words.hold_ms * 1e6))
+    start_ns = time.time_ns() + LEAD_NS + 1_000 * arguments.records
+    plan = schedule(arguments.records, start_ns, arguments.interval_ns, held, round(arguments.hold_ms * 1e6))
     about = {
         "program": "probe producer",
         "format": 1,
         "kafka_python": kafka.__version__,
         "start_ns": start_ns,
     }
-    about |= {"interval_ns": words.interval_ns, "records": words.records, "record_bytes": words.record_bytes}
-    about |= {"held": sorted(held), "hold_ms": words.hold_ms, "clocks": clocks_ns()}
+    about |= {
+        "interval_ns": arguments.interval_ns,
+        "records": arguments.records,
+        "record_bytes": arguments.record_bytes,
+    }
+    about |= {"held": sorted(held), "hold_ms": arguments.hold_ms, "clocks": clocks_ns()}
     probe.say(about)
     probe.flush()
     gc.collect()

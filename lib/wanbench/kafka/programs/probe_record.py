@@ -15,6 +15,7 @@ import zlib
 HEAD = struct.Struct(">4sQQI")
 PROBE, WARM_UP, END = b"wbP1", b"wbW1", b"wbE1"
 RETRY_S = 0.5
+"""Between two attempts of `insist`."""
 
 
 def record(kind: bytes, sequence: int, intended_ns: int, padding: bytes) -> bytes:
@@ -30,15 +31,15 @@ def record(kind: bytes, sequence: int, intended_ns: int, padding: bytes) -> byte
 
 def opened(value: bytes | None) -> tuple[bytes | None, int | None, int | None, bool]:
     """
-    Kind, sequence and intended send time of a record, and whether its checksum is right; else nothing is known.
+    Kind, sequence and intended send time of a record, and True; all None and False if its checksum is wrong.
 
     >>> opened(b"?"), opened(record(PROBE, 7, 1_000, b"..") + b"!")
     ((None, None, None, False), (None, None, None, False))
     """
     if value is not None and len(value) >= HEAD.size:
         kind, sequence, intended_ns, checksum = HEAD.unpack_from(value)
-        right = checksum == _sum(kind, sequence, intended_ns, value[HEAD.size :])
-        if right and kind in (PROBE, WARM_UP, END):
+        is_intact = checksum == _sum(kind, sequence, intended_ns, value[HEAD.size :])
+        if is_intact and kind in (PROBE, WARM_UP, END):
             return kind, sequence, intended_ns, True
     return None, None, None, False
 
@@ -60,9 +61,9 @@ def client_settings(path: str) -> dict:
 
 def insist(attempt, what: str):
     """
-    Call `attempt` until it succeeds, however long that takes; print what is waited for, and why again each time.
+    Call `attempt` until it succeeds, however long that takes; print what is waited for and why each attempt failed.
 
-    Only errors that Kafka calls retriable are waited out: whoever started the program decides when to give up.
+    Only errors that Kafka calls retriable are tried again. Whoever started the program decides when to give up.
     """
     put(line({"waits_for": what}))
     while True:

@@ -1,5 +1,5 @@
 """
-Whether a cluster truly serves: `python -m wanbench.kafka.programs.readiness <client file> <node.ids>`, on a host of the lab.
+Whether a cluster serves: `python -m wanbench.kafka.programs.readiness <client file> <node.ids>`, on a host.
 
 It ends with 0 once these brokers ("1,2,3") are known to the cluster and a record has been produced to a partition that
 each of them leads, with acks=all, and consumed again by a group. Until then it prints a line whenever something
@@ -22,9 +22,12 @@ from kafka.errors import KafkaError
 
 PAUSE_S = 0.1
 ATTEMPT_MS = 20_000
-COPIES = 3
+"""For one request, to brokers that may only just have started."""
+REPLICAS = 3
 EAGER = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
-"""Settings of clients that try again at once: without them one that came too early waits for half a minute."""
+"""
+Settings of clients that try again at once: with Kafka's defaults a client that comes too early waits half a minute.
+"""
 
 
 def await_listener(addresses: list[str]) -> None:
@@ -42,19 +45,19 @@ def await_listener(addresses: list[str]) -> None:
 
 def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
     """An admin client, once the cluster has these brokers (their node.ids) and none of them is fenced off."""
-    known, admin = None, None
+    reported, admin = None, None
     while True:
         try:
             admin = admin or KafkaAdminClient(**client, **EAGER, request_timeout_ms=ATTEMPT_MS)
-            told = admin.describe_cluster()["brokers"]
-            there = brokers & {each["broker_id"] for each in told if not each.get("is_fenced")}
+            rows = admin.describe_cluster()["brokers"]
+            there = brokers & {row["broker_id"] for row in rows if not row.get("is_fenced")}
         except (KafkaError, OSError, ValueError):
             there = set()
             if admin is not None:
                 admin.close()
                 admin = None
-        if there != known:
-            known = there
+        if there != reported:
+            reported = there
             say(f"{len(there)} of {len(brokers)} brokers are there")
         if there == brokers:
             return admin
@@ -63,16 +66,16 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
 
 def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> None:
     """
-    Produce a record to a partition on each broker, copied to two others if there are as many, and consume them all.
+    Produce a record to a partition on each broker, replicated to two others if there are as many, and consume them all.
 
     The topic and the group are deleted in the end.
     """
     name, ids = f"wanbench-first-{uuid.uuid4().hex[:8]}", sorted(brokers)
-    turned = [(ids[first:] + ids[:first])[:COPIES] for first in range(len(ids))]
+    placement = [(ids[first:] + ids[:first])[:REPLICAS] for first in range(len(ids))]
     with ExitStack() as ending:
         ending.callback(forget, admin, name)
         admin.create_topics(
-            {name: {"assignments": dict(enumerate(turned)), "configs": {"min.insync.replicas": "1"}}},
+            {name: {"assignments": dict(enumerate(placement)), "configs": {"min.insync.replicas": "1"}}},
             wait_for_metadata=True,
         )
         producer = KafkaProducer(**client, **EAGER, acks="all", linger_ms=0, max_block_ms=ATTEMPT_MS)
@@ -107,13 +110,13 @@ def forget(admin: KafkaAdminClient, name: str) -> None:
         admin.delete_groups([name])
 
 
-def say(words: str) -> None:
+def say(line: str) -> None:
     """Print a line at once."""
-    print(words, flush=True)
+    print(line, flush=True)
 
 
 def main() -> None:
-    """Wait until the cluster serves; whoever started this gives up on it by ending it."""
+    """Wait until the cluster serves. Whoever started the program gives up by ending it."""
     logging.disable(logging.CRITICAL)
     client, brokers = json.loads(Path(sys.argv[1]).read_text()), set(map(int, sys.argv[2].split(",")))
     await_listener(client["bootstrap_servers"])

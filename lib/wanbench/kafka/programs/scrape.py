@@ -1,7 +1,7 @@
 """
-Scrapes one Prometheus exporter at regular times, and prints what it said. Runs on a broker's host, where only Python's
-own library is needed: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s, and about, which is
-printed. Started by `wanbench.experiments.broker_metrics`; read by `wanbench.ingest.broker_metrics`.
+Scrapes one Prometheus exporter at regular times, and prints its answers. Runs on a broker's host with nothing but
+Python: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s, and about, which is printed. Started by
+`wanbench.experiments.broker_metrics`; read by `wanbench.ingest.broker_metrics`.
 
 The first line is `#scrapes` and JSON. Then each scrape is a line `#scrape` and JSON, the number of bytes that follow
 in it, these bytes as they came, and a line's end. One that was not answered has an error and no bytes. When it is
@@ -18,8 +18,9 @@ import time
 import urllib.request
 
 LARGEST_BYTES = 64_000_000
+"""Of one answer: more is no exporter's text, and would fill the disk."""
 LAST_S = 1.5
-"""How long the last scrape may take: whoever ends this program insists after two seconds."""
+"""How long the last scrape may take: a host kills a program two seconds after it asked it to end."""
 
 
 class Ended(BaseException):
@@ -52,7 +53,7 @@ class Ending:
 
 
 def fetch(url: str, timeout_s: float) -> bytes:
-    """What an exporter answers; OSError or ValueError if it does not, or not within the time."""
+    """An exporter's answer; OSError or ValueError if there is none in time."""
     deadline, parts, size = time.monotonic() + timeout_s, [], 0
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=timeout_s) as answer:
@@ -88,22 +89,22 @@ def write(word: str, about: dict, content: bytes | None = None) -> None:
 def main(settings: dict) -> None:
     """Scrape until asked to end."""
     url, interval_s, timeout_s = settings["url"], settings["interval_s"], settings["timeout_s"]
-    ending, found = Ending(), None
+    ending, latest = Ending(), None
     write("#scrapes", {"url": url, "interval_s": interval_s, **settings["about"]})
     due = time.monotonic()
     while not ending.asked:
-        found = None
+        latest = None
         try:
             with ending:
                 time.sleep(max(0.0, due - time.monotonic()))
-                found = scrape(url, timeout_s)
+                latest = scrape(url, timeout_s)
         except Ended:
             pass
-        if found is None:
+        if latest is None:
             break
-        write("#scrape", *found)
+        write("#scrape", *latest)
         due += interval_s * max(1, -(-(time.monotonic() - due) // interval_s))
-    if found is None or found[0]["error"]:
+    if latest is None or latest[0]["error"]:
         write("#scrape", *scrape(url, LAST_S))
 
 

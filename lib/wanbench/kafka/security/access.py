@@ -1,4 +1,4 @@
-"""What a client needs to be let into a cluster, and the files on its host that tell it."""
+"""What a client needs to be let into a cluster, and the files on its host that say so."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from ...checks import check_choice
 from ...errors import LabError, ParameterError
 from ...labs.base import Host
 from ..settings import properties
@@ -28,7 +29,7 @@ _KINDS = (".properties", ".json", ".authority.pem", ".pem")
 @dataclass(frozen=True)
 class Access:
     """
-    How a client proves to a cluster who it is, and how it knows the cluster.
+    How a client proves its identity to a cluster, and how it knows the cluster's.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Access:
     mechanism, user, password : str, str, Secret
         For the SASL protocols: one of `MECHANISMS`.
     authority_pem : bytes, optional
-        Certificates to trust, where the machine's own are not meant.
+        Certificates to trust instead of the machine's own.
     identity_pem : bytes, optional
         The client's private key (PKCS #8, not encrypted) and certificates.
     """
@@ -50,11 +51,9 @@ class Access:
     identity_pem: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self):
-        if self.protocol not in PROTOCOLS:
-            raise ParameterError(f"protocol is {self.protocol!r}; allowed is {', '.join(PROTOCOLS)}.")
+        check_choice("protocol", self.protocol, PROTOCOLS)
         if self.protocol.startswith("SASL"):
-            if self.mechanism not in MECHANISMS:
-                raise ParameterError(f"mechanism is {self.mechanism!r}; allowed is {', '.join(MECHANISMS)}.")
+            check_choice("mechanism", self.mechanism, MECHANISMS)
             if not self.user or self.password is None:
                 raise ParameterError(f"{self.protocol} needs a user and a password.")
             if any(not char.isprintable() for char in self.user):
@@ -65,8 +64,8 @@ class Access:
             raise ParameterError(f"{self.protocol} has no certificates; SSL and SASL_SSL have.")
 
     @property
-    def tried(self) -> str:
-        """Who tries to get in and how, for errors: never the password."""
+    def label(self) -> str:
+        """User and protocol, for errors; never the password."""
         if self.mechanism:
             return f"user {self.user!r}, mechanism {self.mechanism}, {self.protocol}"
         return f"{self.protocol}, {'with' if self.identity_pem else 'without'} a client certificate"
@@ -81,7 +80,7 @@ class Access:
         if identity:
             settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": identity}
         if self.mechanism:
-            login = login_words(self.mechanism, username=self.user, password=self.password.reveal())
+            login = jaas_config(self.mechanism, username=self.user, password=self.password.reveal())
             settings |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": login}
         return settings
 
@@ -101,24 +100,24 @@ class Access:
         return settings
 
 
-def login_words(mechanism: str, **words: str) -> str:
+def jaas_config(mechanism: str, **options: str) -> str:
     """
     The value of `sasl.jaas.config`.
 
-    >>> login_words("PLAIN", username="ada", password='two "words"')
+    >>> jaas_config("PLAIN", username="ada", password='two "words"')
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="two \\\\"words\\\\"";'
     """
-    said = " ".join(f'{name}="{_quoted(word)}"' for name, word in words.items())
-    return f"{_LOGIN_MODULES[mechanism]} required {said};"
+    text = " ".join(f'{name}="{_escaped(value)}"' for name, value in options.items())
+    return f"{_LOGIN_MODULES[mechanism]} required {text};"
 
 
-def _quoted(word):
-    return word.replace("\\", "\\\\").replace('"', '\\"')
+def _escaped(value):
+    return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
 class ClientFiles:
     """
-    The files on hosts that tell clients how to reach a cluster, of mode 0600, each written when first asked for.
+    Files on hosts with what clients need to reach a cluster; of mode 0600, written when first asked for.
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ class ClientFiles:
         return self._once("java", host, self._write_java)
 
     def python(self, host: Host) -> str:
-        """Path of the JSON file that `wanbench.kafka.admin.program` reads."""
+        """Path of a JSON file with kafka-python's keywords, which `wanbench.kafka.admin.program` reads."""
         return self._once("python", host, self._write_python)
 
     def remove(self) -> None:
@@ -154,7 +153,7 @@ class ClientFiles:
                 host.run(["rm", "-f", "--", *paths], timeout_s=30, ok=None)
 
     def __repr__(self):
-        return f"<client files for {self.bootstrap}: {self.access.tried}>"
+        return f"<client files for {self.bootstrap}: {self.access.label}>"
 
     def _once(self, kind, host, write):
         with self._lock:
@@ -170,15 +169,15 @@ class ClientFiles:
 
     def _write_python(self, host):
         settings = self.access.python_settings(*self._certificates(host))
-        words = {"bootstrap_servers": self.bootstrap.split(","), **settings}
-        return put_private(host, f"{self._name}.json", json.dumps(words))
+        keywords = {"bootstrap_servers": self.bootstrap.split(","), **settings}
+        return put_private(host, f"{self._name}.json", json.dumps(keywords))
 
     def _certificates(self, host):
         key = ("certificates", host.scratch)
         if key not in self._paths:
-            given = {
+            contents = {
                 f"{self._name}.authority.pem": self.access.authority_pem,
                 f"{self._name}.pem": self.access.identity_pem,
             }
-            self._paths[key] = [pem and put_private(host, name, pem) for name, pem in given.items()]
+            self._paths[key] = [pem and put_private(host, name, pem) for name, pem in contents.items()]
         return self._paths[key]

@@ -16,7 +16,7 @@ _SERVER = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 def given_or_from(parameter: str, value: str | None, variable: str | None) -> str | None:
     """
-    A parameter's value, or what the environment variable holds that <parameter>_from names; None if neither is given.
+    A parameter's value, or that of the environment variable that <parameter>_from names; None if neither is given.
     """
     if value is not None and variable is not None:
         raise ParameterError(f"give {parameter} or {parameter}_from, not both.")
@@ -27,18 +27,16 @@ def given_or_from(parameter: str, value: str | None, variable: str | None) -> st
 
 def servers(text: object) -> str:
     """
-    Bootstrap addresses, if they are some.
+    Bootstrap addresses, checked, without spaces.
 
     >>> servers("b-1.example.com:9096, 10.0.0.2:9096")
     'b-1.example.com:9096,10.0.0.2:9096'
     """
     parts = [part.strip() for part in text.split(",")] if isinstance(text, str) else []
     for number, part in enumerate(parts or [""], 1):
-        found = _SERVER.fullmatch(part)
-        if not found or not 1 <= int(found[1]) <= 65535:
-            raise ParameterError(
-                f"bootstrap must be addresses like 'host:9092,host:9092'; number {number} of what was given is none."
-            )
+        match = _SERVER.fullmatch(part)
+        if not match or not 1 <= int(match[1]) <= 65535:
+            raise ParameterError(f"bootstrap: address {number} is wrong; allowed: 'host:9092,host:9092'.")
     return ",".join(parts)
 
 
@@ -62,8 +60,8 @@ def identity(certificate_file: str | Path, key_file: str | Path, password: Secre
     chain = _certificates("certificate_file", certificate_file, _read("certificate_file", certificate_file))
     content = _read("key_file", key_file)
     try:
-        word = None if password is None else password.reveal().encode()
-        key = serialization.load_pem_private_key(content, word)
+        passphrase = None if password is None else password.reveal().encode()
+        key = serialization.load_pem_private_key(content, passphrase)
     except (ValueError, TypeError, UnicodeError):
         raise ParameterError(
             f"key_file {key_file} holds no private key in PEM that "
@@ -75,7 +73,9 @@ def identity(certificate_file: str | Path, key_file: str | Path, password: Secre
         raise ParameterError(
             f"key_file {key_file} does not belong to the first certificate of {certificate_file}."
         )
-    return pkcs8(key) + b"".join(each.public_bytes(serialization.Encoding.PEM) for each in chain)
+    return pkcs8(key) + b"".join(
+        certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain
+    )
 
 
 def pkcs8(key) -> bytes:

@@ -1,9 +1,9 @@
 """
-How the brokers and clients of our own cluster talk to each other: plainly, over TLS, over TLS with certificates on both
-sides, or with names and passwords.
+How brokers and clients of our own cluster talk to each other: plain, over TLS, over mutual TLS, or with names and
+passwords.
 
-Keys and certificates come from an authority of the cluster's own, which exists in memory only; those of a host are
-written there as PEM, mode 0600, in its scratch folder.
+A certificate authority in memory issues keys and certificates. Those of a host are written into its scratch folder, as
+PEM of mode 0600.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 import trustme
 from cryptography.hazmat.primitives import serialization
 
+from ...checks import refusal
 from ...errors import ParameterError
 from ...labs.base import Host
-from .access import Access, login_words
+from .access import Access, jaas_config
 from .credentials import pkcs8
 from .private_files import put_private
 from .secret import Secret
@@ -27,7 +28,7 @@ LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
 
 class Security(ABC):
     """
-    What brokers are set to, and what clients need in turn.
+    The settings of brokers, and what clients need in turn.
 
     `protocols` are those of the listeners CLIENT, BROKER and CONTROLLER.
     """
@@ -52,7 +53,7 @@ class Security(ABC):
 
 
 class Plain(Security):
-    """Everything can be read on the way, and everyone may do everything."""
+    """No encryption, and everyone may do everything."""
 
     kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
 
@@ -70,7 +71,7 @@ class Tls(Security):
     Parameters
     ----------
     mutual : bool
-        Whether whoever connects must show a certificate of the authority too.
+        Whether clients must show a certificate of the authority too.
     """
 
     protocols = dict.fromkeys(LISTENERS, "SSL")
@@ -104,18 +105,17 @@ class Tls(Security):
 
 class SaslPlain(Security):
     """
-    Names and passwords (SASL/PLAIN), to try what clients do when they are refused.
+    Names and passwords (SASL/PLAIN), to test clients that are refused.
 
-    Brokers and controllers speak plainly with each other and may do everything; users may do what access control lists
-    allow. Passwords stand in the brokers' settings: `wanbench.kafka.security.secret.without_secrets` before showing or keeping
-    those.
+    Brokers and controllers talk in plain text and may do everything; users may do what access control lists allow. The
+    brokers' settings hold the passwords: show and keep them through `wanbench.kafka.security.secret.without_secrets`.
 
     Parameters
     ----------
     users : mapping of str to str
         Passwords by name.
     super_users : sequence of str
-        Those of them who may do everything.
+        Users who may do everything.
     encrypted : bool
         Whether clients use TLS as well.
     """
@@ -127,18 +127,18 @@ class SaslPlain(Security):
             raise ParameterError("there is at least one user, and super users are some of the users.")
         if not all(name.isidentifier() for name in users):
             raise ParameterError("users' names must be letters, digits and '_', no digit first.")
-        self._passwords = {name: Secret(word, "the caller") for name, word in users.items()}
+        self._passwords = {name: Secret(password, "the caller") for name, password in users.items()}
         self.super_users = tuple(super_users)
         self.tls = Tls() if encrypted else None
         protocol = "SASL_SSL" if encrypted else "SASL_PLAINTEXT"
         self.protocols = {**dict.fromkeys(LISTENERS, "PLAINTEXT"), "CLIENT": protocol}
 
     def broker_settings(self, host: Host) -> dict[str, str]:
-        passwords = {f"user_{name}": word.reveal() for name, word in self._passwords.items()}
+        passwords = {f"user_{name}": password.reveal() for name, password in self._passwords.items()}
         return {
             **(self.tls.broker_settings(host) if self.tls else {}),
             "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.client.plain.sasl.jaas.config": login_words("PLAIN", **passwords),
+            "listener.name.client.plain.sasl.jaas.config": jaas_config("PLAIN", **passwords),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "allow.everyone.if.no.acl.found": "false",
             "super.users": ";".join(f"User:{name}" for name in ("ANONYMOUS", *self.super_users)),
@@ -155,17 +155,19 @@ class SaslPlain(Security):
 
 def security(wanted: str | Security) -> Security:
     """
-    The security that a word of `KINDS` names; a Security is returned as it is.
+    The security that one of `KINDS` names; a Security is returned as it is.
 
     >>> security("plain")
     <security plain: PLAINTEXT for clients>
     """
     if isinstance(wanted, Security):
         return wanted
-    made = {"plain": Plain, "tls": Tls, "mtls": lambda: Tls(mutual=True)}.get(wanted)
-    if made is None:
-        raise ParameterError(f"security is {wanted!r}; allowed is {', '.join(KINDS)}, or a Security.")
-    return made()
+    match wanted:
+        case "plain":
+            return Plain()
+        case "tls" | "mtls":
+            return Tls(mutual=wanted == "mtls")
+    raise refusal("security", wanted, f"{', '.join(map(repr, KINDS))} or a Security")
 
 
 def identity_pem(issued: trustme.LeafCert) -> bytes:

@@ -16,8 +16,8 @@ def put_private(host: Host, name: str, content: str | bytes) -> str:
     """
     Write a file of mode 0600 into the host's scratch folder and return its path there.
 
-    It has its mode before it has its content, it appears whole, and what it holds is never a word of a command. What
-    stood under that name is replaced.
+    It has its mode before its content, it appears whole, and its content is never part of a command. A file of that
+    name is replaced.
     """
     path = f"{host.scratch}/{name}"
     unfinished = f"{path}.{uuid.uuid4().hex[:8]}"

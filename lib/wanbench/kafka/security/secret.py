@@ -1,4 +1,4 @@
-"""A word that must never be shown: it has a name that may be. Imports `errors` only."""
+"""Values that must never be shown, and settings whose names say that they hold such a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECRET_NAME = re.compile(r"password|passwd|secret|jaas|credential|token|private
 
 class Secret:
     """
-    Holds a word and shows only where it came from.
+    Holds a secret value and shows only where it came from.
 
     >>> Secret("hunter2", "KAFKA_PASSWORD")
     <secret from KAFKA_PASSWORD>
@@ -23,14 +23,14 @@ class Secret:
     '<secret from KAFKA_PASSWORD>'
     """
 
-    __slots__ = ("_word", "source")
+    __slots__ = ("_value", "source")
 
-    def __init__(self, word: str, source: str):
-        self._word, self.source = word, source
+    def __init__(self, value: str, source: str):
+        self._value, self.source = value, source
 
     def reveal(self) -> str:
-        """The word itself, for a file of mode 0600 and nothing else."""
-        return self._word
+        """The value itself, for a file of mode 0600 and nothing else."""
+        return self._value
 
     def __repr__(self):
         return f"<secret from {self.source}>"
@@ -43,7 +43,7 @@ def from_environment(parameter: str, variable: str) -> Secret:
     """
     The secret that an environment variable holds.
 
-    What was given is never repeated in an error, for it may be the secret itself.
+    An error never repeats what was given, for it may be the secret itself.
 
     Parameters
     ----------
@@ -55,19 +55,19 @@ def from_environment(parameter: str, variable: str) -> Secret:
     Raises
     ------
     ParameterError
-        If that is no name, or the environment has no such variable, or it is empty or has more than one line.
+        If the name is malformed, or the variable is not set, empty, or has more than one line.
     """
     if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
         raise ParameterError(
-            f"{parameter} must be the name of an environment variable (letters, digits, '_'); what was given is none."
+            f"{parameter} is not the name of an environment variable; allowed: letters, digits and '_'."
         )
-    word = os.environ.get(variable, "")
-    if not word or "\n" in word or "\r" in word:
+    value = os.environ.get(variable, "")
+    if not value or "\n" in value or "\r" in value:
         raise ParameterError(
             f"{parameter} names an environment variable that is not set, or empty, or has several lines; "
             f"set it before starting, and give {parameter} its name, not its content."
         )
-    return Secret(word, variable)
+    return Secret(value, variable)
 
 
 def names_secret(name: str) -> bool:
@@ -82,7 +82,7 @@ def names_secret(name: str) -> bool:
 
 def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     """
-    Settings with every value hidden that may be secret, to be shown or kept.
+    Settings that may be shown and kept: values that may be secret are hidden.
 
     >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2"})
     {'linger.ms': 5, 'ssl.key.password': '(hidden)'}
@@ -94,8 +94,8 @@ def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, ob
     """The settings, if none of them may hold a secret; ParameterError, naming `instead` but no value, otherwise."""
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ParameterError("settings must be a mapping of names to values.")
-    if found := sorted(name for name in settings if names_secret(name)):
+    if secrets := sorted(name for name in settings if names_secret(name)):
         raise ParameterError(
-            f"settings may not hold secrets, so not {', '.join(found)}; use {instead} instead."
+            f"settings may not hold secrets, so not {', '.join(secrets)}; use {instead} instead."
         )
     return dict(settings)

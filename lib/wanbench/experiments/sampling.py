@@ -1,4 +1,4 @@
-"""What measures beside something else: started before it, ended after it, its raw files kept whatever became of it."""
+"""Experiments that sample at regular times, alone or while another experiment runs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..errors import WanbenchError
-from ..kafka.remote_broker import Elsewhere
+from ..kafka.remote_broker import RemoteBrokerHost
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
 
 LONGEST_S = 86_400
+"""A day: no measurement here is meant to be longer."""
 
 
-class Beside(ABC):
+class Sampling(ABC):
     """
-    An experiment that samples at regular times, by itself for `duration_s` or beside another.
+    An experiment that samples at regular times: alone for `duration_s`, or as long as another one runs.
 
     A subclass says how to start and how to end; all else is here.
     """
@@ -31,8 +32,8 @@ class Beside(ABC):
     @abstractmethod
     def start(self, source: Host, target: Host, ending: ExitStack) -> object:
         """
-        Start, and return what `end` needs. What is to be stopped whatever happens is put on `ending`, each as soon as
-        it is started.
+        Start, and return what `end` needs. What must be stopped whatever happens is put on `ending` as soon as it is
+        started.
         """
 
     @abstractmethod
@@ -40,14 +41,14 @@ class Beside(ABC):
         """Stop, and put the raw files into `files` one by one; returns what went wrong, in sentences."""
 
     @contextmanager
-    def beside(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         """
         Sample while the block runs; the list that it yields holds the raw files as soon as the block is left.
 
         Raises
         ------
         ExperimentError
-            If sampling cannot start, or went wrong; never in place of an exception of the block, which goes on.
+            If sampling cannot start or fails; never in place of an exception of the block.
         """
         files: list[RawFile] = []
         with ExitStack() as ending:
@@ -55,39 +56,38 @@ class Beside(ABC):
                 started = self.start(source, target, ending)
             except WanbenchError as error:
                 raise ExperimentError(f"{self.name} cannot start: {error}", files) from error
-            well = False
+            block_succeeded = False
             try:
                 yield files
-                well = True
+                block_succeeded = True
             finally:
                 try:
                     faults = self.end(started, folder, stem, files)
                 except WanbenchError as error:
                     faults = [str(error)]
-                if faults and well:
+                if faults and block_succeeded:
                     raise ExperimentError(f"{self.name}: {' '.join(faults)}", files)
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Sample for `duration_s`; returns the raw files. ExperimentError as in `beside`."""
-        with self.beside(source, target, folder, stem) as files:
+        """Sample for `duration_s`; returns the raw files. ExperimentError as in `concurrently`."""
+        with self.concurrently(source, target, folder, stem) as files:
             time.sleep(self.duration_s)
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration by itself; beside another it takes no time of its own."""
+        """Expected duration of `run`."""
         return self.duration_s
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the links between regions: none, each host is asked at its own place."""
+        """Bytes on the links between regions: none, for each host is sampled by a program on it."""
         return 0.0
 
 
 def hosts_at_work(source: Host, target: Host) -> list[Host]:
-    """Both ends and the hosts of the brokers, each once; of a cluster that runs elsewhere the ends alone."""
+    """Both ends and the brokers' hosts, each once; only the ends where the cluster runs elsewhere."""
     brokers = () if source.cluster is None else source.cluster.brokers
-    ours = [broker.host for broker in brokers if not isinstance(broker.host, Elsewhere)]
-    hosts = [source, target, *ours]
-    return list({host.name: host for host in hosts}.values())
+    ours = [broker.host for broker in brokers if not isinstance(broker.host, RemoteBrokerHost)]
+    return list({host.name: host for host in (source, target, *ours)}.values())
 
 
 def file_part(name: str) -> str:
