@@ -12,6 +12,7 @@ from wanbench.experiments import ConcurrentExperiment, Experiment, ExperimentErr
 from wanbench.experiments.base import cluster_of, links_of
 from wanbench.plan import make_plan
 
+PAIR = ("aws:eu-west-1", "gcp:us-east1")
 PROTOCOLS = (Experiment, ConcurrentExperiment, ExperimentError)
 NEEDED = {"Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()}}
 KINDS = [kind for name in experiments.__all__ if (kind := getattr(experiments, name)) not in PROTOCOLS]
@@ -43,7 +44,7 @@ def test_settings_are_frozen_and_come_back_from_a_manifest(experiment):
 
 
 def test_a_plan_can_hold_it(experiment):
-    plan = make_plan(pairs=[("a", "b")], rtt_ms={("a", "b"): 50.0}, rate_bps=1e8, experiments=[experiment])
+    plan = make_plan(pairs=[PAIR], rtt_ms={PAIR: 50.0}, rate_bps=1e8, experiments=[experiment])
     assert plan.as_dict()["experiments"][0]["name"] == experiment.name
     assert plan.expected_s() > 0 and plan.expected_bytes() >= 0 and str(experiment) in str(plan)
 

@@ -181,7 +181,7 @@ def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
     ("make", "words"),
     [
         (lambda: HostMetrics(interval_s=0), "interval_s is 0"),
-        (lambda: HostMetrics(interval_s=0.5), "whole seconds"),
+        (lambda: HostMetrics(interval_s=0.5), "a whole number"),
         (lambda: HostMetrics(interval_s=True), "interval_s is True"),
         (lambda: HostMetrics(duration_s=0), "duration_s is 0"),
         (lambda: HostMetrics(duration_s=float("nan")), "duration_s is nan"),

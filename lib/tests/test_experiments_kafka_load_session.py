@@ -410,7 +410,7 @@ def test_a_host_that_is_gone_when_batches_are_counted_costs_nothing_that_was_mea
 
 def test_without_a_cluster_there_is_no_load(tmp_path):
     host = Here(tmp_path)
-    with pytest.raises(ExperimentError, match="no Kafka cluster is known to here/0"):
+    with pytest.raises(ExperimentError, match="the lab of here/0 has no Kafka cluster"):
         COUNTED.run(host, host, tmp_path, "s")
     with pytest.raises(ExperimentError, match="at least one host"):
         COUNTED.run_on([], [host], tmp_path, "s")

@@ -354,7 +354,7 @@ def test_the_programs_are_given_rack_and_idempotence(probed, tmp_path, rack, giv
         for what in ("consumer", "producer")
     )
     assert ("--idempotence" in producer) == bool(rack)
-    assert probe_consumer.read_words(consumer[2:]).rack == (given or "")
+    assert probe_consumer.read_arguments(consumer[2:]).rack == (given or "")
 
 
 def test_what_is_retriable_is_tried_again_and_told(capfd, monkeypatch):
@@ -383,7 +383,7 @@ def test_a_lab_without_a_cluster_cannot_be_probed(tmp_path):
 def test_a_placement_is_kept_as_tuples_and_apart_is_named_where_it_is_allowed():
     probe = KafkaProbe(placement=[[1]])
     assert probe.placement == ((1,),) and hash(probe) == hash(KafkaProbe(placement=((1,),)))
-    with pytest.raises(ParameterError, match="or be 'apart'"):
+    with pytest.raises(ParameterError, match="or 'apart'"):
         KafkaProbe(placement="Apart")
     with pytest.raises(ParameterError, match="placement is"):
         KafkaProbe(placement=((True,),))

@@ -131,7 +131,7 @@ def test_hosts_without_emulated_links_are_refused(tmp_path):
     ("make", "words"),
     [
         (lambda: LinkSamples(interval_s=0), "interval_s is 0"),
-        (lambda: LinkSamples(which="some"), "allowed is pair or all"),
+        (lambda: LinkSamples(which="some"), "allowed: 'pair', 'all'"),
         (lambda: LinkSamples(duration_s="1"), "duration_s is '1'"),
     ],
 )

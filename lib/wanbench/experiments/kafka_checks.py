@@ -58,9 +58,10 @@ def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], 
     settings = getattr(experiment, parameter)
     try:
         items = dict(settings).items()
-    except (TypeError, ValueError):
-        raise refusal(
-            f"{type(experiment).__name__} {parameter}", settings, "a mapping of names to values"
+    except (TypeError, ValueError):  # the value is not shown: it may be a secret
+        raise ParameterError(
+            f"{type(experiment).__name__} {parameter} is a {type(settings).__name__}; allowed: a mapping of names to "
+            "values."
         ) from None
     texts = (
         (str(name), str(value).lower() if isinstance(value, bool) else str(value)) for name, value in items

@@ -53,7 +53,7 @@ class Connections(KafkaConnectionManager):
         return connection
 
     async def _build_transport(self, node, timeout_at=None):
-        # kafka-python drops data that comes together with the end of a connection, as brokers' refusals of passwords do.
+        # kafka-python drops data that comes with the end of a connection: that is how brokers refuse a password.
         transport = await super()._build_transport(node, timeout_at=timeout_at)
         receive = transport._sock_recv
 
