@@ -238,8 +238,8 @@ class NoLab:
 @pytest.mark.parametrize(
     "words, said",
     [
-        ({"bootstrap": "a"}, "bootstrap must be addresses"),
-        ({"bootstrap": None}, "bootstrap must be addresses"),
+        ({"bootstrap": "a"}, "bootstrap: address"),
+        ({"bootstrap": None}, "bootstrap: address"),
         ({"bootstrap_from": "OUR_PASSWORD"}, "not both"),
         ({"password_from": MARK}, "name of an environment variable"),
         ({"password_from": "zQ7marked"}, "not set"),
