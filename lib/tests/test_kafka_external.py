@@ -11,12 +11,12 @@ import traceback
 from pathlib import Path
 
 import pytest
+from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
 from wanbench.kafka import Cluster, ClusterError, unavailable
 from wanbench.kafka.admin.ask import AnswerError
 from wanbench.kafka.external import ExternalCluster
-from wanbench.kafka.security.kinds import SaslPlain
 from wanbench.labs.local import LocalLab
 from wanbench.runs import write_raw
 

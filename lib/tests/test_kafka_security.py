@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
+from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
 from wanbench.kafka.security.access import Access, ClientFiles
 from wanbench.kafka.security.credentials import authority, identity, servers
-from wanbench.kafka.security.kinds import SaslPlain, Tls, identity_pem, security
+from wanbench.kafka.security.kinds import Tls, identity_pem, security
 from wanbench.kafka.security.private_files import put_private
 from wanbench.kafka.security.secret import (
     Secret,

@@ -57,48 +57,50 @@ class HostMetrics(Sampling):
     def __str__(self) -> str:
         return f"sysstat on every host every {self.interval_s} s"
 
-    def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Measured]:
-        measured = _measured_hosts(hosts_at_work(source, target))
-        for one in measured:
+    def start(self, source: Host, target: Host, ending: ExitStack) -> list[_Recorder]:
+        recorders = _recorders(hosts_at_work(source, target))
+        for recorder in recorders:
             # The name is unique, for sar appends to a file that is there already.
-            one.recorded = f"{one.host.scratch}/{file_part(one.host.name)}-{secrets.token_hex(6)}.sar"
-            one.sar = one.host.start([*_C, "sar", "-o", one.recorded, str(self.interval_s)])
-            ending.callback(one.sar.stop)
-        for one in measured:
+            recorder.recorded = (
+                f"{recorder.host.scratch}/{file_part(recorder.host.name)}-{secrets.token_hex(6)}.sar"
+            )
+            recorder.sar = recorder.host.start([*_C, "sar", "-o", recorder.recorded, str(self.interval_s)])
+            ending.callback(recorder.sar.stop)
+        for recorder in recorders:
             try:
-                one.sar.wait_for_output("Linux", _START_S)
+                recorder.sar.wait_for_output("Linux", _START_S)
             except CommandError as error:
                 raise ExperimentError(f"{error} (sar and sadf come with sysstat)") from None
-        return measured
+        return recorders
 
-    def end(self, started: list[_Measured], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
+    def end(self, started: list[_Recorder], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
         faults = []
-        for one in started:
-            one.sar.stop()
-        for one in started:
+        for recorder in started:
+            recorder.sar.stop()
+        for recorder in started:
             try:
-                faults += self._keep(one, folder, stem, files)
+                faults += self._keep(recorder, folder, stem, files)
             except LabError as error:
-                faults.append(f"what {one.host.name} recorded is lost: {error}")
+                faults.append(f"what {recorder.host.name} recorded is lost: {error}")
         return faults
 
-    def _keep(self, one, folder, stem, files) -> list[str]:
-        part = f"{stem}.{file_part(one.host.name)}"
-        what = [*(_MACHINE if one.machine_hosts else []), *_NETWORK]
-        command = [*_C, "sadf", "-j", one.recorded, "--", *what]
-        done, stopped = run_to_end(one.host, command, _READ_S)
+    def _keep(self, recorder, folder, stem, files) -> list[str]:
+        part = f"{stem}.{file_part(recorder.host.name)}"
+        what = [*(_MACHINE if recorder.machine_hosts else []), *_NETWORK]
+        command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
+        done, stopped = run_to_end(recorder.host, command, _READ_S)
         files += keep(folder, self.name, part, "sadf.json", done)
-        about = {"interval_s": self.interval_s, **one.stands_for()}
+        about = {"interval_s": self.interval_s, **recorder.stands_for()}
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
         content = json.dumps(about, indent=1).encode() + b"\n"
         files.append(write_raw(folder, self.name, f"{part}.hosts.json", content, **times))
         if not stopped and done.returncode == 0:
-            one.host.run(["rm", "-f", one.recorded], timeout_s=_ASK_S, ok=None)
+            recorder.host.run(["rm", "-f", recorder.recorded], timeout_s=_ASK_S, ok=None)
             return []
-        fault = stopped or ended_with(f"sadf on {one.host.name}", done)
+        fault = stopped or ended_with(f"sadf on {recorder.host.name}", done)
         with tempfile.TemporaryDirectory() as here:
             try:
-                one.host.get(one.recorded, Path(here, "sar"))
+                recorder.host.get(recorder.recorded, Path(here, "sar"))
                 files.append(
                     write_raw(folder, self.name, f"{part}.sar", Path(here, "sar").read_bytes(), **times)
                 )
@@ -107,8 +109,8 @@ class HostMetrics(Sampling):
         return [f"{fault}."]
 
 
-class _Measured:
-    """A host that is measured, and the hosts for which its figures stand."""
+class _Recorder:
+    """A host where sysstat records, and the hosts for which its figures stand."""
 
     recorded: str
     sar: Process
@@ -124,16 +126,16 @@ class _Measured:
         }
 
 
-def _measured_hosts(hosts: list[Host]) -> list[_Measured]:
+def _recorders(hosts: list[Host]) -> list[_Recorder]:
     """One per network namespace; the first of a machine also stands for the machine."""
-    networks: dict[tuple[str, str], _Measured] = {}
-    machines: dict[str, _Measured] = {}
+    networks: dict[tuple[str, str], _Recorder] = {}
+    machines: dict[str, _Recorder] = {}
     for host in hosts:
         machine = _printed(host, ["cat", "/proc/sys/kernel/random/boot_id"])
         network = _printed(host, ["readlink", "/proc/self/ns/net"])
-        one = networks.setdefault((machine, network), _Measured(host))
-        one.network_hosts.append(host)
-        machines.setdefault(machine, one).machine_hosts.append(host)
+        recorder = networks.setdefault((machine, network), _Recorder(host))
+        recorder.network_hosts.append(host)
+        machines.setdefault(machine, recorder).machine_hosts.append(host)
     return list(networks.values())
 
 
