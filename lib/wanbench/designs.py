@@ -1,4 +1,4 @@
-"""Experimental designs: factorial and interleaved. Two-level fractions follow Box, Hunter & Hunter (2005), chapter 6."""
+"""Experimental designs: factorial and interleaved (two-level fractions: Box, Hunter & Hunter 2005, chapter 6)."""
 
 from __future__ import annotations
 

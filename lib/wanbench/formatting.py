@@ -132,6 +132,16 @@ def percent(level: float) -> str:
     return f"{round(100 * level, 6):g} %"
 
 
+def p_value(p: float) -> str:
+    """
+    A p-value with two significant digits.
+
+    >>> p_value(0.00871), p_value(0.5), p_value(1e-9)
+    ('p = 0.0087', 'p = 0.50', 'p < 0.0001')
+    """
+    return f"p = {number(p, decimals(p, digits=2))}" if not p < 1e-4 else "p < 0.0001"
+
+
 def rounded(value, digits: int = 6):
     """
     A float with `digits` significant digits, None for NaN and infinity: keeps JSON and CSV files comparable.

@@ -33,7 +33,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     if effects not in kinds.LATER:
         return found
     for said, sign in ((NEIGHBOURS_SAID, fit.line.moran), (SKEW_SAID, fit.line.skew)):
-        raised = float(bool(sign and sign.found))
+        raised = float(bool(sign and sign.significant))
         found.append(Outcome(said, "share of surveys", raised, raised, 1.0))
     return found
 

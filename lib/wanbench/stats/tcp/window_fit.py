@@ -193,7 +193,11 @@ def _effects(fit: knee.Knee, first, second, grouped) -> tuple[tuple[str, ...], s
         return (), None
     used = replace(grouped, first=first[falling], second=second[falling])
     sd = float(np.sqrt((1 - share) / 2) * held.std())
-    skewed = skew.skew(off, fit.x[falling], used) if len({*used.first, *used.second}) == used.n else None
+    skewed = (
+        skew.skew_of_effects(off, fit.x[falling], used)
+        if len({*used.first, *used.second}) == used.n
+        else None
+    )
     if sd < UNEVEN_SD or isinf(fit.level):
         return (), skewed
     return (

@@ -12,7 +12,7 @@ from ...checks import check_level
 from ...formatting import count
 from ...stats.distance.fits import PER_KM
 from ...stats.regions import dyadic
-from ...stats.regions.clusters import PLACE, mapping, units
+from ...stats.regions.clusters import PLACE, unit_of_region, units
 from ...stats.regions.line import ASSUMPTION, BOOTSTRAP
 from ...stats.regions.unordered_pairs import (
     FEWEST_FOR_INTERVAL,
@@ -97,7 +97,7 @@ def scatter(
     ends, notes = np.full((2, 3), nan), sample.warnings()
     if not far.all():
         notes += (f"{count(int((~far).sum()), 'pair')} nearer than {least_distance_km:g} km left out",)
-    known = mapping(whole, cluster)
+    known = unit_of_region(whole, cluster)
     grouped = units(sample, {name: known[name] for name in sample.regions})
     notes += grouped.warnings()
     if grouped.n >= FEWEST_FOR_INTERVAL:
