@@ -225,7 +225,7 @@ BAD = {
     "a region without a name": (
         "from_region",
         None,
-        "from_region in row 3 of table pairs is None; allowed: the name",
+        "from_region in row 3 of table pairs is None; allowed: a name",
     ),
 }
 DOORS = {

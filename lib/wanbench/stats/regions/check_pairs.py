@@ -7,7 +7,8 @@ import pandas as pd
 
 from ...checks import check_columns, refusal
 
-TEXTS = ("from_region", "to_region")
+ENDS = ("from_region", "to_region")
+TEXTS = (*ENDS, "from_cloud", "to_cloud")
 LENGTHS = ("distance_km", "light_rtt_ms")
 
 
@@ -20,7 +21,7 @@ def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
     pairs : DataFrame
         Table `pairs`, as `ingest.summarise_pairs` makes it.
     columns : str
-        The columns that the analysis needs. `from_region` and `to_region` must be text in every row; all others numbers
+        The columns that the analysis needs. The names of regions and clouds must be text in every row; all others numbers
         or missing; `distance_km` and `light_rtt_ms` also finite and not negative.
 
     Raises
@@ -33,7 +34,7 @@ def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
     for name in dict.fromkeys(columns):
         if name in TEXTS:
             texts = rows[name].map(lambda value: isinstance(value, str) and bool(value)).to_numpy(dtype=bool)
-            _refuse(rows, name, ~texts, "the name of a region")
+            _refuse(rows, name, ~texts, "a name")
             continue
         try:
             value = pd.to_numeric(rows[name], errors="coerce").astype("float64")
@@ -51,7 +52,7 @@ def _refuse(rows: pd.DataFrame, name: str, bad: np.ndarray, allowed: str) -> Non
         return
     at = int(np.flatnonzero(bad)[0])
     row = rows.loc[at]
-    ends = [str(row[end]) for end in TEXTS if end in rows and end != name]
+    ends = [str(row[end]) for end in ENDS if end in rows and end != name]
     where = f" ({' to '.join(ends)})" if len(ends) == 2 else ""
     more = f"; {int(bad.sum()) - 1:,} more rows have the same fault" if bad.sum() > 1 else ""
     raise refusal(f"{name} in row {at} of table pairs{where}", row[name], allowed + more)
