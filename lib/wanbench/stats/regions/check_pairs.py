@@ -21,7 +21,7 @@ def check_pairs(pairs: pd.DataFrame, *columns: str) -> pd.DataFrame:
     pairs : DataFrame
         Table `pairs`, as `ingest.summarise_pairs` makes it.
     columns : str
-        The columns that the analysis needs. The names of regions and clouds must be text in every row; all others numbers
+        The columns that the analysis needs. Names of regions and clouds must be text in every row; all others numbers
         or missing; `distance_km` and `light_rtt_ms` also finite and not negative.
 
     Raises
