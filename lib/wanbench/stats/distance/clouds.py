@@ -28,7 +28,7 @@ from ..regions.group_differences import (
     said,
 )
 from ..regions.line import Part
-from ..regions.permutation import FEWEST, few, p_estimate
+from ..regions.permutation import FEWEST, few_orders, p_estimate
 from ..regions.regression import Coefficients, determined, least_squares
 from ..regions.unordered_pairs import Sample, require_regions, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
@@ -180,7 +180,7 @@ def compare_clouds(
     y = matrices.square(value, *cells, n_regions, symmetric=True)
     orders = qap.relabellings(n_regions, permutations, seed)
     notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
-    notes += few(n_regions, permutations)
+    notes += few_orders(n_regions, permutations)
     centre = float(far[cells].mean())
     levels, unknown = _levels(names, cells, [crossing, far], grouped)
     notes += unknown
