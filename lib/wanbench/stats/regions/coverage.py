@@ -53,12 +53,12 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     cautions = ()
     size, (low, high) = _simulated(MEASURED[quantity], n_units)
     if low < BAND[0] or (high > BAND[1] and n_units < FEW):
-        cautions = (f"the 95 % interval of {quantity} is not exact: {_covers(size, low, high)}",)
+        cautions = (f"the 95 % interval of {quantity} is not exact: it {_covers(size, low, high)}",)
     if skew is not None and skew.significant and quantity in HARDER:
         size, (low, high) = _simulated(HARDER[quantity], n_units)
         if low < BAND[0]:
             cautions += (
-                f"{skew}; the 95 % interval of {quantity} allows for no skew: {_covers(size, low, high)}",
+                f"{skew}: the 95 % interval of {quantity} {_covers(size, low, high)} with such effects",
             )
     return cautions
 
@@ -69,7 +69,7 @@ def harder(quantity: str, n_units: int) -> str:
     if low >= BAND[0]:
         return ""
     return (
-        f". So would skewed or heavy-tailed effects of regions, or a few regions with detours: "
+        ". So would skewed or heavy-tailed effects of regions, or a few regions with detours: the interval then "
         f"{_covers(size, low, high)}, and a survey without such a region shows no sign of it"
     )
 
@@ -77,7 +77,7 @@ def harder(quantity: str, n_units: int) -> str:
 def few_beyond(n_units: int) -> str:
     """The coverage of the interval of W with few pairs beyond the knee."""
     size, ends = _simulated(FEW_BEYOND["window W"], n_units)
-    return f"its 95 % interval is not exact: {_covers(size, *ends)}"
+    return f"its 95 % interval {_covers(size, *ends)}"
 
 
 def alike(quantity: str, n_regions: int) -> str:
@@ -89,18 +89,18 @@ def alike(quantity: str, n_regions: int) -> str:
     if quantity not in ALIKE:
         return ""
     size = min(ALIKE[quantity], key=lambda n: abs(log(n / n_regions)))
-    return f": {_covers(size, *ALIKE[quantity][size])}"
+    return f": it {_covers(size, *ALIKE[quantity][size])} with such effects"
 
 
 def _covers(size: int, low: float, high: float) -> str:
     """
-    The one way to write a coverage.
+    The wording of every coverage.
 
     >>> _covers(16, 81.7, 95.7)
-    'in such simulated surveys of 16 regions it covers in 81.7 to 95.7 % of cases'
+    'covers in 81.7 to 95.7 % of cases in simulated surveys of 16 regions'
     """
     per_cent = span(low, high, 1) if low < high else number(low, 1)
-    return f"in such simulated surveys of {count(size, 'region')} it covers in {per_cent} % of cases"
+    return f"covers in {per_cent} % of cases in simulated surveys of {count(size, 'region')}"
 
 
 def _simulated(sizes: dict[int, tuple[float, float]], n_units: int) -> tuple[int, tuple[float, float]]:
