@@ -197,8 +197,8 @@ class Groups:
 
     def _permuted(self, group_weights: np.ndarray, orders: np.ndarray) -> tuple[float, np.ndarray]:
         """t statistics of the contrast, observed and relabelled."""
-        # Rotate the groups' columns such that one coefficient is the contrast; the constant is added by mrqap, and
-        # the remaining columns span the rest.
+        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
+        # `t_statistics` adds itself, so the other columns are orthogonal to both.
         stack = np.stack([*self.members.values()])
         covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
         rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
