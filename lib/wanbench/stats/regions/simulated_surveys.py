@@ -136,7 +136,7 @@ class Model:
         rtt_ms = rtt_ms + self.pair_ms * draw(self.pair_law, rng, len(first))
         if rtt_ms.min() <= 0:
             raise ParameterError(
-                f"intercept_ms is {self.intercept_ms:g}; allowed: a larger one, as these effects make RTTs of 0 or less."
+                f"intercept_ms is {self.intercept_ms:g}; allowed: more, as these effects make RTTs of 0 or less."
             )
         log = np.log(np.minimum(self.capacity_bps, 8 * self.window_bytes / (rtt_ms / 1000)))
         if self.half_distance_km is not None:
