@@ -14,7 +14,7 @@ import numpy as np
 CHUNK_CELLS = 1_000_000
 """Weights held at a time, 8 MB."""
 MAXIMUM_STEPS = 200
-"""Far more than the simplex method needs; guards against an endless loop."""
+"""Limit of the search, which ends when no line is better."""
 SMALL = 1e-10
 """Points whose standardised x differ by less have the same x up to rounding."""
 ROUNDING = 1e-13

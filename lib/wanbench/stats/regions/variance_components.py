@@ -18,9 +18,9 @@ from functools import cached_property
 import numpy as np
 
 ROUNDS = 30
-"""Far more steps than convergence takes; guards against an endless loop."""
+"""Limit of the iteration, which usually converges earlier."""
 CLOSE = 1e-3
-"""Convergence, as a share of the residual variance: a change that no interval shows."""
+"""Change of the components, as a share of the residual variance, that counts as converged."""
 SMALLEST = 1e-6
 """Smallest share of the residual variance for single pairs, which keeps the equations regular."""
 
