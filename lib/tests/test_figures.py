@@ -225,9 +225,9 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
     assert sum(np.isnan(np.array(trace.lon, dtype=float)).sum() for trace in lines) == 66
     shown = json.dumps([list(trace.text) for trace in figure.data if trace.text is not None])
     assert "&lt;b&gt;Town" in shown and "<b>" not in shown
-    with pytest.raises(ParameterError, match="lacks aws:region-000"):
+    with pytest.raises(ParameterError, match="lacks 1 region of the pairs, such as aws:region-000"):
         link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
-    with pytest.raises(ParameterError, match="allowed are throughput_bps, rtt_ms"):
+    with pytest.raises(ParameterError, match="value is 'loss'; allowed: 'throughput_bps', 'rtt_ms'"):
         link_map(PAIRS, REGIONS, value="loss")
 
 

@@ -198,7 +198,7 @@ def test_unordered_pairs_and_what_is_left_out_are_counted():
     gone = (lost.from_region == lost.from_region[0]) & (lost.to_region != lost.to_region.iloc[-1])
     few = nearest_region(pairs[~gone])
     assert "1 source with too few targets in a cloud left out" in str(few.share) and few.share.n == 36
-    with pytest.raises(ParameterError, match="lack throughput_bps"):
+    with pytest.raises(ParameterError, match="lacks column throughput_bps"):
         nearest_region(pairs.drop(columns="throughput_bps"))
     tests = twice(1.0, 0.5)
     again = repeats(pd.concat([tests, tests.head(1).assign(value=np.nan)]), "value", resamples=50)

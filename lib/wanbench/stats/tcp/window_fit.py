@@ -211,7 +211,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]
         return (), None
     all_there = len({*first, *second}) == places.n
     here = replace(places, first=first, second=second)
-    skewed = skew.skew(residual, fit.x[beyond], here) if all_there else None
+    skewed = skew.skew_of_effects(residual, fit.x[beyond], here) if all_there else None
     # Two places share what is not the pair's own, so each has half of that variance.
     sd = float(np.sqrt((1 - share) / 2) * clipped.std())
     if sd < UNEVEN_SD or isinf(fit.level):

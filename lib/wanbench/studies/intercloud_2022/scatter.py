@@ -12,7 +12,7 @@ from ...checks import check_level
 from ...formatting import count
 from ...stats.distance.fits import PER_KM
 from ...stats.regions import dyadic
-from ...stats.regions.clusters import PLACE, mapping, units
+from ...stats.regions.clusters import PLACE, unit_of_region, units
 from ...stats.regions.line import ASSUMPTION, BOOTSTRAP
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from ...stats.result import Estimate, Result
@@ -82,7 +82,7 @@ def scatter(
     x, rtt_ms = frame.distance_km.to_numpy() / PER_KM, frame.rtt_ms.to_numpy()
     log_throughput = np.log(frame.throughput_bps.to_numpy())
     # The near pairs that are left out still say which regions share a place.
-    place_of = mapping(whole, cluster)
+    place_of = unit_of_region(whole, cluster)
     places = units(sample, {name: place_of[name] for name in sample.regions})
     warnings = sample.warnings()
     if not far.all():

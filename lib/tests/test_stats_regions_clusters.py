@@ -144,30 +144,30 @@ def test_effects_shared_by_city_widen_the_interval_by_place():
 
 
 def test_neighbours_that_deviate_alike_are_cautioned_of_and_others_are_not():
-    alike = [fit for fit in lines("effects shared over 1,500 km", 60) if fit.line.moran.found]
+    alike = [fit for fit in lines("effects shared over 1,500 km", 60) if fit.line.moran.significant]
     assert len(alike) >= 4
-    assert sum(fit.line.moran.found for fit in lines("effects of regions", 60)) <= 1
+    assert sum(fit.line.moran.significant for fit in lines("effects of regions", 60)) <= 1
     fit = alike[0]
     for estimate in (fit.slope, fit.intercept, fit.pearson):
-        assert any("places near each other deviate alike" in each for each in estimate.warnings)
+        assert any("nearby places deviate alike" in each for each in estimate.warnings)
     assert "cluster=1500" in str(fit.slope)
 
 
 @pytest.mark.parametrize("kind", ["slow regions, 1 in 10", "detouring regions, 1 in 10"])
 def test_skewed_effects_are_cautioned_of_with_what_intervals_then_cover(kind):
     fits = lines(kind)
-    assert sum(fit.line.skew.found for fit in fits) >= 5
-    assert sum(fit.line.skew.found for fit in lines("effects of regions")) <= 1
-    fit = next(fit for fit in fits if fit.line.skew.found)
+    assert sum(fit.line.skew.significant for fit in fits) >= 5
+    assert sum(fit.line.skew.significant for fit in lines("effects of regions")) <= 1
+    fit = next(fit for fit in fits if fit.line.skew.significant)
     low, high = coverage.HARDER["Pearson r"][16]
     said = [each for each in fit.pearson.warnings if "are skewed" in each]
-    assert said and f"covers in {low:.1f} to {high:.1f} of 100" in said[0]
+    assert said and f"covers in {low:.1f} to {high:.1f} % of cases" in said[0]
     assert "a survey without such a region shows no sign of it" in fit.pearson.assumption
 
 
 def test_a_skew_that_does_no_harm_is_not_said():
     mild = Skew("height", 0.6, 0.001)
-    assert not mild.found and coverage.caution("Pearson r", 40, mild) == ()
+    assert not mild.significant and coverage.caution("Pearson r", 40, mild) == ()
 
 
 def test_few_pairs_beyond_the_knee_and_a_window_by_receiver_are_cautioned_of():
@@ -211,10 +211,22 @@ def test_a_result_shows_what_it_says_and_has_other_levels_residuals_and_diagnost
 
 
 BAD = {
-    "text for a number": ("rtt_ms", "fast", "row 3 .*: rtt_ms must be a number, not 'fast'"),
-    "a negative distance": ("distance_km", -4.0, "row 3 .*distance_km must be finite and at least 0, not -4"),
-    "an infinite distance": ("distance_km", np.inf, "row 3 .*distance_km must be finite"),
-    "a region without a name": ("from_region", None, "row 3: from_region must be a name, not None"),
+    "text for a number": ("rtt_ms", "fast", "rtt_ms in row 3 of table pairs .* is 'fast'; allowed: a number"),
+    "a negative distance": (
+        "distance_km",
+        -4.0,
+        "distance_km in row 3 .* is -4.0; allowed: a finite number",
+    ),
+    "an infinite distance": (
+        "distance_km",
+        np.inf,
+        "distance_km in row 3 .* is inf; allowed: a finite number",
+    ),
+    "a region without a name": (
+        "from_region",
+        None,
+        "from_region in row 3 of table pairs is None; allowed: a name",
+    ),
 }
 DOORS = {
     "fit_rtt": stats.fit_rtt,
@@ -249,7 +261,9 @@ def test_what_is_no_table_is_named_at_every_door(door, given):
     from wanbench.stats.regions.directed_pairs import directed
 
     call = DOORS.get(door, lambda pairs: directed(pairs, "rtt_ms"))
-    with pytest.raises(ParameterError, match=f"pairs is a {type(given).__name__}"):
+    with pytest.raises(
+        ParameterError, match=f"table pairs is '{type(given).__name__}'; allowed: a DataFrame"
+    ):
         call(given)
 
 
@@ -271,7 +285,7 @@ def test_places_of_a_table_without_the_catalogue_come_from_its_distances():
     same = pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
     pairs.loc[same, "distance_km"] = 30.0
     assert clusters.units(unordered(pairs, "rtt_ms")).n == 5
-    assert isinstance(pd.Series(clusters.mapping(unordered(pairs, "rtt_ms"))).nunique(), int)
+    assert isinstance(pd.Series(clusters.unit_of_region(unordered(pairs, "rtt_ms"))).nunique(), int)
 
 
 def test_a_planned_survey_is_about_as_precise_as_planned():
