@@ -1,5 +1,5 @@
 """
-Reads what `wanbench.kafka.scrape` printed, or the text of an exporter: rows of table metrics.
+Reads what `wanbench.kafka.programs.scrape` printed, or the text of an exporter: rows of table metrics.
 
 - A metric that is a counter, or is named like one (_total, _count, _sum, _bucket), is cumulative; `stats.rates` makes
   rates of those. Metrics keep the names that the file gives them.
@@ -28,7 +28,7 @@ SUFFIX = ".prom.txt"
 LARGEST_BYTES = 2**30
 """A day of scrapes every 5 s."""
 
-FIRST = "a line #scrapes with what is scraped in JSON, as wanbench.kafka.scrape prints it"
+FIRST = "a line #scrapes with what is scraped in JSON, as wanbench.kafka.programs.scrape prints it"
 NEXT = "a line #scrape with its time and the number of its bytes in JSON"
 
 

@@ -24,11 +24,11 @@ from ..regions.group_differences import (
     Scale,
     crossings,
     ends,
+    group_label,
     pairwise,
-    said,
 )
 from ..regions.line import Part
-from ..regions.permutation import FEWEST, few, p_estimate
+from ..regions.permutation import FEWEST, few_orders, p_estimate
 from ..regions.regression import Coefficients, determined, least_squares
 from ..regions.unordered_pairs import Sample, require_regions, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
@@ -117,7 +117,9 @@ class CloudComparison(Result):
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         cautions = dict.fromkeys(note for each in self.all_contrasts for note in each.estimate.warnings)
         below = "".join(f"<p>Caution: {escape(note)}.</p>" for note in cautions)
-        said = " ".join(each.said.sentence for each in (self.difference, *self.crossing, *self.directions))
+        said = " ".join(
+            each.reported.sentence for each in (self.difference, *self.crossing, *self.directions)
+        )
         return (
             f'<p>{escape(said)}</p><table class="estimates"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
             + below
@@ -180,7 +182,7 @@ def compare_clouds(
     y = matrices.square(value, *cells, n_regions, symmetric=True)
     orders = qap.relabellings(n_regions, permutations, seed)
     notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
-    notes += few(n_regions, permutations)
+    notes += few_orders(n_regions, permutations)
     centre = float(far[cells].mean())
     levels, unknown = _levels(names, cells, [crossing, far], grouped)
     notes += unknown
@@ -382,7 +384,7 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
     for one, other in combinations(sorted({end for name in members for end in ends(name)}), 2):
         forth, back = f"{one}>{other}", f"{other}>{one}"
         if forth in members and back in members:
-            asked.append(({forth: 1.0, back: -1.0}, (said(forth), said(back))))
+            asked.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
     if not asked:
         return ()
     grouped = units(sample, cluster)

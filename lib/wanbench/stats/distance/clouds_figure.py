@@ -48,7 +48,7 @@ def clouds_against_distance(found: CloudComparison, *, note: str = "") -> go.Fig
         title=f"{what} within and between clouds, against distance",
         subtitle=f"{POINTS}. Solid lines: one slope; dotted: a slope for each.{axis}",
         alt=f"Scatter of {what.lower()} against distance with lines for pairs {WITHIN} and {BETWEEN}. {found}",
-        caption=f"{what} of {basis}. {found.difference.said}",
+        caption=f"{what} of {basis}. {found.difference.reported}",
         table=found.lines,
         note=note,
     )
@@ -125,7 +125,7 @@ def cloud_contrasts(found: CloudComparison, *, note: str = "") -> go.Figure:
         "independent. Dashed: no difference.",
         alt=f"Differences between groups of cloud pairs at equal distance. {found}",
         caption=" ".join(
-            each.said.sentence for each in (found.difference, *found.crossing, *found.directions)
+            each.reported.sentence for each in (found.difference, *found.crossing, *found.directions)
         ),
         table=found.contrast_table(),
         note=note,

@@ -17,7 +17,7 @@ from ...findings import Finding
 from ...formatting import count, quantity
 from ..regions import dyadic
 from ..regions.check_pairs import check_pairs
-from ..regions.clusters import PLACE, mapping, units
+from ..regions.clusters import PLACE, unit_of_region, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
 
@@ -98,7 +98,7 @@ def path_inflation(
     notes = sample.warnings()[: len(sample.left_out) > 0]
     if len(near):
         notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
-    names, known = [*sorted(frame.cloud_pair.unique()), ALL], mapping(sample, cluster)
+    names, known = [*sorted(frame.cloud_pair.unique()), ALL], unit_of_region(sample, cluster)
     medians = {name: _median(frame, name, notes, known, level, resamples, seed) for name in names}
     ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
     return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))

@@ -1,0 +1,355 @@
+"""Two arms: known ratios, coverage under autocorrelation, sentences."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from arch.bootstrap import StationaryBootstrap
+from scipy import stats
+from statsmodels.tsa.ar_model import AutoReg
+
+from wanbench.errors import ParameterError
+from wanbench.stats.time import arms, autoregression, compare, memory, series
+from wanbench.validity.compare import trial
+from wanbench.validity.slow import swings
+
+
+def autoregressive(phi, n, seed, mean=100.0):
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(0, 10 * np.sqrt(1 - phi**2), n + 200)
+    values = np.empty(n + 200)
+    values[0] = noise[0]
+    for k in range(1, n + 200):
+        values[k] = phi * values[k - 1] + noise[k]
+    return mean + values[200:]
+
+
+def table(runs=4, n=30, *, seed=0, hours=0.0, ratio=2.0):
+    """Runs of both arms; `hours` is how much the blocks differ."""
+    rng = np.random.default_rng(seed)
+    frames = []
+    for block in range(runs):
+        hour = rng.normal(0, hours)
+        for name, factor in (("private", 1.0), ("internet", ratio)):
+            values = factor * (100 + hour + rng.normal(0, 2)) + rng.normal(0, 5, n)
+            rows = {
+                "arm": name,
+                "run": f"{name}-{block}",
+                "block": block,
+                "time_s": np.arange(n),
+                "mbps": values,
+            }
+            frames.append(pd.DataFrame(rows))
+    return pd.concat(frames, ignore_index=True)
+
+
+def test_welch_is_that_of_scipy():
+    a, b = autoregressive(0.0, 40, 1), autoregressive(0.0, 60, 2, 150)
+    peer = stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
+    assert arms.welch(a, b, 0.95)["difference"][1:3] == pytest.approx((peer.low, peer.high))
+
+
+def test_the_autoregression_is_that_of_statsmodels():
+    values = autoregressive(0.7, 400, 3)
+    peer = AutoReg(values - values.mean(), 3, trend="n").fit().params
+    np.testing.assert_allclose(autoregression.least_squares(values[None, :], 3)[0], peer, rtol=1e-6)
+
+
+def test_a_series_of_few_bursts_has_an_autoregression():
+    """A resample of its residuals may be constant, for which least squares has many answers."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        values = np.zeros(int(rng.integers(100, 400)))
+        start = int(rng.integers(len(values)))
+        values[start : start + int(rng.integers(1, 8))] = 1.0
+        found = series.fit_series(values)
+        assert np.isfinite(found.coefficients).all() and 1 <= found.effective_n <= len(values)
+    flat = autoregression.least_squares(np.full((2, 50), 3.0), 4)
+    np.testing.assert_array_equal(flat, np.zeros((2, 4)))
+
+
+def test_filtering_back_undoes_whitening():
+    values = autoregressive(0.8, 200, 4)
+    centred, found = values - values.mean(), np.array([0.5, 0.2, -0.1])
+    residuals = autoregression.whitened(centred, found)
+    back = autoregression.filtered_back(residuals[None, :], centred[None, :3], found)
+    np.testing.assert_allclose(back[0], centred, atol=1e-9)
+
+
+@pytest.mark.parametrize(("phi", "worth"), [(0.0, 1.0), (0.6, 0.25), (0.9, 1 / 19)])
+def test_effective_number_of_values(phi, worth):
+    found = [series.fit_series(autoregressive(phi, 2_000, seed)).effective_n / 2_000 for seed in range(8)]
+    assert np.median(found) == pytest.approx(worth, rel=0.25)
+
+
+def test_the_bias_of_short_persistent_series_is_taken_off():
+    plain, corrected = [], []
+    for seed in range(60):
+        values = autoregressive(0.8, 60, seed)
+        centred = values - values.mean()
+        plain.append(centred[1:] @ centred[:-1] / (centred @ centred))
+        corrected.append(autoregression.fit(values, np.random.default_rng(seed)).sum())
+    assert np.mean(plain) < 0.75 and abs(np.mean(corrected) - 0.8) < 0.035
+
+
+def test_the_resampling_is_that_of_arch():
+    values = autoregressive(0.5, 80, 5)
+    rows = values[series.bootstrap_indices(80, 80, 6.0, 4, np.random.default_rng(9))]
+    sampler = StationaryBootstrap(6.0, values, seed=np.random.default_rng(9))
+    peer = [data[0][0] for data in sampler.bootstrap(4)]
+    np.testing.assert_array_equal(rows, np.array(peer))
+
+
+def test_resamples_vary_as_the_mean_of_the_process_does():
+    phi, n = 0.9, 1_000
+    due = 10 * np.sqrt((1 + phi) / (1 - phi) / n)
+    found = [
+        series.resampled(series.fit_series(autoregressive(phi, n, s)), 300, np.random.default_rng(s))
+        for s in range(12)
+    ]
+    assert np.median([each.means.std() for each in found]) == pytest.approx(due, rel=0.2)
+    assert np.median([each.plain_means.std() for each in found]) < 0.9 * due
+
+
+def test_the_interval_covers_where_welch_and_the_plain_bootstrap_do_not():
+    counts = {}
+    for seed in range(100):
+        for each in trial(seed, "AR(1)", 0.9, 100):
+            key = f"{each.quantity}, {each.method}"
+            counts[key] = counts.get(key, 0) + (each.low <= each.truth <= each.high)
+    assert counts["ratio of means, stationary bootstrap"] >= 88
+    assert counts["ratio of medians, stationary bootstrap"] >= 88
+    assert counts["ratio of means, Welch, single values"] <= 60
+    assert counts["ratio of means, plain stationary bootstrap, percentiles"] <= 86
+
+
+def test_without_autocorrelation_it_is_as_wide_as_welch():
+    a, b = autoregressive(0.0, 500, 6), autoregressive(0.0, 500, 7, 200)
+    found = compare.compare_series(a, b)
+    wide = (found.means.high - found.means.low) / (found.means.naive.high - found.means.naive.low)
+    assert wide == pytest.approx(1, abs=0.25)
+    assert found.difference.estimate == pytest.approx(b.mean() - a.mean())
+
+
+def test_too_few_effective_values_are_said():
+    found = compare.compare_series(autoregressive(0.97, 60, 1), autoregressive(0.97, 60, 2))
+    assert any("independent ones" in note for note in found.means.warnings)
+    none = compare.compare_series([1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    assert np.isnan(none.means.low) and "fewer than 20 values" in str(none)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "least", "most"),
+    [
+        ("independent", 300, 0, 6),
+        ("AR(1) 0.6", 300, 0, 6),
+        ("skewed AR(1) 0.6", 300, 0, 6),
+        ("AR(1) 0.9", 1_000, 0, 4),
+        ("AR(1) 0.985", 300, 34, 40),
+        ("AR(1) 0.985", 1_000, 34, 40),
+        ("5 regimes", 300, 30, 40),
+        ("10 regimes", 1_000, 34, 40),
+        ("long memory, d 0.3", 1_000, 22, 40),
+        ("long memory, d 0.4", 1_000, 30, 40),
+    ],
+)
+def test_slow_swings_are_cautioned_of_and_others_rarely(kind, n, least, most):
+    said = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        both = [100 + 10 * swings(kind, n, rng) for _ in range(2)]
+        said += memory.is_long(both) or any(series.fit_series(each).at_limit for each in both)
+    assert least <= said <= most
+
+
+def test_a_comparison_of_slow_series_says_to_compare_runs():
+    rng = np.random.default_rng(0)
+    slow = [100 + 10 * swings("10 regimes", 1_000, rng) for _ in range(2)]
+    assert "compare runs" in str(compare.compare_series(*slow, resamples=50))
+    frame = pd.DataFrame({"value": np.concatenate(slow), "arm": np.repeat(["a", "b"], 1_000)})
+    by_run = compare.compare_arms(frame.assign(run=np.arange(2_000) // 250), "value", run="run", resamples=50)
+    assert "compare runs" not in str(by_run)
+
+
+def test_a_series_that_alternates_is_not_slow():
+    values = 100 + 5 * np.tile([1.0, -1.0], 100) + np.random.default_rng(0).normal(0, 0.3, 200)
+    assert not series.fit_series(values).at_limit
+
+
+def test_a_constant_series_has_no_memory():
+    assert memory.memory(np.full(100, 3.0)) == 0
+
+
+def test_an_interval_is_known_at_any_level_with_its_standard_error():
+    frame = table(runs=5, n=40, ratio=2.25)
+    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), run="run", resamples=200)
+    means = [frame[frame.arm == name].groupby("run").mbps.mean() for name in ("private", "internet")]
+    peer = stats.ttest_ind(means[1], means[0], equal_var=False)
+    low, high = peer.confidence_interval(0.8)
+    assert found.difference.conf_int(0.8) == pytest.approx((low, high))
+    assert found.difference.standard_error == pytest.approx(found.difference.estimate / peer.statistic)
+    assert found.means.conf_int() == (found.means.low, found.means.high)
+    assert found.means.low < found.means.conf_int(0.5)[0] < found.means.estimate
+    other = compare.compare_series(autoregressive(0.5, 300, 1), autoregressive(0.5, 300, 2), resamples=300)
+    wide = other.difference.high - other.difference.low
+    assert other.difference.standard_error == pytest.approx(wide / 4, rel=0.15)
+    assert repr(found) == str(found) and len(repr(found.a)) < 300
+
+
+def test_runs_are_the_unit_where_there_are_runs():
+    frame = table(runs=5, n=40, ratio=2.25)
+    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), run="run", unit="Mbit/s")
+    means = [frame[frame.arm == name].groupby("run").mbps.mean() for name in ("private", "internet")]
+    peer = stats.ttest_ind(means[1], means[0], equal_var=False).confidence_interval(0.95)
+    assert (found.difference.low, found.difference.high) == pytest.approx((peer.low, peer.high))
+    assert found.unit_of_replication == "runs" and found.means.basis == "5 runs against 5"
+    assert found.means.low < 2.25 < found.means.high and found.medians.low < 2.25 < found.medians.high
+    assert found.means.naive.high - found.means.naive.low < found.means.high - found.means.low
+
+
+def test_blocks_take_out_what_both_arms_share():
+    frame = table(runs=6, hours=20.0)
+    settings = {"arms": ("private", "internet")}
+    paired = compare.compare_arms(frame, "mbps", block="block", **settings)
+    apart = compare.compare_arms(frame, "mbps", run="run", **settings)
+    assert paired.unit_of_replication == "blocks" and "6 blocks with both arms" in str(paired)
+    assert paired.means.low < 2 < paired.means.high
+    assert paired.means.high - paired.means.low < 0.5 * (apart.means.high - apart.means.low)
+    by_block = frame.pivot_table(index="block", columns="arm", values="mbps")
+    peer = stats.ttest_rel(by_block.internet, by_block.private).confidence_interval(0.95)
+    assert (paired.difference.low, paired.difference.high) == pytest.approx((peer.low, peer.high))
+
+
+def test_a_single_run_per_arm_is_said():
+    found = compare.compare_arms(table(runs=1, n=60), "mbps", run="run")
+    assert found.unit_of_replication == "series" and "single run" in str(found)
+    few = compare.compare_arms(table(runs=3), "mbps", run="run")
+    assert np.isnan(few.medians.low) and "it takes 4 runs" in str(few)
+
+
+def test_percentiles_are_not_averaged():
+    groups = [np.array([1.0, 2, 3, 4, 100]), np.array([5.0, 6, 7, 8, 9])]
+    assert arms.weighted_median(groups) == np.median(np.concatenate(groups))
+    assert arms.weighted_median(groups) != np.mean([np.median(group) for group in groups])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "times", "more"),
+    [
+        (2.25, "2.25 times", "125 % more"),
+        (0.5, "0.5", "50 % less"),
+        (1.0, "1.00 times", "the same"),
+        (1.025, "1.02", "2.5"),
+    ],
+)
+def test_ratios_in_words(ratio, times, more):
+    assert compare.times(ratio).startswith(times) and compare.more_or_less(ratio).startswith(more)
+
+
+def test_the_sentence_says_times_and_per_cent_of_one_ratio():
+    found = compare.compare_arms(
+        table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s"
+    )
+    said = found.sentence
+    ratio = float(re.search(r"is ([\d.]+) times that of private", said)[1])
+    more = float(re.search(r"which is ([\d.]+) % more", said)[1])
+    assert ratio == pytest.approx(2.25, abs=0.1) and more == pytest.approx(100 * (ratio - 1), abs=1.5)
+    assert "225 %" not in said and "Mbit/s against" in said
+    same = compare.compare_arms(table(ratio=1.0), "mbps", run="run").sentence
+    assert "though it may be the same" in same
+
+
+def test_left_out_rows_and_gaps_are_said():
+    frame = table(runs=1, n=60)
+    frame.loc[3, "mbps"] = np.nan
+    frame.loc[frame.time_s > 40, "time_s"] += 500
+    frame = pd.concat([frame, frame.head(2).assign(arm="third")])
+    found = compare.compare_arms(frame, "mbps", arms=("private", "internet"), time="time_s")
+    assert len(found.left_out) == 3 and "3 rows left out" in str(found) and "has gaps" in str(found)
+
+
+def test_order_of_time_counts_not_order_of_rows():
+    values = autoregressive(0.9, 300, 8)
+    frame = pd.DataFrame({"arm": np.repeat(["a", "b"], 300), "time": np.tile(np.arange(300), 2)})
+    frame["ms"] = np.concatenate([values, autoregressive(0.9, 300, 9)])
+    mixed = frame.sample(frac=1, random_state=1)
+    one, other = (compare.compare_arms(each, "ms", time="time") for each in (frame, mixed))
+    assert one.means.low == other.means.low
+    assert one.a.dependence.effective_n < 60
+
+
+def test_wrong_questions_are_refused():
+    frame = table()
+    with pytest.raises(ParameterError, match="lacks column speed"):
+        compare.compare_arms(frame, "speed")
+    with pytest.raises(
+        ParameterError,
+        match=r"arms is .*vpn.*; allowed: two different values of column arm, which has internet, private",
+    ):
+        compare.compare_arms(frame, "mbps", arms=("private", "vpn"))
+    with pytest.raises(ParameterError, match="no row with mbps"):
+        compare.compare_arms(frame.assign(mbps=frame.mbps.where(frame.arm == "private")), "mbps")
+    with pytest.raises(ParameterError, match="allowed: both above 0"):
+        compare.compare_arms(frame.assign(mbps=-frame.mbps), "mbps")
+    with pytest.raises(ParameterError, match="allowed: 2 or more"):
+        compare.compare_arms(table(runs=1), "mbps", block="block")
+    with pytest.raises(ParameterError, match="level is 95"):
+        compare.compare_arms(frame, "mbps", level=95)
+
+
+def test_constant_series_have_no_width_and_no_error():
+    found = compare.compare_series(np.full(30, 2.0), np.full(30, 3.0))
+    assert found.means.estimate == pytest.approx(1.5) and found.means.low == pytest.approx(1.5)
+
+
+def test_the_figure_shows_runs_and_ratios():
+    found = compare.compare_arms(
+        table(runs=4), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s"
+    )
+    drawn = found.figure()
+    assert len(drawn.data[0].x) == 4 and drawn.layout.meta["caption"] == found.sentence
+    assert found.means.estimate in [x for trace in drawn.data for x in trace.x]
+    hostile = compare.compare_series(autoregressive(0, 50, 1), autoregressive(0, 50, 2), names=("<b>", "b"))
+    assert "<b>" not in hostile._repr_html_() and "&lt;b&gt;" in hostile.figure().data[0].name
+    assert found.table().quantity.iloc[0] == "ratio of means, mbps"
+    assert found.means.finding("private-or-not").n == 8
+
+
+def test_the_bias_of_a_single_coefficient_is_taken_off_as_it_is_known():
+    kept = []
+    for seed in range(1_500):
+        found = autoregression.fit(autoregressive(0.7, 60, seed), np.random.default_rng(0))
+        kept += found.tolist() if len(found) == 1 else []
+    assert len(kept) > 800 and abs(np.mean(kept) - 0.7) < 0.008
+
+
+def with_groups(sizes, column, seed=0):
+    """Arms a and b, groups of these sizes (0: none), each group at a level of its own."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for arm, base in (("a", 100.0), ("b", 150.0)):
+        for k, n in enumerate(sizes[arm]):
+            values = base * (1 + k) + rng.normal(0, 5, n)
+            parts.append(pd.DataFrame({"arm": arm, column: f"g{k}", "value": values, "second": np.arange(n)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_with_blocks_the_means_that_are_quoted_are_those_of_blocks_with_both_arms():
+    rows = with_groups({"a": (30, 10, 20, 40), "b": (20, 50, 10)}, "block")
+    found = compare.compare_arms(rows, "value", block="block", resamples=50)
+    assert found.means.n == 3 and "1 block with one arm only" in str(found)
+    by_block = rows[rows.block != "g3"].groupby(["arm", "block"]).value.mean().groupby("arm").mean()
+    assert found.a.mean == pytest.approx(by_block["a"]) and found.b.mean == pytest.approx(by_block["b"])
+    assert found.means.estimate == pytest.approx(found.b.mean / found.a.mean)
+    assert found.medians.estimate == pytest.approx(found.b.median / found.a.median)
+    assert found.difference.estimate == pytest.approx(found.b.mean - found.a.mean)
+
+
+def test_with_a_single_run_in_an_arm_interval_and_estimate_are_of_all_values():
+    rows = with_groups({"a": (200, 20), "b": (100,)}, "run")
+    found = compare.compare_arms(rows, "value", run="run", time="second", resamples=200)
+    assert found.unit_of_replication == "series" and "an arm has a single run" in str(found)
+    plain = rows.groupby("arm").value.mean()
+    assert found.means.estimate == pytest.approx(plain["b"] / plain["a"])
+    np.testing.assert_array_equal(found.a.values, rows[rows.arm == "a"].value)
