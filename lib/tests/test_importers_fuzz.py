@@ -122,7 +122,7 @@ def no_gate(found, regions=None):
 
 
 def survey(path):
-    with patch("wanbench.importers.survey.finished", no_gate):
+    with patch("wanbench.importers.intercloud.finished", no_gate):
         return importers.read_survey(path)
 
 
@@ -132,7 +132,7 @@ def skyplane(path):
 
 
 def mapped(path):
-    with patch("wanbench.importers.mapped.finished", no_gate):
+    with patch("wanbench.importers.mapped_table.finished", no_gate):
         return importers.read_table(path, MAPPING)
 
 
