@@ -56,10 +56,10 @@ def server(tmp_path, monkeypatch):
         f"{header}\nmine,a.csv,My file,{server.address},commit 1,{HASH},{len(CONTENT)},CC0-1.0\n"
     )
     monkeypatch.setattr(originals, "FILE", listed)
-    (tmp_path / "checkout" / folders.MARK).mkdir(parents=True)
+    (tmp_path / "checkout" / folders.ROOT_MARK).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "checkout")
-    monkeypatch.delenv(folders.CHOSEN, raising=False)
-    monkeypatch.delenv(folders.CHOSEN_DOWNLOADS, raising=False)
+    monkeypatch.delenv(folders.DATA_VARIABLE, raising=False)
+    monkeypatch.delenv(folders.DOWNLOADS_VARIABLE, raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     yield server
@@ -75,7 +75,7 @@ def test_fetched_once_and_kept(server, tmp_path):
 
 
 def test_a_folder_of_ones_own(server, tmp_path, monkeypatch):
-    monkeypatch.setenv(folders.CHOSEN_DOWNLOADS, str(tmp_path / "kept"))
+    monkeypatch.setenv(folders.DOWNLOADS_VARIABLE, str(tmp_path / "kept"))
     assert importers.fetch("mine") == tmp_path / "kept/a.csv"
     assert importers.fetch("mine", tmp_path / "other") == tmp_path / "other/a.csv"
 

@@ -77,14 +77,14 @@ MONTHLY = """## 1 Feb 2030
 
 
 @pytest.fixture
-def gated():
-    """Let this test pass the gate."""
+def with_flags():
+    """Let this test raise flags."""
 
 
 @pytest.fixture(autouse=True)
-def gate(request, monkeypatch):
-    """The gate takes its time; only tests with the fixture `gated` call it."""
-    if "gated" not in request.fixturenames:
+def without_flags(request, monkeypatch):
+    """The plausibility rules take time; only tests with the fixture `with_flags` run them."""
+    if "with_flags" not in request.fixturenames:
         monkeypatch.setattr(
             "wanbench.plausibility.check", lambda found, regions=None: tables.from_rows("flags", [])
         )
@@ -96,7 +96,7 @@ def rows(found, column):
     return list(zip(*codes, pings[column], strict=True))
 
 
-def test_a_matrix_in_several_tabs_is_one(tmp_path, gated):
+def test_a_matrix_in_several_tabs_is_one(tmp_path, with_flags):
     path = tmp_path / "latency.md"
     path.write_text(TABBED)
     found = read_markdown(path, cloud="azure", statistic="p50", about={"title": "made up"})

@@ -34,17 +34,17 @@ TIMES = {
 
 
 @pytest.fixture(autouse=True)
-def gate(request, monkeypatch):
-    """The gate takes its time; only tests with the fixture `gated` call it."""
-    if "gated" not in request.fixturenames:
+def without_flags(request, monkeypatch):
+    """The plausibility rules take time; only tests with the fixture `with_flags` run them."""
+    if "with_flags" not in request.fixturenames:
         monkeypatch.setattr(
             "wanbench.plausibility.check", lambda found, regions=None: tables.from_rows("flags", [])
         )
 
 
 @pytest.fixture
-def gated():
-    """Let this test pass the gate."""
+def with_flags():
+    """Let this test raise flags."""
 
 
 @pytest.fixture
@@ -300,7 +300,7 @@ def test_two_columns_of_one_region_are_two_measurements(read):
     assert pairs.rtt_ms[IRELAND, VIRGINIA] == 67.5 and pairs.n_tests[IRELAND, VIRGINIA] == 2
 
 
-def test_the_gate_sees_it(read, gated):
+def test_a_matrix_is_flagged(read, with_flags):
     found = read(PLAIN.replace("201.25", "2.01"), statistic="mean")
     flagged = found["flags"]
     assert ((flagged.from_region == IRELAND) & (flagged.to_region == TOKYO)).any()
