@@ -168,8 +168,11 @@ def test_more_lost_than_sent_is_refused(tmp_path):
             {"columns": COLUMNS | {"rtt": "x"}},
             "columns holds unknown rtt; allowed: from, to, cloud, .*mean_rtt",
         ),
-        ({"columns": {"from": "a", "to": "b"}}, "lacks from, to, or each of min_rtt"),
-        ({"columns": {"to": "b", "min_rtt": "c"}}, "lacks from, to"),
+        (
+            {"columns": {"from": "a", "to": "b"}},
+            "lacks columns; allowed: from, to, and at least one of min_rtt",
+        ),
+        ({"columns": {"to": "b", "min_rtt": "c"}}, "lacks columns; allowed: from, to"),
         ({"columns": ["a"]}, "allowed: names with values"),
         ({"columns": COLUMNS | {"to": None}}, "columns: 'to' is None; allowed: a text"),
         ({"units": {}}, "units lacks rtt, the unit of mean_rtt; allowed: s, ms, us"),

@@ -118,7 +118,9 @@ def load_mapping(mapping, path="") -> Reading:
     mapped = {**texts["columns"], **texts["constants"]}
     values = (*RTTS, *RATES, "lost")
     if not {"from", "to"} <= set(mapped) or not any(name in mapped for name in values):
-        raise ParameterError(f"{where} lacks from, to, or each of {', '.join(values)} among its columns.")
+        raise ParameterError(
+            f"{where} lacks columns; allowed: from, to, and at least one of {', '.join(values)}."
+        )
     _check_units(texts["units"], mapped, where)
     return Reading(**texts, **_layout(mapping, path, where), source=check_about(mapping.get("source")))
 

@@ -9,7 +9,7 @@ from .. import regions as catalogue_of_regions
 from .. import tables as declared
 from ..checks import check_choice
 from ..regions import LIGHT_RTT_MS_PER_KM
-from .positions import EARTH_RADIUS_KM, great_circle_km
+from .positions import EARTH_RADIUS_KM, destination, great_circle_km
 
 MIN_REGIONS = 8
 MAX_REGIONS = 46
@@ -77,10 +77,8 @@ def _moved(places: pd.DataFrame, rng) -> tuple[np.ndarray, np.ndarray]:
     latitude, longitude = np.radians(places.latitude_deg), np.radians(places.longitude_deg)
     angle = places.precision_km * np.sqrt(rng.random(len(places))) / EARTH_RADIUS_KM
     bearing = rng.uniform(0, 2 * np.pi, len(places))
-    sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
-    east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
-    turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)
-    return np.degrees(np.arcsin(sine)).to_numpy(), ((np.degrees(turned) + 180) % 360 - 180).to_numpy()
+    moved = destination(latitude, longitude, angle, bearing)
+    return moved[0].to_numpy(), moved[1].to_numpy()
 
 
 def _tests(pairs: pd.DataFrame, rng, *, linked: bool) -> pd.DataFrame:

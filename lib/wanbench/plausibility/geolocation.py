@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..formatting import count, number
 from ..regions import LIGHT_RTT_MS_PER_KM
-from .positions import EARTH_RADIUS_KM, SPHERE_SLACK, great_circle_km
+from .positions import EARTH_RADIUS_KM, SPHERE_SLACK, destination, great_circle_km
 
 N_POINTS = 6_000
 """Points that fill a disc: 1 % of its area is 60 of them."""
@@ -113,7 +113,7 @@ def cap(
     k = np.arange(n)
     cosine = 1 - (1 - np.cos(radius_km / EARTH_RADIUS_KM)) * k / (n - 1)
     angle, bearing = np.arccos(np.clip(cosine, -1, 1)), k * GOLDEN_ANGLE
-    return _along(np.radians(latitude), np.radians(longitude), angle, bearing)
+    return destination(np.radians(latitude), np.radians(longitude), angle, bearing)
 
 
 def circle(
@@ -121,22 +121,12 @@ def circle(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points on the edge of a disc."""
     angle = min(radius_km / EARTH_RADIUS_KM, np.pi)
-    return _along(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, n))
-
-
-def _along(latitude, longitude, angle, bearing):
-    """The point, in degrees, at an angular distance and a bearing from another (all given in radians)."""
-    sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
-    east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
-    turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)
-    return np.degrees(np.arcsin(np.clip(sine, -1, 1))), (np.degrees(turned) + 180) % 360 - 180
+    return destination(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, n))
 
 
 def _middle(points: pd.DataFrame) -> tuple[float, float]:
     latitude, longitude = np.radians(points.latitude_deg), np.radians(points.longitude_deg)
-    x, y, z = (
-        (np.cos(latitude) * np.cos(longitude)).mean(),
-        (np.cos(latitude) * np.sin(longitude)).mean(),
-        np.sin(latitude).mean(),
-    )
+    x = (np.cos(latitude) * np.cos(longitude)).mean()
+    y = (np.cos(latitude) * np.sin(longitude)).mean()
+    z = np.sin(latitude).mean()
     return float(np.degrees(np.arctan2(z, np.hypot(x, y)))), float(np.degrees(np.arctan2(y, x)))

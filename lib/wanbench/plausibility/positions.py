@@ -72,3 +72,11 @@ def great_circle_km(latitude, longitude, other_latitude, other_longitude) -> np.
     half = np.radians(np.subtract(other_longitude, longitude)) / 2
     a = np.sin((psi - phi) / 2) ** 2 + np.cos(phi) * np.cos(psi) * np.sin(half) ** 2
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.clip(a, 0, 1)))
+
+
+def destination(latitude, longitude, angle, bearing) -> tuple[np.ndarray, np.ndarray]:
+    """Latitude and longitude, in degrees, of the points at an angle and a bearing from others (all in radians)."""
+    sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
+    east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
+    turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)
+    return np.degrees(np.arcsin(np.clip(sine, -1, 1))), (np.degrees(turned) + 180) % 360 - 180
