@@ -49,6 +49,8 @@ class Finding:
         How the numbers were computed, and what would break them.
     page : str
         The page that holds it.
+    answer : bool
+        Whether it answers the question of its page: the front page shows it.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Finding:
     method: str
     assumption: str
     page: str = ""
+    answer: bool = False
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -69,11 +72,7 @@ class Finding:
         for field in ("sentence", "unit", "method", "assumption", "page"):
             text = getattr(self, field)
             if not isinstance(text, str) or (field == "sentence" and not text.strip()):
-                raise refusal(
-                    f"finding {self.name}: {field}",
-                    text,
-                    "text" + " of one word or more" * (field == "sentence"),
-                )
+                raise refusal(f"finding {self.name}: {field}", text, "text, and for the sentence not empty")
         for field in (*NUMBERS, *COUNTS):
             check = _number if field in NUMBERS else _count
             object.__setattr__(self, field, check(f"finding {self.name}: {field}", getattr(self, field)))
@@ -132,6 +131,8 @@ def read(path) -> Finding:
     names = [field.name for field in fields(Finding)]
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        if isinstance(content, dict):
+            content.setdefault("answer", False)  # findings of earlier versions had no such mark
         if not isinstance(content, dict) or set(content) != set(names):
             keys = ", ".join(map(str, content)) if isinstance(content, dict) else content
             raise RawDataError(path, None, keys, f"a finding with the keys {', '.join(names)}")
@@ -152,16 +153,12 @@ def _refuse_constant(text: str):
 def load(folder) -> pd.DataFrame:
     """The findings of a folder, one row each, by page and name; columns as in table `findings`."""
     findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
-    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64")
-    columns = [field.name for field in fields(Finding)]
-    frame = pd.DataFrame(
-        {
-            name: pd.Series([getattr(one, name) for one in findings], dtype=object).astype(
-                dtypes.get(name, "str")
-            )
-            for name in columns
-        }
-    )
+    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool"}
+    columns = {}
+    for name in (field.name for field in fields(Finding)):
+        values = pd.Series([getattr(finding, name) for finding in findings], dtype=object)
+        columns[name] = values.astype(dtypes.get(name, "str"))
+    frame = pd.DataFrame(columns)
     return frame.sort_values(["page", "name"], ignore_index=True)
 
 
@@ -234,6 +231,10 @@ class Page:
             if any(earlier.name == finding.name for earlier in self.findings):
                 raise refusal("name of a finding", finding.name, f"a name not yet on page {self.name}")
             self.findings.append(finding.save(self.folder, page=self.name))
+
+    def answer(self, finding: Finding, about: str = "") -> None:
+        """Add the finding that answers the question of the page, as `add` does; the front page shows it."""
+        self.add(replace(finding, answer=True), about=about)
 
     def __str__(self) -> str:
         return "\n".join(str(finding) for finding in self.findings) or f"No finding on {self.name} yet."

@@ -1,4 +1,4 @@
-"""Commands of a lab that run as processes of this machine. Imports `errors` and `base` only."""
+"""Commands of a lab that run as processes of this machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EnteredProcess(Process):
     command : sequence of str
         The command itself, as it is shown and recorded.
     entering : sequence of str
-        The words in front of it. They must make the command the leader of a session of its own.
+        The arguments that stand before it. They must make the command the leader of its own session.
 
     Raises
     ------
@@ -43,7 +43,7 @@ class EnteredProcess(Process):
 
     def __init__(self, command: Sequence[str], entering: Sequence[str]):
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
-            raise ParameterError(f"a command is a list of words, the program first; given was {command!r}.")
+            raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
         self.command = tuple(command)
         self._lock, self._completed = threading.Lock(), None
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
@@ -176,7 +176,7 @@ class EnteredProcess(Process):
 
 def command_error(completed: Completed, what: str) -> CommandError:
     """
-    A CommandError that ends with the command's last words.
+    A CommandError that ends with what the command printed last.
 
     Its attribute `completed` has all that the command printed; of one that still runs, all so far and the
     status -9.

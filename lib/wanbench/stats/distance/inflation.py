@@ -68,7 +68,7 @@ def path_inflation(
     pairs: pd.DataFrame,
     *,
     column: str = "rtt_ms",
-    least_distance_km: float = 100.0,
+    min_distance_km: float = 100.0,
     level: float = 0.95,
     resamples: int = 2_000,
     seed: int = 0,
@@ -81,7 +81,7 @@ def path_inflation(
     ----------
     pairs : DataFrame
         Table `pairs`, with `light_rtt_ms`.
-    least_distance_km : float
+    min_distance_km : float
         Nearer pairs are left out, and counted: there the ratio says more about coordinates than about paths.
     cluster
         As for `fit_rtt`; a place in which two clouds are is resampled among those of the same clouds.
@@ -89,15 +89,15 @@ def path_inflation(
     check_level(level)
     sample = unordered(check_pairs(pairs, "light_rtt_ms"), column)
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
-    far = frame.distance_km >= least_distance_km
-    near = frame[~far].assign(reason=f"nearer than {least_distance_km:g} km")
+    far = frame.distance_km >= min_distance_km
+    near = frame[~far].assign(reason=f"nearer than {min_distance_km:g} km")
     frame = frame[far].reset_index(drop=True)
     if frame.empty:
-        raise ParameterError(f"no pair with {column} is {least_distance_km:g} km apart or more")
+        raise ParameterError(f"no pair with {column} is {min_distance_km:g} km apart or more")
     frame["inflation"] = frame.rtt_ms / frame.light_rtt_ms
     notes = sample.warnings()[: len(sample.left_out) > 0]
     if len(near):
-        notes += (f"{count(len(near), 'pair')} nearer than {least_distance_km:g} km left out",)
+        notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
     names, known = [*sorted(frame.cloud_pair.unique()), ALL], mapping(sample, cluster)
     medians = {name: _median(frame, name, notes, known, level, resamples, seed) for name in names}
     ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
