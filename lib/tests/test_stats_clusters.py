@@ -73,7 +73,7 @@ FITS = {
     "envelope": lambda pairs, **more: stats.lower_envelope(pairs, resamples=40, **more).slope,
     "inflation": lambda pairs, **more: stats.path_inflation(pairs, resamples=40, **more).medians["all"],
     "scatter": lambda pairs, **more: intercloud_2022.scatter(pairs, resamples=40, **more).rtt,
-    "model": lambda pairs, **more: stats.fit_model(pairs, "window-limited", **more).numbers["W"],
+    "model": lambda pairs, **more: stats.fit_model(pairs, "window-limited", **more).parameters["W"],
 }
 
 
@@ -223,7 +223,7 @@ DOORS = {
     "physics_check": stats.physics_check,
     "predict": stats.fit_predictor,
     "what_if": lambda pairs: stats.what_if(pairs, "aws:region-000", "gcp:region-002"),
-    "nearest": lambda pairs: intercloud_2022.nearest(
+    "nearest": lambda pairs: intercloud_2022.nearest_region(
         pairs.drop(columns="throughput_bps").rename(columns={"rtt_ms": "throughput_bps"})
     ),
     "ceiling": lambda pairs: stats.fit_with_ceiling(pairs, column="rtt_ms"),

@@ -18,7 +18,7 @@ HEAD = "claim,section,says,value,unit,source\n"
 def audit(tmp_path):
     rows = "r,Results,r is so,0.92,,the article\nn,Tests,so many,2070,pairs,the article\nwords,Results,it is so,,,x\n"
     (tmp_path / "source.csv").write_text(HEAD + rows)
-    return ledger.audit("source", tmp_path)
+    return ledger.read_claims("source", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_whole_numbers_and_sentences_are_tried_too(audit):
 
 
 def test_a_claim_that_is_not_there_or_has_no_number_is_refused(audit):
-    with pytest.raises(ParameterError, match=r"no claim 'q'.*there are r, n, words"):
+    with pytest.raises(ParameterError, match="claim of source is 'q'; allowed: 'r', 'n', 'words'"):
         audit.judge("q", True, "")
     with pytest.raises(ParameterError, match="has no number"):
         audit.compare("words", 1.0)
@@ -65,16 +65,16 @@ def test_a_claim_that_is_not_there_or_has_no_number_is_refused(audit):
 def test_a_broken_file_of_claims_is_refused(tmp_path, text):
     (tmp_path / "source.csv").write_text(text)
     with pytest.raises(RawDataError):
-        ledger.audit("source", tmp_path)
+        ledger.read_claims("source", tmp_path)
 
 
 def test_an_unknown_source_names_those_there_are():
-    with pytest.raises(ParameterError, match=r"there are .*002-throughput-across-clouds"):
-        ledger.audit("nobody")
+    with pytest.raises(ParameterError, match=r"source is 'nobody'; allowed: .*002-throughput-across-clouds"):
+        ledger.read_claims("nobody")
 
 
 def test_every_published_file_can_be_read():
-    assert len(ledger.audit("002-throughput-across-clouds").claims) >= 16
+    assert len(ledger.read_claims("002-throughput-across-clouds").claims) >= 16
 
 
 def test_what_could_not_be_recomputed_is_no_verdict_and_claims_keep_their_digits(audit):

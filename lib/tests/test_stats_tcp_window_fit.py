@@ -118,6 +118,16 @@ def test_rows_without_either_value_are_left_out_and_stated():
     assert "3 rows of the pairs left out" in str(fit.window)
 
 
+def test_the_window_over_the_buffer_that_was_requested():
+    fit = window_fit.fit_window(simulated_surveys.survey(12, seed=1), resamples=20)
+    ratio = fit.over_buffer(2e6)
+    assert ratio.estimate == pytest.approx(fit.window.estimate / 2e6)
+    assert (ratio.low, ratio.high) == pytest.approx((fit.window.low / 2e6, fit.window.high / 2e6))
+    assert ratio.sentence.startswith("The window is 1.") and "the buffer of 2.00 MB" in ratio.sentence
+    with pytest.raises(ParameterError, match="buffer_bytes is 0; allowed: a number above 0"):
+        fit.over_buffer(0)
+
+
 def test_few_regions_give_no_interval_and_too_few_fail():
     fit = window_fit.fit_window(simulated_surveys.survey(4, seed=6), resamples=20)
     assert math.isnan(fit.window.low) or fit.window.high == math.inf
@@ -130,7 +140,7 @@ def test_few_regions_give_no_interval_and_too_few_fail():
 def test_html_and_table_show_all_three_numbers():
     fit = window_fit.fit_window(simulated_surveys.survey(10, seed=7), resamples=20)
     assert list(fit.table().quantity) == ["TCP window W", "capacity C", "knee RTT"]
-    assert "limited by the window" in fit._repr_html_()
+    assert "In this fit the window limits" in fit._repr_html_()
 
 
 def test_clouds_with_windows_of_their_own_are_warned_of():

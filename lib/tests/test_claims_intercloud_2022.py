@@ -7,11 +7,11 @@ from wanbench.stats.distance.clouds import compare_clouds
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.tcp import compare_models
 from wanbench.studies.intercloud_2022.charts import charts
-from wanbench.studies.intercloud_2022.matched import matched
-from wanbench.studies.intercloud_2022.nearest import nearest
+from wanbench.studies.intercloud_2022.correlations import correlations
+from wanbench.studies.intercloud_2022.matched_cities import matched_cities
+from wanbench.studies.intercloud_2022.nearest_region import nearest_region
 from wanbench.studies.intercloud_2022.repeats import repeats
 from wanbench.studies.intercloud_2022.scatter import scatter
-from wanbench.studies.intercloud_2022.variants import variants
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +27,16 @@ def audit():
     return claims.throughput_across_clouds(
         tests=twice,
         charts=charts(pairs, transfer_s=10, **quick),
-        latency_r=variants(ways, 1.0),
-        throughput_r=variants(ways, -0.7, column="throughput_bps"),
+        latency_r=correlations(ways, 1.0),
+        throughput_r=correlations(ways, -0.7, column="throughput_bps"),
         inflation=stats.path_inflation(pairs, **quick),
-        latency=matched(pairs, within_km=2_000),
-        throughput=matched(pairs, column="throughput_bps", within_km=2_000),
+        latency=matched_cities(pairs, within_km=2_000),
+        throughput=matched_cities(pairs, column="throughput_bps", within_km=2_000),
         clouds=compare_clouds(pairs, column="throughput_bps", permutations=50),
-        models=compare_models(pairs, transfer_s=10, **quick),
+        models=compare_models(pairs, transfer_s=10),
         repeats=(repeats(twice, "rtt_ms", **quick), repeats(twice, "throughput_bps", **quick)),
         scatters={"all": scatter(pairs, **quick), "aws->gcp": scatter(pairs, **quick)},
-        nearest=nearest(pairs, **quick),
+        nearest=nearest_region(pairs, **quick),
     )
 
 

@@ -8,9 +8,8 @@ from scipy.optimize import least_squares
 
 from wanbench.errors import ParameterError
 from wanbench.stats.regions import simulated_surveys
-from wanbench.stats.tcp import bytes_sent, compare_models, cubic_bps, knee
-from wanbench.stats.tcp import curve_fit as fitting
-from wanbench.stats.tcp.curves import Paths, forms
+from wanbench.stats.tcp import bytes_sent, compare_models, cubic_bps, knee, robust_fit
+from wanbench.stats.tcp.models import Paths, throughput_models
 
 
 def survey(seed=1, n=16, bps=None, **settings):
@@ -26,8 +25,8 @@ def verdicts(comparison) -> dict:
     return dict(zip(comparison.scores.model, comparison.scores.verdict, strict=True))
 
 
-def form_named(name, **settings):
-    return next(form for form in forms(**settings) if form.name == name)
+def model_named(name, **settings):
+    return next(model for model in throughput_models(**settings) if model.name == name)
 
 
 def points(n=60, seed=0, noise=0.2):
@@ -40,7 +39,7 @@ def points(n=60, seed=0, noise=0.2):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_fit_of_the_window_is_that_of_the_exact_solver(seed):
     paths, y = points(seed=seed)
-    numbers, scale = fitting.fit(form_named("window-limited"), paths, y)
+    numbers, scale = robust_fit.fit(model_named("window-limited"), paths, y)
     order = np.argsort(paths.rtt_ms)
     exact = knee.fit(np.log(paths.rtt_ms)[order], y[order])
     assert_allclose(numbers, [exact.falling - np.log(8000), exact.level], rtol=0, atol=2e-3)
@@ -51,10 +50,10 @@ def test_the_fit_of_the_window_is_that_of_the_exact_solver(seed):
 def test_the_fit_of_a_line_is_scipys(name):
     paths, y = points(noise=0.5)
     y[:4] -= 4
-    form = form_named(name)
-    numbers, scale = fitting.fit(form, paths, y)
+    model = model_named(name)
+    numbers, scale = robust_fit.fit(model, paths, y)
     peer = least_squares(
-        lambda n: (y - form.curve(n[None], paths)[0]) / scale, numbers + 0.3, loss="huber", f_scale=1.345
+        lambda n: (y - model.curve(n[None], paths)[0]) / scale, numbers + 0.3, loss="huber", f_scale=1.345
     )
     assert_allclose(numbers, peer.x, atol=1e-3)
 
@@ -62,18 +61,18 @@ def test_the_fit_of_a_line_is_scipys(name):
 @pytest.mark.parametrize("name", ["window-limited", "PFTK", "CUBIC", "finite transfer", "log-log RTT"])
 def test_fits_without_a_region_are_fits_of_the_others(name):
     paths, y = points(40)
-    form = form_named(name, transfer_s=10.0)
-    numbers, scale = fitting.fit(form, paths, y)
+    model = model_named(name, transfer_s=10.0)
+    numbers, scale = robust_fit.fit(model, paths, y)
     weights = np.ones((3, 40))
     for row in range(3):
         weights[row, row * 8 : row * 8 + 8] = 0
-    together, cost = fitting.refit(form, paths, y, weights, numbers, scale)
+    together, cost = robust_fit.refit(model, paths, y, weights, numbers, scale)
     for row in range(3):
         kept = weights[row] > 0
         part = Paths(paths.rtt_ms[kept], paths.distance_km[kept])
-        alone, least = fitting.refit(form, part, y[kept], np.ones((1, kept.sum())), numbers, scale)
+        alone, least = robust_fit.refit(model, part, y[kept], np.ones((1, kept.sum())), numbers, scale)
         assert cost[row] == pytest.approx(least[0], rel=1e-4)
-        assert_allclose(form.curve(together[[row]], part), form.curve(alone, part), atol=5e-3)
+        assert_allclose(model.curve(together[[row]], part), model.curve(alone, part), atol=5e-3)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +88,15 @@ def test_fits_without_a_region_are_fits_of_the_others(name):
     ],
 )
 def test_the_model_that_made_the_data_predicts_left_out_regions_best(best, bps):
-    found = compare_models(survey(bps=bps, n=20, region_ms=8), transfer_s=2, resamples=50)
-    assert found.best == best
+    found = compare_models(survey(bps=bps, n=20, region_ms=8), transfer_s=2)
+    assert found.scores.model[0] == best
     assert verdicts(found)["constant"] == "worse"
     assert found.scores.error_factor.iloc[0] == pytest.approx(1.04, abs=0.02)
 
 
 def test_one_curve_by_two_names_is_a_tie_and_is_said_to_be_one():
-    found = compare_models(survey(n=20, region_log_sd=0.1), resamples=50)
-    assert found.best == "window-limited"
+    found = compare_models(survey(n=20, region_log_sd=0.1))
+    assert found.scores.model[0] == "window-limited"
     assert found.scores.same_curve_as.iloc[0].split(", ")[0] == "Mathis"
     assert verdicts(found)["Mathis"] == "not told apart from the best"
     assert "Mathis" in found.sentence.split("same curve")[0]
@@ -108,45 +107,45 @@ def test_noise_alone_makes_no_model_worse_than_the_constant():
     pairs = survey(n=12, bps=lambda rtt, km: 1e8)
     rng = np.random.default_rng(3)
     pairs["throughput_bps"] = 1e8 * np.exp(rng.normal(0, 0.5, len(pairs)))
-    assert verdicts(compare_models(pairs, resamples=50))["constant"] != "worse"
+    assert verdicts(compare_models(pairs))["constant"] != "worse"
 
 
 @pytest.mark.parametrize("name", ["window-limited", "log-log RTT"])
 def test_a_left_out_region_tells_nothing_to_its_own_prediction(name):
     pairs = survey(n=8, region_log_sd=0.3)
-    found = compare_models(pairs, resamples=20).pairs
+    found = compare_models(pairs).pairs
     paths, y = (
         Paths(found.rtt_ms.to_numpy(), found.distance_km.to_numpy()),
         np.log(found.throughput_bps.to_numpy()),
     )
-    form = form_named(name)
-    numbers, scale = fitting.fit(form, paths, y)
+    model = model_named(name)
+    numbers, scale = robust_fit.fit(model, paths, y)
     row = found.iloc[5]
     predicted = []
     for region in (row.region_a, row.region_b):
         rest = ((found.region_a != region) & (found.region_b != region)).to_numpy()
         others = Paths(paths.rtt_ms[rest], paths.distance_km[rest])
-        alone, _ = fitting.refit(form, others, y[rest], np.ones((1, rest.sum())), numbers, scale)
-        predicted.append(form.curve(alone, Paths(paths.rtt_ms[[5]], paths.distance_km[[5]]))[0, 0])
-    whole = form.curve(numbers[None], paths)[0, 5]
+        alone, _ = robust_fit.refit(model, others, y[rest], np.ones((1, rest.sum())), numbers, scale)
+        predicted.append(model.curve(alone, Paths(paths.rtt_ms[[5]], paths.distance_km[[5]]))[0, 0])
+    whole = model.curve(numbers[None], paths)[0, 5]
     assert abs(np.mean(predicted) - whole) > 0.01, "the two regions matter, or this shows nothing"
     assert np.log(row[f"{name}: ratio"]) == pytest.approx(y[5] - np.mean(predicted), abs=2e-3)
 
 
 def test_planted_pairs_are_explained_by_none_and_named():
     pairs = survey(n=16, region_log_sd=0.05)
-    assert compare_models(pairs, resamples=20).unexplained.empty
+    assert compare_models(pairs).unexplained.empty
     ends = {pairs.from_region[3], pairs.to_region[3]}
     planted = pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
     pairs.loc[planted, "throughput_bps"] /= 8
-    found = compare_models(pairs, resamples=20).unexplained
+    found = compare_models(pairs).unexplained
     assert [set(row) for row in found[["region_a", "region_b"]].to_numpy()] == [ends]
     assert found.closest_ratio[0] < 0.5
 
 
 def test_ordered_rows_count_twice_and_keep_their_direction():
     pairs = survey(n=10)
-    one, two = (compare_models(pairs, ordered=ordered, resamples=20) for ordered in (False, True))
+    one, two = (compare_models(pairs, ordered=ordered) for ordered in (False, True))
     assert len(two.pairs) == 2 * len(one.pairs) == len(pairs)
     key = ["region_a", "region_b"]
     merged = two.pairs.merge(pairs, left_on=key, right_on=["from_region", "to_region"])
@@ -156,21 +155,19 @@ def test_ordered_rows_count_twice_and_keep_their_direction():
 
 def test_the_interval_counts_regions_not_pairs():
     pairs = survey(n=20, region_log_sd=0.4, pair_log_sd=0.05)
-    scores = compare_models(pairs, resamples=200).scores
+    scores = compare_models(pairs).scores
     best = scores.iloc[0]
-    ratios = compare_models(pairs, resamples=20).pairs["window-limited: ratio"]
+    ratios = compare_models(pairs).pairs["window-limited: ratio"]
     naive = 2 * 1.96 * np.abs(np.log(ratios)).std() / np.sqrt(len(ratios))
     assert best.low < best.error_factor < best.high
     assert np.log(best.high / best.low) > 1.5 * naive
-    assert best.median_low < best.median_factor < best.median_high
 
 
 def test_what_cannot_be_compared_is_refused():
     pairs = survey(n=8)
     for settings, said in (
         ({"transfer_s": 2, "transfer_bytes": 1e7}, "not both"),
-        ({"transfer_s": -1}, "transfer_s=-1"),
-        ({"factor": 1.0}, "factor=1.0"),
+        ({"transfer_s": -1}, "transfer_s is -1; allowed: a number above 0"),
         ({"level": 2}, "level is 2"),
     ):
         with pytest.raises(ParameterError, match=said):
@@ -182,7 +179,7 @@ def test_what_cannot_be_compared_is_refused():
 def test_rows_left_out_are_counted():
     pairs = survey(n=8)
     pairs.loc[0, "throughput_bps"] = np.nan
-    found = compare_models(pairs, resamples=20)
+    found = compare_models(pairs)
     assert len(found.left_out) == 1 and "1 row of the pairs left out" in str(found)
 
 
@@ -190,7 +187,7 @@ def test_it_draws_itself_and_its_map():
     pairs = survey(n=10)
     ends = {pairs.from_region[3], pairs.to_region[3]}
     pairs.loc[pairs.from_region.isin(ends) & pairs.to_region.isin(ends), "throughput_bps"] /= 20
-    found = compare_models(pairs, transfer_s=10, resamples=20)
+    found = compare_models(pairs, transfer_s=10)
     figure = found.figure()
     assert figure.layout.meta["name"] == "throughput-models"
     assert sum(len(trace.x) for trace in figure.data) == 2 * len(found.scores)
@@ -214,21 +211,21 @@ def test_numbers_per_receiving_cloud_explain_directions_that_differ():
     window = to.map({"aws": 0.8e6, "azure": 2e6, "gcp": 3e6})
     noise = np.random.default_rng(0).normal(0, 0.03, len(pairs))
     pairs["throughput_bps"] = 8 * window / (pairs.rtt_ms / 1000) * np.exp(noise)
-    one = compare_models(pairs, ordered=True, resamples=20)
-    each = compare_models(pairs, ordered=True, by="to_cloud", resamples=20)
+    one = compare_models(pairs, ordered=True)
+    each = compare_models(pairs, ordered=True, by="to_cloud")
     assert one.scores.error_factor[0] > 1.3
     assert one.estimates[0].n == 105 and "210 ordered pairs of 15 regions" in one.sentence
     assert each.scores.error_factor[0] == pytest.approx(1.025, abs=0.01)
     fitted = each.scores.set_index("model").fitted["window-limited"]
     assert "aws: W = 80" in fitted and "gcp: W = 3.0" in fitted
-    assert "per receiving cloud" in str(each)
-    with pytest.raises(ParameterError, match="by='to_cloud', ordered=False"):
+    assert "separately per receiving cloud" in str(each)
+    with pytest.raises(ParameterError, match=r"ordered=True\) is 'to_cloud'; allowed: 'cloud_pair'"):
         compare_models(pairs, by="to_cloud")
 
 
 def test_a_pair_counted_in_both_directions_says_no_more_than_once():
     pairs = survey(n=12)
     both = pairs.assign(throughput_bps=1e9 / pairs.rtt_ms**0.7 * (1 + pairs.distance_km % 7 / 10))
-    once, twice = (compare_models(both, ordered=each, resamples=20).scores for each in (False, True))
+    once, twice = (compare_models(both, ordered=each).scores for each in (False, True))
     columns = ["error_factor", "low", "high"]
     np.testing.assert_allclose(once[columns], twice[columns], rtol=1e-4)
