@@ -144,7 +144,7 @@ def test_unknown_parameter_is_refused_before_anything_runs(checkout, capsys):
 
 def test_outside_a_checkout_the_installed_one_is_used(tmp_path, monkeypatch, asked):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("wanbench.folders.MARK", "no-such-folder")
+    monkeypatch.setattr("wanbench.folders.ROOT_MARK", "no-such-folder")
     assert cli.main(["report"]) == 2
 
 

@@ -51,7 +51,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     def broken(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr("wanbench.findings.os.replace", broken)
+    monkeypatch.setattr("wanbench.files.os.replace", broken)
     with pytest.raises(OSError, match="disk full"):
         finding(sentence="Another.").save(tmp_path)
     assert (tmp_path / "rtt-slope.json").read_bytes() == before
@@ -67,7 +67,7 @@ def test_no_number_becomes_null_in_json(tmp_path, value):
 
 @pytest.mark.parametrize("name", ["", "Rtt", "a b", "../a", "a--b", "a/b", "ä", None, 3])
 def test_names_that_are_no_file_names_fail(name):
-    with pytest.raises(ParameterError, match="finding name"):
+    with pytest.raises(ParameterError, match="name of a finding"):
         finding(name=name)
 
 
@@ -107,7 +107,7 @@ def test_a_renamed_file_and_a_nan_are_refused(tmp_path):
     with pytest.raises(RawDataError, match="the finding other"):
         findings.read(tmp_path / "other.json")
     (tmp_path / "rtt-slope.json").write_text(text.replace("14.2346", "NaN"))
-    with pytest.raises(RawDataError, match="NaN is no JSON number"):
+    with pytest.raises(RawDataError, match="NaN is not a number in JSON"):
         findings.read(tmp_path / "rtt-slope.json")
 
 

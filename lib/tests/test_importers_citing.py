@@ -26,5 +26,5 @@ def test_a_citation_has_all_but_the_path():
 
 
 def test_tables_without_sources_are_refused():
-    with pytest.raises(ParameterError, match="no table sources; given were tests"):
+    with pytest.raises(ParameterError, match="table sources is missing; there are tests"):
         importers.cite({"tests": pd.DataFrame()})

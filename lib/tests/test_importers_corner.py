@@ -2,7 +2,7 @@
 
 import pytest
 
-from wanbench.importers.corner import said_transposed
+from wanbench.importers.corner import is_transposed
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ from wanbench.importers.corner import said_transposed
     ],
 )
 def test_the_side_sends(corner):
-    assert not said_transposed(corner)
+    assert not is_transposed(corner)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_the_side_sends(corner):
     ],
 )
 def test_the_side_answers(corner):
-    assert said_transposed(corner)
+    assert is_transposed(corner)

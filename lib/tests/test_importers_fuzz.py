@@ -117,22 +117,22 @@ def imported(read, name, data):
             )
 
 
-def no_gate(found, regions=None):
+def without_flags(found, regions=None):
     return {name: tables.validate(name, frame) for name, frame in found.items()}
 
 
 def survey(path):
-    with patch("wanbench.importers.survey.finished", no_gate):
+    with patch("wanbench.importers.intercloud.finished", without_flags):
         return importers.read_survey(path)
 
 
 def skyplane(path):
-    with patch("wanbench.importers.skyplane.finished", no_gate):
+    with patch("wanbench.importers.skyplane.finished", without_flags):
         return importers.read_skyplane(path)
 
 
 def mapped(path):
-    with patch("wanbench.importers.mapped.finished", no_gate):
+    with patch("wanbench.importers.mapped_table.finished", without_flags):
         return importers.read_table(path, MAPPING)
 
 

@@ -77,14 +77,14 @@ MONTHLY = """## 1 Feb 2030
 
 
 @pytest.fixture
-def gated():
-    """Let this test pass the gate."""
+def with_flags():
+    """Let this test raise flags."""
 
 
 @pytest.fixture(autouse=True)
-def gate(request, monkeypatch):
-    """The gate takes its time; only tests with the fixture `gated` call it."""
-    if "gated" not in request.fixturenames:
+def without_flags(request, monkeypatch):
+    """The plausibility rules take time; only tests with the fixture `with_flags` run them."""
+    if "with_flags" not in request.fixturenames:
         monkeypatch.setattr(
             "wanbench.plausibility.check", lambda found, regions=None: tables.from_rows("flags", [])
         )
@@ -96,7 +96,7 @@ def rows(found, column):
     return list(zip(*codes, pings[column], strict=True))
 
 
-def test_a_matrix_in_several_tabs_is_one(tmp_path, gated):
+def test_a_matrix_in_several_tabs_is_one(tmp_path, with_flags):
     path = tmp_path / "latency.md"
     path.write_text(TABBED)
     found = read_markdown(path, cloud="azure", statistic="p50", about={"title": "made up"})
@@ -148,7 +148,7 @@ def test_a_heading_chooses_tables():
     assert rows(found, "mean_rtt_ms") == [("us-south", "us-east", 36.0), ("us-east", "us-south", 35.0)]
     assert found["tests"].setting.isna().all()
     assert len(read_markdown(MONTHLY, cloud="ibm", heading="Between regions")["pings"]) == 6
-    with pytest.raises(ParameterError, match="heading with 'March'; headings over tables: '1 Feb 2030'"):
+    with pytest.raises(ParameterError, match=r"heading is 'March'; allowed: .* there are '1 Feb 2030'"):
         read_markdown(MONTHLY, cloud="ibm", heading="March")
     with pytest.raises(ParameterError, match="heading is 7"):
         read_markdown(MONTHLY, cloud="ibm", heading=7)
@@ -219,5 +219,5 @@ def test_what_holds_no_matrix_is_refused(text, message):
 
 
 def test_nobody_says_the_statistic():
-    with pytest.raises(ParameterError, match="its corner is 'Source'"):
+    with pytest.raises(ParameterError, match="the corner of the table, 'Source'"):
         read_markdown(TABBED, cloud="azure")

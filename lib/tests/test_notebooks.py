@@ -12,7 +12,7 @@ import pytest
 from example_site import CELLS, make_checkout, notebook
 
 from wanbench.errors import WanbenchError
-from wanbench.folders import MARK
+from wanbench.folders import ROOT_MARK
 from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import check_notebook, declared_parameters
@@ -110,8 +110,8 @@ def is_stripped(paths):
 def faults_of_presets(root):
     """Presets that do not fit their notebook, and folders of presets without one."""
     notebooks = {path.stem: path for path in notebook_paths(root)}
-    folders = [path.name for path in sorted((root / MARK).iterdir()) if path.is_dir()]
-    faults = [f"{MARK}/{name} belongs to no notebook" for name in folders if name not in notebooks]
+    folders = [path.name for path in sorted((root / ROOT_MARK).iterdir()) if path.is_dir()]
+    faults = [f"{ROOT_MARK}/{name} belongs to no notebook" for name in folders if name not in notebooks]
     for name in sorted(set(folders) & set(notebooks)):
         for path in preset_paths(name, root).values():
             try:
@@ -134,7 +134,7 @@ def test_notebooks_hold_nothing_that_running_leaves():
     assert is_stripped(notebook_paths(ROOT))
 
 
-@pytest.mark.skipif(not (ROOT / MARK).is_dir(), reason="no presets")
+@pytest.mark.skipif(not (ROOT / ROOT_MARK).is_dir(), reason="no presets")
 def test_every_preset_fits_its_notebook():
     assert faults_of_presets(ROOT) == []
 
@@ -213,7 +213,7 @@ def test_what_running_leaves_is_noticed(good, change):
 
 def test_bad_presets_are_noticed(good):
     for name, text in {"00-good/a": "n_points: 3", "00-good/b": "n_point: 3", "01-none/a": ""}.items():
-        path = good / MARK / f"{name}.yml"
+        path = good / ROOT_MARK / f"{name}.yml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     found = faults_of_presets(good)

@@ -6,7 +6,7 @@ Every function returns the value, or raises ParameterError. Imports `errors` onl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from numbers import Integral, Real
 
@@ -145,6 +145,20 @@ def check_columns(table: str, frame, names: Collection[str]):
         plural = "s" if len(missing) > 1 else ""
         raise ParameterError(f"table {table} lacks column{plural} {', '.join(missing)}; it has {have}.")
     return frame
+
+
+def check_table(name: str, tables: Mapping):
+    """
+    The table of this name among several.
+
+    >>> check_table("sources", {"tests": None})
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: table sources is missing; there are tests.
+    """
+    if name not in tables:
+        raise ParameterError(f"table {name} is missing; there are {', '.join(map(str, tables)) or 'none'}.")
+    return tables[name]
 
 
 def refusal(name: str, value, allowed: str) -> ParameterError:

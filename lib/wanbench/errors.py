@@ -1,4 +1,4 @@
-"""Every error that wanbench raises on purpose. Anything may import this; it imports nothing."""
+"""Every error that wanbench raises on purpose."""
 
 
 class WanbenchError(Exception):
@@ -18,20 +18,23 @@ class RawDataError(WanbenchError, ValueError):
     path : path-like
         The file.
     line_number : int or None
-        1 for the first line; None where the fault belongs to the whole file.
+        From 1; None for a fault of the whole file.
     found : str
-        What stands there; kept to its first `LONGEST_FOUND` characters.
+        What is there; kept to its first `MAX_FOUND` characters.
     expected : str
-        What was expected instead; kept to its first `LONGEST_EXPECTED` characters.
+        What was expected; kept to its first `MAX_EXPECTED` characters.
     """
 
-    LONGEST_FOUND, LONGEST_EXPECTED = 120, 1000
+    MAX_FOUND = 120
+    """A damaged file may be one long line."""
+    MAX_EXPECTED = 1000
+    """An expectation may list the columns of a table, and no more."""
 
     def __init__(self, path, line_number, found, expected):
         self.path, self.line_number = str(path), line_number
-        self.found = _shortened(found, self.LONGEST_FOUND)
-        self.expected = _shortened(expected, self.LONGEST_EXPECTED)
-        place = self.path.encode("utf-8", "backslashreplace").decode()  # a name may hold any bytes
+        self.found = _shortened(found, self.MAX_FOUND)
+        self.expected = _shortened(expected, self.MAX_EXPECTED)
+        place = self.path.encode("utf-8", "backslashreplace").decode()  # a file name may hold any bytes
         place += "" if line_number is None else f":{line_number}"
         super().__init__(f"{place}: expected {self.expected}, found {self.found!r}.")
 
@@ -39,9 +42,9 @@ class RawDataError(WanbenchError, ValueError):
         return RawDataError, (self.path, self.line_number, self.found, self.expected)
 
 
-def _shortened(text, most: int) -> str:
+def _shortened(text, length: int) -> str:
     text = str(text)
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= length else text[: length - 3] + "..."
 
 
 class LabError(WanbenchError, RuntimeError):

@@ -1,17 +1,14 @@
 """
-What a page found: a sentence and the numbers in it, one JSON file per finding. Imports `errors` and
-`wording`.
+Findings of a page: sentences and the numbers in them, one JSON file each.
 
-Every page ends by saving its findings; the front page lists them. Files are written whole or not at all, with
-floats of six significant digits, so that a difference between two runs reads as one.
+Every page ends by saving its findings; the front page lists them. Files hold floats of six significant digits, so that
+two runs with the same numbers give the same file.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from dataclasses import dataclass, fields, replace
 from html import escape
 from math import isfinite, nan
@@ -19,7 +16,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from .errors import ParameterError, RawDataError
+from .checks import refusal
+from .errors import RawDataError
+from .files import replace_file
 from .folders import data_folder
 from .formatting import interval, number, rounded
 
@@ -36,21 +35,20 @@ class Finding:
     Parameters
     ----------
     name : str
-        Short name in small letters, digits and hyphens; the file is called so, hence it is unique on the
-        site.
+        Short name in small letters, digits and hyphens; also the name of its file.
     sentence : str
-        What was found, computed from the numbers.
+        The finding in words, computed from the numbers.
     estimate, low, high : float or None
-        The estimate and its interval, in `unit`. None for a number that is not known. Where only one end of
-        the interval is None, the interval is open there: `low` 1800 and `high` None is "at least 1800".
+        The estimate and its interval, in `unit`; None for a number that is not known. An interval with one end None is
+        open there: `low` 1800 and `high` None is "at least 1800".
     unit : str
-        Unit of the three; "" for a pure number.
+        Unit of the three numbers; "" for a pure number.
     n, n_regions : int or None
         Units of replication, and the regions they come from.
     method, assumption : str
         How the numbers were computed, and what would break them.
     page : str
-        The page that says it.
+        The page that holds it.
     answer : bool
         Whether it answers the question of its page: the front page shows it.
     """
@@ -70,20 +68,14 @@ class Finding:
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
-            raise ParameterError(
-                f"finding name {self.name!r}: allowed are small letters, digits and single hyphens inside"
-            )
+            raise refusal("name of a finding", self.name, "small letters, digits and single hyphens inside")
         for field in ("sentence", "unit", "method", "assumption", "page"):
-            if not isinstance(getattr(self, field), str):
-                raise ParameterError(
-                    f"finding {self.name}: {field} must be text, not {getattr(self, field)!r}"
-                )
-        if not self.sentence.strip():
-            raise ParameterError(f"finding {self.name}: its sentence is empty")
-        for field in NUMBERS:
-            object.__setattr__(self, field, _number(getattr(self, field), f"finding {self.name}: {field}"))
-        for field in COUNTS:
-            object.__setattr__(self, field, _count(getattr(self, field), f"finding {self.name}: {field}"))
+            text = getattr(self, field)
+            if not isinstance(text, str) or (field == "sentence" and not text.strip()):
+                raise refusal(f"finding {self.name}: {field}", text, "text, and for the sentence not empty")
+        for field in (*NUMBERS, *COUNTS):
+            check = _number if field in NUMBERS else _count
+            object.__setattr__(self, field, check(f"finding {self.name}: {field}", getattr(self, field)))
 
     def __str__(self) -> str:
         return self.sentence
@@ -102,25 +94,15 @@ class Finding:
         return f'<div class="finding"><p>{escape(self.sentence)}</p>{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
-        """Write `<folder>/<name>.json` in one step, `page` noted in it if given; returns what was written."""
+        """Write `<folder>/<name>.json` in one step, with `page` if given; returns the finding as written."""
         finding = self if page is None else replace(self, page=page)
         content = {field.name: getattr(finding, field.name) for field in fields(finding)}
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{finding.name}-", suffix=".tmp")
-        try:
-            with open(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, folder / f"{finding.name}.json")
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        replace_file(Path(folder) / f"{finding.name}.json", text.encode())
         return finding
 
 
-def _number(value, place: str) -> float | None:
+def _number(name: str, value) -> float | None:
     if value is None or value is pd.NA:
         return None
     try:
@@ -128,10 +110,10 @@ def _number(value, place: str) -> float | None:
             raise TypeError
         return rounded(float(value))
     except (TypeError, ValueError):
-        raise ParameterError(f"{place} must be a number or None, not {value!r}") from None
+        raise refusal(name, value, "a number or None") from None
 
 
-def _count(value, place: str) -> int | None:
+def _count(name: str, value) -> int | None:
     if value is None or value is pd.NA:
         return None
     try:
@@ -139,12 +121,12 @@ def _count(value, place: str) -> int | None:
     except (TypeError, ValueError, OverflowError):
         whole = -1
     if isinstance(value, (bool, str)) or whole != value or whole < 0:
-        raise ParameterError(f"{place} must be a whole number from 0 or None, not {value!r}")
+        raise refusal(name, value, "a whole number from 0, or None")
     return whole
 
 
 def read(path) -> Finding:
-    """Read one finding; RawDataError names the file and what is wrong in it."""
+    """Read one finding; RawDataError names the file and the fault in it."""
     path = Path(path)
     names = [field.name for field in fields(Finding)]
     try:
@@ -152,8 +134,8 @@ def read(path) -> Finding:
         if isinstance(content, dict):
             content.setdefault("answer", False)  # findings of earlier versions had no such mark
         if not isinstance(content, dict) or set(content) != set(names):
-            found = ", ".join(map(str, content)) if isinstance(content, dict) else content
-            raise RawDataError(path, None, found, f"a finding with the keys {', '.join(names)}")
+            keys = ", ".join(map(str, content)) if isinstance(content, dict) else content
+            raise RawDataError(path, None, keys, f"a finding with the keys {', '.join(names)}")
         finding = Finding(**content)
     except RawDataError:
         raise
@@ -165,21 +147,18 @@ def read(path) -> Finding:
 
 
 def _refuse_constant(text: str):
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def load(folder) -> pd.DataFrame:
     """The findings of a folder, one row each, by page and name; columns as in table `findings`."""
-    found = [read(path) for path in sorted(Path(folder).glob("*.json"))]
-    columns = {field.name: [getattr(each, field.name) for each in found] for field in fields(Finding)}
-    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()})
-    for name in NUMBERS:
-        frame[name] = frame[name].astype("float64")
-    for name in COUNTS:
-        frame[name] = frame[name].astype("Int64")
-    frame["answer"] = frame["answer"].astype("bool")
-    for name in set(frame.columns) - {*NUMBERS, *COUNTS, "answer"}:
-        frame[name] = frame[name].astype("str")
+    findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
+    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool"}
+    columns = {}
+    for name in (field.name for field in fields(Finding)):
+        values = pd.Series([getattr(finding, name) for finding in findings], dtype=object)
+        columns[name] = values.astype(dtypes.get(name, "str"))
+    frame = pd.DataFrame(columns)
     return frame.sort_values(["page", "name"], ignore_index=True)
 
 
@@ -187,7 +166,7 @@ def html_table(findings: pd.DataFrame, *, links: bool = True) -> str:
     """
     An HTML table of findings for the front page: sentence, estimate, interval, n, page; all values escaped.
 
-    With `links` the name of a page (letters, digits, hyphens) leads to `<page>.html`.
+    With `links`, the name of a page (letters, digits, hyphens) is a link to `<page>.html`.
     """
     head = "".join(
         f"<th scope='col'>{name}</th>" for name in ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
@@ -237,11 +216,10 @@ class Page:
 
     def add(self, *findings: Finding | None, about: str = "") -> None:
         """
-        Save findings; the first takes the place of all that an earlier run of the page left.
+        Save findings; the first replaces all findings of an earlier run of the page.
 
-        `about` says in front of each sentence what it speaks of, where a page has several subjects. None is no
-        finding: a section whose data are not here can hand it over. ParameterError if the page has one of that name
-        already.
+        `about` is the subject that precedes each sentence, where a page has several subjects. Ignores None, which a
+        section without data gives. ParameterError if the page has a finding of that name already.
         """
         findings = [finding for finding in findings if finding is not None]
         if about:
@@ -251,9 +229,7 @@ class Page:
                 path.unlink()
         for finding in findings:
             if any(earlier.name == finding.name for earlier in self.findings):
-                raise ParameterError(
-                    f"page {self.name} has a finding {finding.name!r} already; names are unique"
-                )
+                raise refusal("name of a finding", finding.name, f"a name not yet on page {self.name}")
             self.findings.append(finding.save(self.folder, page=self.name))
 
     def answer(self, finding: Finding, about: str = "") -> None:

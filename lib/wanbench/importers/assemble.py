@@ -1,4 +1,4 @@
-"""From columns to the declared tables, validated and gated. Imports `tables`; the gate when it is called."""
+"""From columns to the declared tables, validated, with flags."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .. import tables
 from ..errors import ParameterError
 
 ALWAYS = ("tests", "pings", "echoes", "transfers", "sources", "unread")
+"""The tables of every import; empty where the source has nothing for them."""
 NULLS = {"number": np.nan, "count": pd.NA, "flag": pd.NA, "text": None, "time": pd.NaT}
 
 
@@ -34,16 +35,16 @@ def table_of(name: str, columns: Mapping[str, object], rows) -> pd.DataFrame:
 
 
 def finished(
-    found: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = None
+    given: Mapping[str, pd.DataFrame], regions: pd.DataFrame | None = None
 ) -> dict[str, pd.DataFrame]:
     """
-    The tables of an import: each validated, those that every import has but this one lacks empty, and flags.
+    The tables of an import: each validated, missing ones of `ALWAYS` empty, and flags raised.
 
-    The gate judges distances by table regions if there is one, given or among the tables.
+    The plausibility rules judge distances by table regions, given or among the tables, where there is one.
     """
     from ..plausibility import check
 
-    whole = {name: tables.validate(name, found[name]) for name in found if name != "flags"}
+    whole = {name: tables.validate(name, given[name]) for name in given if name != "flags"}
     whole |= {name: tables.from_rows(name, []) for name in ALWAYS if name not in whole}
     return whole | {"flags": check(whole, regions=regions)}
 
@@ -52,24 +53,21 @@ def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFram
     """
     The tables of several imports or runs in one: the latency of one source beside the throughput of another.
 
-    Rows are kept as they are; flags are found anew, over all of them together. ParameterError if two tables
-    regions give one region different coordinates, or if nothing is given.
+    Rows are kept as they are; flags are raised anew, over all rows together. ParameterError if nothing is given, or
+    if two tables regions give one region different coordinates.
     """
-    imports = [dict(each) for each in imports]
+    imports = [dict(one) for one in imports]
     if not imports:
-        raise ParameterError("nothing to join: give several imports, each a mapping of tables")
-    names = dict.fromkeys(name for each in imports for name in each if name != "flags")
+        raise ParameterError("imports is empty; allowed: several mappings of tables.")
     joined = {}
-    for name in names:
-        parts = [tables.validate(name, each[name]) for each in imports if name in each]
+    for name in dict.fromkeys(name for one in imports for name in one if name != "flags"):
+        parts = [tables.validate(name, one[name]) for one in imports if name in one]
         parts = [part for part in parts if len(part)] or parts[:1]
         joined[name] = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     if "regions" in joined:
-        known = joined["regions"].drop_duplicates(["name", "latitude_deg", "longitude_deg"])
-        twice = known.name[known.name.duplicated()]
+        places = joined["regions"].drop_duplicates(["name", "latitude_deg", "longitude_deg"])
+        twice = places.name[places.name.duplicated()]
         if len(twice):
-            raise ParameterError(
-                f"{twice.iloc[0]} has different coordinates in the imports to join; choose one"
-            )
-        joined["regions"] = known.reset_index(drop=True)
+            raise ParameterError(f"{twice.iloc[0]} has different coordinates in these imports; choose one.")
+        joined["regions"] = places.reset_index(drop=True)
     return finished(joined)

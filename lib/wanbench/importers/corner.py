@@ -1,4 +1,4 @@
-"""The corner of a matrix: whether its rows are the regions that send or those that answer. Imports nothing."""
+"""The corner cell of a matrix: whether its rows are the regions that send, or the regions that answer."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ _MEASURE = re.compile(
     r"\b(?:latency|latencies|rtts?|pings?|round[ -]trips?|times?|delays?|ms|msec|milliseconds|"
     r"min|mean|avg|average|median|max|p\d\d)\b"
 )
-_SIDE_WORDS, _TOP_WORDS = r"rows?|down|vertical(?:ly)?", r"columns?|cols?|across|horizontal(?:ly)?"
+_SIDE_WORDS = r"rows?|down|vertical(?:ly)?"
+_TOP_WORDS = r"columns?|cols?|across|horizontal(?:ly)?"
 _SIDE = re.compile(rf"[(\[]?\b(?:{_SIDE_WORDS})\b[)\]]?")
 _TOP = re.compile(rf"[(\[]?\b(?:{_TOP_WORDS})\b[)\]]?")
-_OF_ITS_NAME = re.compile(
+_AXIS_OF_NAME = re.compile(
     rf"\b((?:{'|'.join(_SENDS + _ANSWERS)})(?:[ _](?:{_NOUNS.pattern}))?[*_`]{{0,3}})\s*[:=–—-]\s*"
     rf"(?=[(\[*_`]{{0,3}}(?:{_SIDE_WORDS}|{_TOP_WORDS})\b(?!\s*[:=]))"
 )
-"""A sign between a name and the word for its axis ("From: rows"); it parts no names."""
+"""A sign between a name and the word for its axis ("From: rows"); it does not separate two names."""
 _BRACKETED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _TOKEN = re.compile(
     r"(?P<word>[^\W_]+)"
     r"|(?P<both><[-=]+>|[↔⇔⟷])"
     r"|(?P<across>[-=–—~]+>|<[-=–—~]+|[<>»›«‹→⇒⟶⟹➔➙➜➝➞➡⇨⇾►▶▸←⇐⟵⟸⬅⇦◄◀])"
     r"|(?P<down>[↓⇓⬇⇩▼▾↑⇑⬆⇧▲▴])"
-    r"|(?P<nothing>[^\S\n]|[_*`'\"\ufe0e\ufe0f])"
-    r"|(?P<apart>\n|.)"
+    r"|(?P<blank>[^\S\n]|[_*`'\"\ufe0e\ufe0f])"
+    r"|(?P<separator>\n|.)"
 )
-LONGEST = 200
+MAX_LENGTH = 200
+"""Characters of a corner that are read: a longer one is a text, not a label."""
 
 
-def said_transposed(corner: str) -> bool:
+def is_transposed(corner: str) -> bool:
     """
     Whether a corner says that the regions down the side are those that answer.
 
-    Of two names the first is that of the side: "Source → Destination", "From / To", "From to To". An arrow that points
-    along an axis overrules this: one that points down, one that an other sign parts from one of the names ("From → /
-    To"), or the words row and column.
+    The first of two names labels the side: "Source → Destination", "From / To", "From to To". An arrow along an axis
+    overrules this order: an arrow down, an arrow that another sign separates from one of the names ("From → / To"), or
+    the words row and column.
 
-    >>> said_transposed("To \\\\ From"), said_transposed("Source → Dest"), said_transposed("From → / To ↓")
+    >>> is_transposed("To \\\\ From"), is_transposed("Source → Dest"), is_transposed("From → / To ↓")
     (True, False, True)
     """
     signs, names = _parts(corner)
@@ -57,19 +59,19 @@ def said_transposed(corner: str) -> bool:
 
 
 def _parts(corner: str) -> tuple[list[list[str]], list[bool]]:
-    """The arrows and signs before, between and after the names, and whether each name is of those that answer."""
-    text = unescape(corner[:LONGEST]).lower()
-    text = _OF_ITS_NAME.sub(r"\1 ", text)
+    """The signs before, between and after the names, and for each name whether it means the regions that answer."""
+    text = unescape(corner[:MAX_LENGTH]).lower()
+    text = _AXIS_OF_NAME.sub(r"\1 ", text)
     text = _TOP.sub("→", _SIDE.sub("↓", text))
     text = _MEASURE.sub(" ", _BRACKETED.sub(" ", text)).strip(" \t\r\n:;,.-")
     signs: list[list[str]] = [[]]
     names: list[bool] = []
     for token in _TOKEN.finditer(text):
         kind, word = token.lastgroup, token[0]
-        if kind == "nothing" or (kind == "word" and names and not signs[-1] and _NOUNS.fullmatch(word)):
+        if kind == "blank" or (kind == "word" and names and not signs[-1] and _NOUNS.fullmatch(word)):
             continue
         if kind != "word":
-            signs[-1].append("apart" if kind == "both" else kind)
+            signs[-1].append("separator" if kind == "both" else kind)
         elif word not in _SENDS + _ANSWERS:
             return [[]], []
         elif not names or signs[-1] or names[-1] != (word in _ANSWERS):
@@ -79,12 +81,12 @@ def _parts(corner: str) -> tuple[list[list[str]], list[bool]]:
 
 
 def _axes(before: list[str], between: list[str], after: list[str]) -> tuple[str, str]:
-    """The axis that each of two names stands along: "across", "down" or "", from the signs about them."""
+    """The axis of each of two names, "across", "down" or "", from the signs around them."""
     if _arrows(before):
         return _arrows(before)[-1], (_arrows(between) or [""])[-1]
-    if "apart" in between:
-        k = between.index("apart")
-        first, second = _arrows(between[:k]), _arrows(between[k:]) + _arrows(after)
+    if "separator" in between:
+        at = between.index("separator")
+        first, second = _arrows(between[:at]), _arrows(between[at:]) + _arrows(after)
     else:
         first, second = _arrows(between), _arrows(after)
         if len(first) > 1:
@@ -95,4 +97,4 @@ def _axes(before: list[str], between: list[str], after: list[str]) -> tuple[str,
 
 
 def _arrows(signs: list[str]) -> list[str]:
-    return [sign for sign in signs if sign != "apart"]
+    return [sign for sign in signs if sign != "separator"]

@@ -1,7 +1,7 @@
 """
-A table of cells as text into round-trip times between regions. Imports `corner`, `names`, `times`, `sheet`, `errors`.
+A table of cells as text, read as round-trip times between regions.
 
-Shared by `matrix` (CSV) and `markdown`; a grid is a table before anybody knows what it means.
+Shared by `matrix` (CSV) and `markdown`: a grid is a table before its cells have a meaning.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import ParameterError
-from .corner import said_transposed
-from .names import candidates, check_cloud, cloud_from, region_from
+from .corner import is_transposed
+from .region_names import candidates, check_cloud, cloud_from, region_from
 from .sheet import shown
 from .times import (
     STATISTICS,
@@ -19,17 +19,18 @@ from .times import (
     decimal_mark,
     milliseconds,
     other_quantity,
-    said_statistic,
-    said_unit,
+    stated_statistic,
+    stated_unit,
 )
 
-MOST_HINTS = 20
+MAX_HINTS = 20
+"""Similar names are sought for the first unread labels only: the search is slow, and a page shows no more."""
 MATRIX = "names of regions down the first column and along the top"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells as text, each with its line; `above` is what stands over them (caption, heading)."""
+    """Rows of cells as text, each with its line; `above` is the caption or heading over them."""
 
     rows: Sequence[Sequence[str]]
     lines: Sequence[int]
@@ -37,12 +38,12 @@ class Grid:
 
 
 @dataclass
-class Found:
+class MatrixTimes:
     """
-    What the cells of a grid say.
+    What the cells of a grid hold.
 
-    `times` are those between two regions, with line, place (column, from 1), ends (from, to) and time_ms; `within`
-    those from a region to itself; `blank` the pairs of which a cell says nothing; `unread` rows of that table.
+    `times` are times between two regions, each with line, column (from 1), ends (from, to) and time_ms; `within` are
+    times from a region to itself; `blank` are pairs with an empty cell; `unread` are rows of that table.
     """
 
     times: list[dict] = field(default_factory=list)
@@ -51,17 +52,17 @@ class Found:
     unread: list[dict] = field(default_factory=list)
 
     def refuse(self, line: int | None, found: str, expected: str) -> None:
-        """A row of unread."""
+        """Add a row of unread."""
         self.unread.append({"line_number": line, "found": shown(found), "expected": expected})
 
 
 class NoMatrixError(ValueError):
-    """A grid has no regions along its sides; the message says what was found."""
+    """A grid has no regions along its sides; the message says what stands there."""
 
 
 def read_grid(
     grid: Grid,
-    found: Found,
+    matrix: MatrixTimes,
     *,
     cloud: str | None = None,
     statistic: str | None = None,
@@ -71,58 +72,52 @@ def read_grid(
     comma_likely: bool = False,
 ) -> str:
     """
-    Add to `found` what a grid says; returns the column of table pings that its times belong in.
+    Add the cells of a grid to `matrix`; returns the column of table pings that holds their statistic.
 
-    Parameters as `read_matrix`. NoMatrixError if the grid is no latency matrix, and then nothing is added;
-    ParameterError if nobody says what its times are.
+    Parameters as for `read_matrix`. Raises NoMatrixError, with nothing added, if the grid is not a latency matrix;
+    ParameterError if neither a parameter nor the table names the statistic.
     """
     check_settings(statistic, unit, decimal)
     check_cloud(cloud)
     tops, sides, corner = _labels(grid, cloud)
-    column = STATISTICS[statistic] if statistic else said_statistic(corner) or said_statistic(grid.above)
+    column = STATISTICS[statistic] if statistic else stated_statistic(corner) or stated_statistic(grid.above)
     if column is None:
         raise ParameterError(
-            f"statistic is not given, and the table does not say it (its corner is {shown(corner)!r}); "
-            f"allowed: {', '.join(map(repr, STATISTICS))}"
+            f"statistic is not given, and the corner of the table, {shown(corner)!r}, does not name it; "
+            f"allowed: {', '.join(map(repr, STATISTICS))}."
         )
-    unit = unit or said_unit(corner) or said_unit(grid.above) or "ms"
-    transposed = said_transposed(corner) if transposed is None else transposed
+    unit = unit or stated_unit(corner) or stated_unit(grid.above) or "ms"
+    transposed = is_transposed(corner) if transposed is None else transposed
     regions = {}
     for line, label in [*((grid.lines[0], top) for top in tops.values()), *sides.values()]:
         if label not in regions:
-            regions[label] = _region(label, cloud, line, found)
-    body = [(row, *side) for row, side in sides.items()]
+            regions[label] = _region(label, cloud, line, matrix)
     if decimal is None:
-        decimal = decimal_mark((cell for row, *_ in body for cell in grid.rows[row]), comma_likely)
-    for row, line, side in body:
-        _read_row(grid.rows[row], line, side, tops, regions, found, (unit, decimal, transposed))
+        decimal = decimal_mark((cell for row in sides for cell in grid.rows[row]), comma_likely)
+    for row, (line, side) in sides.items():
+        cells = grid.rows[row]
+        for place in range(min(tops), max(len(cells), max(tops) + 1)):
+            cell = cells[place] if place < len(cells) else ""
+            if place not in tops:
+                if cell:
+                    matrix.refuse(line, cell, f"nothing at row {side!r} in a column without a region")
+                continue
+            ends = regions[side], regions[tops[place]]
+            if None in ends:
+                continue
+            try:
+                time_ms = milliseconds(cell, unit, decimal)
+            except ValueError as error:
+                matrix.refuse(line, cell, f"{error} at row {side!r}, column {tops[place]!r}")
+                continue
+            if ends[0] == ends[1]:
+                matrix.within += [] if time_ms is None else [time_ms]
+            elif time_ms is None:
+                matrix.blank.add(frozenset(ends))
+            else:
+                ends = ends[::-1] if transposed else ends
+                matrix.times.append({"line": line, "column": place + 1, "ends": ends, "time_ms": time_ms})
     return column
-
-
-def _read_row(cells, line, side, tops, regions, found, how):
-    unit, decimal, transposed = how
-    first = min(tops)
-    for place in range(first, max(len(cells), max(tops) + 1)):
-        cell = cells[place] if place < len(cells) else ""
-        if place not in tops:
-            if cell:
-                found.refuse(line, cell, f"nothing at row {side!r} in a column without a region")
-            continue
-        ends = regions[side], regions[tops[place]]
-        if None in ends:
-            continue
-        try:
-            time_ms = milliseconds(cell, unit, decimal)
-        except ValueError as error:
-            found.refuse(line, cell, f"{error} at row {side!r}, column {tops[place]!r}")
-            continue
-        if ends[0] == ends[1]:
-            found.within += [] if time_ms is None else [time_ms]
-        elif time_ms is None:
-            found.blank.add(frozenset(ends))
-        else:
-            ends = ends[::-1] if transposed else ends
-            found.times.append({"line": line, "place": place + 1, "ends": ends, "time_ms": time_ms})
 
 
 def _labels(grid, cloud):
@@ -130,6 +125,7 @@ def _labels(grid, cloud):
     rows = grid.rows
     if len(rows) < 2:
         raise NoMatrixError("less than two rows of cells")
+    # Names may take two lines or two columns (cloud and code): if the second names regions too, it belongs to them.
     tall = 1 + (len(rows) > 2 and all(_names_regions(row[1:], cloud) for row in rows[:2]))
     second = [row[1] for row in rows[tall:] if len(row) > 1]
     wide = 1 + (len(second) == len(rows) - tall and _names_regions(second, cloud))
@@ -143,8 +139,8 @@ def _labels(grid, cloud):
     if other := other_quantity(f"{corner} {grid.above}"):
         raise NoMatrixError(f"a table of {other}, not of round-trip times")
     for what, labels in (("the first line", tops.values()), ("the first column", named.values())):
-        known = sum(bool(candidates(label, cloud)) for label in labels)
-        if not known or 2 * known < len(labels):
+        n_regions = sum(bool(candidates(label, cloud)) for label in labels)
+        if not n_regions or 2 * n_regions < len(labels):
             raise NoMatrixError(f"{what}: {', '.join(filter(None, labels)) or f'only {corner!r}'}"[:300])
     return tops, sides, corner
 
@@ -152,12 +148,12 @@ def _labels(grid, cloud):
 def _names_regions(cells: Iterable[str], cloud) -> bool:
     """Whether at least half of the cells that are not empty name regions or clouds."""
     cells = [cell for cell in cells if cell]
-    known = sum(bool(cloud_from(cell) or candidates(cell, cloud)) for cell in cells)
-    return known > 0 and 2 * known >= len(cells)
+    n_names = sum(bool(cloud_from(cell) or candidates(cell, cloud)) for cell in cells)
+    return n_names > 0 and 2 * n_names >= len(cells)
 
 
 def _filled(labels):
-    """Clouds that stand over several regions (cells joined in a spreadsheet) stand over each."""
+    """Labels with each cloud repeated over all of its regions, where a spreadsheet had joined the cells."""
     if not all(cloud_from(label) for label in labels if label):
         return labels
     for i in range(1, len(labels)):
@@ -169,16 +165,16 @@ def _joined(parts):
     return " | ".join(part for part in parts if part)
 
 
-def _region(label, cloud, line, found):
-    """The region of a label, or None, and then the label is unread; near names are sought for the first few."""
+def _region(label, cloud, line, matrix):
+    """The region of a label; None if it is not one region, and then the label is unread."""
     meant = candidates(label, cloud)
     if len(meant) == 1:
         return meant[0]
     expected = "the name of one region"
-    if len(found.unread) < MOST_HINTS:
+    if len(matrix.unread) < MAX_HINTS:
         try:
             region_from(label, cloud)
         except ParameterError as error:
             expected += f". {error}"
-    found.refuse(line, label, expected)
+    matrix.refuse(line, label, expected)
     return None

@@ -1,13 +1,13 @@
 """
-Any table of measurements, with a mapping that says what its columns mean. Imports `provenance`, `ingest`, `errors`.
+A mapping: the meaning and the units of the columns of any table of measurements.
 
-A mapping is YAML (or a dict of the same shape). Only `columns` must be there; every key is listed in `KEYS`, and
-one that is not is an error. This one reads `data/samples/mapping/made_up.csv`::
+A mapping is YAML (or a dict of the same shape). Only `columns` is required; `KEYS` lists every key, and any other key
+is an error. This one reads `data/samples/mapping/made_up.csv`::
 
     delimiter: ";"
     decimal: ","                  # 12,5 is twelve and a half
-    missing: ["k. A."]            # beside empty, nan, none, null, na, n/a, -
-    columns:                      # what it is here: the column's name there
+    missing: ["k. A."]            # besides empty, nan, none, null, na, n/a, -
+    columns:                      # name here: the column's name there
       from: Quelle
       to: Ziel
       time: Zeit
@@ -16,15 +16,15 @@ one that is not is an error. This one reads `data/samples/mapping/made_up.csv`::
       throughput: Rate
       sent: Echos
       lost: verloren
-    units:                        # must be said for what is mapped: RTTs, throughputs, durations
+    units:                        # required for mapped RTTs, throughputs and durations
       rtt: s
       throughput: MB/s
-    time_format: "%d.%m.%Y %H:%M" # as of strptime; default: ISO 8601
-    time_zone: Europe/Berlin      # of times that do not say theirs
-    regions:                      # names there: names here; others are a code, or cloud:code
+    time_format: "%d.%m.%Y %H:%M" # as for strptime; default: ISO 8601
+    time_zone: Europe/Berlin      # of times without a zone
+    regions:                      # name there: name here; others are a code, or cloud:code
       Frankfurt: aws:eu-central-1
       Irland: aws:eu-west-1
-    constants:                    # the same for all rows, in place of a column
+    constants:                    # the same for all rows, instead of a column
       protocol: TCP
       streams: 1
     source:
@@ -42,6 +42,7 @@ from zoneinfo import ZoneInfo
 
 import yaml
 
+from ..checks import check_choice, refusal
 from ..errors import ParameterError
 from ..ingest.content import plain_name
 from .provenance import check_about
@@ -62,7 +63,8 @@ TEXTS = ("from", "to", "cloud", "from_cloud", "to_cloud", "time", "run", "settin
 COUNTS = ("sent", "lost", "streams", "retransmits")
 COLUMNS = (*TEXTS, *RTTS, *RATES, *COUNTS, "duration", "bytes")
 MEASURED = {"rtt": RTTS, "throughput": RATES, "duration": ("duration",), "bytes": ("bytes",)}
-FORMATS = ("csv", "jsonl", "parquet")
+FORMATS = {"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}
+"""The format that a file name's ending stands for."""
 KEYS = (
     "columns", "units", "constants", "regions", "missing", "delimiter", "decimal", "comment", "format", "time_format",
     "time_zone", "source",
@@ -72,7 +74,7 @@ CSV_ONLY = ("delimiter", "decimal", "comment")
 
 @dataclass(frozen=True)
 class Reading:
-    """A mapping, checked: its keys as attributes (see the module's text)."""
+    """A mapping, checked: its keys as attributes (see the example above)."""
 
     columns: dict[str, str]
     units: dict[str, str] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class Reading:
     source: dict[str, str] = field(default_factory=dict)
 
     def factor(self, column: str) -> float:
-        """By what a column's numbers are multiplied to be ms, bit/s, s or bytes."""
+        """The factor from a column's unit to ms, bit/s, s or bytes."""
         for quantity, names in MEASURED.items():
             if column in names:
                 return UNITS[quantity][self.units[quantity]]
@@ -99,118 +101,107 @@ def load_mapping(mapping, path="") -> Reading:
     """
     A mapping from a YAML file, or a dict, checked.
 
-    `path` is the table that it is for: `format` follows from its ending where the mapping does not say. All
-    faults are ParameterErrors: unknown keys, columns and units are named with those allowed.
+    `path` is the table to read: its ending gives `format` where the mapping does not. Raises ParameterError for every
+    fault; for an unknown key, column or unit it lists those allowed.
     """
     where = "mapping"
     if not isinstance(mapping, Mapping):
         where = str(mapping)
         mapping = _yaml(mapping)
-    _known(mapping, KEYS, where)
-    told = {key: _strings(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
-    _known(told["columns"], COLUMNS, f"{where}, columns")
-    _known(told["constants"], COLUMNS, f"{where}, constants")
-    both = sorted(set(told["columns"]) & set(told["constants"]))
+    _check_names(where, mapping, KEYS)
+    texts = {key: _texts(mapping, key, where) for key in ("columns", "units", "constants", "regions")}
+    _check_names(f"{where}, columns", texts["columns"], COLUMNS)
+    _check_names(f"{where}, constants", texts["constants"], COLUMNS)
+    both = sorted(set(texts["columns"]) & set(texts["constants"]))
     if both:
-        raise ParameterError(f"{where}: {', '.join(both)} cannot be a column and a constant")
-    mapped = {**told["columns"], **told["constants"]}
-    lacking = [name for name in ("from", "to") if name not in mapped]
-    if lacking or not any(name in mapped for name in (*RTTS, *RATES, "lost")):
+        raise ParameterError(f"{where}: {', '.join(both)} is both a column and a constant; choose one.")
+    mapped = {**texts["columns"], **texts["constants"]}
+    values = (*RTTS, *RATES, "lost")
+    if not {"from", "to"} <= set(mapped) or not any(name in mapped for name in values):
         raise ParameterError(
-            f"{where}: columns must say from, to, and at least one of {', '.join((*RTTS, *RATES, 'lost'))}"
+            f"{where} lacks columns; allowed: from, to, and at least one of {', '.join(values)}."
         )
-    _check_units(told["units"], mapped, where)
-    shape = _shape(mapping, path, where)
-    about = check_about(mapping.get("source"))
-    return Reading(**told, **shape, source=about)
+    _check_units(texts["units"], mapped, where)
+    return Reading(**texts, **_layout(mapping, path, where), source=check_about(mapping.get("source")))
 
 
 def _yaml(path):
     if not isinstance(path, str | PathLike):
-        raise ParameterError(f"mapping is {path!r}; allowed: a dict, or the path of a file in YAML")
+        raise refusal("mapping", path, "a dict, or the path of a file in YAML")
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ParameterError(f"{path}: no mapping in YAML: {error}") from error
+        raise ParameterError(f"{path}: not a mapping in YAML: {error}") from error
     if not isinstance(content, dict):
-        raise ParameterError(f"{path}: a mapping has keys ({', '.join(KEYS)}), found {content!r}")
+        raise refusal(f"content of {path}", content, f"a mapping with the keys {', '.join(KEYS)}")
     return content
 
 
-def _known(given, allowed, where):
+def _check_names(where, given, allowed):
     unknown = sorted(str(key) for key in given if key not in allowed)
     if unknown:
-        raise ParameterError(f"{where}: unknown {', '.join(unknown)}; allowed: {', '.join(allowed)}")
+        raise ParameterError(f"{where} holds unknown {', '.join(unknown)}; allowed: {', '.join(allowed)}.")
 
 
-def _strings(mapping, key, where):
-    """Names to texts; a plain number is taken as it is written."""
-    value = mapping.get(key)
-    if value is None:
-        value = {}
+def _texts(mapping, key, where):
+    """A mapping of names to texts; a plain number is taken as it is written."""
+    value = {} if mapping.get(key) is None else mapping[key]
     if not isinstance(value, Mapping):
-        raise ParameterError(f"{where}: {key} must be names with values, not {value!r}")
+        raise refusal(f"{where}: {key}", value, "names with values")
     for name, text in value.items():
         if not isinstance(name, str) or isinstance(text, bool) or not isinstance(text, str | int | float):
-            raise ParameterError(f"{where}: {key}: {name!r} must be a text that has a text, not {text!r}")
+            raise refusal(f"{where}: {key}: {name!r}", text, "a text, under a name that is a text")
     return {name: str(text) for name, text in value.items()}
 
 
 def _check_units(units, mapped, where):
-    _known(units, UNITS, f"{where}, units")
+    _check_names(f"{where}, units", units, UNITS)
     for quantity, names in MEASURED.items():
         used = [name for name in names if name in mapped]
-        allowed = ", ".join(UNITS[quantity])
-        if used and quantity not in units and quantity != "bytes":
-            raise ParameterError(
-                f"{where}: units must say {quantity}, of {', '.join(used)}; allowed: {allowed}"
-            )
+        allowed = f"{', '.join(UNITS[quantity])} (case matters)"
         if used and quantity == "bytes":
             units.setdefault("bytes", "bytes")
-        if quantity in units and units[quantity] not in UNITS[quantity]:
+        if used and quantity not in units:
             raise ParameterError(
-                f"{where}: unit of {quantity} is {units[quantity]!r}; allowed: {allowed} (case matters)"
+                f"{where}: units lacks {quantity}, the unit of {', '.join(used)}; allowed: {allowed}."
             )
+        if quantity in units and units[quantity] not in UNITS[quantity]:
+            raise refusal(f"{where}: unit of {quantity}", units[quantity], allowed)
 
 
-def _shape(mapping, path, where):
-    """How the file is written."""
+def _layout(mapping, path, where):
+    """How the file is written: format, delimiter, decimal, comment, missing values and times."""
     ending = Path(plain_name(path)).suffix.lower().lstrip(".")
-    guess = {"jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl", "parquet": "parquet"}.get(ending, "csv")
-    shape = {"format": mapping.get("format", guess)}
-    if shape["format"] not in FORMATS:
-        raise ParameterError(f"{where}: format is {shape['format']!r}; allowed: {', '.join(FORMATS)}")
-    foreign = [key for key in CSV_ONLY if key in mapping and shape["format"] != "csv"]
-    if foreign:
-        raise ParameterError(
-            f"{where}: {', '.join(foreign)} are of csv only; the format is {shape['format']}"
+    layout = {"format": mapping.get("format", FORMATS.get(ending, "csv"))}
+    check_choice(f"{where}: format", layout["format"], dict.fromkeys(FORMATS.values()))
+    csv_only = [key for key in CSV_ONLY if key in mapping]
+    if csv_only and layout["format"] != "csv":
+        raise refusal(
+            f"{where}: format", layout["format"], f"csv, for {', '.join(csv_only)} apply to csv only"
         )
-    for key, allowed in (("delimiter", "one character"), ("decimal", "one character"), ("comment", "text")):
-        if key in mapping:
-            value = mapping[key]
-            if not isinstance(value, str) or not value or (allowed != "text" and len(value) != 1):
-                raise ParameterError(f"{where}: {key} is {value!r}; allowed: {allowed}")
-            shape[key] = value
-    bad = shape.get("decimal", ".") not in ".,", shape.get("delimiter", ",") in '"\r\n\0'
-    if any(bad) or shape.get("decimal", ".") == shape.get("delimiter", ","):
-        raise ParameterError(
-            f"{where}: decimal is . or , and not the delimiter, which is no quote or line break"
-        )
+    layout |= {key: mapping[key] for key in csv_only}
+    delimiter, decimal, comment = (
+        layout.get(key, default) for key, default in zip(CSV_ONLY, ",.#", strict=True)
+    )
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n\0':
+        raise refusal(f"{where}: delimiter", delimiter, "one character, not a quote or line break")
+    if decimal not in (".", ",") or decimal == delimiter:
+        raise refusal(f"{where}: decimal", decimal, f"'.' or ',', and not the delimiter, {delimiter!r}")
+    if not isinstance(comment, str) or not comment:
+        raise refusal(f"{where}: comment", comment, "the text that begins a comment")
     missing = mapping.get("missing", [])
     if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
-        raise ParameterError(f"{where}: missing is {missing!r}; allowed: a list of texts")
-    return shape | {"missing": tuple(text.strip().lower() for text in missing)} | _times(mapping, where)
+        raise refusal(f"{where}: missing", missing, "a list of texts")
+    return layout | {"missing": tuple(text.strip().lower() for text in missing)} | _times(mapping, where)
 
 
 def _times(mapping, where):
     form, zone = mapping.get("time_format"), mapping.get("time_zone")
     if form is not None and (not isinstance(form, str) or "%" not in form):
-        raise ParameterError(f"{where}: time_format is {form!r}; allowed: as of strptime, '%d.%m.%Y %H:%M'")
+        raise refusal(f"{where}: time_format", form, "as for strptime, such as '%d.%m.%Y %H:%M'")
     if zone is not None:
         try:
             ZoneInfo(zone)
         except (KeyError, ValueError, TypeError, OSError) as error:
-            raise ParameterError(
-                f"{where}: time_zone is {zone!r}; allowed: UTC, Europe/Berlin, ..."
-            ) from error
+            raise refusal(f"{where}: time_zone", zone, "UTC, Europe/Berlin, ...") from error
     return {"time_format": form, "time_zone": zone}

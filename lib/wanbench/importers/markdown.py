@@ -1,4 +1,4 @@
-"""Latency matrices in Markdown, as the clouds' documentation has them. Imports `grid`, `matrix`, `provenance`."""
+"""Latency matrices in Markdown, as the clouds' documentation has them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
-from ..errors import ParameterError, RawDataError
-from .grid import MATRIX, Found, Grid, NoMatrixError, read_grid
-from .matrix import MOST_COLUMNS, MOST_ROWS, decoded, read_text, tables_of
+from ..checks import refusal
+from ..errors import RawDataError
+from .grid import MATRIX, Grid, MatrixTimes, NoMatrixError, read_grid
+from .matrix import MAX_COLUMNS, MAX_ROWS, decoded, read_text, tables_of
 from .provenance import check_about, source_of_bytes
 from .sheet import shown
 
 TEXT = "(text)"
 """The path of a document that was given as text."""
-MOST_TABLES = 2000
-MOST_CELLS = 400_000
+MAX_TABLES = 2000
+"""A hundred times the tables of the longest page of a cloud."""
+MAX_CELLS = 400_000
+"""Bounds the time that a hostile document can take."""
 
 _RULE = re.compile(r":?-+:?")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
@@ -47,60 +50,51 @@ def read_markdown(
     """
     Tables of all latency matrices in a Markdown document: tests, pings, sources, unread, flags.
 
-    A document may spread a matrix over several tables (a tab for each part of the world), and repeat it for
-    several months: all are read, and a pair that stands in several tables has as many tests, told apart by
-    `setting`, the headings and the caption over each. A table that is no latency matrix is a row of unread with
-    its line, as is everything that `read_matrix` does not pass in silence. Tables inside fenced code or comments are
-    left alone.
+    A document may spread a matrix over several tables (a tab for each part of the world) and repeat it for several
+    months. All are read: a pair in several tables has as many tests, distinguished by `setting`, which holds the
+    headings and the caption over each table. A table that is not a latency matrix is a row of unread with its line,
+    beside the rows that `read_matrix` writes there. Tables inside fenced code or comments are ignored.
 
     Parameters
     ----------
     path_or_text : path-like, or str with a line break
         The document, or the text of one (its path is then "(text)").
     heading : str, optional
-        Read only tables that stand under a heading (of any level) which holds this text, in any case.
+        Read only tables under a heading (of any level) that contains this text, in any case.
     cloud, statistic, unit, transposed, decimal, about
-        As of `read_matrix`.
+        As for `read_matrix`.
 
     Raises
     ------
     RawDataError
-        If there is no latency matrix, or not one cell can be read; it names the tables there are.
+        If there is no latency matrix, or no cell can be read; it gives the lines of the other tables.
     ParameterError
-        As `read_matrix`, and if no table stands under such a heading.
+        As for `read_matrix`, and if no table stands under such a heading.
     """
     check_about(about)
     path, text, source = _document(path_or_text, about)
     grids = _under(heading, _grids(path, text))
-    parts, settings, left = [], [], Found()
+    how = {"cloud": cloud, "statistic": statistic, "unit": unit, "transposed": transposed, "decimal": decimal}
+    parts, settings, skipped = [], [], MatrixTimes()
     for headings, grid in grids:
-        found = Found()
+        matrix = MatrixTimes()
         try:
-            column = read_grid(
-                grid,
-                found,
-                cloud=cloud,
-                statistic=statistic,
-                unit=unit,
-                transposed=transposed,
-                decimal=decimal,
-            )
+            column = read_grid(grid, matrix, **how)
         except NoMatrixError as error:
-            left.refuse(
-                grid.lines[0] if grid.lines else None, str(error), f"{MATRIX} (this table was left out)"
-            )
+            line = grid.lines[0] if grid.lines else None
+            skipped.refuse(line, str(error), f"{MATRIX} (this table was left out)")
             continue
-        parts.append((column, found))
+        parts.append((column, matrix))
         settings.append("; ".join(filter(None, [*headings[-2:], grid.above])))
     if not parts:
-        lines = ", ".join(str(row["line_number"]) for row in left.unread[:20])
+        lines = ", ".join(str(row["line_number"]) for row in skipped.unread[:20])
         raise RawDataError(
             path,
-            left.unread[0]["line_number"] if left.unread else None,
+            skipped.unread[0]["line_number"] if skipped.unread else None,
             f"{len(grids)} other tables, at lines {lines}" if grids else "no table",
             f"a Markdown table with {MATRIX}",
         )
-    return tables_of(path, source, [*parts, ("mean_rtt_ms", left)], [*settings, ""])
+    return tables_of(path, source, [*parts, ("mean_rtt_ms", skipped)], [*settings, ""])
 
 
 def _document(given, about):
@@ -108,9 +102,7 @@ def _document(given, about):
         data = given.encode("utf-8", "replace")
         return TEXT, decoded(TEXT, data), source_of_bytes(TEXT, data, about)
     if not isinstance(given, str | PathLike):
-        raise ParameterError(
-            f"path_or_text is {type(given).__name__}; allowed: a path, or text with a line break"
-        )
+        raise refusal("path_or_text", given, "a path, or text with a line break")
     return str(given), *read_text(Path(given), about)
 
 
@@ -118,15 +110,13 @@ def _under(heading, grids):
     if heading is None:
         return grids
     if not isinstance(heading, str) or not heading.strip():
-        raise ParameterError(f"heading is {heading!r}; allowed is text that a heading holds")
+        raise refusal("heading", heading, "part of the text of a heading")
     wanted = heading.strip().lower()
-    kept = [(above, grid) for above, grid in grids if any(wanted in each.lower() for each in above)]
+    kept = [(above, grid) for above, grid in grids if any(wanted in title.lower() for title in above)]
     if not kept:
-        there = list(dict.fromkeys(each for above, _ in grids for each in above))
-        shown_some = ", ".join(map(repr, there[:10])) or "none"
-        raise ParameterError(
-            f"No table stands under a heading with {heading!r}; headings over tables: {shown_some}."
-        )
+        titles = list(dict.fromkeys(title for above, _ in grids for title in above))
+        some = ", ".join(map(repr, titles[:10])) or "none"
+        raise refusal("heading", heading, f"part of a heading over a table, of which there are {some}")
     return kept
 
 
@@ -143,7 +133,7 @@ def _grids(path, text):
                 fence = None
         elif fence is None and (title := _HEADING.match(line)):
             level = len(title[1])
-            headings = {depth: said for depth, said in headings.items() if depth < level}
+            headings = {depth: text for depth, text in headings.items() if depth < level}
             headings[level] = _plain(line[title.end() :].strip().rstrip("#"))
         elif fence is None and "|" in line and _is_rule(lines, at + 1):
             end = at + 2
@@ -152,19 +142,21 @@ def _grids(path, text):
             rows = [at, *range(at + 2, end)]
             width = max(lines[row].count("|") + 1 for row in rows)
             cells += len(rows) * width
-            if len(rows) > MOST_ROWS or width > MOST_COLUMNS or cells > MOST_CELLS:
-                limit = f"at most {MOST_ROWS} rows and {MOST_COLUMNS} columns a table, {MOST_CELLS:,} cells in all"
+            if len(rows) > MAX_ROWS or width > MAX_COLUMNS or cells > MAX_CELLS:
+                limit = (
+                    f"at most {MAX_ROWS} rows and {MAX_COLUMNS} columns a table, {MAX_CELLS:,} cells in all"
+                )
                 raise RawDataError(path, at + 1, f"{len(rows)} rows of up to {width} cells", limit)
             split = [_cells(lines[row]) for row in rows]
             caption = _CAPTION.match(lines[end].lstrip()[:1000]) if end < len(lines) else None
-            filled = [(number + 1, row) for number, row in zip(rows, split, strict=True) if any(row)]
-            over = [said for _, said in sorted(headings.items()) if said]
+            filled = [(at_line + 1, row) for at_line, row in zip(rows, split, strict=True) if any(row)]
+            over = [text for _, text in sorted(headings.items()) if text]
             grid = Grid(
                 [row for _, row in filled], [line for line, _ in filled], caption[1] if caption else ""
             )
             grids.append((over, grid))
-            if len(grids) > MOST_TABLES:
-                raise RawDataError(path, at + 1, "more tables", f"at most {MOST_TABLES} tables")
+            if len(grids) > MAX_TABLES:
+                raise RawDataError(path, at + 1, "more tables", f"at most {MAX_TABLES} tables")
             at = end - 1
         at += 1
     return grids

@@ -1,4 +1,4 @@
-"""Where a file came from: rows of table `sources`. Imports `published`, `errors`, `tables`."""
+"""Where a file came from: its bytes, its hash, and its row of table `sources`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
-from ..errors import ParameterError, RawDataError
-from .published import registry
+from ..checks import refusal
+from ..errors import RawDataError
+from .originals import registry
 
-LARGEST_BYTES = 1 << 29
+MAX_BYTES = 1 << 29
+"""512 MiB: a larger file would not fit into memory several times over, as bytes, text and columns."""
 ABOUT = ("title", "address", "version", "licence")
 
 
 def read_bytes(path) -> bytes:
-    """All bytes of a file; RawDataError if it cannot be read, or is larger than 512 MiB; ParameterError if no path."""
+    """All bytes of a file; RawDataError if it cannot be read or is larger than `MAX_BYTES`."""
     if not isinstance(path, str | PathLike):
-        raise ParameterError(f"path is {path!r}; allowed: the path of a file")
+        raise refusal("path", path, "the path of a file")
     try:
         with open(path, "rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        found = getattr(error, "strerror", None) or error
-        raise RawDataError(path, None, found, "a file that can be read") from error
-    if len(data) > LARGEST_BYTES:
-        raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
+        reason = getattr(error, "strerror", None) or error
+        raise RawDataError(path, None, reason, "a file that can be read") from error
+    if len(data) > MAX_BYTES:
+        raise RawDataError(path, None, "a larger file", f"at most {MAX_BYTES:,} bytes")
     return data
 
 
@@ -49,19 +51,19 @@ def source(path, sha256: str, size: int, about: Mapping[str, str] | None = None)
     sha256, size : str, int
         Of the bytes that were read.
     about : mapping, optional
-        title, address, version, licence, as far as known. What `published.csv` says of a file with this very
-        hash fills the rest; without either, the title is the file's name.
+        title, address, version, licence, as far as known. For a file with the hash of an original file,
+        `original_files.csv` fills the rest. Without either, the title is the file's name.
 
     Raises
     ------
     ParameterError
         If `about` holds anything else.
     """
-    said = check_about(about)
-    for entry in registry().values():
-        if entry.sha256 == sha256:
-            said = {name: getattr(entry, name) for name in ABOUT} | said
-    return {"path": str(path), "title": Path(path).name, "sha256": sha256, "bytes": size} | said
+    stated = check_about(about)
+    for original in registry().values():
+        if original.sha256 == sha256:
+            stated = {name: getattr(original, name) for name in ABOUT} | stated
+    return {"path": str(path), "title": Path(path).name, "sha256": sha256, "bytes": size} | stated
 
 
 def source_of_bytes(path, data: bytes, about: Mapping[str, str] | None = None) -> dict:
@@ -70,15 +72,12 @@ def source_of_bytes(path, data: bytes, about: Mapping[str, str] | None = None) -
 
 
 def check_about(about) -> dict[str, str]:
-    """What is said about a file, checked: texts under title, address, version, licence."""
+    """A description of a file, checked: texts under title, address, version, licence."""
     if about is None:
         return {}
-    if not isinstance(about, Mapping):
-        raise ParameterError(f"what is said about a file must be a mapping, not {about!r}")
-    unknown = sorted(str(name) for name in about if name not in ABOUT)
-    if unknown:
-        raise ParameterError(f"about a file: unknown {', '.join(unknown)}; allowed: {', '.join(ABOUT)}")
-    wrong = sorted(name for name, value in about.items() if not isinstance(value, str) or not value.strip())
-    if wrong:
-        raise ParameterError(f"about a file: {', '.join(wrong)} must be text (a date or number in quotes)")
+    fits = isinstance(about, Mapping) and all(
+        name in ABOUT and isinstance(text, str) and text.strip() for name, text in about.items()
+    )
+    if not fits:
+        raise refusal("about", about, f"a mapping of {', '.join(ABOUT)} to text (a date or number in quotes)")
     return dict(about)

@@ -1,89 +1,81 @@
-"""The known public files: `published.csv`, a row each. Imports `errors` only."""
+"""
+Published studies whose tables are committed, so that every machine can build their pages without a network.
+
+`data/published/<study>/` holds the tables that an importer makes of the original files, in Parquet; table sources
+names each original with its address, version, SHA-256 and licence. `python -m wanbench.importers.published` makes
+them again from the originals.
+"""
 
 from __future__ import annotations
 
-import csv
-import re
-from dataclasses import asdict, dataclass, fields
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
-from ..errors import ParameterError, RawDataError
+from .. import tables
+from ..checks import check_choice
+from ..folders import published_folder
+from .assemble import finished
+from .fetching import fetch
+from .intercloud import read_survey, taken_as_exact
+from .skyplane import read_skyplane
 
-FILE = Path(__file__).with_name("published.csv")
+STUDIES = {
+    "intercloud-2022-02": (read_survey, ("intercloud-2022-02", "intercloud-locations")),
+    "skyplane-latency-2022-04": (read_skyplane, ("skyplane-latency-2022-04",)),
+    "skyplane-throughput-2022-01": (read_skyplane, ("skyplane-throughput-2022-01",)),
+}
+"""By name: the importer of a study, and the names of its original files."""
 
 
-@dataclass(frozen=True)
-class Published:
+def read_published(name: str) -> dict[str, pd.DataFrame]:
     """
-    A file that somebody published, pinned.
+    The committed tables of a study, as its importer makes them of the original files; flags are raised anew.
 
-    Attributes
+    Parameters
     ----------
     name : str
-        What it is called here.
-    file : str
-        The file's name in the folder where it is kept.
-    title, licence : str
-        What it is, in words; its licence.
-    address, version : str
-        Where it can be fetched, and which state of it that is.
-    sha256, bytes : str, int
-        What identifies it: SHA-256, and length.
+        intercloud-2022-02, skyplane-latency-2022-04 or skyplane-throughput-2022-01.
+
+    Raises
+    ------
+    ParameterError
+        If no study of that name is committed.
+    RawDataError
+        If a committed table is missing or damaged.
+
+    Examples
+    --------
+    >>> len(read_published("intercloud-2022-02")["tests"])
+    2138
     """
-
-    name: str
-    file: str
-    title: str
-    address: str
-    version: str
-    sha256: str
-    bytes: int
-    licence: str
+    folder = published_folder() / check_choice("published study", name, STUDIES)
+    study = {path.stem: tables.read(path.stem, folder) for path in sorted(folder.glob("*.parquet"))}
+    return finished(study, taken_as_exact(study["regions"]) if "regions" in study else None)
 
 
-def registry() -> dict[str, Published]:
-    """All entries of `published.csv`, by name. RawDataError names a line that is none."""
-    return _read(FILE)
-
-
-@cache
-def _read(path) -> dict[str, Published]:
-    names = [field.name for field in fields(Published)]
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file, strict=True))
-    if not rows or rows[0] != names:
-        raise RawDataError(path, 1, rows[0] if rows else "", f"the columns {', '.join(names)}")
-    entries: dict[str, Published] = {}
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) != len(names) or not all(row) or not row[names.index("bytes")].isdecimal():
-            raise RawDataError(path, number, ",".join(row), f"{', '.join(names)}, none of them empty")
-        values = dict(zip(names, row, strict=True))
-        entry = Published(**values | {"bytes": int(values["bytes"])})
-        if not re.fullmatch(r"[0-9a-f]{64}", entry.sha256) or Path(entry.file).name != entry.file:
-            raise RawDataError(path, number, ",".join(row), "a SHA-256 in hexadecimal and a plain file name")
-        if entry.name in entries or entry.file in {other.file for other in entries.values()}:
-            raise RawDataError(path, number, entry.name, "a name and a file not given before")
-        entries[entry.name] = entry
-    return entries
-
-
-def entry(name: str) -> Published:
-    """The entry of this name; ParameterError names those there are."""
-    known = registry()
-    if not isinstance(name, str) or name not in known:
-        raise ParameterError(f"no published file {name!r}; known are {', '.join(known)}")
-    return known[name]
-
-
-def describe() -> pd.DataFrame:
+def import_originals(name: str, folder=None) -> dict[str, pd.DataFrame]:
     """
-    The known public files, a row each: name, title, version, licence, bytes, address, sha256.
+    The same tables from the original files, which are fetched if they are not on this machine.
 
-    >>> describe()["name"].tolist()[:2]
-    ['intercloud-2022-02', 'intercloud-locations']
+    Paths are reduced to file names, so that the tables are the same on every machine. `folder` and the errors are
+    those of `fetch`.
     """
-    columns = ["name", "title", "version", "licence", "bytes", "address", "sha256"]
-    return pd.DataFrame([asdict(each) for each in registry().values()])[columns]
+    read, originals = STUDIES[check_choice("published study", name, STUDIES)]
+    made = read(*(fetch(original, folder) for original in originals))
+    for table in made:
+        for column in {"path", "source_file"} & set(made[table]):
+            made[table][column] = made[table][column].map(lambda path: Path(path).name, na_action="ignore")
+    return made
+
+
+def write_tables(name: str) -> list[Path]:
+    """Write the committed tables of a study anew from its originals; returns the paths. Omits empty tables."""
+    made = import_originals(name)
+    kept = {table: rows for table, rows in made.items() if len(rows) and table != "flags"}
+    return [tables.write(table, rows, published_folder() / name) for table, rows in kept.items()]
+
+
+if __name__ == "__main__":
+    for study in STUDIES:
+        print(*write_tables(study), sep="\n")

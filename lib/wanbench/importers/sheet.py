@@ -1,7 +1,5 @@
 """
-A file of rows, read as text and checked column by column, so that a bad cell costs its row and no other.
-
-CSV, JSON lines and Parquet. Imports `provenance` and `errors`.
+A file of rows (CSV, JSON lines, Parquet), read as text and checked column by column: a bad cell costs only its row.
 """
 
 from __future__ import annotations
@@ -16,13 +14,15 @@ import pandas as pd
 
 from ..errors import RawDataError
 from ..ingest import content
-from .provenance import LARGEST_BYTES, read_bytes, source_of_bytes
+from .provenance import MAX_BYTES, read_bytes, source_of_bytes
 
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 ZONE = r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 MISSING = ("", "nan", "none", "null", "na", "n/a", "-")
-LONGEST_FOUND = 200
-MOST_COLUMNS = 10_000
+MAX_SHOWN = 200
+"""Characters of a bad cell or header that table unread and an error keep."""
+MAX_COLUMNS = 10_000
+"""Bounds the memory that a hostile header can take."""
 
 
 class Sheet:
@@ -34,9 +34,9 @@ class Sheet:
     path : str
         The file, as it was given.
     source : dict
-        Its row of table sources.
+        The file's row of table sources.
     lines : ndarray
-        The line (of Parquet: the row) at which each row stands, from 1.
+        The line of each row in the file, from 1 (in Parquet: its number).
     header_line : int or None
         The line of the header; None where rows name their own columns.
     good : ndarray of bool
@@ -56,26 +56,25 @@ class Sheet:
 
     @property
     def names(self) -> list[str]:
-        """The columns there are, in order."""
+        """The columns, in order."""
         return list(self._columns)
 
     def need(self, *columns: str | tuple[str, ...]) -> None:
-        """RawDataError unless each column is there, or one of each group; it names those found and expected."""
+        """RawDataError unless each column, or one of each group, exists; it names the columns and the missing ones."""
         groups = [(column,) if isinstance(column, str) else column for column in columns]
-        lacking = [group for group in groups if not any(name in self._columns for name in group)]
-        if lacking:
-            wanted = ", ".join(" or ".join(group) for group in groups)
-            missing = ", ".join(" or ".join(group) for group in lacking)
-            found = ", ".join(self.names)[:LONGEST_FOUND] or "none"
-            expected = f"the columns {wanted} (missing: {missing})"
-            raise RawDataError(self.path, self.header_line, f"columns {found}", expected)
+        missing = [group for group in groups if self.first(*group) is None]
+        if missing:
+            wanted, lacking = (", ".join(" or ".join(group) for group in some) for some in (groups, missing))
+            names = ", ".join(self.names)[:MAX_SHOWN] or "none"
+            expected = f"the columns {wanted} (missing: {lacking})"
+            raise RawDataError(self.path, self.header_line, f"columns {names}", expected)
 
     def first(self, *names: str) -> str | None:
-        """The first of these columns that there is."""
+        """The first of these columns that exists; None if none does."""
         return next((name for name in names if name in self._columns), None)
 
     def text(self, name: str | None) -> pd.Series:
-        """A column's texts without space around them; "" where a cell is empty or there is no such column."""
+        """A column's texts, stripped; "" where a cell is empty or the column does not exist."""
         if name is None or name not in self._columns:
             return pd.Series("", index=range(len(self)), dtype="str")
         if name not in self._checked:
@@ -83,11 +82,11 @@ class Sheet:
         return self._checked[name]
 
     def replace(self, name: str, texts: pd.Series) -> None:
-        """Put other texts in place of a column's, or add a column."""
+        """Replace a column's texts, or add a column."""
         self._columns[name] = self._checked[name] = texts
 
     def matching(self, name: str, pattern: str, expected: str) -> pd.Series:
-        """A column's texts, all of which the pattern matches as a whole."""
+        """A column's texts; refuses rows where the pattern does not match the whole text."""
         texts = self.text(name)
         self.refuse(~texts.str.fullmatch(pattern), texts, f"{name}: {expected}")
         return texts
@@ -97,27 +96,22 @@ class Sheet:
         name: str | None,
         *,
         decimal: str = ".",
-        least: float | None = 0,
-        most: float | None = None,
+        minimum: float = 0,
+        maximum: float = np.inf,
         whole: bool = False,
         missing: Sequence[str] = MISSING,
     ) -> pd.Series:
-        """A column's numbers; NaN where a cell is empty. A cell that is no number, or outside, costs its row."""
+        """A column's numbers, NaN where a cell is empty; refuses rows whose cell is not a number, or out of range."""
         texts = self.text(name)
         empty = texts.str.lower().isin(missing) | (texts == "")
-        plain = (
-            texts.str.replace(".", "?", regex=False).str.replace(decimal, ".") if decimal != "." else texts
-        )
+        plain = texts
+        if decimal != ".":  # a point is then no decimal mark: make sure that it does not pass for one
+            plain = texts.str.replace(".", "?", regex=False).str.replace(decimal, ".")
         numeric = plain.str.fullmatch(NUMBER) & ~empty
         values = plain.where(numeric, "nan").astype("float64")
-        bounds = "" if least is None else f" from {least:g}"
-        bounds += "" if most is None else f" to {most:g}"
-        wrong = ~empty & ~(numeric & np.isfinite(values))
-        if least is not None:
-            wrong |= values < least
-        if most is not None:
-            wrong |= values > most
-        if whole:
+        bounds = f" from {minimum:g}" + (f" to {maximum:g}" if np.isfinite(maximum) else "")
+        wrong = (~empty & ~(numeric & np.isfinite(values))) | (values < minimum) | (values > maximum)
+        if whole:  # above 2^53 a float does not hold every whole number
             wrong |= values.notna() & ((values % 1 != 0) | (values.abs() > 2**53))
         self.refuse(wrong, texts, f"{name}: a {'whole ' * whole}number{bounds}, or nothing")
         return values.where(~wrong)
@@ -126,8 +120,8 @@ class Sheet:
         """
         A column's times, in UTC; NaT where a cell is empty.
 
-        Without `form` (as of `strptime`) they are ISO 8601; one without its own zone is of the given one, and
-        refused if none is given.
+        Without `form` (as for `strptime`) they are ISO 8601. A time without a zone is in `zone`; if that is None,
+        its row is refused.
         """
         texts = self.text(name)
         empty = texts.str.lower().isin(MISSING)
@@ -145,20 +139,19 @@ class Sheet:
         return times
 
     def refuse(self, wrong, found, expected: str) -> None:
-        """Refuse the rows where `wrong`: each becomes a row of unread, once, with what was found there."""
+        """Refuse the rows where `wrong` is true: each becomes one row of unread, with the text in `found`."""
         wrong = np.asarray(wrong, dtype=bool) & self.good
         for row in np.flatnonzero(wrong):
-            self._refuse(int(self.lines[row]), found.iloc[row], expected)
+            self.refuse_line(int(self.lines[row]), found.iloc[row], expected)
         self.good &= ~wrong
 
-    def _refuse(self, line, found, expected):
-        self._unread.setdefault(
-            line,
-            {"path": self.path, "line_number": line, "found": shown(found), "expected": expected},
-        )
+    def refuse_line(self, line: int, found, expected: str) -> None:
+        """Write a line to table unread; only the first fault of a line counts."""
+        row = {"path": self.path, "line_number": line, "found": shown(found), "expected": expected}
+        self._unread.setdefault(line, row)
 
     def unread(self) -> list[dict]:
-        """A row of table unread for each row refused, in order; RawDataError if none was left."""
+        """The rows of table unread, by line; RawDataError if no row of the file can be read."""
         rows = [self._unread[line] for line in sorted(self._unread)]
         if not self.good.any():
             first = rows[0] if rows else {"line_number": None, "found": "no rows", "expected": "rows of data"}
@@ -168,17 +161,17 @@ class Sheet:
 
 
 def shown(found) -> str:
-    """What was found, as text that UTF-8 can hold, shortened."""
+    """Any object as text that UTF-8 can hold, shortened."""
     text = str(found).encode("utf-8", "replace").decode()
-    return text if len(text) <= LONGEST_FOUND else text[: LONGEST_FOUND - 3] + "..."
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
 def read_csv(path, *, delimiter: str = ",", comment: str | None = None, about=None) -> Sheet:
     """
-    A CSV file with a header; every line is a row (a quoted field holds no line break).
+    A CSV file with a header; every line is a row, so a quoted field cannot hold a line break.
 
-    Lines without anything, and those that begin with `comment`, are passed over. A column that stands several
-    times must say the same each time. RawDataError if there is no header.
+    Skips empty lines, and lines that begin with `comment`. A column that occurs several times must hold the same
+    values each time. RawDataError if there is no header.
     """
     data = read_bytes(path)
     kept, bad, header, header_line = [], [], None, None
@@ -189,8 +182,8 @@ def read_csv(path, *, delimiter: str = ",", comment: str | None = None, about=No
             continue
         fields, fault = (line.split(delimiter), None) if plain else _fields(line, delimiter)
         if header is None:
-            if fault or len(fields) > MOST_COLUMNS:
-                raise RawDataError(path, number, shown(line), fault or f"at most {MOST_COLUMNS:,} columns")
+            if fault or len(fields) > MAX_COLUMNS:
+                raise RawDataError(path, number, shown(line), fault or f"at most {MAX_COLUMNS:,} columns")
             header, header_line = [field.strip() for field in fields], number
         elif fault or len(fields) != len(header):
             bad.append((number, line, fault or f"{len(header)} fields, as in the header"))
@@ -202,7 +195,7 @@ def read_csv(path, *, delimiter: str = ",", comment: str | None = None, about=No
 
 
 def _sheet(path, data, header, header_line, kept, bad, about):
-    """Columns of the rows; those that stand several times are compared."""
+    """Columns of the rows; columns with the same name are compared."""
     columns = list(zip(*(fields for _, fields in kept), strict=True)) or [()] * len(header)
     places: dict[str, list[int]] = {}
     for place, name in enumerate(header):
@@ -215,7 +208,7 @@ def _sheet(path, data, header, header_line, kept, bad, about):
         header_line,
     )
     for number, line, expected in bad:
-        sheet._refuse(number, line, expected)
+        sheet.refuse_line(number, line, expected)
     for name, (one, *others) in places.items():
         if others and kept and name:
             first = np.array(columns[one], dtype=object)
@@ -228,16 +221,16 @@ def _decoded(path, data: bytes) -> str:
     """
     The text of a file's bytes, decompressed, its lines ended by \\n; bytes that are not UTF-8 are kept as surrogates.
 
-    RawDataError names the format of what is no text.
+    RawDataError names the format of a file that is not text.
     """
-    data = content.unpacked(path, data, most_bytes=LARGEST_BYTES)
+    data = content.unpacked(path, data, most_bytes=MAX_BYTES)
     encoding, mark = content.encoding_of(path, data[: content.OPENING_BYTES])
     text = data[mark:].decode(encoding, "surrogateescape" if encoding == "utf-8" else "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _fields(line, delimiter):
-    """The fields of a line, and what is wrong with it."""
+    """The fields of a line, and what was expected instead where it is damaged."""
     if not line.isascii() and re.search("[\ud800-\udfff]", line):
         return [], "text in UTF-8"
     if "\0" in line:
@@ -252,9 +245,9 @@ def _fields(line, delimiter):
 
 def read_jsonl(path, *, about=None) -> Sheet:
     """
-    JSON objects, one or several to a line; an object inside one gives columns as `from_region`.
+    JSON objects, one or several to a line; an object inside another gives columns such as `from_region`.
 
-    Numbers keep the digits they were written with.
+    Numbers keep the digits in which they are written.
     """
     data = read_bytes(path)
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
@@ -271,12 +264,12 @@ def read_jsonl(path, *, about=None) -> Sheet:
                 break
             rest = rest[end:].strip()
     names = list(dict.fromkeys(name for row in rows for name in row))
-    if len(names) > MOST_COLUMNS:
-        raise RawDataError(path, None, f"{len(names):,} names", f"at most {MOST_COLUMNS:,}")
+    if len(names) > MAX_COLUMNS:
+        raise RawDataError(path, None, f"{len(names):,} names", f"at most {MAX_COLUMNS:,}")
     columns = {name: [row.get(name, "") for row in rows] for name in names}
     sheet = Sheet(path, source_of_bytes(path, data, about), columns, lines)
     for number, rest, expected in bad:
-        sheet._refuse(number, rest, expected)
+        sheet.refuse_line(number, rest, expected)
     return sheet
 
 
@@ -296,7 +289,7 @@ def _flat(value, prefix=""):
 
 
 def read_parquet(path, *, about=None) -> Sheet:
-    """A Parquet file of plain columns; a row counts as a line. RawDataError if it is none."""
+    """A Parquet file of plain columns; a row counts as a line. RawDataError for any other file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

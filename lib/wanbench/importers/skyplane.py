@@ -17,8 +17,8 @@ import pandas as pd
 from .. import tables
 from ..errors import RawDataError
 from .assemble import finished, table_of
+from .intercloud import setting
 from .sheet import read_csv
-from .survey import setting
 
 ENDS = ("src_region", "dst_region")
 LATENCY = ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")
@@ -31,29 +31,28 @@ RUN = r"^.*/throughput_grid/([^/]+)/.*$"
 
 def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
-    Tables of one grid, which it is known by its columns: tests, sources, unread, flags, and pings or transfers.
+    Tables of one grid, which its columns identify: tests, sources, unread, flags, and pings or transfers.
 
-    A row of the throughput grid that does not say success is a failed test whose transfer has an error. `run_id`
-    is the batch in which the grid was measured where the file tells it (in the path of the raw output), else the
-    file's name; when a test was started is not told. `join` puts both grids into one; they used machines of
-    different sizes.
+    A row of the throughput grid without success is a failed test whose transfer has an error. `run_id` is the batch in
+    which the grid was measured where the path of the raw output names it, else the file's name. The grids do not hold
+    start times. `join` combines both grids; they used machines of different sizes.
 
     Parameters
     ----------
     path : path
         profiles/latency.csv or profiles/throughput.csv.
     about : mapping, optional
-        title, address, version, licence; known for the files in `importers.describe()`.
+        title, address, version, licence; known for the files in `importers.original_files()`.
 
     Raises
     ------
     RawDataError
-        If the columns are those of neither grid (it names those found and expected), or no row can be read.
-        Single rows that cannot be read are rows of unread.
+        If the columns fit neither grid (the error names them and those expected), or no row can be read. Single rows
+        that cannot be read are rows of unread.
     """
     sheet = read_csv(path, about=about)
     sheet.need(*ENDS)
-    regions = [sheet.matching(end, REGION, "a region, as aws:us-east-1").map(region_of) for end in ENDS]
+    regions = [sheet.matching(end, REGION, "a region, such as aws:us-east-1").map(region_of) for end in ENDS]
     ends = []
     for end in ("src", "dst"):
         parts = sheet.text(f"{end}_tier") + " " + sheet.text(f"{end}_instance_class")
@@ -79,18 +78,21 @@ def read_skyplane(path, *, about=None) -> dict[str, pd.DataFrame]:
         )
     unread = sheet.unread()
     file = {"source_file": sheet.path}
-    found = {"tests": table_of("tests", test | outcome, sheet.good)}
+    grid = {
+        "tests": table_of("tests", test | outcome, sheet.good),
+        "sources": tables.from_rows("sources", [sheet.source]),
+        "unread": tables.from_rows("unread", unread),
+    }
     for kind, columns in measured.items():
         rows = columns.pop("rows", True) & sheet.good
-        found[kind] = table_of(kind, {k: v for k, v in test.items() if k != "setting"} | file | columns, rows)
-    found["sources"] = tables.from_rows("sources", [sheet.source])
-    found["unread"] = tables.from_rows("unread", unread)
-    return finished(found)
+        context = {name: values for name, values in test.items() if name != "setting"}
+        grid[kind] = table_of(kind, context | file | columns, rows)
+    return finished(grid)
 
 
 def region_of(name: str) -> str:
     """
-    The region of a name that may be a zone's.
+    The region of a name, which may be the name of a zone.
 
     >>> region_of("gcp:europe-west6-a"), region_of("aws:us-east-1"), region_of("azure:westus")
     ('gcp:europe-west6', 'aws:us-east-1', 'azure:westus')
@@ -100,38 +102,31 @@ def region_of(name: str) -> str:
 
 def _pings(sheet):
     sheet.need(*LATENCY[:3])
-    least, mean, most, spread = (sheet.number(sheet.first(name)) for name in LATENCY)
-    replied = least.notna() | mean.notna() | most.notna()
-    pings = {
-        "rows": replied.to_numpy(),
-        "min_rtt_ms": least,
-        "mean_rtt_ms": mean,
-        "max_rtt_ms": most,
-        "sd_rtt_ms": spread,
-    }
+    minimum, mean, maximum, sd = (sheet.number(sheet.first(name)) for name in LATENCY)
+    replied = minimum.notna() | mean.notna() | maximum.notna()
+    pings = {"min_rtt_ms": minimum, "mean_rtt_ms": mean, "max_rtt_ms": maximum, "sd_rtt_ms": sd}
+    pings |= {"rows": replied.to_numpy()}
     return _outcome(replied, "no RTT"), {"pings": pings}
 
 
 def _transfers(sheet):
     sheet.need(SENT, RECEIVED, "success")
-    said = sheet.matching("success", "(?i)true|false|1|0|", "True or False").str.lower()
-    success = said.isin(["true", "1"])
+    status = sheet.matching("success", "(?i)true|false|1|0|", "True or False").str.lower()
+    success = status.isin(["true", "1"])
     received = sheet.number(sheet.first(*RECEIVED))
     sent = sheet.number(SENT)
-    error = pd.Series("the grid says that it did not succeed", index=said.index, dtype="str").where(~success)
+    error = pd.Series("the grid reports no success", index=status.index, dtype="str").where(~success)
     transfers = {
         "direction": "forward",
         "protocol": "TCP",
-        "streams": sheet.number(sheet.first("iperf3_connections"), least=1, whole=True),
+        "streams": sheet.number(sheet.first("iperf3_connections"), minimum=1, whole=True),
         "duration_s": sheet.number(sheet.first("iperf3_runtime")),
         "throughput_bps": received,
         "sent_throughput_bps": sent,
         "cpu_local_percent": sheet.number(sheet.first("cpu_utilization")),
         "error": error,
     }
-    return _outcome(success & received.notna(), "it did not succeed, or gives no throughput"), {
-        "transfers": transfers
-    }
+    return _outcome(success & received.notna(), "no success, or no throughput"), {"transfers": transfers}
 
 
 def _outcome(done, reason):
@@ -143,7 +138,6 @@ def _outcome(done, reason):
 
 
 def _batches(sheet, name):
-    """The batch's name, a folder in the path of the raw output."""
+    """The names of batches, folders in the paths of the raw output; `name` where there is none."""
     paths = sheet.text("stdout_path")
-    told = paths.str.match(RUN)
-    return paths.str.replace(RUN, r"\1", regex=True).where(told, name)
+    return paths.str.replace(RUN, r"\1", regex=True).where(paths.str.match(RUN), name)

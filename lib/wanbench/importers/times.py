@@ -1,11 +1,11 @@
-"""Times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A". Imports `errors`."""
+"""Times as people write them in tables: "67 ms", "67,3", "1 204.5", "N/A"."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from ..errors import ParameterError
+from ..checks import check_choice
 
 MISSING = (
     "",
@@ -26,6 +26,7 @@ MISSING = (
     "...",
     "…",
 )
+"""What stands in a cell, in small letters, where nothing was measured."""
 UNITS = {
     "ms": 1.0, "msec": 1.0, "msecs": 1.0, "millisecond": 1.0, "milliseconds": 1.0,
     "s": 1e3, "sec": 1e3, "secs": 1e3, "second": 1e3, "seconds": 1e3,
@@ -46,7 +47,7 @@ _NUMBERS = {
     ".": re.compile(rf"(?:[0-9]{{1,3}}(?:[,{_THIN}][0-9]{{3}})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"),
     ",": re.compile(rf"(?:[0-9]{{1,3}}(?:[.{_THIN}][0-9]{{3}})+|[0-9]+)(?:,[0-9]+)?|,[0-9]+"),
 }
-_EITHER = re.compile(r"[1-9][0-9]{0,2}[.,][0-9]{3}")
+_AMBIGUOUS = re.compile(r"[1-9][0-9]{0,2}[.,][0-9]{3}")
 _CELL = re.compile(r"(?P<number>[0-9.,].*?)\s*(?P<unit>[a-zµμ]*)", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"[a-zµμ]+[0-9]*", re.IGNORECASE)
 _BRACKETED = re.compile(r"[(\[]\s*(?:in\s+)?([a-zµμ]+)\s*[)\]]|\bin\s+([a-zµμ]+)\b", re.IGNORECASE)
@@ -57,13 +58,17 @@ _OTHER = re.compile(
     r"[kmgt]?bps|[kmgt]?i?b(?:it|its|yte|ytes)?/s)\b|[%$€]",
     re.IGNORECASE,
 )
-LONGEST = 40
-GREATEST_MS = 1e7
+MAX_LENGTH = 40
+"""Characters of a number with its unit, many times over; bounds the search of the patterns."""
+MAX_MS = 1e7
+"""Almost three hours: no round trip takes as long."""
+MAX_CAPTION = 1000
+"""Characters of a caption that are read."""
 
 
 def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None:
     """
-    What separates the decimals in these texts: "." or ","; None if they leave it open what "1,234" is.
+    The decimal mark of these texts: "." or ","; None if "1,234" could be either number.
 
     `comma_likely` decides where nothing else does, as in a file whose columns are separated by semicolons.
 
@@ -72,12 +77,12 @@ def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None
     """
     seen, open_comma = set(), False
     for text in texts:
-        cell = _CELL.fullmatch(text.strip()) if len(text) <= LONGEST else None
+        cell = _CELL.fullmatch(text.strip()) if len(text) <= MAX_LENGTH else None
         if cell is None:
             continue
         number = cell["number"]
         fits = {mark for mark, pattern in _NUMBERS.items() if pattern.fullmatch(number)}
-        if _EITHER.fullmatch(number):
+        if _AMBIGUOUS.fullmatch(number):
             open_comma |= "," in number
         elif len(fits) == 1 and ("." in number or "," in number):
             seen |= fits
@@ -92,21 +97,21 @@ def decimal_mark(texts: Iterable[str], comma_likely: bool = False) -> str | None
 
 def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     """
-    The time that a cell gives, in ms; None if it says that there is none.
+    The time in a cell, in ms; None if the cell marks a missing value.
 
     Parameters
     ----------
     text : str
-        A number, digits of thousands apart or not, and perhaps its own unit.
+        A number, with or without marks between thousands, and perhaps its own unit.
     unit : str
         A key of `UNITS`, for a number without its own.
     decimal : "." or "," or None
-        As `decimal_mark` told; None refuses what could be either.
+        As from `decimal_mark`; None refuses a number that depends on it.
 
     Raises
     ------
     ValueError
-        If it is no time; the text says what was expected.
+        If the text is not a time; the message says what was expected.
 
     Examples
     --------
@@ -116,7 +121,7 @@ def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
     text = text.strip()
     if text.lower() in MISSING:
         return None
-    cell = _CELL.fullmatch(text) if len(text) <= LONGEST else None
+    cell = _CELL.fullmatch(text) if len(text) <= MAX_LENGTH else None
     own = cell["unit"].lower() if cell else ""
     if cell is None or (own and own not in UNITS):
         raise ValueError("a time, as 67.3 or 67.3 ms")
@@ -126,10 +131,10 @@ def milliseconds(text: str, unit: str, decimal: str | None) -> float | None:
         raise ValueError("a time, as 67.3 or 67.3 ms" if decimal != "," else "a time, as 67,3 or 67,3 ms")
     values = {_plain(number, mark) for mark in marks}
     if len(values) > 1:
-        raise ValueError("a time whose decimal mark can be told (say decimal='.' or decimal=',')")
+        raise ValueError("a time whose decimal mark is clear (give decimal='.' or decimal=',')")
     value = values.pop() * UNITS[own or unit]
-    if not value < GREATEST_MS:
-        raise ValueError(f"a time under {GREATEST_MS:,.0f} ms")
+    if not value < MAX_MS:
+        raise ValueError(f"a time under {MAX_MS:,.0f} ms")
     return value
 
 
@@ -138,38 +143,38 @@ def _plain(number, mark):
     return float(re.sub(r"[^0-9]", "", whole) + "." + part + "0")
 
 
-def said_unit(text: str) -> str | None:
+def stated_unit(text: str) -> str | None:
     """
     The unit of time that a caption names in brackets or after "in"; None if it names none, or several.
 
-    >>> said_unit("Average latency (ms)"), said_unit("RTT in microseconds"), said_unit("Source")
+    >>> stated_unit("Average latency (ms)"), stated_unit("RTT in microseconds"), stated_unit("Source")
     ('ms', 'microseconds', None)
     """
-    found = {
-        word.lower() for pair in _BRACKETED.findall(text[:1000]) for word in pair if word.lower() in UNITS
-    }
-    return found.pop() if len({UNITS[word] for word in found}) == 1 else None
+    words = {word.lower() for pair in _BRACKETED.findall(text[:MAX_CAPTION]) for word in pair}
+    units = words & set(UNITS)
+    return units.pop() if len({UNITS[unit] for unit in units}) == 1 else None
 
 
-def said_statistic(text: str) -> str | None:
+def stated_statistic(text: str) -> str | None:
     """
     The statistic that a caption names, as a column of table pings; None if it names none, or several.
 
-    >>> said_statistic("Average latency (ms)"), said_statistic("P50 RTT"), said_statistic("Source")
+    >>> stated_statistic("Average latency (ms)"), stated_statistic("P50 RTT"), stated_statistic("Source")
     ('mean_rtt_ms', 'median_rtt_ms', None)
     """
-    found = {STATISTICS[word] for word in map(str.lower, _WORD.findall(text[:1000])) if word in STATISTICS}
-    return found.pop() if len(found) == 1 else None
+    words = map(str.lower, _WORD.findall(text[:MAX_CAPTION]))
+    columns = {STATISTICS[word] for word in words if word in STATISTICS}
+    return columns.pop() if len(columns) == 1 else None
 
 
 def other_quantity(text: str) -> str | None:
     """
-    What a caption says that a table holds instead of round-trip times; None if it says nothing of the kind.
+    The quantity other than round-trip time that a caption names; None if it names none.
 
     >>> other_quantity("Throughput (Gbit/s)"), other_quantity("One-way delay"), other_quantity("Latency and jitter")
     ('Throughput', 'One-way', None)
     """
-    text = text[:1000]
+    text = text[:MAX_CAPTION]
     if match := _ONE_WAY.search(text):
         return match[0]
     match = _OTHER.search(text)
@@ -177,11 +182,7 @@ def other_quantity(text: str) -> str | None:
 
 
 def check_settings(statistic: str | None, unit: str | None, decimal: str | None) -> None:
-    """ParameterError for a statistic, unit or decimal mark that is not known."""
-    for name, value, allowed in (
-        ("statistic", statistic, STATISTICS),
-        ("unit", unit, UNITS),
-        ("decimal", decimal, _NUMBERS),
-    ):
-        if value is not None and (not isinstance(value, str) or value not in allowed):
-            raise ParameterError(f"{name} is {value!r}; allowed: {', '.join(map(repr, allowed))}")
+    """ParameterError for an unknown statistic, unit or decimal mark."""
+    check_choice("statistic", statistic, STATISTICS, optional=True)
+    check_choice("unit", unit, UNITS, optional=True)
+    check_choice("decimal", decimal, _NUMBERS, optional=True)

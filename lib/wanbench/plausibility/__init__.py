@@ -1,16 +1,15 @@
 """
-The plausibility gate: doubts about the values of tables, each with its rule, figure and likely cause.
+Plausibility rules: they flag values of tables, each flag with its rule, what was found, and the likely cause.
 
-`check` reads the tables of a run or an import and returns table `flags`; nothing is dropped. `report` tells them,
-`suspects` says which rows of a table they concern, `geolocate` where a region may be by its round trips. `RULES` are
-what is checked; `simulate` and `faults` make tables by which the gate itself is judged. Imports `tables`, `regions`,
-`formatting`, `errors`; analysing code may import it.
+`check` reads the tables of a run or an import and returns table `flags`; it drops nothing. `report` summarises flags,
+`suspects` marks the rows of a table that they concern, `geolocate` locates a region by its round trips. `RULES` lists
+the rules. `clean_tables` and `planted_faults` make the tables on which the rules themselves are tested.
 
-What it cannot see: from and to exchanged in RTTs, which are the same either way, and in rates below what both ends may
-send; the RTT of a single pair halved, or doubled, both ways, where light allows it; half RTTs of a region most of which
-are longer than light in fibre takes; bytes for bits in some of the rows, where neither bytes nor a link tell; rates of
-all rows 1,000 times too small, where nothing tells; a limiter at a number that is not round; a copied day whose values
-have few digits; an answer from near the sender over less than 500 km, or one of 1 ms and more.
+The rules cannot see: from and to exchanged in RTTs, or in rates that both ends may send; RTTs of a single pair halved
+or doubled in both directions, where light allows it; halved RTTs of a region if most are above light in fibre; bytes
+for bits in some rows, without bytes or a link to compare with; rates of all rows 1,000 times too small, without
+anything to compare with; a limiter at a number that is not round; a copied day whose values have few digits; an answer
+from near the sender over less than 500 km, or after 1 ms and more.
 """
 
 from .misplaced_figure import misplaced

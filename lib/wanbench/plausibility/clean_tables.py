@@ -1,4 +1,4 @@
-"""Clean tables with a known history, by which the gate's false alarms are counted. Imports `tables`, `regions`."""
+"""Simulated tables without a fault, on which false alarms of the plausibility rules are counted."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import pandas as pd
 
 from .. import regions as catalogue_of_regions
 from .. import tables as declared
-from ..errors import ParameterError
+from ..checks import check_choice
 from ..regions import LIGHT_RTT_MS_PER_KM
-from .positions import EARTH_RADIUS_KM, great_circle_km
+from .positions import EARTH_RADIUS_KM, destination, great_circle_km
 
-FORMS = ("pings", "grid", "survey", "lab")
-FEWEST, MOST = 8, 46
+MIN_REGIONS = 8
+MAX_REGIONS = 46
+"""The survey of 2022 had 46."""
 SLACK = 1.007
 """The mean sphere's distances are at most 0.6 % off; the RTT must not fall below the ellipsoid's."""
 START = pd.Timestamp("2026-01-05T00:00:00Z")
@@ -26,34 +27,32 @@ def clean(
 
     Regions are drawn from the catalogue, and their hosts stand anywhere within the precision of its
     coordinates. The RTT of an unordered pair is light over that path x an inflation between 1.2 and 2.5
-    (effects of regions and of pairs; one pair in fifty takes a detour of up to 2.2 times more) + the last mile.
-    Each measurement adds queues of its own, with a tail of Pareto's law (index 1.5 to 3). Both directions are
-    measured, once to three times, at different times; up to 30 % of the tests are missing.
+    (effects of regions and of pairs; one pair in fifty takes a detour up to 2.2 times as long) + the last mile.
+    Each measurement adds queues with a tail of Pareto's law (index 1.5 to 3). Both directions are measured one to three
+    times, at different times; up to 30 % of the tests are missing.
 
     Parameters
     ----------
     form : str, optional
-        "pings" (summaries with percentiles and times), "grid" (least, mean, greatest and spread, no times),
+        "pings" (summaries with percentiles and times), "grid" (minimum, mean, maximum and spread, no times),
         "survey" (mean RTT and a transfer per pair), "lab" (echoes and transfers over emulated links). Default:
         drawn.
     n_regions : int, optional
         Default: drawn from 8 to 46.
     invented : bool
-        Regions bear names that the catalogue does not know, so that only table regions says where they are.
+        Regions have names outside the catalogue, so that only table regions gives their places.
     """
     rng = np.random.default_rng(seed)
-    form = form if form is not None else FORMS[rng.integers(len(FORMS))]
-    if form not in FORMS:
-        raise ParameterError(f"form={form!r}: allowed are {', '.join(FORMS)}")
-    n_regions = int(rng.integers(FEWEST, MOST + 1)) if n_regions is None else n_regions
+    form = form if form is not None else list(FORMS)[rng.integers(len(FORMS))]
+    make = FORMS[check_choice("form", form, FORMS)]
+    n_regions = int(rng.integers(MIN_REGIONS, MAX_REGIONS + 1)) if n_regions is None else n_regions
     places = catalogue_of_regions.catalogue()
     places = places.iloc[np.sort(rng.choice(len(places), n_regions, replace=False))].reset_index(drop=True)
     if invented:
         places["name"] = places.cloud + [f":place-{k:02d}" for k in range(len(places))]
     pairs = _pairs(places, rng)
     tests = _tests(pairs, rng, linked=form == "lab")
-    made = {"pings": _pings, "grid": _grid, "survey": _survey, "lab": _lab}[form](tests, pairs, rng)
-    return made | {"regions": places}
+    return make(tests, pairs, rng) | {"regions": places}
 
 
 def _pairs(places: pd.DataFrame, rng) -> pd.DataFrame:
@@ -74,18 +73,16 @@ def _pairs(places: pd.DataFrame, rng) -> pd.DataFrame:
 
 
 def _moved(places: pd.DataFrame, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Points anywhere within the precision of each place."""
+    """Latitude and longitude of hosts, anywhere within the precision of each place."""
     latitude, longitude = np.radians(places.latitude_deg), np.radians(places.longitude_deg)
     angle = places.precision_km * np.sqrt(rng.random(len(places))) / EARTH_RADIUS_KM
     bearing = rng.uniform(0, 2 * np.pi, len(places))
-    sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
-    east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
-    turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)
-    return np.degrees(np.arcsin(sine)).to_numpy(), ((np.degrees(turned) + 180) % 360 - 180).to_numpy()
+    moved = destination(latitude, longitude, angle, bearing)
+    return moved[0].to_numpy(), moved[1].to_numpy()
 
 
 def _tests(pairs: pd.DataFrame, rng, *, linked: bool) -> pd.DataFrame:
-    """The tests that were made, in the order of their times."""
+    """The tests, in the order of their times."""
     repeats = int(rng.integers(1, 4))
     tests = pd.concat([pairs] * repeats, ignore_index=True)
     tests = tests[rng.random(len(tests)) >= rng.uniform(0, 0.3)]
@@ -94,13 +91,13 @@ def _tests(pairs: pd.DataFrame, rng, *, linked: bool) -> pd.DataFrame:
     names = [
         f"{k:04d}-{a}-{b}" for k, (a, b) in enumerate(zip(tests.from_region, tests.to_region, strict=True))
     ]
-    known = {"run_id": "simulated", "test_id": names, "attempt": 1} if linked else {}
-    context = {"run_id": None, "test_id": None, "attempt": None, "source_file": "simulated.csv"} | known
+    context = {"run_id": None, "test_id": None, "attempt": None, "source_file": "simulated.csv"}
+    context |= {"run_id": "simulated", "test_id": names, "attempt": 1} if linked else {}
     return tests.assign(started_at_utc=START + pd.to_timedelta(at, unit="s"), at_s=at, **context)
 
 
 def _echoes(tests: pd.DataFrame, rng, count: int, noise: float) -> np.ndarray:
-    """RTTs in ms (tests, count): the path, the load of the moment, the queue of each echo."""
+    """RTTs in ms, an array (tests, count): path + load of the moment + queue of each echo."""
     n = len(tests)
     load = rng.pareto(rng.uniform(2, 3), (n, 1)) * rng.uniform(0.05, 1) * noise
     queue = rng.pareto(rng.uniform(1.5, 3), (n, count)) * rng.uniform(0.02, 0.5) * noise
@@ -108,8 +105,9 @@ def _echoes(tests: pd.DataFrame, rng, count: int, noise: float) -> np.ndarray:
 
 
 def _table(name: str, tests: pd.DataFrame, **columns) -> pd.DataFrame:
-    frame = tests[[each for each in declared.table(name).names if each in tests.columns]].assign(**columns)
-    absent = [each for each in declared.table(name).names if each not in frame.columns]
+    names = declared.table(name).names
+    frame = tests[[column for column in names if column in tests.columns]].assign(**columns)
+    absent = [column for column in names if column not in frame.columns]
     return declared.validate(name, frame.assign(**dict.fromkeys(absent)))
 
 
@@ -144,9 +142,9 @@ def _grid(tests, pairs, rng):
 
 
 def _rates(tests, rng, capacity, window):
-    """Throughput in bit/s of one stream: the capacity or the window, and what other traffic leaves of it."""
-    most = np.minimum(capacity, 8000 * window / tests.path_ms)
-    return most * np.clip(rng.beta(4, 1.5, len(tests)), 0.02, 1)
+    """Throughput in bit/s of one stream: limited by capacity or window, and reduced by other traffic."""
+    limit = np.minimum(capacity, 8000 * window / tests.path_ms)
+    return limit * np.clip(rng.beta(4, 1.5, len(tests)), 0.02, 1)
 
 
 def _survey(tests, pairs, rng):
@@ -178,13 +176,13 @@ def _lab(tests, pairs, rng):
     rate = float(rng.choice([5e7, 2e8, 1e9]))
     count = 20
     rtt = _echoes(tests, rng, count, 0.2).round(3)
-    each = tests.loc[np.repeat(tests.index, count)].reset_index(drop=True)
+    repeated = tests.loc[np.repeat(tests.index, count)].reset_index(drop=True)
     sequence = np.tile(np.arange(1, count + 1), len(tests))
     echoes = _table(
         "echoes",
-        each,
+        repeated,
         sequence=sequence,
-        received_at_s=START.timestamp() + each.at_s + 0.2 * sequence + rtt.ravel() / 1000,
+        received_at_s=START.timestamp() + repeated.at_s + 0.2 * sequence + rtt.ravel() / 1000,
         rtt_ms=rtt.ravel(),
         lost=False,
         duplicate=False,
@@ -214,3 +212,7 @@ def _lab(tests, pairs, rng):
         queue_bytes=int(rate / 80),
     ).drop(columns="path_ms")
     return {"echoes": echoes, "transfers": transfers, "links": declared.validate("links", links)}
+
+
+FORMS = {"pings": _pings, "grid": _grid, "survey": _survey, "lab": _lab}
+"""By form: the function that makes its tables."""

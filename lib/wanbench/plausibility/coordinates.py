@@ -1,4 +1,4 @@
-"""Regions whose stated place their own round trips contradict, and the place that these allow."""
+"""Regions whose round trips contradict their stated place, and the area that the round trips allow."""
 
 from __future__ import annotations
 
@@ -17,26 +17,51 @@ from .rule import IMPOSSIBLE, SUSPECT, Rule
 
 RULE = Rule(
     "coordinates",
-    "The place of a region is one that its round trips allow.",
-    "the fewest regions that explain the pairs faster than light (greedy set cover) are blamed, if their RTTs do not "
-    "allow the stated place, and allow another that fits the distances at least 1.5 times better; two regions that "
-    "fit each other's place so are exchanged; or, where no pair is too fast, if exchanged coordinates or a sign fit 3 "
-    "times better, and the stated place 2.5 times worse than that of others, whose RTTs follow the distances (misfit "
-    "of at most 0.4 in the median)",
+    "The round trips of a region allow its stated place.",
+    "a region is flagged if it is among the fewest that explain the pairs faster than light (greedy set cover), and "
+    "its RTTs exclude the stated place and allow another that fits the distances at least 1.5 times better; two "
+    "regions that fit each other's place in this way are exchanged; where no pair is too fast, a region is flagged "
+    "if exchanged coordinates or another sign fit 3 times better, and its stated place fits 2.5 times worse than "
+    "those of other regions, whose RTTs follow the distances (median misfit at most 0.4)",
     "Gueye et al. 2006, Constraint-based geolocation of internet hosts",
 )
 OFFSET_MS = 10.0
-FEWEST_LANDMARKS, FEWEST_FOR_FIT = 3, 6
-GAIN, AS_GOOD, SOFT_GAIN, SOFT_WORSE, SOFT_AS_GOOD = 1.5, 2.0, 3.0, 2.5, 1.3
-SOFT_MOST = 0.4
-TRIED = 5
-SAME_PLACE_KM, FAR_KM = 30.0, 500.0
-PIECES = 400
+"""Added to both RTTs before they are compared, so that the last mile of near landmarks does not decide."""
+FAR_LIGHT_MS = 5.0
+"""Over shorter paths the last mile, not light, determines the RTT."""
+USUAL_INFLATION = 1.5
+"""Where no pair is far enough apart to measure it."""
+MIN_LANDMARKS = 3
+"""Three discs bound an area on all sides."""
+MIN_FOR_FIT = 6
+"""Regions and landmarks from which a fit of RTT to distance can be judged."""
+MIN_GAIN = 1.5
+"""Another place must fit this much better: a right place never fits best exactly."""
+AS_GOOD = 2.0
+"""A usual mistake is named if its place fits at most this much worse than the best."""
+SOFT_GAIN = 3.0
+"""As `MIN_GAIN`, where no pair is faster than light: the fit alone is weaker evidence."""
+SOFT_WORSE = 2.5
+"""Without a pair faster than light, a region is examined only if its place fits this much worse than usual."""
+SOFT_AS_GOOD = 1.3
+"""And the corrected place must fit nearly as well as usual."""
+MAX_TYPICAL = 0.4
+"""RTTs that scatter more do not follow the distances."""
+N_TRIED = 5
+"""Candidates of each step; later ones are in far fewer pairs."""
+SAME_PLACE_KM = 30.0
+"""Within one city."""
+FAR_KM = 500.0
+"""RTTs do not distinguish places that are nearer."""
+N_POINTS = 400
+"""Points of an area at which the fit is computed: they lie close enough for its minimum."""
+MAX_CITIES = 5
+"""Cities that a sentence lists."""
 
 
 @dataclass(frozen=True)
 class _Region:
-    """A region with all that its round trips say."""
+    """A region with its stated place and its landmarks, the regions it has round trips with."""
 
     name: str
     latitude: float
@@ -46,7 +71,12 @@ class _Region:
     usual: float
 
     def score(self, latitude, longitude) -> np.ndarray:
-        """How badly the RTTs fit the distances from these places: spread of the log ratio, and half its middle."""
+        """
+        How badly the RTTs fit the distances from these places.
+
+        The mean deviation of log (RTT / expected RTT) from its median, plus half the median: a place is wrong if
+        landmarks disagree, and less clearly if all RTTs are too long or too short.
+        """
         away = great_circle_km(
             np.atleast_1d(latitude)[:, None],
             np.atleast_1d(longitude)[:, None],
@@ -63,11 +93,11 @@ class _Region:
         return float(self.score(self.latitude, self.longitude)[0])
 
     def allowed_by(self, area: Area) -> bool:
-        """Whether the stated place, give or take its precision, lies in an area."""
+        """Whether the stated place lies in an area, within its precision."""
         return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
 
     def hypotheses(self) -> dict[str, tuple[float, float]]:
-        """Places that a usual mistake would have turned into the stated one, by the mistake."""
+        """By mistake: the place that this mistake would have turned into the stated one."""
         latitude, longitude = self.latitude, self.longitude
         places = {
             "the longitude has the wrong sign": (latitude, -longitude),
@@ -81,7 +111,7 @@ class _Region:
 
 
 def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
-    """Flags of the regions that are placed wrongly, and of the rows that this explains; and which rows."""
+    """Flags of misplaced regions and of the rows that they explain; and a mask of these rows."""
     explained = np.zeros(len(rtts), bool)
     usable = rtts[open_rows & rtts.from_region.isin(places.index) & rtts.to_region.isin(places.index)]
     if usable.empty:
@@ -104,13 +134,13 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray, places: pd.DataFrame) -> tu
 
 
 def area_of(region: str, rtts: pd.DataFrame, places: pd.DataFrame, without=()) -> Area | None:
-    """Where the round trips of a region let it be; the regions `without` are no landmarks. None: it has no other."""
+    """The area that a region's round trips allow, without the landmarks `without`; None if no landmark is left."""
     landmarks = _landmarks(region, _unordered(rtts), places, without)
     return locate(region, landmarks) if len(landmarks) else None
 
 
 def _unordered(rtts: pd.DataFrame) -> pd.DataFrame:
-    """One row per unordered pair: region_a, region_b, rtt_ms (the least), fibre_ms, light_ms."""
+    """One row per unordered pair: region_a, region_b, rtt_ms (the minimum), fibre_ms, light_ms."""
     ends = np.sort(rtts[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     frame = pd.DataFrame(
         {"region_a": ends[:, 0], "region_b": ends[:, 1]}
@@ -126,103 +156,96 @@ def _landmarks(region, pairs, places, without) -> pd.DataFrame:
     mine = np.flatnonzero((first == region) | (second == region))
     other = np.where(first == region, second, first)[mine]
     place = places.index.get_indexer(other)
-    known = (place >= 0) & np.array([name not in without for name in other], dtype=bool)
-    frame = places.iloc[place[known]].reset_index(names="region")
-    return frame.assign(rtt_ms=pairs.rtt_ms.to_numpy()[mine[known]])
+    used = (place >= 0) & np.array([name not in without for name in other], dtype=bool)
+    frame = places.iloc[place[used]].reset_index(names="region")
+    return frame.assign(rtt_ms=pairs.rtt_ms.to_numpy()[mine[used]])
 
 
 def _region(name, pairs, places, without) -> _Region:
     place = places.loc[name]
-    far = pairs.light_ms.to_numpy() > 5
-    usual = float(np.median((pairs.rtt_ms / pairs.light_ms).to_numpy()[far])) if far.any() else 1.5
-    landmarks = _landmarks(name, pairs, places, without)
-    return _Region(
-        name,
-        float(place.latitude_deg),
-        float(place.longitude_deg),
-        float(place.precision_km),
-        landmarks,
-        usual,
+    far = pairs.light_ms.to_numpy() > FAR_LIGHT_MS
+    usual = (
+        float(np.median((pairs.rtt_ms / pairs.light_ms).to_numpy()[far])) if far.any() else USUAL_INFLATION
     )
+    stated = (float(place[column]) for column in ("latitude_deg", "longitude_deg", "precision_km"))
+    return _Region(name, *stated, _landmarks(name, pairs, places, without), usual)
 
 
 def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
-    """Regions placed wrongly with verdict, figure, cause, km off and the radius of the place allowed."""
+    """Misplaced regions, each with verdict, found, cause, km off and the radius of the allowed area."""
     names = sorted({*pairs.region_a, *pairs.region_b})
     blamed: dict[str, tuple] = {}
-    while True:
+    while True:  # greedy set cover: blame the region that explains most pairs, drop its pairs, and look again
         left = pairs[
             (pairs.rtt_ms < pairs.fibre_ms) & ~pairs.region_a.isin(blamed) & ~pairs.region_b.isin(blamed)
         ]
         counts = pd.concat([left.region_a, left.region_b]).value_counts()
-        best = _best(counts.head(TRIED), left, pairs, places, set(blamed))
+        best = _best(counts.head(N_TRIED), left, pairs, places, set(blamed))
         if best is None:
             break
         region, n, area, score = best
-        blamed[region.name] = _told(region, n, area, places, IMPOSSIBLE, score)
-    suspected = [*blamed, *counts.head(TRIED).index]
+        blamed[region.name] = _verdict(region, n, area, places, IMPOSSIBLE, score)
+    suspected = [*blamed, *counts.head(N_TRIED).index]
     for first, second in _exchanged(suspected, pairs, places, set(blamed)):
         cause = f"the labels, or the coordinates, of {first.name} and {second.name} are exchanged"
         for region in (first, second):
             area, of_region = locate(region.name, region.landmarks), blamed.get(region.name)
             verdict = SUSPECT if region.allowed_by(area) else IMPOSSIBLE
-            told = of_region or _told(region, 0, area, places, verdict, np.inf)
-            blamed[region.name] = (*told[:2], cause, *told[3:])
-    scores = {name: _region(name, pairs, places, blamed) for name in names if name not in blamed}
-    scores = {name: each for name, each in scores.items() if len(each.landmarks) >= FEWEST_FOR_FIT}
-    if len(scores) >= FEWEST_FOR_FIT:
-        stated = {name: each.stated_score for name, each in scores.items()}
-        typical = float(np.median(list(stated.values())))
-        for name in sorted(stated, key=stated.get, reverse=True):
-            if stated[name] < SOFT_WORSE * typical or typical > SOFT_MOST:
+            flagged = of_region or _verdict(region, 0, area, places, verdict, np.inf)
+            blamed[region.name] = (*flagged[:2], cause, *flagged[3:])
+    others = [_region(name, pairs, places, blamed) for name in names if name not in blamed]
+    others = [region for region in others if len(region.landmarks) >= MIN_FOR_FIT]
+    if len(others) >= MIN_FOR_FIT:
+        typical = float(np.median([region.stated_score for region in others]))
+        for region in sorted(others, key=lambda region: region.stated_score, reverse=True):
+            if region.stated_score < SOFT_WORSE * typical or typical > MAX_TYPICAL:
                 break
-            told = _soft(scores[name], stated[name], typical, places)
-            if told:
-                blamed[name] = told
-    return [(name, *told) for name, told in blamed.items()]
+            flagged = _soft(region, typical, places)
+            if flagged:
+                blamed[region.name] = flagged
+    return [(name, *flagged) for name, flagged in blamed.items()]
 
 
 def _best(counts: pd.Series, left, pairs, places, blamed):
-    """Of the regions in most pairs that are too fast, the one that another place suits best; None: no such."""
-    found = None
+    """Of the regions in most pairs that are too fast, the one that another place fits best; None if there is none."""
+    best = None
     for name, n in counts.items():
         others = left[(left.region_a != name) & (left.region_b != name)]
-        doubtful = {*others.region_a, *others.region_b}
-        region = _region(name, pairs, places, blamed | doubtful)
-        if len(region.landmarks) < FEWEST_LANDMARKS:
+        uncertain = {*others.region_a, *others.region_b}  # in other pairs that are too fast: poor landmarks
+        region = _region(name, pairs, places, blamed | uncertain)
+        if len(region.landmarks) < MIN_LANDMARKS:
             region = _region(name, pairs, places, blamed)
-        if len(region.landmarks) < FEWEST_LANDMARKS:
+        if len(region.landmarks) < MIN_LANDMARKS:
             continue
         area = locate(name, region.landmarks)
         if area.empty or region.allowed_by(area):
             continue
-        step = max(1, len(area.points) // PIECES)
-        tried = area.points.iloc[::step]
-        best = max(float(region.score(tried.latitude_deg, tried.longitude_deg).min()), 1e-3)
-        gain = region.stated_score / best
-        if gain >= GAIN and (found is None or n * gain > found[0]):
-            found = (n * gain, region, int(n), area, best)
-    return found[1:] if found else None
+        points = area.points.iloc[:: max(1, len(area.points) // N_POINTS)]
+        score = max(float(region.score(points.latitude_deg, points.longitude_deg).min()), 1e-3)
+        gain = region.stated_score / score
+        if gain >= MIN_GAIN and (best is None or n * gain > best[0]):
+            best = (n * gain, region, int(n), area, score)
+    return best[1:] if best else None
 
 
 def _exchanged(suspected, pairs, places, blamed) -> list[tuple[_Region, _Region]]:
-    """Pairs of regions, one of them suspected, each of which fits the other's place and not its own."""
-    found, taken = [], set()
+    """Pairs of regions, one of them suspected, which fit each other's place and not their own."""
+    exchanged, taken = [], set()
     for name in dict.fromkeys(suspected):
         fits = []
         for other in _better_places(name, pairs, places, blamed, taken) if name not in taken else ():
             without = blamed | taken | {name, other}
             first, second = _region(name, pairs, places, without), _region(other, pairs, places, without)
-            if min(len(first.landmarks), len(second.landmarks)) < FEWEST_LANDMARKS:
+            if min(len(first.landmarks), len(second.landmarks)) < MIN_LANDMARKS:
                 continue
-            if _suits(first, places.loc[other]) and _suits(second, places.loc[name]):
+            if _fits(first, places.loc[other]) and _fits(second, places.loc[name]):
                 score = _at(first, places.loc[other]) + _at(second, places.loc[name])
                 fits.append((score, first, second))
         if fits:
-            _, first, second = min(fits, key=lambda each: each[0])
-            found.append((first, second))
+            _, first, second = min(fits, key=lambda fit: fit[0])
+            exchanged.append((first, second))
             taken |= {first.name, second.name}
-    return found
+    return exchanged
 
 
 def _better_places(name, pairs, places, blamed, taken) -> list[str]:
@@ -232,17 +255,17 @@ def _better_places(name, pairs, places, blamed, taken) -> list[str]:
         return []
     scores = region.score(places.latitude_deg.to_numpy(), places.longitude_deg.to_numpy())
     best = [k for k in np.argsort(scores) if places.index[k] not in {name, *taken}]
-    return [places.index[k] for k in best[: 2 * TRIED]]
+    return [places.index[k] for k in best[: 2 * N_TRIED]]
 
 
 def _at(region: _Region, place) -> float:
     return float(region.score(place.latitude_deg, place.longitude_deg)[0])
 
 
-def _suits(region: _Region, place) -> bool:
-    """Whether another place, far from the stated one, is allowed by the RTTs of a region, and fits them better."""
+def _fits(region: _Region, place) -> bool:
+    """Whether the RTTs of a region allow another place, far from the stated one, and fit it better."""
     away = great_circle_km(region.latitude, region.longitude, place.latitude_deg, place.longitude_deg)
-    if away < FAR_KM or GAIN * _at(region, place) > region.stated_score:
+    if away < FAR_KM or MIN_GAIN * _at(region, place) > region.stated_score:
         return False
     area = locate(region.name, region.landmarks)
     return not area.empty and bool(
@@ -250,57 +273,54 @@ def _suits(region: _Region, place) -> bool:
     )
 
 
-def _soft(region: _Region, stated: float, typical: float, places) -> tuple | None:
+def _soft(region: _Region, typical: float, places) -> tuple | None:
+    """The verdict on a region that a usual mistake explains, although no pair is faster than light; None otherwise."""
     area = locate(region.name, region.landmarks)
-    for _, place in region.hypotheses().items():
+    for place in region.hypotheses().values():
         score = float(region.score(*place)[0])
-        fits = score < SOFT_AS_GOOD * typical and stated > SOFT_GAIN * score
+        fits = score < SOFT_AS_GOOD * typical and region.stated_score > SOFT_GAIN * score
         if fits and not area.empty and area.allows(*place, slack_km=region.precision_km)[0]:
-            return _told(region, 0, area, places, SUSPECT, score)
+            return _verdict(region, 0, area, places, SUSPECT, score)
     return None
 
 
-def _told(region: _Region, n: int, area: Area, places, verdict, score: float) -> tuple:
-    """Verdict, figure, cause, km between the stated and the allowed place, and the radius of the latter."""
+def _verdict(region: _Region, n: int, area: Area, places, verdict, score: float) -> tuple:
+    """Verdict, found, cause, km from the stated place to the middle of the allowed area, and the radius of the area."""
     away = float(great_circle_km(region.latitude, region.longitude, area.latitude_deg, area.longitude_deg))
     fast = f"{count(n, 'pair')} of {region.name} faster than light in fibre; " if n else ""
-    listed = _inside(region.name, area)
     found = (
-        f"{region.name} is said to be at {position(region.latitude, region.longitude)}; {fast}its RTTs to "
+        f"{region.name} is stated at {position(region.latitude, region.longitude)}; {fast}its RTTs to "
         f"{count(len(area.discs), 'region')} allow {number(area.area_km2, -3)} km2 around "
         f"{position(area.latitude_deg, area.longitude_deg)}, at most {area.radius_km:,.0f} km from there and "
-        f"{away:,.0f} km from the place stated{listed}"
+        f"{away:,.0f} km from the stated place{_cities_inside(area)}"
     )
     return verdict, found, _cause(region, area, places, score), away, area.radius_km
 
 
-def _inside(name: str, area: Area, most: int = 5) -> str:
-    """The regions of the catalogue that lie in the area, the nearest to its middle first."""
-    known = catalogue_of_regions.catalogue()
-    inside = known[area.allows(known.latitude_deg, known.longitude_deg, slack_km=0.0)]
+def _cities_inside(area: Area) -> str:
+    """The cities of the catalogue that lie in the area, those near its middle first."""
+    regions = catalogue_of_regions.catalogue()
+    inside = regions[area.allows(regions.latitude_deg, regions.longitude_deg, slack_km=0.0)]
     if inside.empty:
         return ""
     away = great_circle_km(area.latitude_deg, area.longitude_deg, inside.latitude_deg, inside.longitude_deg)
     cities = inside.city.iloc[np.argsort(away)].drop_duplicates()
-    more = f" and {len(cities) - most} more" if len(cities) > most else ""
-    return f" ({', '.join(cities.head(most))}{more} in it)"
+    more = f" and {len(cities) - MAX_CITIES} more" if len(cities) > MAX_CITIES else ""
+    return f" ({', '.join(cities.head(MAX_CITIES))}{more} in it)"
 
 
 def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> str:
-    """What was done to the coordinates, by the places that its RTTs allow."""
-    tried = {}
+    """The likely mistake in the coordinates, by the places that the RTTs allow."""
+    scores = {}
     for name, place in region.hypotheses().items():
         if area.allows(*place, slack_km=region.precision_km)[0]:
-            tried[name] = float(region.score(*place)[0])
-    own = _catalogued(region, area)
-    if tried:
-        name = min(tried, key=tried.get)
-        if tried[name] < AS_GOOD * score:
-            return name
+            scores[name] = float(region.score(*place)[0])
+    if scores and min(scores.values()) < AS_GOOD * score:
+        return min(scores, key=scores.get)
     if abs(region.latitude) < 0.01 and abs(region.longitude) < 0.01:
-        return "no coordinates: 0 N 0 E stands for a place that was not known"
-    if own:
-        return own
+        return "no coordinates: 0 N 0 E stands for an unknown place"
+    if catalogued := _catalogued(region, area):
+        return catalogued
     twin = _twin(region, places) or _twin(region, catalogue_of_regions.catalogue().set_index("name"))
     if twin:
         return f"the coordinates are those of {twin}"
@@ -308,11 +328,11 @@ def _cause(region: _Region, area: Area, places: pd.DataFrame, score: float) -> s
 
 
 def _catalogued(region: _Region, area: Area) -> str:
-    """What is wrong beside the catalogue's coordinates of that name, if these are allowed and far away."""
-    known = catalogue_of_regions.catalogue().set_index("name")
-    if region.name not in known.index:
+    """The difference from the catalogue's coordinates of that name, if these are allowed and far away."""
+    catalogued = catalogue_of_regions.catalogue().set_index("name")
+    if region.name not in catalogued.index:
         return ""
-    own = known.loc[region.name]
+    own = catalogued.loc[region.name]
     away = float(great_circle_km(region.latitude, region.longitude, own.latitude_deg, own.longitude_deg))
     slack = own.precision_km + region.precision_km
     if (
@@ -320,21 +340,19 @@ def _catalogued(region: _Region, area: Area) -> str:
         or not area.allows(own.latitude_deg, own.longitude_deg, slack_km=slack)[0]
     ):
         return ""
-    latitude = abs(region.latitude - own.latitude_deg) > 1
-    longitude = abs(region.longitude - own.longitude_deg) > 1
-    which = {(True, False): "latitude is", (False, True): "longitude is"}.get(
-        (latitude, longitude), "place is"
-    )
-    twin = _twin(region, known[known.index != region.name])
-    as_of = f": the coordinates are those of {twin}" if twin and which == "place is" else ""
+    latitude_off = abs(region.latitude - own.latitude_deg) > 1
+    longitude_off = abs(region.longitude - own.longitude_deg) > 1
+    which = "place" if latitude_off == longitude_off else "latitude" if latitude_off else "longitude"
+    twin = _twin(region, catalogued[catalogued.index != region.name])
+    copied = f": the coordinates are those of {twin}" if twin and which == "place" else ""
     return (
-        f"the {which} wrong{as_of}; {own.city}, {quantity(away, 'km')} away at "
-        f"{position(own.latitude_deg, own.longitude_deg)}, is where the catalogue has the region, and fits its RTTs"
+        f"the {which} is wrong{copied}; {own.city}, {quantity(away, 'km')} away at "
+        f"{position(own.latitude_deg, own.longitude_deg)}, is the catalogue's place, and fits its RTTs"
     )
 
 
 def _twin(region: _Region, places: pd.DataFrame) -> str | None:
-    """Another region at the very place."""
+    """Another region at the same place; None if there is none."""
     others = places[places.index != region.name]
     away = great_circle_km(region.latitude, region.longitude, others.latitude_deg, others.longitude_deg)
     near = others.index[np.asarray(away) < SAME_PLACE_KM / 3]

@@ -1,4 +1,4 @@
-"""Rows that stand twice, and matrices whose two directions are one."""
+"""Rows that occur twice, and tables whose two directions are copies of each other."""
 
 from __future__ import annotations
 
@@ -13,35 +13,55 @@ from .rate_units import rounding
 from .rule import SUSPECT, Rule
 from .summaries import decimals
 
+CHANCE = "the chance that independent measurements agree in so many digits"
 COPIES = Rule(
     "copies",
-    "No two measurements are the same in everything.",
-    "same pair, same time and the same values; without a time, or where most rows share theirs with others, the same "
-    "in at least three values, or in one of seven digits, and more such rows than agree in all values but one; two "
-    "tests of the same echoes, five or more, if by chance fewer than 0.001 of the table's would agree so",
-    "the chance that independent measurements agree in so many digits",
+    "No two measurements agree in everything.",
+    "no two rows with the same pair, time and values; without a time, or where most rows share theirs, no two rows "
+    "with three equal values, or one of seven digits, unless as many rows agree in all values but one; no two tests "
+    "with the same five echoes or more, unless chance alone makes 0.001 such tests in the table",
+    CHANCE,
 )
 MIRROR = Rule(
     "mirror",
-    "The two directions of a pair are measured apart, and differ in the last digits.",
-    "both directions equal in 90 % of at least 10 pairs given to a tenth of a ms; in all of at least 5, where given to "
-    "a hundredth, and of at least 100, where given in whole ms",
-    "the chance that independent measurements agree in so many digits",
+    "The two directions of a pair are measured separately, and differ in the last digits.",
+    "both directions equal in less than 90 % of at least 10 pairs with RTTs to a tenth of a ms; not in all of at "
+    "least 5 pairs with RTTs to a hundredth, nor of at least 100 pairs with RTTs in whole ms",
+    CHANCE,
 )
 VALUES = {
     "pings": ("min_rtt_ms", "mean_rtt_ms", "median_rtt_ms", "max_rtt_ms", "sd_rtt_ms", "p90_rtt_ms", "p95_rtt_ms",
               "p99_rtt_ms"),
     "transfers": ("throughput_bps", "sent_throughput_bps", "bytes", "duration_s", "min_rtt_ms", "mean_rtt_ms"),
 }  # fmt: skip
+"""The measured values of a table, by which copies are recognised."""
 COPIED = "the row was copied, or read twice; it is one measurement, not two"
-FEWEST_VALUES, FEWEST_DIGITS, FEWEST_ECHOES = 3, 7, 5
-FEWEST_COPIES, MANY, HALF = 5, 0.1, 0.5
-EXPECTED, FEWEST_FINE = 0.001, 5
+MIN_VALUES = 3
+"""Independent rows of a pair hardly ever agree in three RTTs."""
+MIN_DIGITS = 7
+"""Independent rows hardly ever agree in a value of seven digits."""
+MIN_ECHOES = 5
+"""Two short tests may have the same few echoes by chance."""
+MIN_COPIES = 5
+"""Fewer copies, or less than `COPIED_SHARE` of the rows, do not blame the table."""
+COPIED_SHARE = 0.1
+SHARED_TIMES = 0.5
+"""From this share on, equal times of different rows are a date or a round."""
+EXPECTED = 0.001
+"""Coincidences expected in a whole table: fewer are copies."""
+MIRRORED_SHARE = 0.9
+"""The rest of a mirrored table may have been corrected."""
+MIN_PAIRS = 10
+"""Pairs with RTTs to a tenth of a ms: some of them are equal by chance."""
+MIN_PAIRS_FINE = 5
+"""Pairs with RTTs to a hundredth of a ms."""
+MIN_PAIRS_WHOLE = 100
+"""Pairs with RTTs in whole ms, which often are equal by chance."""
 PAIR = ["from_region", "to_region"]
 
 
 def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flags of copies (the second and later of each) and of mirrored tables."""
+    """Flags of copies (all but the first of each) and of mirrored tables."""
     flags = []
     for table in VALUES:
         if table in tables and len(tables[table]) > 1:
@@ -57,39 +77,37 @@ def _copies(table, frame) -> list[dict]:
     values = [name for name in VALUES[table] if name in frame and frame[name].notna().any()]
     if not values:
         return []
-    keys = ["from_region", "to_region", "started_at_utc", *values]
+    keys = [*PAIR, "started_at_utc", *values]
     keys += ["direction"] if "direction" in frame else []
     given = frame[values].notna().sum(axis=1)
     rtts = [name for name in values if name.endswith("rtt_ms")]
-    many = frame[rtts].notna().sum(axis=1) >= FEWEST_VALUES
+    many = frame[rtts].notna().sum(axis=1) >= MIN_VALUES
     timed = frame.started_at_utc.notna() & ~_shared_times(frame, keys)
-    telling = timed | ((many | (_digits(frame[values]) >= FEWEST_DIGITS)) & ~_coarse(frame, keys, values))
+    telling = timed | ((many | (_digits(frame[values]) >= MIN_DIGITS)) & ~_coarse(frame, keys, values))
     twice = frame.duplicated(keys) & telling & (given > 0) & frame.from_region.notna()
-    return _flags(
-        table, frame, row_names(table, frame), twice, "the same pair, time and values as an earlier row"
-    )
+    return _flags(table, frame, twice, "the same pair, time and values as an earlier row")
 
 
 def _shared_times(frame, keys) -> bool:
-    """Whether a pair's rows of one time mostly differ: a time that is a date, or that of a whole round."""
+    """Whether rows with the same pair and time mostly differ: then the time is a date, or that of a round."""
     shared = frame[frame.duplicated(keys[:3], keep=False) & frame.started_at_utc.notna()]
     different = shared.drop_duplicates(keys).groupby(keys[:3]).size() > 1
-    return bool(len(different)) and bool(different.mean() >= HALF)
+    return bool(len(different)) and bool(different.mean() >= SHARED_TIMES)
 
 
 def _coarse(frame, keys, values) -> bool:
-    """Whether rows that differ agree in all values but one, and not fewer than copies are: few digits do so."""
+    """Whether as many rows agree in all values but one as in all: the values then have too few digits."""
     if len(values) < 2:
         return False
     once = frame.drop_duplicates(keys)
     near = np.zeros(len(once), bool)
-    for left_out in values:
-        near |= once.duplicated([name for name in keys if name != left_out]).to_numpy()
-    return bool(near.sum() > min(len(frame) - len(once), MANY * len(once)))
+    for omitted in values:
+        near |= once.duplicated([name for name in keys if name != omitted]).to_numpy()
+    return bool(near.sum() > min(len(frame) - len(once), COPIED_SHARE * len(once)))
 
 
 def _digits(values: pd.DataFrame) -> pd.Series:
-    """How many digits the first value of each row has, counted in the steps of its column."""
+    """The number of digits of each row's first value, in steps of its column."""
     columns = values.astype("float64")
     for name in columns:
         with np.errstate(over="ignore"):
@@ -100,29 +118,29 @@ def _digits(values: pd.DataFrame) -> pd.Series:
 
 
 def _copied_tests(echoes) -> list[dict]:
-    """Tests whose echoes are those of an earlier test of the same pair, one by one."""
+    """Flags of tests with the same echoes, one by one, as an earlier test of their pair."""
     frame = echoes[~echoes.duplicate & echoes.rtt_ms.notna()]
     sums = pd.util.hash_pandas_object(frame[["sequence", "rtt_ms"]].astype("float64"), index=False)
     groups = frame.assign(hash=sums.to_numpy(), n=1).groupby(TEST, sort=False, dropna=False)
     tests = groups.agg(hash=("hash", "sum"), n=("n", "sum"), first=("received_at_s", "min")).reset_index()
-    twice = tests.duplicated(["from_region", "to_region", "hash", "n"]) & (tests.n >= FEWEST_ECHOES)
+    twice = tests.duplicated([*PAIR, "hash", "n"]) & (tests.n >= MIN_ECHOES)
     if twice.any():
-        twice &= _telling(frame, tests)
+        twice &= _unlikely(frame, tests)
     rows = echoes[echoes.received_at_s.notna() & echoes.rtt_ms.notna() & ~echoes.duplicate]
-    keys = ["from_region", "to_region", "sequence", "received_at_s", "rtt_ms"]
+    keys = [*PAIR, "sequence", "received_at_s", "rtt_ms"]
     inside = rows[rows.duplicated(keys)].groupby(TEST, sort=False, dropna=False).size()
-    if len(inside):
-        marked = tests.set_index(TEST).index.isin(inside[inside >= FEWEST_ECHOES].index)
-        twice |= marked
-    return _flags("echoes", tests, row_names("echoes", tests), twice, "echoes that an earlier test has too")
+    twice |= tests.set_index(TEST).index.isin(inside[inside >= MIN_ECHOES].index)
+    return _flags("echoes", tests, twice, "echoes that an earlier test has too")
 
 
-def _telling(echoes, tests) -> pd.Series:
+def _unlikely(echoes, tests) -> pd.Series:
     """
-    Tests whose echoes another would hardly have by chance: c^n of those of its pair, where c is the chance that two
-    echoes of the pair are equal (of tests that are not copies, with one more equal than there are).
+    Tests whose echoes another test would hardly have by chance.
+
+    Two tests of a pair with n echoes agree with probability c^n, where c is the chance that two echoes of the pair are
+    equal: their observed share, without copies and with one more equal pair, so that it is never 0.
     """
-    first = tests.drop_duplicates(["from_region", "to_region", "hash", "n"])
+    first = tests.drop_duplicates([*PAIR, "hash", "n"])
     kept = pd.MultiIndex.from_frame(echoes[TEST]).isin(pd.MultiIndex.from_frame(first[TEST]))
     times = echoes[kept].groupby([*PAIR, "rtt_ms"]).size()
     equal = (times * (times - 1) / 2).groupby(PAIR).sum()
@@ -134,49 +152,35 @@ def _telling(echoes, tests) -> pd.Series:
 
 
 def _repeated_pairs(pairs) -> list[dict]:
-    twice = pairs.duplicated(["from_region", "to_region"])
-    return _flags("pairs", pairs, row_names("pairs", pairs), twice, "a second row for the pair")
+    return _flags("pairs", pairs, pairs.duplicated(PAIR), "a second row for the pair")
 
 
-def _flags(table, frame, names, twice, found) -> list[dict]:
-    places = np.flatnonzero(twice)
+def _flags(table, frame, twice, found) -> list[dict]:
+    names, places = row_names(table, frame), np.flatnonzero(twice)
     flags = []
-    if len(places) >= FEWEST_COPIES and len(places) > MANY * len(frame):
-        what = f"{len(places):,} of {count(len(frame), 'row')}: {found}"
-        flags.append(COPIES.flag(table, "table", SUSPECT, what, COPIED, value=len(places), bound=0))
-    for k in places:
-        flags.append(
-            COPIES.flag(
-                table,
-                "row",
-                SUSPECT,
-                f"{names.iloc[k]}: {found}",
-                COPIED,
-                row=names.iloc[k],
-                from_region=frame.from_region.iloc[k],
-                to_region=frame.to_region.iloc[k],
-            )
-        )
-    return flags
+    if len(places) >= MIN_COPIES and len(places) > COPIED_SHARE * len(frame):
+        rows = f"{len(places):,} of {count(len(frame), 'row')}: {found}"
+        flags.append(COPIES.flag(table, "table", SUSPECT, rows, COPIED, value=len(places), bound=0))
+    return flags + [
+        COPIES.flag_row(table, frame, names, k, SUSPECT, f"{names.iloc[k]}: {found}", COPIED) for k in places
+    ]
 
 
 def _mirrored(table, frame) -> list[dict]:
     flags = []
     for column in (name for name in VALUES[table] if name.endswith("rtt_ms")):
-        if column not in frame or frame[column].notna().sum() < 2 * FEWEST_FINE:
+        if column not in frame or frame[column].notna().sum() < 2 * MIN_PAIRS_FINE:
             continue
         values = frame[column].astype("float64").groupby([frame.from_region, frame.to_region]).median()
         opposite = values.rename_axis(["to_region", "from_region"]).swaplevel().reindex(values.index)
         both = opposite.notna() & (values.index.get_level_values(0) < values.index.get_level_values(1))
         n, same = int(both.sum()), int((values == opposite)[both].sum())
         places = decimals(frame[column])
-        all_of = 100 if not places else FEWEST_FINE if places > 1 else np.inf
-        if (places and n >= 10 and same >= 0.9 * n) or (n >= all_of and same == n):
+        min_pairs = {0: MIN_PAIRS_WHOLE, 1: np.inf}.get(places, MIN_PAIRS_FINE)
+        mostly = places > 0 and n >= MIN_PAIRS and same >= MIRRORED_SHARE * n
+        if mostly or (n >= min_pairs and same == n):
             found = f"{column}: both directions are equal in {same:,} of {count(n, 'pair')}"
-            cause = "one direction was copied to the other: half of the rows are no measurements"
-            flags.append(
-                MIRROR.flag(
-                    table, "column", SUSPECT, found, cause, column_name=column, value=same, bound=0.9 * n
-                )
-            )
+            cause = "one direction was copied to the other: half of the rows were not measured"
+            where = {"column_name": column, "value": same, "bound": MIRRORED_SHARE * n}
+            flags.append(MIRROR.flag(table, "column", SUSPECT, found, cause, **where))
     return flags

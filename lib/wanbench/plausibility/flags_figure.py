@@ -1,4 +1,4 @@
-"""What the plausibility gate doubts, by rule."""
+"""Flags of the plausibility rules, as bars."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def flags_by_rule(flags: pd.DataFrame, *, note: str = "") -> go.Figure:
     figure.update_layout(barmode="stack")
     figure.update_xaxes(title="flags (a region, column or table counts once, as each of its rows does)")
     totals = flags.verdict.value_counts()
-    said = ", ".join(f"{int(totals[verdict]):,} {verdict}" for verdict in COLOURS if verdict in totals)
-    said = said or "none"
+    summary = ", ".join(f"{int(totals[verdict]):,} {verdict}" for verdict in COLOURS if verdict in totals)
+    summary = summary or "none"
     return theme.finish(
         figure,
         name="flags-by-rule",
-        title="What the plausibility gate doubts",
-        subtitle=f"{count(len(flags), 'flag')}: {said}.",
-        alt=f"Bars of {count(len(flags), 'flag')} by rule: {said}.",
-        caption=f"Flags of the plausibility gate by rule ({said}).",
+        title="Flags of the plausibility rules",
+        subtitle=f"{count(len(flags), 'flag')}: {summary}.",
+        alt=f"Bars of {count(len(flags), 'flag')} by rule: {summary}.",
+        caption=f"Flags by plausibility rule ({summary}).",
         table=counts,
         note=note,
     )

@@ -1,4 +1,4 @@
-"""Constraint-based geolocation (Gueye et al. 2006): where a region may be, by its round trips. Imports `places`."""
+"""Constraint-based geolocation (Gueye et al. 2006): where a region may be, by its round trips."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pandas as pd
 
 from ..formatting import count, number
 from ..regions import LIGHT_RTT_MS_PER_KM
-from .positions import EARTH_RADIUS_KM, SPHERE_SLACK, great_circle_km
+from .positions import EARTH_RADIUS_KM, SPHERE_SLACK, destination, great_circle_km
 
-POINTS = 6_000
-GOLDEN = np.pi * (3 - np.sqrt(5))
+N_POINTS = 6_000
+"""Points that fill a disc: 1 % of its area is 60 of them."""
+GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,15 @@ class Area:
     Attributes
     ----------
     region : str
-        Whose.
+        Name of the region.
     latitude_deg, longitude_deg : float
         Its middle; NaN if no place on earth is allowed.
     radius_km, area_km2 : float
-        The distance from the middle to its farthest point; its size. 0 if it is empty.
+        The distance from the middle to the farthest point, and the area; 0 if no place is allowed.
     discs : DataFrame
         One row per landmark: region, latitude_deg, longitude_deg, rtt_ms, radius_km.
     points : DataFrame
-        Points that fill it evenly: latitude_deg, longitude_deg.
+        Points that fill the area evenly: latitude_deg, longitude_deg.
     """
 
     region: str
@@ -47,7 +48,7 @@ class Area:
         return not len(self.points)
 
     def allows(self, latitude, longitude, slack_km: float = 0.0) -> np.ndarray:
-        """Whether a place lies within every disc, give or take `slack_km`."""
+        """Whether a place lies within every disc, enlarged by `slack_km`."""
         away = great_circle_km(
             np.atleast_1d(latitude)[:, None],
             np.atleast_1d(longitude)[:, None],
@@ -62,8 +63,8 @@ class Area:
             return f"The RTTs of {self.region} allow no place on earth ({discs} without a common point)."
         middle = position(self.latitude_deg, self.longitude_deg)
         return (
-            f"The RTTs of {self.region} allow {number(self.area_km2, -3)} km2 around {middle}, no point of it farther "
-            f"than {self.radius_km:,.0f} km from there ({discs})."
+            f"The RTTs of {self.region} allow {number(self.area_km2, -3)} km2 around {middle}, at most "
+            f"{self.radius_km:,.0f} km from there ({discs})."
         )
 
 
@@ -81,13 +82,13 @@ def locate(region: str, landmarks: pd.DataFrame) -> Area:
     """
     Where a region may be: the intersection of the discs around its landmarks.
 
-    A disc's radius is what light in fibre covers in half the RTT, c RTT / (2 n), and the precision of the
-    landmark's own place.
+    The radius of a disc is the distance that light in fibre covers in half the RTT, c RTT / (2 n), plus the precision
+    of the landmark's coordinates.
 
     Parameters
     ----------
     landmarks : DataFrame
-        One row per landmark: region, latitude_deg, longitude_deg, precision_km, rtt_ms (the least known).
+        One row per landmark: region, latitude_deg, longitude_deg, precision_km, rtt_ms (the minimum).
     """
     radius = landmarks.rtt_ms / LIGHT_RTT_MS_PER_KM + landmarks.precision_km
     discs = landmarks[["region", "latitude_deg", "longitude_deg", "rtt_ms"]].assign(radius_km=radius)
@@ -106,36 +107,26 @@ def locate(region: str, landmarks: pd.DataFrame) -> Area:
 
 
 def cap(
-    latitude: float, longitude: float, radius_km: float, n: int = POINTS
+    latitude: float, longitude: float, radius_km: float, n: int = N_POINTS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Points that fill a disc on the sphere evenly (a sunflower's seeds), its centre among them."""
+    """Points that fill a disc on the sphere evenly, like the seeds of a sunflower, from its centre on."""
     k = np.arange(n)
     cosine = 1 - (1 - np.cos(radius_km / EARTH_RADIUS_KM)) * k / (n - 1)
-    angle, bearing = np.arccos(np.clip(cosine, -1, 1)), k * GOLDEN
-    return _along(np.radians(latitude), np.radians(longitude), angle, bearing)
+    angle, bearing = np.arccos(np.clip(cosine, -1, 1)), k * GOLDEN_ANGLE
+    return destination(np.radians(latitude), np.radians(longitude), angle, bearing)
 
 
 def circle(
     latitude: float, longitude: float, radius_km: float, n: int = 120
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Points around a disc's edge."""
+    """Points on the edge of a disc."""
     angle = min(radius_km / EARTH_RADIUS_KM, np.pi)
-    return _along(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, n))
-
-
-def _along(latitude, longitude, angle, bearing):
-    """Where one arrives, in degrees, after an angle in a direction."""
-    sine = np.sin(latitude) * np.cos(angle) + np.cos(latitude) * np.sin(angle) * np.cos(bearing)
-    east = np.sin(bearing) * np.sin(angle) * np.cos(latitude)
-    turned = longitude + np.arctan2(east, np.cos(angle) - np.sin(latitude) * sine)
-    return np.degrees(np.arcsin(np.clip(sine, -1, 1))), (np.degrees(turned) + 180) % 360 - 180
+    return destination(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, n))
 
 
 def _middle(points: pd.DataFrame) -> tuple[float, float]:
     latitude, longitude = np.radians(points.latitude_deg), np.radians(points.longitude_deg)
-    x, y, z = (
-        (np.cos(latitude) * np.cos(longitude)).mean(),
-        (np.cos(latitude) * np.sin(longitude)).mean(),
-        np.sin(latitude).mean(),
-    )
+    x = (np.cos(latitude) * np.cos(longitude)).mean()
+    y = (np.cos(latitude) * np.sin(longitude)).mean()
+    z = np.sin(latitude).mean()
     return float(np.degrees(np.arctan2(z, np.hypot(x, y)))), float(np.degrees(np.arctan2(y, x)))

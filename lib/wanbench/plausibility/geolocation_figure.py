@@ -1,4 +1,4 @@
-"""Where a region is said to be, and where its round trips let it be."""
+"""A map of a region's stated place and of the area that its round trips allow."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from ..formatting import count, number
 from .geolocation import Area, circle, position
 from .positions import great_circle_km
 
-MOST_DISCS = 8
-MARGIN_DEG, LEAST_SPAN_DEG = 6.0, 30.0
+MAX_DISCS = 8
+"""More circles would cover the map; larger ones hardly bound the area."""
+MARGIN_DEG = 6.0
+MIN_SPAN_DEG = 30.0
+"""A smaller part of the world shows no coast by which one knows it."""
 
 
 def geolocation(
@@ -24,20 +27,20 @@ def geolocation(
     note: str = "",
 ) -> go.Figure:
     """
-    The discs that a region's RTTs allow around its nearest landmarks, their common part, the stated place and a
+    The discs that a region's RTTs allow around its nearest landmarks, their common area, the stated place and another
     candidate.
 
     Parameters
     ----------
     area : Area
-        As `gate.geolocate` gives it.
+        As from `plausibility.geolocate`.
     stated : latitude and longitude, optional
-        Where the region is said to be, in degrees.
+        The stated place, in degrees.
     candidate : name, latitude and longitude, optional
-        Where it may be instead.
+        Another place it may be at.
     """
     figure = world()
-    discs = area.discs.sort_values("radius_km").head(MOST_DISCS)
+    discs = area.discs.sort_values("radius_km").head(MAX_DISCS)
     for disc in discs.itertuples(index=False):
         latitude, longitude = circle(disc.latitude_deg, disc.longitude_deg, disc.radius_km)
         _line(figure, latitude, longitude, f"{theme.plain(disc.region)}: {disc.rtt_ms:.1f} ms")
@@ -64,30 +67,31 @@ def geolocation(
     if not area.empty:
         shown += list(area.points[["latitude_deg", "longitude_deg"]].itertuples(index=False, name=None))
     _frame(figure, np.array(shown))
-    said = _said(area, stated, away)
+    summary = _summary(area, stated, away)
     return theme.finish(
         figure,
         name="geolocation",
         title=f"Where {area.region} may be",
         subtitle="Circles: as far as light in fibre gets within half the RTT, around a landmark (the "
-        f"{len(discs)} smallest are drawn). {said}",
-        alt=f"Map of the place of {area.region}. {said}",
-        caption=f"Constraint-based geolocation (Gueye et al. 2006) of {area.region}. {said} Coastline: Natural Earth.",
+        f"{len(discs)} smallest are drawn). {summary}",
+        alt=f"Map of the place of {area.region}. {summary}",
+        caption=f"Constraint-based geolocation (Gueye et al. 2006) of {area.region}. {summary} "
+        "Coastline: Natural Earth.",
         table=_numbers(area, stated, candidate),
         note=note,
     )
 
 
-def _said(area: Area, stated, away: float) -> str:
+def _summary(area: Area, stated, away: float) -> str:
     if area.empty:
         return f"No place on earth lies in all of the {count(len(area.discs), 'disc')}."
-    said = (
+    common = (
         f"The {count(len(area.discs), 'disc')} have {number(area.area_km2, -3)} km2 in common, around "
         f"{position(area.latitude_deg, area.longitude_deg)}."
     )
     if stated is None:
-        return said
-    return f"{said} The place stated, {position(*stated)}, is {away:,.0f} km from there."
+        return common
+    return f"{common} The stated place, {position(*stated)}, is {away:,.0f} km from there."
 
 
 def _line(figure, latitude, longitude, text) -> None:
@@ -116,7 +120,7 @@ def _points(figure, latitude, longitude, name, colour, size, symbol, opacity=1.0
 def _frame(figure, shown: np.ndarray) -> None:
     """The part of the world that holds the points; all of it where they lie on both sides of the date line."""
     low, high = shown.min(axis=0) - MARGIN_DEG, shown.max(axis=0) + MARGIN_DEG
-    short = np.maximum(LEAST_SPAN_DEG - (high - low), 0) / 2
+    short = np.maximum(MIN_SPAN_DEG - (high - low), 0) / 2
     low, high = low - short, high + short
     if high[1] - low[1] > 180:
         return

@@ -1,4 +1,4 @@
-"""Round trips of half their length: one-way delays in a column, or in all pairs of one region."""
+"""Halved round trips: one-way delays in a column, or in all pairs of one region."""
 
 from __future__ import annotations
 
@@ -11,29 +11,36 @@ from .rule import IMPOSSIBLE, Rule
 
 RULE = Rule(
     "half",
-    "An RTT is the time there and back, not the time of one way.",
-    "half or more of a column's RTTs, or of one region's in at least 3 pairs, are below light in fibre, and twice the "
-    "RTTs are possible and follow the distance; those of a region as closely as those of the others, at an inflation "
-    "within a factor 1.3 of theirs",
+    "An RTT is the time there and back, not the time in one direction.",
+    "less than half of a column's RTTs, or of a region's RTTs in at least 3 pairs, are below light in fibre; or "
+    "twice the RTTs are impossible, or do not follow the distance (for a region: as closely as other regions' RTTs, "
+    "at an inflation within a factor 1.3 of theirs)",
     "light in fibre, ITU-T G.652",
 )
 ONE_WAY = "factor 2: one-way delays for round trips"
-FEWEST_PAIRS, FAR_MS = 3, 5.0
-BELOW, POSSIBLE = 0.5, 0.95
-SCATTER, MORE_SCATTER, AS_INFLATED = 0.35, 1.5, np.log(1.3)
-"""
-The paths of one survey scatter by about 0.2 about their usual multiple of light, in natural logarithms; distances from
-a wrong place scatter more than half as much again.
-"""
+MIN_PAIRS = 3
+"""Fewer pairs may be too fast for other reasons."""
+FAR_MS = 5.0
+"""Over shorter paths the last mile hides a halved RTT."""
+BELOW_LIGHT = 0.5
+"""Paths take about 1.5 times light, so most halved RTTs are below it."""
+POSSIBLE = 0.95
+"""This share of the doubled RTTs must be possible; the rest may have other faults."""
+MAX_SCATTER = 0.35
+"""Paths of one survey scatter by about 0.2 around their usual multiple of light, in natural logarithms."""
+MORE_SCATTER = 1.5
+"""Distances from a wrong place scatter more than half as much again."""
+SAME_INFLATION = np.log(1.3)
+"""Regions of one survey differ by less in their usual multiple of light."""
 
 
 def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of the columns and regions whose RTTs are half of what they should be, and which rows these explain."""
+    """Flags of the columns and regions whose RTTs are halved, and a mask of the rows they explain."""
     explained, flags = np.zeros(len(rtts), bool), []
     far = open_rows & (rtts.fibre_ms > FAR_MS).to_numpy()
     for (table, column), group in rtts[far].groupby(["table", "column_name"], sort=False):
         here = open_rows & ((rtts.table == table) & (rtts.column_name == column)).to_numpy()
-        if _pairs(group) >= FEWEST_PAIRS and _halved(group) and _scatter(2 * group.rtt_ms, group) < SCATTER:
+        if _pairs(group) >= MIN_PAIRS and _halved(group) and _scatter(2 * group.rtt_ms, group) < MAX_SCATTER:
             found = (
                 f"{column}: {_below(group):.0%} of {count(len(group), 'row')} are below light in fibre, and twice "
                 f"their RTT is {number(_inflation(2 * group.rtt_ms, group))} times light in the median"
@@ -57,21 +64,21 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
 
 
 def _regions(group: pd.DataFrame) -> list[str]:
-    """The regions whose RTTs are halved; each is judged by the pairs of the regions that are not."""
+    """The regions whose RTTs are halved, each compared with the pairs of the regions not yet blamed."""
     fast = group[_fast(group)]
     counts = pd.concat([fast.from_region, fast.to_region]).value_counts()
-    found = []
+    halved = []
     for region in counts.index:
         others = group[~_ends_in(group, region)]
         mine = _of(group, region)
-        if len(others) < FEWEST_PAIRS or _pairs(mine) < FEWEST_PAIRS or not _halved(mine):
+        if len(others) < MIN_PAIRS or _pairs(mine) < MIN_PAIRS or not _halved(mine):
             continue
         alike = abs(np.log(_inflation(2 * mine.rtt_ms, mine) / _inflation(others.rtt_ms, others)))
-        most = min(MORE_SCATTER * _scatter(others.rtt_ms, others), SCATTER)
-        if alike < AS_INFLATED and _scatter(2 * mine.rtt_ms, mine) < most:
-            found.append(region)
+        limit = min(MORE_SCATTER * _scatter(others.rtt_ms, others), MAX_SCATTER)
+        if alike < SAME_INFLATION and _scatter(2 * mine.rtt_ms, mine) < limit:
+            halved.append(region)
             group = others
-    return found
+    return halved
 
 
 def _fast(rows: pd.DataFrame) -> np.ndarray:
@@ -83,8 +90,8 @@ def _below(rows: pd.DataFrame) -> float:
 
 
 def _halved(rows: pd.DataFrame) -> bool:
-    """Whether the RTTs are mostly impossible, and twice the RTTs are not."""
-    return _below(rows) >= BELOW and float((2 * rows.rtt_ms >= rows.fibre_ms).mean()) >= POSSIBLE
+    """Whether most RTTs are impossible, and hardly any of the doubled RTTs."""
+    return _below(rows) >= BELOW_LIGHT and float((2 * rows.rtt_ms >= rows.fibre_ms).mean()) >= POSSIBLE
 
 
 def _inflation(rtt_ms: pd.Series, rows: pd.DataFrame) -> float:
@@ -92,7 +99,7 @@ def _inflation(rtt_ms: pd.Series, rows: pd.DataFrame) -> float:
 
 
 def _scatter(rtt_ms: pd.Series, rows: pd.DataFrame) -> float:
-    """Of the logarithm of RTT over light: the mean distance from its median."""
+    """The mean distance of the logarithm of RTT over light from its median."""
     logs = np.log(rtt_ms / rows.light_ms)
     return float((logs - logs.median()).abs().mean())
 

@@ -1,4 +1,4 @@
-"""RTT against light over the geodesic, in fibre and in vacuum. Imports `regions`, `wording`."""
+"""RTT against light over the geodesic, in fibre and in vacuum."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from .rule import IMPOSSIBLE, SUSPECT, Rule
 RULE = Rule(
     "light",
     "No RTT is less than the round trip of light over the geodesic between the two regions.",
-    "2 d / c in vacuum: impossible; 2 d n / c in fibre, n = 1.468: suspect; d is the geodesic less the precision "
+    "2 d / c in vacuum: impossible; 2 d n / c in fibre, n = 1.468: suspect; d is the geodesic minus the precision "
     "of both coordinates",
     "ITU-T G.652; Singla et al. 2014, The Internet at the speed of light",
 )
 ONE_WAY = "this RTT is wrong, or its label: the opposite direction is possible"
-ISOLATED = "a wrong RTT, label or coordinate; this pair alone does not tell which"
-NOTHING = "an RTT of 0 ms stands for one that was not measured, or was cut to whole units"
-LEAST_MS = 1.0
+ISOLATED = "a wrong RTT, label or coordinate; this pair alone does not show which"
+ZERO = "an RTT of 0 ms was not measured, or was cut to whole units"
+MIN_LIGHT_MS = 1.0
+"""Where light takes less, an RTT cut to whole ms may be 0."""
 
 
-def nought(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
-    """Flags of the round trips of 0 ms where light takes more than 1 ms; and the others, for the other rules."""
-    none = rtts.rtt_ms <= 0
-    return flags(rtts[none & (rtts.vacuum_ms > LEAST_MS)], NOTHING), rtts[~none].reset_index(drop=True)
+def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
+    """Flags of the round trips of 0 ms where light takes more than 1 ms, and the round trips above 0 ms."""
+    zero = rtts.rtt_ms <= 0
+    return flags(rtts[zero & (rtts.vacuum_ms > MIN_LIGHT_MS)], ZERO), rtts[~zero].reset_index(drop=True)
 
 
 def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
     """
-    The round trips with distance_km, light_ms over it, and fibre_ms and vacuum_ms, the bounds with the tolerance
-    off; NaN where a place is not known.
+    The round trips with distance_km, light_ms in fibre over that distance, and the bounds fibre_ms and vacuum_ms, from
+    which the tolerance of the coordinates is subtracted; NaN where a place is not known.
     """
     apart = distances(places, rtts.from_region, rtts.to_region)
     nearest = (apart.distance_km - apart.tolerance_km).clip(lower=0)
@@ -46,30 +47,17 @@ def against_light(rtts: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
 
 
 def flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:
-    """A flag for each of these round trips, all of them below light in fibre."""
+    """A flag for each of these round trips, which are all faster than light in fibre."""
     causes = np.broadcast_to(np.asarray(causes, dtype=object), len(rows))
-    return [
-        RULE.flag(
-            row.table,
-            "row",
-            IMPOSSIBLE if row.rtt_ms < row.vacuum_ms else SUSPECT,
-            found(row),
-            cause,
-            row=row.row,
-            from_region=row.from_region,
-            to_region=row.to_region,
-            column_name=row.column_name,
-            value=row.rtt_ms,
-            bound=row.vacuum_ms if row.rtt_ms < row.vacuum_ms else row.fibre_ms,
-        )
-        for row, cause in zip(rows.itertuples(index=False), causes, strict=True)
-    ]
+    return [_flag(row, cause) for row, cause in zip(rows.itertuples(index=False), causes, strict=True)]
 
 
-def found(row) -> str:
-    """The figure of one round trip, in words."""
-    medium, bound = ("vacuum", row.vacuum_ms) if row.rtt_ms < row.vacuum_ms else ("fibre", row.fibre_ms)
-    return (
+def _flag(row, cause: str) -> dict:
+    medium, verdict, bound = "fibre", SUSPECT, row.fibre_ms
+    if row.rtt_ms < row.vacuum_ms:
+        medium, verdict, bound = "vacuum", IMPOSSIBLE, row.vacuum_ms
+    found = (
         f"{row.from_region} to {row.to_region}: {quantity(row.rtt_ms, 'ms')} where light in {medium} takes at "
         f"least {quantity(bound, 'ms')} over {row.distance_km:,.0f} km"
     )
+    return RULE.flag_round_trip(row, verdict, found, cause, bound)

@@ -1,4 +1,4 @@
-"""A region whose coordinates its own round trips contradict: stated place, allowed area, the catalogue's place."""
+"""A region whose round trips contradict its coordinates: stated place, allowed area, the catalogue's place."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from collections.abc import Mapping
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..errors import ParameterError
+from ..checks import refusal
 from .geolocation_figure import geolocation
 from .rules import geolocate
 
-AT_THEIR_WORD_KM = 1.0
-"""How exact the coordinates are taken to be: as exact as they are written, for their spread would hide a fault."""
+TAKEN_AS_EXACT_KM = 1.0
+"""Coordinates are taken as exact as they are written: their stated spread would hide an error."""
 
 
 def misplaced(
     tables: Mapping[str, pd.DataFrame], region: str, catalogue: pd.DataFrame | None = None, *, note: str = ""
 ) -> go.Figure:
     """
-    Where a region of imported tables is said to be, and where its round trips let it be.
+    The stated place of a region in imported tables, and the area that its round trips allow.
 
     Parameters
     ----------
     tables : mapping of DataFrame
-        As an importer gives them; `regions` has the stated places, and regions whose place is flagged are no landmarks.
+        As from an importer; `regions` has the stated places. Other flagged regions are not used as landmarks.
     region : str
-        Whose place is doubted.
+        The region to locate.
     catalogue : DataFrame, optional
-        Table `regions` with another opinion, drawn as the candidate.
+        Table `regions` with other coordinates, drawn as the candidate.
     """
     stated = _place(tables.get("regions"), region)
     if stated is None:
-        raise ParameterError(f"the tables have no place of {region}")
+        raise refusal("region", region, "a region of table regions")
     flags = tables["flags"]
     others = set(flags.region[flags.scope == "region"]) - {region}
     area = geolocate(
-        tables, region, regions=tables["regions"].assign(precision_km=AT_THEIR_WORD_KM), without=others
+        tables, region, regions=tables["regions"].assign(precision_km=TAKEN_AS_EXACT_KM), without=others
     )
     candidate = _place(catalogue, region)
     named = ("the catalogue's place", *candidate) if candidate else None
@@ -44,7 +44,7 @@ def misplaced(
 
 
 def _place(regions: pd.DataFrame | None, region: str) -> tuple[float, float] | None:
-    found = None if regions is None else regions[regions.name == region]
-    if found is None or found.empty:
+    rows = None if regions is None else regions[regions.name == region]
+    if rows is None or rows.empty:
         return None
-    return float(found.latitude_deg.iloc[0]), float(found.longitude_deg.iloc[0])
+    return float(rows.latitude_deg.iloc[0]), float(rows.longitude_deg.iloc[0])

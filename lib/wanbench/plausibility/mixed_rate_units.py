@@ -12,75 +12,89 @@ from .rule import SUSPECT, Rule
 RULE = Rule(
     "two units",
     "The rates of a column are in one unit.",
-    "no 5 rows or more lie apart from all others, by a factor of 15 at least, 1,000 or 1,000,000 times (within a "
-    "factor 1.6 in the median) below what the rows of like RTT let expect (the upper quartile of 31), unless "
-    "no other row has their senders or their receivers",
+    "no 5 rows or more are apart from all others by a factor of at least 15, and 1,000 or 1,000,000 times (within a "
+    "factor 1.6 in the median) below the rows of similar RTT (the upper quartile of 31); slow rows may have senders "
+    "or receivers of their own",
     "the factors between units",
 )
 CAUSES = {
     1e3: "factor 1,000: kbit/s for bit/s in these rows",
     1e6: "factor 1,000,000: Mbit/s for bit/s in these rows",
 }
-FEWEST_ROWS, FEWEST_LOW = 20, 5
-LIKE, QUARTILE = 31, 0.75
-GAP, WITHIN = np.log10(15), np.log10(1.6)
-"""Rates of one survey scatter over a factor of 50 about what RTT lets expect: that leaves a gap of 20 of 1,000."""
-SHARED = 0.5
+MIN_ROWS = 20
+"""Fewer rows do not show what is usual."""
+MIN_LOW = 5
+"""Fewer slow rows may be slow paths."""
+SIMILAR_ROWS = 31
+"""Rows of similar RTT that a row is compared with: fifteen on either side."""
+QUARTILE = 0.75
+"""Above the median, so that up to two thirds of the rows may be in the smaller unit."""
+GAP = np.log10(15)
+"""Rates of one survey scatter over a factor of 50 at one RTT: a unit of 1,000 leaves a gap of 20."""
+TOLERANCE = np.log10(1.6)
+"""Of the median distance from a power of 1,000."""
+SHARED_ENDS = 0.5
+"""If fewer slow rows share their hosts with fast rows, the hosts may be slow."""
 
 
 def check(column: Column, rtts: pd.DataFrame) -> list[dict]:
-    """Flags of the rows that are 1,000 times slower than those of like RTT, with nothing between, and of the column."""
+    """Flags of the rows 1,000 times slower than rows of similar RTT, with nothing between, and of their column."""
     rate = column.rate.where(column.rate > 0)
-    known = rate.notna().to_numpy()
-    if known.sum() < FEWEST_ROWS:
+    positive = rate.notna().to_numpy()
+    if positive.sum() < MIN_ROWS:
         return []
-    below = _below_usual(np.log10(rate[known].to_numpy()), rtt_ms(column.frame[known], rtts))
+    below = _below_usual(np.log10(rate[positive].to_numpy()), rtt_ms(column.frame[positive], rtts))
     ordered = np.sort(below)
     gaps = np.diff(ordered)
     for k in np.flatnonzero(gaps > GAP):
         low = below > ordered[k]
         factor = 10 ** round(float(np.median(below[low]) - np.median(below[~low])))
         off = abs(np.median(below[low]) - np.median(below[~low]) - np.log10(factor))
-        if factor not in CAUSES or off > WITHIN or min(low.sum(), (~low).sum()) < FEWEST_LOW:
+        if factor not in CAUSES or off > TOLERANCE or min(low.sum(), (~low).sum()) < MIN_LOW:
             continue
-        rows = np.flatnonzero(known)[low]
-        if not _shared(column, rows, np.flatnonzero(known)[~low]):
+        rows = np.flatnonzero(positive)[low]
+        if not _shared(column, rows, np.flatnonzero(positive)[~low]):
             continue
         middle = float(column.rate.iloc[rows].median()), float(rate.drop(rate.index[rows]).median())
         times = 10 ** np.median(below[low])
         found = (
-            f"{column.name}: {len(rows):,} of {count(int(known.sum()), 'row')} are {number(times)} times slower than "
-            f"rows of like RTT, {quantity(middle[0], 'bit/s')} in the median; none lies within a factor "
+            f"{column.name}: {len(rows):,} of {count(int(positive.sum()), 'row')} are {number(times)} times slower "
+            f"than rows of similar RTT, {quantity(middle[0], 'bit/s')} in the median; none lies within a factor "
             f"{number(10 ** gaps[k])} of them"
         )
         flags = [column.whole(RULE, found, CAUSES[factor], *middle, SUSPECT)]
         for row in rows:
-            what = f"{quantity(column.rate.iloc[row], 'bit/s')} where rows of like RTT have {factor:,.0f} times that"
-            flags.append(column.row(RULE, row, what, CAUSES[factor], middle[1], SUSPECT))
+            rate = quantity(column.rate.iloc[row], "bit/s")
+            found = f"{rate} where rows of similar RTT have {factor:,.0f} times that"
+            flags.append(column.row(RULE, row, found, CAUSES[factor], middle[1], SUSPECT))
         return flags
     return []
 
 
 def rtt_ms(frame: pd.DataFrame, rtts: pd.DataFrame) -> np.ndarray:
-    """The least RTT of each row's pair, in either direction; NaN where there is none."""
+    """The minimum RTT of each row's pair, in either direction; NaN where there is none."""
     ends = [np.minimum(rtts.from_region, rtts.to_region), np.maximum(rtts.from_region, rtts.to_region)]
-    least = rtts.rtt_ms.groupby(ends).min().to_dict()
+    minimum = rtts.rtt_ms.groupby(ends).min().to_dict()
     ways = zip(frame.from_region.astype(str), frame.to_region.astype(str), strict=True)
-    return np.array([least.get(tuple(sorted(way)), np.nan) for way in ways], dtype=float)
+    return np.array([minimum.get(tuple(sorted(way)), np.nan) for way in ways], dtype=float)
 
 
 def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
-    """How far each log10 rate lies below the upper quartile of the rows of like RTT; rows without one follow last."""
+    """How far each log10 rate lies below the upper quartile of rows of similar RTT; rows without RTT come last."""
     order = np.argsort(times_ms, kind="stable")
-    usual = pd.Series(logs[order]).rolling(LIKE, center=True, min_periods=(LIKE + 1) // 2).quantile(QUARTILE)
+    usual = (
+        pd.Series(logs[order])
+        .rolling(SIMILAR_ROWS, center=True, min_periods=(SIMILAR_ROWS + 1) // 2)
+        .quantile(QUARTILE)
+    )
     below = np.empty(len(logs))
     below[order] = usual.ffill().bfill().to_numpy() - logs[order]
     return below
 
 
 def _shared(column: Column, low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the slow rows have a sender, and half a receiver, that other rows show to be fast."""
+    """Whether half of the slow rows have a sender, and half a receiver, that fast rows have too."""
     return all(
-        ends.iloc[low].isin(set(ends.iloc[high])).mean() >= SHARED
+        ends.iloc[low].isin(set(ends.iloc[high])).mean() >= SHARED_ENDS
         for ends in (column.sender, column.receiver)
     )

@@ -1,4 +1,4 @@
-"""Echoes over a long way that something near the sender answered: a NAT, a proxy, a load balancer."""
+"""Echoes over a long path that a NAT, a proxy or a load balancer near the sender answered."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from ..formatting import count, quantity
 from . import light, rtt_units
 from .rule import IMPOSSIBLE
 
-FEWEST = 3
+MIN_TARGETS = 3
+"""So many regions must be answered near the sender before the sender is blamed."""
 CAUSE = (
-    "answered near {region}, by a NAT or a proxy: these RTTs are under 1 ms and do not follow the distance, as RTTs in "
-    "seconds would"
+    "answered near {region}, by a NAT or a proxy: these RTTs are under 1 ms and do not follow the distance, which "
+    "RTTs in seconds would do"
 )
 
 
 def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of the regions whose RTTs are under 1 ms whatever the distance, and which rows these explain."""
+    """Flags of the regions whose RTTs are under 1 ms at every distance, and a mask of the rows they explain."""
     explained, flags = np.zeros(len(rtts), bool), []
     near = open_rows & rtt_units.sub_millisecond(rtts)
     opposite = rtt_units.opposite_ms(rtts, ~near)
     for (table, region), group in rtts[near].groupby(["table", "from_region"]):
-        few = group.to_region.nunique() < FEWEST
+        few = group.to_region.nunique() < MIN_TARGETS
         if few or rtt_units.follows_distance(group, opposite[group.index]):
             continue
         cause = CAUSE.format(region=region)

@@ -1,4 +1,4 @@
-"""Round-trip times of any table as one frame, and the names by which rows are flagged. Imports `errors`."""
+"""Round-trip times of any table as one frame, and the names by which rows are flagged."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 TEST = ["run_id", "test_id", "attempt", "source_file", "from_region", "to_region"]
-LEAST_FIRST = {
+SMALLEST_FIRST = {
     "pings": ("min_rtt_ms", "median_rtt_ms", "mean_rtt_ms", "p90_rtt_ms", "max_rtt_ms"),
     "transfers": ("min_rtt_ms", "mean_rtt_ms"),
     "pairs": ("rtt_ms",),
 }
+"""The columns of RTT of each table, in the order in which they are preferred."""
 COLUMNS = [
     "table", "column_name", "row", "position", "from_region", "to_region", "rtt_ms", "max_ms", "time",
 ]  # fmt: skip
@@ -20,9 +21,8 @@ COLUMNS = [
 
 def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
     """
-    The name by which each row is flagged: its test, else its source file; with the row's number (1 is the
-    first) where several rows of the table share it. All echoes of a test share one name; a row of `pairs` is
-    named by its regions.
+    The name by which each row is flagged: its test, else its source file, with the row's number (from 1) where several
+    rows share the name. All echoes of a test share one name; a row of `pairs` is named by its regions.
     """
     if table == "pairs":
         return (frame.from_region + " to " + frame.to_region).astype("str")
@@ -39,22 +39,22 @@ def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
 
 def round_trips(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    One row per ping command, test of echoes, or transfer that tells an RTT between two regions.
+    One row per ping command, test of echoes, or transfer with an RTT between two regions.
 
-    Columns: table, column_name (which of the table's columns `rtt_ms` is: the least that the row gives), row,
-    position (of the row in its table; of the first echo), from_region, to_region, rtt_ms, max_ms (the greatest
-    that it gives), time. Rows of a link that was cut or changed are left out.
+    Columns: table, column_name (the table's column that `rtt_ms` comes from: the smallest statistic of the row), row,
+    position (of the row, or its first echo, in the table), from_region, to_region, rtt_ms, max_ms (the largest
+    statistic of the row), time. Omits rows of a link that was cut or changed.
     """
     parts = [_echoes(tables["echoes"])] if "echoes" in tables else []
-    parts += [_summaries(name, tables[name]) for name in LEAST_FIRST if name in tables]
+    parts += [_summaries(name, tables[name]) for name in SMALLEST_FIRST if name in tables]
     parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame({name: pd.Series(dtype="object") for name in COLUMNS}).astype(
             {"rtt_ms": float, "max_ms": float, "position": int}
         )
-    found = pd.concat(parts, ignore_index=True)
-    known = found[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)
-    return found[known & (found.from_region != found.to_region)].reset_index(drop=True)[COLUMNS]
+    rtts = pd.concat(parts, ignore_index=True)
+    complete = rtts[["from_region", "to_region", "rtt_ms"]].notna().all(axis=1)
+    return rtts[complete & (rtts.from_region != rtts.to_region)].reset_index(drop=True)[COLUMNS]
 
 
 def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:
@@ -62,22 +62,22 @@ def _echoes(echoes: pd.DataFrame) -> pd.DataFrame:
     disturbed = frame.source_file.str.startswith(("cut/", "shorten/"))
     frame = frame[frame.rtt_ms.notna() & ~frame.duplicate & ~disturbed]
     groups = frame.groupby(TEST, sort=False, dropna=False)
-    found = groups.agg(
+    tests = groups.agg(
         rtt_ms=("rtt_ms", "min"),
         max_ms=("rtt_ms", "max"),
         position=("position", "min"),
         time=("received_at_s", "min"),
     ).reset_index()
-    found["row"] = row_names("echoes", found)
-    return found.assign(table="echoes", column_name="rtt_ms")
+    tests["row"] = row_names("echoes", tests)
+    return tests.assign(table="echoes", column_name="rtt_ms")
 
 
 def _summaries(table: str, frame: pd.DataFrame) -> pd.DataFrame:
-    columns = [name for name in LEAST_FIRST[table] if name in frame]
+    columns = [name for name in SMALLEST_FIRST[table] if name in frame]
     values = frame[columns].astype("float64")
-    least = values.bfill(axis=1).iloc[:, 0]
+    smallest = values.bfill(axis=1).iloc[:, 0]
     first = values.notna().to_numpy().argmax(axis=1)
-    greatest = frame["max_rtt_ms"].astype("float64").fillna(least) if "max_rtt_ms" in frame else least
+    largest = frame["max_rtt_ms"].astype("float64").fillna(smallest) if "max_rtt_ms" in frame else smallest
     return pd.DataFrame(
         {
             "table": table,
@@ -86,8 +86,8 @@ def _summaries(table: str, frame: pd.DataFrame) -> pd.DataFrame:
             "position": np.arange(len(frame)),
             "from_region": frame.from_region,
             "to_region": frame.to_region,
-            "rtt_ms": least,
-            "max_ms": greatest,
+            "rtt_ms": smallest,
+            "max_ms": largest,
             "time": frame.get("started_at_utc"),
         }
     )

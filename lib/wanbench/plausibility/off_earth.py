@@ -1,4 +1,4 @@
-"""Coordinates that are no place on earth."""
+"""Coordinates outside the globe."""
 
 from __future__ import annotations
 
@@ -15,28 +15,20 @@ RULE = Rule(
 
 
 def on_earth(regions: pd.DataFrame) -> pd.Series:
-    """Which rows of a table `regions` are places on earth."""
+    """Which rows of a table `regions` have coordinates on the globe."""
     return regions.latitude_deg.between(-90, 90) & regions.longitude_deg.between(-180, 180)
 
 
 def check(*tables: pd.DataFrame | None) -> list[dict]:
-    """A flag per region whose coordinates are no place; elsewhere the gate takes the catalogue's place for it."""
+    """A flag per region with coordinates outside the globe; the other rules use the catalogue's place for it."""
     flags = []
     for regions in tables:
         for row in () if regions is None else regions[~on_earth(regions)].itertuples(index=False):
             exchanged = abs(row.longitude_deg) <= 90 and abs(row.latitude_deg) <= 180
-            flags.append(
-                RULE.flag(
-                    "regions",
-                    "region",
-                    IMPOSSIBLE,
-                    f"{row.name} is said to be at latitude {row.latitude_deg:g}, longitude {row.longitude_deg:g}",
-                    "latitude and longitude are exchanged"
-                    if exchanged
-                    else "not degrees, or a digit too many",
-                    region=row.name,
-                    value=float(row.latitude_deg),
-                    bound=90.0,
-                )
+            found = f"{row.name} is stated at latitude {row.latitude_deg:g}, longitude {row.longitude_deg:g}"
+            cause = (
+                "latitude and longitude are exchanged" if exchanged else "not degrees, or a digit too many"
             )
+            where = {"region": row.name, "value": float(row.latitude_deg), "bound": 90.0}
+            flags.append(RULE.flag("regions", "region", IMPOSSIBLE, found, cause, **where))
     return flags

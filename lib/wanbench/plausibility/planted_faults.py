@@ -1,4 +1,4 @@
-"""Faults planted in clean tables, and the flag by which the gate must name each. Imports `simulate`, `places`."""
+"""Faults planted in clean tables, and the flag by which the plausibility rules must name each."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 
 from .. import tables as declared
-from ..errors import ParameterError
+from ..checks import check_choice
 from . import clean_tables
 from .positions import great_circle_km
 
-FARTHEST_UNSEEN_KM = 1500.0
-"""A region moved by less may still be where its RTTs allow."""
+MIN_MOVE_KM = 1500.0
+"""RTTs may allow the wrong place of a region moved by less."""
 RTTS = tuple(f"{name}_rtt_ms" for name in ("min", "mean", "median", "max", "sd", "p90", "p95", "p99"))
 Tables = dict[str, pd.DataFrame]
 
 
 @dataclass(frozen=True)
 class Planted:
-    """Tables with a fault, and what a flag must say to name it: rule, words of the cause, region and scope."""
+    """Tables with a fault, and the flag that names it: its rule, part of its cause, its region and scope."""
 
     tables: Tables
     rule: str
@@ -31,36 +31,31 @@ class Planted:
 
     def named(self, flags: pd.DataFrame) -> bool:
         """Whether a flag names the fault, and no flag blames another region."""
-        right = (flags.rule == self.rule) & flags.cause.str.contains(self.cause, regex=False)
+        names_it = (flags.rule == self.rule) & flags.cause.str.contains(self.cause, regex=False)
         if self.scope:
-            right &= flags.scope == self.scope
+            names_it &= flags.scope == self.scope
         if self.region:
-            right &= flags.region == self.region
+            names_it &= flags.region == self.region
         others = flags.region.notna() & (flags.region != (self.region or ""))
-        return bool(right.any()) and not bool(others.any())
+        return bool(names_it.any()) and not bool(others.any())
 
 
 def plant(fault: str, seed: int, **settings) -> Planted:
-    """A clean table of `simulate.clean(seed, **settings)` with the fault; ParameterError names those there are."""
-    if fault not in FAULTS:
-        raise ParameterError(f"fault {fault!r}: there are {', '.join(FAULTS)}")
-    form, make = FAULTS[fault]
+    """Tables of `clean_tables.clean(seed, **settings)` with the fault; ParameterError lists the known faults."""
+    form, make = FAULTS[check_choice("fault", fault, FAULTS)]
     tables = clean_tables.clean(seed, **({"form": form, "invented": True} | settings))
     return make(tables, np.random.default_rng(seed + 1_000_003))
 
 
 def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]], cause: str) -> Planted:
-    """One region, measured with at least six others, is said to be elsewhere, far away."""
+    """One region is stated far from where it is, at the coordinates that `to` makes of its own."""
     places = tables["regions"].copy()
-    moved = [
-        (k, *to(row.latitude_deg, row.longitude_deg))
-        for k, row in enumerate(places.itertuples())
-        if abs(to(row.latitude_deg, row.longitude_deg)[0]) <= 90
-    ]
+    moved = [(k, *to(row.latitude_deg, row.longitude_deg)) for k, row in enumerate(places.itertuples())]
     far = [
         (k, a, b)
         for k, a, b in moved
-        if great_circle_km(places.latitude_deg[k], places.longitude_deg[k], a, b) > FARTHEST_UNSEEN_KM
+        if abs(a) <= 90
+        and great_circle_km(places.latitude_deg[k], places.longitude_deg[k], a, b) > MIN_MOVE_KM
     ]
     k, latitude, longitude = far[rng.integers(len(far))]
     places.loc[k, ["latitude_deg", "longitude_deg"]] = [latitude, longitude]
@@ -78,18 +73,18 @@ def wrong_sign(tables: Tables, rng) -> Planted:
 
 
 def no_place(tables: Tables, rng) -> Planted:
-    """A region stands at 0 N 0 E."""
+    """A region is stated at 0 N 0 E."""
     return _move(tables, rng, lambda a, b: (0.0, 0.0), "0 N 0 E")
 
 
 def another_place(tables: Tables, rng) -> Planted:
-    """A region bears the coordinates of another one of the table."""
+    """A region has the coordinates of another region of the table."""
     places = tables["regions"]
     k = int(rng.integers(len(places)))
     away = great_circle_km(
         places.latitude_deg[k], places.longitude_deg[k], places.latitude_deg, places.longitude_deg
     )
-    other = int(rng.choice(np.flatnonzero(np.asarray(away) > FARTHEST_UNSEEN_KM)))
+    other = int(rng.choice(np.flatnonzero(np.asarray(away) > MIN_MOVE_KM)))
     columns = ["latitude_deg", "longitude_deg"]
     moved = places.copy()
     moved.loc[k, columns] = places.loc[other, columns].to_numpy()
@@ -154,7 +149,7 @@ def one_pair(tables: Tables, rng) -> Planted:
 
 
 def early_echoes(tables: Tables, rng) -> Planted:
-    """The least RTT of some pings of one cloud lies anywhere between nothing and the right one."""
+    """The minimum RTT of some pings of one cloud lies anywhere between zero and the right one."""
     pings = tables["pings"].copy()
     cloud = pings.from_region.str.partition(":")[0]
     rows = (cloud == cloud.mode()[0]) & (rng.random(len(pings)) < 0.3)
@@ -178,7 +173,7 @@ def bytes_for_bits(tables: Tables, rng) -> Planted:
 
 def bits_for_bytes(tables: Tables, rng) -> Planted:
     """The rates were multiplied by 8 once too often."""
-    return _rates(_with_bytes(tables), 8.0, "8 times too great")
+    return _rates(_with_bytes(tables), 8.0, "8 times too large")
 
 
 def mebibytes(tables: Tables, rng) -> Planted:
@@ -187,7 +182,7 @@ def mebibytes(tables: Tables, rng) -> Planted:
 
 
 def _with_bytes(tables: Tables) -> Tables:
-    """The transfers with the bytes that their rates make in ten seconds, where they have none."""
+    """Tables whose transfers have bytes: where missing, those that their rates make in ten seconds."""
     transfers = tables["transfers"].copy()
     transfers["duration_s"] = transfers.duration_s.fillna(10.0)
     made = (transfers.throughput_bps * transfers.duration_s / 8).round().astype("Int64")
@@ -199,9 +194,7 @@ def blocks(tables: Tables, rng) -> Planted:
     """The column of rates holds the bytes transferred, in iperf's blocks."""
     transfers = tables["transfers"].copy()
     carried = np.maximum((transfers.throughput_bps * 10 / 8 / 131072).round(), 1) * 131072
-    transfers = transfers.assign(throughput_bps=carried)
-    for name in ("bytes", "duration_s"):
-        transfers[name] = pd.Series(None, index=transfers.index, dtype=transfers[name].dtype)
+    transfers = _without(transfers.assign(throughput_bps=carried), "bytes", "duration_s")
     return Planted(
         tables | {"transfers": transfers}, "block", "bytes transferred, not a rate", scope="column"
     )
@@ -218,16 +211,16 @@ def above_link(tables: Tables, rng) -> Planted:
 
 
 def link_in_bytes(tables: Tables, rng) -> Planted:
-    """Transfers that saturate their links, in bytes per second, with nothing else known of them."""
+    """Transfers that saturate their links, in bytes per second, without bytes to compare with."""
     transfers = tables["transfers"].copy()
     rate = tables["links"].rate_bps.iloc[0]
     transfers["throughput_bps"] = rate * rng.uniform(0.93, 0.96, len(transfers)) / 8
-    transfers["bytes"] = pd.Series(pd.NA, index=transfers.index, dtype="Int64")
+    transfers = _without(transfers, "bytes")
     return Planted(tables | {"transfers": transfers}, "link", "bytes for bits", scope="column")
 
 
 def duplicated(tables: Tables, rng) -> Planted:
-    """One row in twenty stands twice."""
+    """One row in twenty occurs twice."""
     pings = tables["pings"]
     copies = pings.sample(max(1, len(pings) // 20), random_state=int(rng.integers(1 << 31)))
     both = pd.concat([pings, copies], ignore_index=True)
@@ -245,8 +238,8 @@ def mirrored(tables: Tables, rng) -> Planted:
     return Planted(tables | {"pings": declared.validate("pings", both)}, "mirror", "copied to the other")
 
 
-def mean_above_greatest(tables: Tables, rng) -> Planted:
-    """One mean RTT is above its greatest."""
+def mean_above_maximum(tables: Tables, rng) -> Planted:
+    """One mean RTT is above its maximum."""
     pings = tables["pings"].copy()
     k = int(rng.integers(len(pings)))
     pings.loc[k, "mean_rtt_ms"] = pings.max_rtt_ms[k] * 1.2 + 1
@@ -254,7 +247,7 @@ def mean_above_greatest(tables: Tables, rng) -> Planted:
 
 
 def exchanged_columns(tables: Tables, rng) -> Planted:
-    """The columns of the least and the greatest RTT are exchanged."""
+    """The columns of the minimum and the maximum RTT are exchanged."""
     pings = tables["pings"].rename(columns={"min_rtt_ms": "max_rtt_ms", "max_rtt_ms": "min_rtt_ms"})
     pings = declared.validate("pings", pings)
     return Planted(tables | {"pings": pings}, "summary", "are exchanged or misnamed", scope="column")
@@ -267,7 +260,7 @@ def halved(tables: Tables, rng) -> Planted:
 
 
 def halved_region(tables: Tables, rng) -> Planted:
-    """All that was measured with one region, from it and to it, is halved."""
+    """All RTTs from and to one region are halved."""
     pings, region = tables["pings"], str(rng.choice(tables["regions"].name))
     rows = (pings.from_region == region) | (pings.to_region == region)
     pings = _scaled(pings, rows, RTTS, 0.5)
@@ -275,7 +268,7 @@ def halved_region(tables: Tables, rng) -> Planted:
 
 
 def answered_near(tables: Tables, rng) -> Planted:
-    """A NAT answers what one region sends, in less than a millisecond."""
+    """A NAT answers the echoes from one region in less than a millisecond."""
     pings, region = tables["pings"].copy(), str(rng.choice(tables["regions"].name))
     rows = np.flatnonzero(pings.from_region == region)
     echoes = np.sort(rng.uniform(0.1, 0.3) + 0.03 * rng.pareto(2, (len(rows), 5)).clip(max=15), axis=1)
@@ -287,7 +280,7 @@ def answered_near(tables: Tables, rng) -> Planted:
 
 
 def kilobits_in_a_third(tables: Tables, rng) -> Planted:
-    """A third of the rates are in kbit/s, and nothing else is known of the transfers."""
+    """A third of the rates are in kbit/s, without bytes to compare with."""
     transfers = _bare(tables["transfers"])
     rows = pd.Series(rng.random(len(transfers)) < 1 / 3)
     transfers = _scaled(transfers, rows, ["throughput_bps"], 1e-3)
@@ -295,31 +288,30 @@ def kilobits_in_a_third(tables: Tables, rng) -> Planted:
 
 
 def _bare(transfers: pd.DataFrame) -> pd.DataFrame:
-    """The transfers without the bytes, durations and windows by which their rates could be judged."""
-    names = ("bytes", "duration_s", "window_bytes")
-    return transfers.assign(
-        **{name: pd.Series(None, index=transfers.index, dtype=transfers[name].dtype) for name in names}
-    )
+    """The transfers without bytes, durations and windows, with which their rates could be compared."""
+    return _without(transfers, "bytes", "duration_s", "window_bytes")
+
+
+def _without(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """A frame with null in some columns."""
+    nulls = {name: pd.Series(None, index=frame.index, dtype=frame[name].dtype) for name in names}
+    return frame.assign(**nulls)
 
 
 def limited(tables: Tables, rng) -> Planted:
-    """A limiter lets pass 1, 2.5 or 5 x 10^k bit/s, less the headers, where two in five pairs would be faster."""
+    """A limiter at 1, 2.5 or 5 x 10^k bit/s, less the headers, slows about two in five pairs."""
     transfers = _bare(tables["transfers"])
     rate = transfers.throughput_bps
     exact = np.log10(rate.quantile(0.6))
-    at = max(
-        each * 10.0**power
-        for each in (1, 2.5, 5)
-        for power in range(3, 12)
-        if np.log10(each) + power <= exact
-    )
+    rounds = [(factor, power) for factor in (1, 2.5, 5) for power in range(3, 12)]
+    at = max(factor * 10.0**power for factor, power in rounds if np.log10(factor) + power <= exact)
     passed = 0.95 * at * rng.uniform(0.995, 1.0, len(rate))
     transfers["throughput_bps"] = rate.where(rate < passed, passed.round())
     return Planted(tables | {"transfers": transfers}, "limiter", "a rate limiter at", scope="column")
 
 
 def copied_day(tables: Tables, rng) -> Planted:
-    """What was measured stands again, a day later."""
+    """All measurements occur again, a day later."""
     pings = tables["pings"]
     first = pings[pings.started_at_utc < pings.started_at_utc.min() + pd.Timedelta(days=1)]
     again = first.assign(started_at_utc=first.started_at_utc + pd.Timedelta(days=1))
@@ -373,7 +365,7 @@ FAULTS: Mapping[str, tuple[str, Callable]] = {
     "a day copied": ("pings", copied_day),
     "duplicated rows": ("pings", duplicated),
     "one direction copied": ("grid", mirrored),
-    "mean above the greatest": ("pings", mean_above_greatest),
+    "mean above the greatest": ("pings", mean_above_maximum),
     "columns exchanged": ("grid", exchanged_columns),
 }
-"""By name: the form of clean table that it is planted in, and what plants it."""
+"""By name: the form of clean tables in which a fault is planted, and the function that plants it."""

@@ -1,4 +1,4 @@
-"""Rates that heap at a round number: what a rate limiter lets pass, not what the paths carry."""
+"""Rates that cluster at a round number: the rate of a limiter, not of the paths."""
 
 from __future__ import annotations
 
@@ -11,41 +11,52 @@ from .rule import SUSPECT, Rule
 
 RULE = Rule(
     "limiter",
-    "Rates of many pairs do not heap at one round number.",
-    "no 2 % of the rates' range holds a fifth of a cloud's rows (10 or more, of 3 senders and 3 receivers, over RTTs "
-    "that differ by a factor 2), 5 times as many as the bands of the same width beside it, 0 to 8 % below 1, 2, 2.5 or "
-    "5 times a power of ten; not asked where the rate of the link, or of the sender's instance, is known",
+    "Rates of many pairs do not cluster at one round number.",
+    "no band of 2 %, 0 to 8 % below 1, 2, 2.5 or 5 times a power of ten, holds a fifth of a cloud's rows (10 or "
+    "more, with 3 senders and 3 receivers, over RTTs that differ by a factor 2) and 5 times as many as the adjacent "
+    "bands of the same width; not applied where the rate of the link, or of the sender's instance, is known",
     "Flach et al. 2016, An internet-wide analysis of traffic policing",
 )
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
-WIDTH, FEWEST, SHARE, TIMES, FEWEST_ENDS = 0.02, 10, 0.2, 5, 3
+"""Rates that people configure, times a power of ten."""
+BAND = 0.02
+"""Width of the band: limited rates of ten seconds vary by less."""
+MIN_ROWS = 10
+"""Fewer rates cluster by chance."""
+MIN_SHARE = 0.2
+"""A limiter that slows fewer rows does not change the picture."""
+MIN_DENSITY = 5
+"""Times the rows of the adjacent bands: rates without a limiter are spread smoothly."""
+MIN_ENDS = 3
+"""Fewer hosts may share one slow network card."""
 OVERHEAD = 0.08
-"""Of a limiter's rate that headers take: 40 to 66 bytes of 1,500, and of smaller packets more."""
-RTT_RATIO = 2.0
+"""The part of a limiter's rate that headers take: 40 to 66 bytes of 1,500, and more of smaller packets."""
+MIN_RTT_RATIO = 2.0
+"""Rates that a window limits depend on RTT; those of a limiter do not."""
 CAUSE = "a rate limiter at {round}: these are its rates, not what the paths carry"
 
 
 def check(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
-    """A flag per sending cloud whose rates heap so; `limits` are the ceilings that are known of the rows, else NaN."""
+    """A flag per sending cloud with such a cluster; `limits` are the known ceilings of the rows, else NaN."""
     flags = []
     clouds = column.sender.astype("str").str.partition(":")[0]
     open_rows = (column.rate > 0).to_numpy() & np.isnan(limits)
     for cloud in sorted(clouds[open_rows].unique()):
         rows = np.flatnonzero(open_rows & (clouds == cloud).to_numpy())
         rates = column.rate.iloc[rows].to_numpy(dtype=float)
-        heap, beside = _heap(rates)
-        inside = rows[(rates >= heap) & (rates <= heap * (1 + WIDTH))]
-        if len(inside) < max(FEWEST, SHARE * len(rows)) or len(inside) < TIMES * beside:
+        start, adjacent = _fullest_band(rates)
+        inside = rows[(rates >= start) & (rates <= start * (1 + BAND))]
+        if len(inside) < max(MIN_ROWS, MIN_SHARE * len(rows)) or len(inside) < MIN_DENSITY * adjacent:
             continue
         ends = column.sender.iloc[inside].nunique(), column.receiver.iloc[inside].nunique()
         times = rtt_ms[inside][np.isfinite(rtt_ms[inside])]
-        apart = len(times) and np.quantile(times, 0.9) > RTT_RATIO * np.quantile(times, 0.1)
+        apart = len(times) and np.quantile(times, 0.9) > MIN_RTT_RATIO * np.quantile(times, 0.1)
         at = _round(float(np.median(column.rate.iloc[inside])))
-        if min(ends) < FEWEST_ENDS or not apart or at is None or rounding(column.rate) > WIDTH / 4 * heap:
+        if min(ends) < MIN_ENDS or not apart or at is None or rounding(column.rate) > BAND / 4 * start:
             continue
         found = (
-            f"{len(inside):,} of {count(len(rows), 'rate')} from {cloud} lie between {quantity(heap, 'bit/s')} and 2 % "
-            f"more, and {beside:,.0f} in the bands of that width beside it"
+            f"{len(inside):,} of {count(len(rows), 'rate')} from {cloud} lie between {quantity(start, 'bit/s')} and "
+            f"2 % more, and {adjacent:,.0f} in an adjacent band of that width"
         )
         cause = CAUSE.format(round=quantity(at, "bit/s"))
         flags.append(
@@ -54,19 +65,17 @@ def check(column: Column, rtt_ms: np.ndarray, limits: np.ndarray) -> list[dict]:
     return flags
 
 
-def _heap(rates: np.ndarray) -> tuple[float, float]:
-    """The least rate of the fullest band, and how many are in the fuller of the bands below and above it."""
+def _fullest_band(rates: np.ndarray) -> tuple[float, float]:
+    """The lower end of the fullest band, and the number of rates in the fuller of its two adjacent bands."""
     ordered = np.sort(rates)
-    within = np.searchsorted(ordered, ordered * (1 + WIDTH), side="right") - np.arange(len(ordered))
-    heap = float(ordered[np.argmax(within)])
-    edges = np.searchsorted(ordered, heap * np.array([1 / (1 + WIDTH), 1, 1 + WIDTH, (1 + WIDTH) ** 2]))
-    return heap, float(max(edges[1] - edges[0], edges[3] - edges[2]))
+    within = np.searchsorted(ordered, ordered * (1 + BAND), side="right") - np.arange(len(ordered))
+    start = float(ordered[np.argmax(within)])
+    edges = np.searchsorted(ordered, start * np.array([1 / (1 + BAND), 1, 1 + BAND, (1 + BAND) ** 2]))
+    return start, float(max(edges[1] - edges[0], edges[3] - edges[2]))
 
 
 def _round(rate: float) -> float | None:
-    """The round number that a rate is, or lies just below; None: it is none."""
+    """The round number that a rate equals or lies just below; None if there is none."""
     power = 10.0 ** np.floor(np.log10(rate))
-    return next(
-        (each * power for each in ROUND if (1 - OVERHEAD) * each * power <= rate <= 1.002 * each * power),
-        None,
-    )
+    limits = [factor * power for factor in ROUND]
+    return next((limit for limit in limits if (1 - OVERHEAD) * limit <= rate <= 1.002 * limit), None)

@@ -1,4 +1,4 @@
-"""Throughput against the bytes and the time it comes from, the window, the link and the instance; and its unit."""
+"""Throughput against bytes and duration, window, link and instance; and its unit."""
 
 from __future__ import annotations
 
@@ -17,19 +17,27 @@ from .rule import Rule
 BYTES = Rule(
     "bytes",
     "Throughput is 8 x bytes / duration.",
-    "within 10 % and the rounding of the column, per row; a column whose median is a known factor between units, "
+    "within 10 % and the rounding of the column, per row; a column whose median ratio is a known factor between units, "
     "within 0.5 %, is in that unit",
     "the definition",
 )
 WINDOW = Rule(
     "window",
     "No stream carries more than one window per round trip.",
-    "throughput <= 2 x 8 x streams x window / least RTT of the pair: Linux doubles the buffer that is asked for",
+    "throughput <= 2 x 8 x streams x window / minimum RTT of the pair: Linux doubles the requested buffer",
     "RFC 7323, section 1.1; socket(7), SO_SNDBUF",
 )
 RATES = ("throughput_bps", "sent_throughput_bps")
-ROW_TOLERANCE, COLUMN_TOLERANCE, SPREAD, MOST = 0.1, 0.005, 0.02, 0.8
-FEWEST_FOR_COLUMN = 5
+ROW_TOLERANCE = 0.1
+"""Tools differ in what they count as duration."""
+COLUMN_TOLERANCE = 0.005
+"""Of a column's median ratio: the closest factors between units are 2.4 % apart."""
+SPREAD = 0.02
+"""Rows within it have the same ratio."""
+MOST_ROWS = 0.8
+"""A column is in another unit if so many rows agree; the rest may have other faults."""
+MIN_ROWS_OF_COLUMN = 5
+"""Fewer rows do not blame a column."""
 WRONG_ROW = "bytes, duration or throughput is that of another row, or wrong"
 
 
@@ -50,50 +58,50 @@ def check(tables: Mapping[str, pd.DataFrame], rtts: pd.DataFrame, links, instanc
 
 def _column(column: Column, tests, rtts, links, instances) -> list[dict]:
     flags, cause = [], ""
-    known = _known_rate(column)
+    computed = _computed_rate(column)
     block = common_block(column.rate)
-    if block and known.notna().mean() < MOST:
+    if block and computed.notna().mean() < MOST_ROWS:
         cause = block_cause(block)
         found = f"all {count(int(column.rate.notna().sum()), 'value')} of {column.name} are multiples of {block:,}"
         flags.append(column.whole(BLOCK, found, cause, block, 1.0))
     if column.table == "transfers" and column.name == "throughput_bps":
-        new = _bytes(column, known)
-        cause = cause or next((each["cause"] for each in new if each["scope"] == "column"), "")
+        new = _bytes(column, computed)
+        cause = cause or next((flag["cause"] for flag in new if flag["scope"] == "column"), "")
         flags += new + _in_no_time(column) + _window(column, rtts, cause)
     if not flags:
         flags += mixed_rate_units.check(column, rtts)
-    link, link_back = (rate_ceilings.link_rates(each, links) for each in (column, column.exchanged()))
-    instance, instance_back = (
-        rate_ceilings.instance_rates(each, instances, tests) for each in (column, column.exchanged())
-    )
+    both = (column, column.exchanged())
+    link, link_back = (rate_ceilings.link_rates(way, links) for way in both)
+    instance, instance_back = (rate_ceilings.instance_rates(way, instances, tests) for way in both)
     if not flags:
-        known = np.fmin(link, instance)
-        flags += rate_plateau.check(column, mixed_rate_units.rtt_ms(column.frame, rtts), known)
+        limits = np.fmin(link, instance)
+        flags += rate_plateau.check(column, mixed_rate_units.rtt_ms(column.frame, rtts), limits)
     flags += rate_ceilings.check(rate_ceilings.LINK, column, link, link_back, cause)
     return flags + rate_ceilings.check(rate_ceilings.INSTANCE, column, instance, instance_back, cause)
 
 
-def _known_rate(column: Column) -> pd.Series:
-    """8 x bytes / duration; NaN where one of them is missing or nought."""
+def _computed_rate(column: Column) -> pd.Series:
+    """8 x bytes / duration in bit/s; NaN where one of them is missing or zero."""
     if not {"bytes", "duration_s"} <= set(column.frame.columns):
         return pd.Series(np.nan, index=column.frame.index)
     duration = column.frame.duration_s.astype("float64")
-    known = 8 * column.frame.bytes.astype("float64") / duration.where(duration > 0)
-    return known.where(known > 0)
+    rate = 8 * column.frame.bytes.astype("float64") / duration.where(duration > 0)
+    return rate.where(rate > 0)
 
 
-def _bytes(column: Column, known: pd.Series) -> list[dict]:
-    ratio = (column.rate / known).to_numpy()
+def _bytes(column: Column, computed: pd.Series) -> list[dict]:
+    """Flags of the rows, and of the column, whose throughput is not 8 x bytes / duration."""
+    ratio = (column.rate / computed).to_numpy()
     good = np.flatnonzero(np.isfinite(ratio) & (ratio > 0))
     if not len(good):
         return []
     flags, usual, unit = [], 1.0, ""
     middle, step = float(np.median(ratio[good])), rounding(column.rate)
     factor = _factor(middle)
-    off = np.abs(column.rate - known * middle).to_numpy()[good]
-    alike = (off < SPREAD * middle * known.to_numpy()[good] + step).mean()
-    clear = np.abs(column.rate - known).to_numpy() > ROW_TOLERANCE * known.to_numpy() + step
-    if factor and len(good) >= FEWEST_FOR_COLUMN and alike >= MOST:
+    off = np.abs(column.rate - computed * middle).to_numpy()[good]
+    alike = (off < SPREAD * middle * computed.to_numpy()[good] + step).mean()
+    clear = np.abs(column.rate - computed).to_numpy() > ROW_TOLERANCE * computed.to_numpy() + step
+    if factor and len(good) >= MIN_ROWS_OF_COLUMN and alike >= MOST_ROWS:
         usual, unit = factor, UNITS[factor]
         found = (
             f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
@@ -108,47 +116,40 @@ def _bytes(column: Column, known: pd.Series) -> list[dict]:
             amount = quantity(float(column.frame.bytes.iloc[k]), "bytes")
             found = (
                 f"{quantity(column.rate.iloc[k], 'bit/s')} where {amount} in "
-                f"{number(float(column.frame.duration_s.iloc[k]))} s make {quantity(known.iloc[k], 'bit/s')}"
+                f"{number(float(column.frame.duration_s.iloc[k]))} s make {quantity(computed.iloc[k], 'bit/s')}"
             )
-            flags.append(column.row(BYTES, k, found, cause, known.iloc[k]))
+            flags.append(column.row(BYTES, k, found, cause, computed.iloc[k]))
     return flags
 
 
 def _in_no_time(column: Column) -> list[dict]:
-    """Flags of the rows that carried bytes in a duration of 0 s."""
+    """Flags of the rows with bytes in a duration of 0 s."""
     if not {"bytes", "duration_s"} <= set(column.frame.columns):
         return []
     size, duration = (column.frame[name].astype("float64") for name in ("bytes", "duration_s"))
+    cause = "a duration that was not measured, or was cut to whole units"
     flags = []
     for k in np.flatnonzero((duration == 0) & (size > 0) & (column.rate > 0)):
         found = f"{quantity(column.rate.iloc[k], 'bit/s')} where {quantity(size.iloc[k], 'bytes')} took 0 s"
-        flags.append(
-            column.row(BYTES, k, found, "a duration that was not measured, or was cut to whole units", np.nan)
-        )
+        flags.append(column.row(BYTES, k, found, cause, np.nan))
     return flags
 
 
 def _factor(ratio: float) -> float | None:
-    """The known factor between units that a ratio is, within half a per cent."""
+    """The factor between units that a ratio equals within half a per cent; None if there is none."""
     nearest = min(UNITS, key=lambda factor: abs(np.log(ratio / factor)))
     return nearest if abs(ratio / nearest - 1) < COLUMN_TOLERANCE else None
 
 
-def _window(column: Column, rtts: pd.DataFrame, known_cause: str) -> list[dict]:
+def _window(column: Column, rtts: pd.DataFrame, cause: str) -> list[dict]:
     frame = column.frame
     window = frame.window_bytes.astype("float64") * frame.streams.astype("float64").fillna(1)
     if not window.notna().any():
         return []
-    ends = [np.minimum(rtts.from_region, rtts.to_region), np.maximum(rtts.from_region, rtts.to_region)]
-    least = rtts.rtt_ms.groupby(ends).min().to_dict()
-    ways = zip(frame.from_region.astype(str), frame.to_region.astype(str), strict=True)
-    rtt = np.array([least.get(tuple(sorted(way)), np.nan) for way in ways], dtype=float)
+    rtt = mixed_rate_units.rtt_ms(frame, rtts)
     bound = 2 * 8000 * window.to_numpy() / rtt
     tcp = (frame.protocol.fillna("TCP") == "TCP").to_numpy()
-    cause = (
-        known_cause
-        or "the window was not what was asked for, or throughput or RTT is wrong or in another unit"
-    )
+    cause = cause or "the window was not as requested, or throughput or RTT is wrong or in another unit"
     flags = []
     for k in np.flatnonzero((column.rate.to_numpy() > bound) & tcp):
         found = (

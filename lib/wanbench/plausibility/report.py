@@ -1,4 +1,4 @@
-"""What the gate says, for a reader; and which rows of a table it doubts."""
+"""A readable summary of flags, and the rows of a table that they concern."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from html import escape
 
 import pandas as pd
 
-from ..errors import ParameterError
+from ..checks import check_choice, check_table
 from ..formatting import count
 from .observations import row_names
 
 ABOUT = ("rtt", "throughput")
 WIDE = ("table", "column", "region")
+"""Scopes of more than one row."""
 AT_BOTH_ENDS = ("coordinates", "half")
-"""The rules that blame a region for what was measured from it and to it."""
+"""The rules that blame a region for what was measured from it and to it; other rules blame it as the sender only."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """
-    Table `flags`, told.
+    Table `flags` in sentences.
 
     Attributes
     ----------
     flags : DataFrame
         The table.
     sentences : tuple of str
-        First how much is doubted; then a sentence per doubted region, column or table; then, of the rows that none
-        of these explains, one per rule and cause, with the first of its rows.
+        First the numbers of flags; then one sentence per flagged region, column or table; then one per rule and cause
+        of the rows that none of these explains, with the first such row.
     """
 
     flags: pd.DataFrame
     sentences: tuple[str, ...]
 
     def table(self) -> pd.DataFrame:
-        """How many flags of each rule, verdict and scope."""
+        """The number of flags by rule, verdict and scope."""
         keys = ["rule", "verdict", "scope"]
         return self.flags.groupby(keys, as_index=False).size().rename(columns={"size": "n"})
 
@@ -49,70 +50,64 @@ class Report:
     def __str__(self) -> str:
         return " ".join(self.sentences)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         first, *others = map(escape, self.sentences)
-        listed = "".join(f"<li>{sentence}</li>" for sentence in others)
-        return f"<p>{first}</p>" + (f'<ul class="flags">{listed}</ul>' if listed else "")
+        items = "".join(f"<li>{sentence}</li>" for sentence in others)
+        return f"<p>{first}</p>" + (f'<ul class="flags">{items}</ul>' if items else "")
 
 
 def report(flags: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Report:
     """A readable summary of table `flags`, or of that table among others."""
     if isinstance(flags, Mapping):
-        if "flags" not in flags:
-            raise ParameterError(f"no table flags; given were {', '.join(map(str, flags)) or 'none'}")
-        flags = flags["flags"]
+        flags = check_table("flags", flags)
     if flags.empty:
-        return Report(flags, ("The plausibility gate doubts nothing.",))
+        return Report(flags, ("The plausibility rules raise no flag.",))
     rows, wide = flags[flags.scope == "row"], flags[flags.scope.isin(WIDE)]
     impossible = int((rows.verdict == "impossible").sum())
     parts = [f"{count(len(rows), 'row')} ({impossible:,} impossible)"] if len(rows) else []
     counts = wide.scope.value_counts()
     parts += [count(int(counts[scope]), scope) for scope in WIDE if scope in counts]
-    told = [f"The plausibility gate doubts {', '.join(parts)}."]
-    told += [_sentence(flag) for flag in wide.itertuples(index=False)]
-    known = set(wide.cause) | {
-        f"{flag.region}: {flag.cause}"
-        for flag in wide.itertuples(index=False)
-        if isinstance(flag.region, str)
-    }
-    rest = rows[~rows.cause.isin(known)]
+    sentences = [f"The plausibility rules flag {', '.join(parts)}."]
+    explained = set(wide.cause)
+    for flag in wide.itertuples(index=False):
+        sentences.append(f"{flag.rule} ({flag.verdict}): {flag.found}. Likely cause: {flag.cause}.")
+        explained.add(f"{flag.region}: {flag.cause}")
+    rest = rows[~rows.cause.isin(explained)]
     for (rule, cause), group in rest.groupby(["rule", "cause"], sort=False):
         also = f" and {count(len(group) - 1, 'other row')}" if len(group) > 1 else ""
-        told.append(f"{rule}: {group.found.iloc[0]}{also}: {cause}.")
-    return Report(flags, tuple(told))
-
-
-def _sentence(flag) -> str:
-    return f"{flag.rule} ({flag.verdict}): {flag.found}. Likely cause: {flag.cause}."
+        sentences.append(f"{rule}: {group.found.iloc[0]}{also}: {cause}.")
+    return Report(flags, tuple(sentences))
 
 
 def suspects(
     frame: pd.DataFrame, flags: pd.DataFrame, *, table: str = "pairs", about: str | None = None
 ) -> pd.Series:
     """
-    Which rows of a table are doubted: a mask with the frame's index.
+    The flagged rows of a table, as a mask with the frame's index.
 
-    A row is, if it or its region is flagged: a region placed wrongly at either end, one whose measurements are
-    wrong where the row starts. A row of `pairs` is, if a row of any table that has its regions, in its direction, is.
-    Doubts about whole columns are not among them: without a column nothing would be left.
+    A row is flagged by a flag of its own, by a flag of the region where it starts, and by one of `AT_BOTH_ENDS` of
+    either region. A row of `pairs` is flagged if a row of any table with its regions, in its direction, is. Flags of
+    whole columns and tables do not count: they would leave no rows.
 
     Parameters
     ----------
     frame : DataFrame
-        Table `pairs`, or another, whole and as the gate saw it.
+        Table `pairs`, or another, complete, as `check` read it.
     table : str
         Its name.
     about : "rtt" or "throughput", optional
-        Leave out doubts that concern the other alone.
+        Ignore flags that concern only the other one.
     """
-    if about is not None and about not in ABOUT:
-        raise ParameterError(f"about is {about!r}; allowed: {', '.join(ABOUT)}")
+    check_choice("about", about, ABOUT, optional=True)
     flags = concerning(flags, about)
     return _by_row(frame, flags, table) | _by_region(frame, flags)
 
 
 def concerning(flags: pd.DataFrame, about: str | None) -> pd.DataFrame:
-    """The flags that concern RTT, or throughput; all of them for None."""
+    """The flags that concern RTT or throughput; all flags for None."""
     if about is None:
         return flags
     rtt = flags.column_name.str.contains("rtt").fillna(False).astype(bool)

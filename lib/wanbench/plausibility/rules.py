@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .. import tables as declared
-from ..errors import ParameterError
+from ..checks import refusal
 from . import (
     asymmetry,
     coordinates,
@@ -37,7 +37,7 @@ RULES = (
     summaries.RULE, duplicates.COPIES, duplicates.MIRROR, shifted_copies.RULE, rates.BYTES, rates.WINDOW,
     rate_units.BLOCK, mixed_rate_units.RULE, rate_plateau.RULE, rate_ceilings.LINK, rate_ceilings.INSTANCE,
 )  # fmt: skip
-"""Every rule of the gate."""
+"""Every plausibility rule."""
 
 
 def check(
@@ -48,42 +48,43 @@ def check(
     instances: Mapping | None = None,
 ) -> pd.DataFrame:
     """
-    Table `flags`: every value, row, column or region that breaks a rule, with the figure and the likely cause.
+    Table `flags`: every row, column, table or region that breaks a rule, with what was found and the likely cause.
 
     Parameters
     ----------
     tables : mapping of DataFrame
-        As `ingest.read_run` or an importer gives them; those of pings, echoes, transfers and pairs that exist
-        are checked. A table `regions` or `links` among them is used as the arguments of that name are.
+        As from `ingest.read_run` or an importer. Checks pings, echoes, transfers and pairs, where they exist, and uses
+        tables `regions` and `links` like the arguments of these names.
     regions : DataFrame, optional
         Table `regions`: coordinates that replace the catalogue's.
     links : DataFrame, optional
-        Table `links`. Pairs joined by emulated links are judged by the link, not by geography.
-
+        Table `links`. Pairs with an emulated link are compared with the link, not with light.
     instances : mapping, optional
-        What the hosts of a cloud or a region are: an instance type (see `instances.csv`) or what it may send in
-        bit/s, as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
+        The hosts of a cloud or a region: an instance type (see `instances.csv`) or the rate that it may send in bit/s,
+        as in `{"aws": "t3.nano", "gcp:us-east4": 1e9}`.
 
     Raises
     ------
     ParameterError
-        If what was given is no mapping of tables, or an instance type is not known.
+        If `tables` is not a mapping, or an instance type is not known.
     """
     if not isinstance(tables, Mapping):
-        raise ParameterError(f"the gate checks a mapping of tables, not {type(tables).__name__}")
+        raise refusal("tables", tables, "a mapping of names to tables")
     links = tables.get("links") if links is None else links
     places = known_places(tables.get("regions"), regions)
     rtts = light.against_light(observations.round_trips(tables), places)
-    none = light.nought(_over_ground(rtts, links))[0]
-    rtts = light.nought(rtts)[1]
-    rows = off_earth.check(tables.get("regions"), regions) + (
-        none
+    zero = light.zero_rtts(_without_links(rtts, links))[0]
+    rtts = light.zero_rtts(rtts)[1]
+    flags = (
+        _of_round_trips(_without_links(rtts, links), places)
+        + off_earth.check(tables.get("regions"), regions)
+        + zero
         + summaries.check(tables)
         + duplicates.check(tables)
         + shifted_copies.check(tables)
         + rates.check(tables, rtts, links, instances)
     )
-    return declared.from_rows("flags", _of_round_trips(_over_ground(rtts, links), places) + rows)
+    return declared.from_rows("flags", flags)
 
 
 def geolocate(
@@ -94,35 +95,32 @@ def geolocate(
     without: Iterable[str] = (),
 ) -> Area:
     """
-    Where the round trips of a region let it be, by those of its pairs that no rule but its place explains.
+    The area that the round trips of a region allow, without those that another rule than its place explains.
 
     Parameters
     ----------
     tables, regions
         As for `check`.
     without : iterable of str
-        Regions that are no landmarks, for their own place is doubted.
+        Regions not used as landmarks, because their own place is flagged.
 
     Raises
     ------
     ParameterError
-        If the region has no round trips with places that are known.
+        If the region has no round trips with a known place.
     """
     places = known_places(tables.get("regions"), regions)
-    _, rtts = light.nought(light.against_light(observations.round_trips(tables), places))
+    _, rtts = light.zero_rtts(light.against_light(observations.round_trips(tables), places))
     mine = (rtts.from_region == region) | (rtts.to_region == region)
-    explained = near_answers.check(rtts, np.ones(len(rtts), bool))[1]
-    explained |= rtt_units.check(rtts, ~explained)[1]
-    explained |= early_echoes.check(rtts, ~explained)[1]
-    explained |= halved_rtts.check(rtts, ~explained)[1]
+    _, explained = _of_wrong_rtts(rtts)
     area = coordinates.area_of(region, rtts[mine & ~explained], places, without)
     if area is None:
-        raise ParameterError(f"{region} has no round trips with regions whose place is known")
+        raise refusal("region", region, "a region with round trips to regions whose place is known")
     return area
 
 
-def _over_ground(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame:
-    """The round trips of pairs that no emulated link joins."""
+def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame:
+    """The round trips of pairs without an emulated link."""
     if links is None or not len(links):
         return rtts
     joined = set(zip(links.from_region, links.to_region, strict=True))
@@ -130,15 +128,18 @@ def _over_ground(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame
     return rtts[~np.array(linked, dtype=bool)].reset_index(drop=True)
 
 
+def _of_wrong_rtts(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
+    """Flags of RTTs that are wrong wherever the regions lie, and a mask of the rows they explain."""
+    flags, explained = [], np.zeros(len(rtts), bool)
+    for rule in (near_answers, rtt_units, early_echoes, halved_rtts):
+        new, rows = rule.check(rtts, ~explained)
+        flags, explained = flags + new, explained | rows
+    return flags, explained
+
+
 def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
-    """The rules of RTT in turn: what one explains, the next does not look at."""
-    flags, explained = near_answers.check(rtts, np.ones(len(rtts), bool))
-    new, rows = rtt_units.check(rtts, ~explained)
-    flags, explained = flags + new, explained | rows
-    new, rows = early_echoes.check(rtts, ~explained)
-    flags, explained = flags + new, explained | rows
-    new, rows = halved_rtts.check(rtts, ~explained)
-    flags, explained = flags + new, explained | rows
+    """The rules of RTT in order: each looks only at the rows that no earlier rule explains."""
+    flags, explained = _of_wrong_rtts(rtts)
     new, rows = coordinates.check(rtts, ~explained, places)
     flags, explained = flags + new, explained | rows
     new, rows = early_echoes.answered_near(rtts, ~explained)

@@ -1,4 +1,4 @@
-"""Rows that stand again under another date: a day, or a round, that was copied."""
+"""Rows that occur again under another date: a day, or a round, that was copied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from ..formatting import count
-from .duplicates import VALUES
+from .duplicates import CHANCE, VALUES
 from .observations import row_names
 from .rate_units import rounding
 from .rule import SUSPECT, Rule
@@ -16,20 +16,26 @@ from .summaries import decimals
 RULE = Rule(
     "copied day",
     "No two days give the same values.",
-    "fewer than 10 rows, or than 90 % of the rows of their time, have the pair and the values of rows that are as much "
-    "earlier; not asked of values with fewer than 1,000 steps, nor where half of the pairs have equal values in both "
-    "directions",
-    "the chance that independent measurements agree in so many digits",
+    "fewer than 10 rows, or than 90 % of the rows of their time, repeat the values of their pairs at one earlier "
+    "time distance; not applied to values with fewer than 1,000 steps, nor where half of the pairs have equal values "
+    "in both directions",
+    CHANCE,
 )
-FEWEST_ROWS, SHARE = 10, 0.9
-FEWEST_STEPS, MOST_ALIKE = 1000, 0.5
+MIN_ROWS = 10
+"""Fewer rows may repeat by chance."""
+COPIED_SHARE = 0.9
+"""The rest of a copied day may have been corrected or added."""
+MIN_STEPS = 1000
+"""Values with fewer different steps repeat by chance."""
+MAX_EQUAL_DIRECTIONS = 0.5
+"""Where more pairs have equal values in both directions, values repeat without a copy."""
 
 
 def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Flags of the rows of pings and transfers that are those of another time, and one of the table that says so."""
+    """Flags of the rows of pings and transfers that repeat another time, and one of the table per such copy."""
     flags = []
     for table in VALUES:
-        if table in tables and len(tables[table]) >= 2 * FEWEST_ROWS:
+        if table in tables and len(tables[table]) >= 2 * MIN_ROWS:
             flags += _shifted(table, tables[table])
     return flags
 
@@ -39,49 +45,48 @@ def _shifted(table: str, frame: pd.DataFrame) -> list[dict]:
     frame = frame.assign(row=row_names(table, frame))
     timed = frame[frame.started_at_utc.notna() & frame[values].notna().any(axis=1)] if values else frame[:0]
     timed = timed.reset_index(drop=True)
-    if timed.empty or not any(_fine(timed[name]) for name in values) or _often_alike(timed, values):
+    if timed.empty or not any(_has_fine_steps(timed[name]) for name in values) or _often_equal(timed, values):
         return []
     ends = ["from_region", "to_region"] + (["direction"] if "direction" in timed else [])
     first = timed.groupby([*ends, *values], dropna=False, sort=False).started_at_utc.transform("min")
     shift = timed.started_at_utc - first
     again = shift > pd.Timedelta(0)
     flags = []
-    for by, n in shift[again].value_counts().items():
-        copies = timed[again & (shift == by)]
+    for distance, n in shift[again].value_counts().items():
+        copies = timed[again & (shift == distance)]
         block = timed.started_at_utc.between(copies.started_at_utc.min(), copies.started_at_utc.max())
-        if n < FEWEST_ROWS or n < SHARE * block.sum():
+        if n < MIN_ROWS or n < COPIED_SHARE * block.sum():
             continue
-        dates = [
-            f"{time:%Y-%m-%d}" for time in (copies.started_at_utc.min() - by, copies.started_at_utc.min())
-        ]
+        start = copies.started_at_utc.min()
         rows = count(int(block.sum()), "row")
-        found = f"{n:,} of {rows} from {dates[1]} on have the values of the same pair {by} earlier"
-        cause = f"what was measured on {dates[0]} was copied under the date {dates[1]}: it is one measurement, not two"
+        found = (
+            f"{n:,} of {rows} from {start:%Y-%m-%d} on have the values of the same pair {distance} earlier"
+        )
+        cause = (
+            f"what was measured on {start - distance:%Y-%m-%d} was copied under the date {start:%Y-%m-%d}: it is one "
+            "measurement, not two"
+        )
         flags.append(RULE.flag(table, "table", SUSPECT, found, cause, value=n, bound=0))
-        flags += [_row(table, row, by, cause) for row in copies.itertuples()]
+        for k, name in enumerate(copies.row):
+            found = f"{name}: the values of the same pair {distance} earlier"
+            flags.append(RULE.flag_row(table, copies, copies.row, k, SUSPECT, found, cause))
     return flags
 
 
-def _row(table: str, row, by: pd.Timedelta, cause: str) -> dict:
-    found = f"{row.row}: the values of the same pair {by} earlier"
-    ends = {"from_region": row.from_region, "to_region": row.to_region}
-    return RULE.flag(table, "row", SUSPECT, found, cause, row=row.row, **ends)
+def _has_fine_steps(values: pd.Series) -> bool:
+    """Whether a column's median is 1,000 or more of its steps."""
+    positive = values.dropna().astype("float64")
+    positive = positive[positive > 0]
+    step = rounding(positive) or 10.0 ** -decimals(positive)
+    return bool(len(positive)) and float(positive.median()) >= MIN_STEPS * step
 
 
-def _fine(values: pd.Series) -> bool:
-    """Whether a column's usual value is 1,000 or more of its steps."""
-    known = values.dropna().astype("float64")
-    known = known[known > 0]
-    step = rounding(known) or 10.0 ** -decimals(known)
-    return bool(len(known)) and float(known.median()) >= FEWEST_STEPS * step
-
-
-def _often_alike(frame: pd.DataFrame, values: list[str]) -> bool:
-    """Whether independent values are often equal: those of the two directions of a pair."""
-    each = frame.drop_duplicates(["from_region", "to_region"]).set_index(["from_region", "to_region"])[values]
-    back = each.rename_axis(["to_region", "from_region"]).swaplevel().reindex(each.index)
+def _often_equal(frame: pd.DataFrame, values: list[str]) -> bool:
+    """Whether the two directions of a pair, which are independent, often have equal values."""
+    there = frame.drop_duplicates(["from_region", "to_region"]).set_index(["from_region", "to_region"])[
+        values
+    ]
+    back = there.rename_axis(["to_region", "from_region"]).swaplevel().reindex(there.index)
     both = back.notna().any(axis=1)
-    return (
-        bool(both.any())
-        and float((each.fillna(-1) == back.fillna(-1)).all(axis=1)[both].mean()) >= MOST_ALIKE
-    )
+    equal = (there.fillna(-1) == back.fillna(-1)).all(axis=1)
+    return bool(both.any()) and float(equal[both].mean()) >= MAX_EQUAL_DIRECTIONS

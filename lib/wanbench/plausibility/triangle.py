@@ -11,45 +11,51 @@ from .rule import SUSPECT, Rule
 
 RULE = Rule(
     "triangle",
-    "A pair takes hardly longer than its best detour over a third region. Routes of the internet may break this, so "
-    "only extremes are doubted.",
-    "not more than 100 ms above the best detour, or not 3 times as long (20 ms added to both), or no farther than the "
-    "tail of all such ratios of the table reaches (Pareto's law fitted to its greatest fifth; 0.001 of them expected "
-    "beyond it)",
+    "A pair takes hardly longer than its best detour over a third region. Internet routes may break this, so only "
+    "extremes are flagged.",
+    "at most 100 ms above the best detour, or less than 3 times as long (20 ms added to both), or no farther than "
+    "the tail of all such ratios in the table reaches (Pareto's law fitted to the largest fifth; 0.001 of them "
+    "expected beyond)",
     "Savage et al. 1999, The end-to-end effects of internet path selection; Lumezanu et al. 2009, Triangle inequality "
     "variations in the internet",
 )
-LEAST_RATIO, LEAST_MS, OFFSET_MS = 3.0, 100.0, 20.0
+MIN_RATIO = 3.0
+"""Real routes stay below it, by the papers above."""
+MIN_DIFFERENCE_MS = 100.0
+"""More than a detour within a continent costs."""
+OFFSET_MS = 20.0
+"""Added to both sides, so that short paths do not give large ratios."""
 CAUSE = "a wrong RTT or label, a queue in all echoes, or a route that goes far out of its way"
 
 
 def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> list[dict]:
-    """Flags of the rows whose least RTT is far above every detour."""
+    """Flags of the rows whose pair has a minimum RTT far above every detour."""
     flags = []
     for _, frame in rtts[open_rows].groupby("table"):
         names = sorted({*frame.from_region, *frame.to_region})
         first, second = (np.searchsorted(names, frame[name]) for name in ("from_region", "to_region"))
-        least = np.full((len(names), len(names)), np.inf)
-        np.minimum.at(least, (first, second), frame.rtt_ms.to_numpy())
-        least = np.minimum(least, least.T)
-        detour = _detours(least)
-        known = np.isfinite(least) & np.isfinite(detour)
-        ratio = np.divide(least + OFFSET_MS, detour + OFFSET_MS, out=np.zeros_like(least), where=known)
-        usual = tail_reach.reach(ratio[np.triu(known, 1)])
-        bound = max(usual if np.isfinite(usual) else 0.0, LEAST_RATIO)
-        more = np.subtract(least, detour, out=np.zeros_like(least), where=known)
-        off = (ratio > bound) & (more > LEAST_MS)
+        direct = np.full((len(names), len(names)), np.inf)
+        np.minimum.at(direct, (first, second), frame.rtt_ms.to_numpy())
+        direct = np.minimum(direct, direct.T)
+        detour = _detours(direct)
+        comparable = np.isfinite(direct) & np.isfinite(detour)
+        ratio = np.zeros_like(direct)
+        np.divide(direct + OFFSET_MS, detour + OFFSET_MS, out=ratio, where=comparable)
+        usual = tail_reach.reach(ratio[np.triu(comparable, 1)])
+        bound = max(usual if np.isfinite(usual) else 0.0, MIN_RATIO)
+        longer = np.subtract(direct, detour, out=np.zeros_like(direct), where=comparable)
+        off = (ratio > bound) & (longer > MIN_DIFFERENCE_MS)
         for row, a, b in zip(frame.itertuples(), first, second, strict=True):
             if off[a, b]:
                 flags.append(_flag(row, detour[a, b], bound))
     return flags
 
 
-def _detours(least: np.ndarray) -> np.ndarray:
-    """The least sum over a third region, per pair; infinite where there is none."""
-    best = np.full_like(least, np.inf)
-    for k in range(len(least)):
-        over = least[:, k][:, None] + least[k][None, :]
+def _detours(direct: np.ndarray) -> np.ndarray:
+    """The smallest sum over a third region, per pair; infinite where there is none."""
+    best = np.full_like(direct, np.inf)
+    for k in range(len(direct)):
+        over = direct[:, k][:, None] + direct[k][None, :]
         over[k, :] = over[:, k] = np.inf
         np.minimum(best, over, out=best)
     return best
@@ -60,16 +66,4 @@ def _flag(row, detour: float, bound: float) -> dict:
         f"{row.from_region} to {row.to_region}: {quantity(row.rtt_ms, 'ms')} where the best detour takes "
         f"{quantity(detour, 'ms')}; others take at most {number(bound)} times theirs"
     )
-    return RULE.flag(
-        row.table,
-        "row",
-        SUSPECT,
-        found,
-        CAUSE,
-        row=row.row,
-        from_region=row.from_region,
-        to_region=row.to_region,
-        column_name=row.column_name,
-        value=row.rtt_ms,
-        bound=detour,
-    )
+    return RULE.flag_round_trip(row, SUSPECT, found, CAUSE, detour)

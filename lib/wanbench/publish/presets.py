@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from ..errors import ParameterError
-from ..folders import MARK
+from ..folders import ROOT_MARK
 
 
 class _Loader(yaml.SafeLoader):
@@ -89,7 +89,7 @@ def read_parameters(path: Path) -> dict[str, object]:
 
 def preset_paths(notebook: str, root: Path) -> dict[str, Path]:
     """The presets of a notebook (its name without the ending), by name."""
-    return {path.stem: path for path in sorted((root / MARK / notebook).glob("*.yml"))}
+    return {path.stem: path for path in sorted((root / ROOT_MARK / notebook).glob("*.yml"))}
 
 
 def find_preset(notebook: str, preset: str, root: Path) -> Path | None:

@@ -78,7 +78,7 @@ def test_what_cannot_be_read_is_kept_in_unread(tmp_path):
     found = importers.read_folder(top)
     unread = {Path(row.path).name: row.expected for row in found["unread"].itertuples()}
     assert unread["README.md"] == "a name like {from}_{to}_{kind}.txt"
-    assert unread["aws-us-east-1_atlantis_ping.txt"].startswith("a region (Unknown region")
+    assert unread["aws-us-east-1_atlantis_ping.txt"].startswith("a region (region is ")
     assert unread["aws-us-east-1_gcp-us-west1_flent.txt"] == "a kind: ping or iperf3"
     assert unread["aws-us-east-1_aws-eu-west-1_ping.txt"] == "a file that can be read"
     assert len(unread) == 5 and len(found["sources"]) == 2
@@ -101,7 +101,7 @@ def test_a_file_may_hold_several_pings_of_its_pair_but_of_no_other(tmp_path):
     assert found["echoes"].ping.tolist() == [0] * 6 + [1] * 6 and set(found["echoes"].from_region) == {A}
     [unread] = found["unread"].to_dict("records")
     assert unread["found"] == "one.example.org, two.example.org"
-    assert unread["expected"] == "pings of one host: the file's name tells one pair"
+    assert unread["expected"] == "pings of one host: the file's name holds one pair"
     assert found["tests"].set_index("from_region").outcome.to_dict() == {A: "done", B: "failed"}
 
 
@@ -124,10 +124,10 @@ def test_a_refused_transfer_is_a_failed_test(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("{from}.txt", r"no to; names in it: from, to, from_cloud"),
-        ("{from}_{to}_{host}", "unknown host; names in it"),
-        ("(?P<from>.+)(", "names in it: from, to"),
-        ("{from}_{}_{to}", "names in it"),
+        ("{from}.txt", r"with from and to, and no other names than from, to, from_cloud"),
+        ("{from}_{to}_{host}", "no other names than"),
+        ("(?P<from>.+)(", "no other names than from, to.*unterminated|missing"),
+        ("{from}_{}_{to}", "missing group name"),
         (None, "allowed: a template or a regular expression"),
         (["{from}_{to}"], "allowed: a template or a regular expression"),
     ],
@@ -142,9 +142,9 @@ def test_folders_that_cannot_be_read(tmp_path):
         importers.read_folder(tmp_path / "none")
     with pytest.raises(RawDataError, match=r"a name like .* \(no file of 1 can be read\)"):
         importers.read_folder(folder(tmp_path, a=b""))
-    with pytest.raises(ParameterError, match="kind is 'flent'; allowed: ping, iperf3"):
+    with pytest.raises(ParameterError, match="kind is 'flent'; allowed: 'ping', 'iperf3'"):
         importers.read_folder(tmp_path, kind="flent")
-    with pytest.raises(ParameterError, match="unknown author"):
+    with pytest.raises(ParameterError, match="allowed: a mapping of title, address"):
         importers.read_folder(tmp_path, about={"author": "me"})
 
 

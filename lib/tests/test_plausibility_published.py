@@ -1,4 +1,4 @@
-"""What the gate says of data that others have published, where they are beside the repository."""
+"""Flags of data that others have published, where the files lie beside the repository."""
 
 import pytest
 

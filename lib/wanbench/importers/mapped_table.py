@@ -1,8 +1,7 @@
-"""A user's own table, read as its mapping says. Imports `mapping`, `sheet`, `names`, `assemble`."""
+"""A user's own table, read by a mapping."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +11,14 @@ from .. import tables
 from ..errors import ParameterError
 from .assemble import finished, table_of
 from .mapping import COUNTS, RATES, RTTS, Reading, load_mapping
-from .names import region_from
+from .region_names import REGION, region_from
 from .sheet import MISSING, Sheet, read_csv, read_jsonl, read_parquet
 
-NAME = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
-GREATEST, GREATEST_WHOLE = 1e18, 2.0**53
-"""No measurement in the units of the tables is greater."""
-PROTOCOL = "TCP|UDP|SCTP"
-READERS = {
-    "csv": lambda path, mapping: read_csv(
-        path, delimiter=mapping.delimiter, comment=mapping.comment, about=mapping.source
-    ),
-    "jsonl": lambda path, mapping: read_jsonl(path, about=mapping.source),
-    "parquet": lambda path, mapping: read_parquet(path, about=mapping.source),
-}
+MAX_VALUE = 1e18
+"""No measurement in the units of the tables is larger."""
+MAX_BYTES = 2.0**53
+"""Above it a float does not hold every whole number."""
+PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
 def read_table(path, mapping) -> dict[str, pd.DataFrame]:
@@ -37,38 +30,45 @@ def read_table(path, mapping) -> dict[str, pd.DataFrame]:
     path : path
         One row per measurement of an ordered pair of regions.
     mapping : path or dict
-        What its columns mean, in which units: see `importers.mapping`, whose text is an example.
+        The meaning and units of its columns: see the example in `importers.mapping`.
 
     Notes
     -----
-    A region may be written as in the mapping's `regions`, as "cloud:code", or as `names.region_from` knows it;
-    one outside the catalogue must be "cloud:code", or have its cloud told, and has no distance. `test_id` is
-    the file's name and line (of Parquet: its row). A row without any measurement is a failed test.
+    A region may be written as in the mapping's `regions`, as "cloud:code", or in a form that `region_from` reads. A
+    region outside the catalogue must be "cloud:code" or have its cloud in another column, and has no distance.
+    `test_id` is the file's name and line (in Parquet: its row). A row without any measurement is a failed test.
 
     Raises
     ------
     ParameterError
-        If the mapping has a fault: it names the key and what is allowed.
+        If the mapping has a fault: the error names the key and what is allowed.
     RawDataError
-        If a column that the mapping names is missing, or no row can be read. Single rows that cannot be read are
-        rows of unread.
+        If a column in the mapping is missing, or no row can be read. Single rows that cannot be read are rows of
+        unread.
 
     Examples
     --------
     >>> from wanbench.folders import samples_folder
     >>> folder = samples_folder() / "mapping"
-    >>> found = read_table(folder / "made_up.csv", folder / "made_up.yml")
-    >>> found["pings"][["from_region", "mean_rtt_ms"]].values.tolist()[0]
+    >>> made_up = read_table(folder / "made_up.csv", folder / "made_up.yml")
+    >>> made_up["pings"][["from_region", "mean_rtt_ms"]].values.tolist()[0]
     ['aws:eu-central-1', 25.5]
     """
     reading = load_mapping(mapping, path)
-    sheet = READERS[reading.format](path, reading)
+    match reading.format:
+        case "csv":
+            how = {"delimiter": reading.delimiter, "comment": reading.comment}
+            sheet = read_csv(path, about=reading.source, **how)
+        case "jsonl":
+            sheet = read_jsonl(path, about=reading.source)
+        case "parquet":
+            sheet = read_parquet(path, about=reading.source)
     sheet.need(*reading.columns.values())
-    return _Mapped(sheet, reading).tables()
+    return _MappedSheet(sheet, reading).tables()
 
 
-class _Mapped:
-    """A sheet under a mapping."""
+class _MappedSheet:
+    """A sheet whose columns are asked for by their names in the mapping."""
 
     def __init__(self, sheet: Sheet, reading: Reading):
         self.sheet, self.reading = sheet, reading
@@ -80,40 +80,42 @@ class _Mapped:
         return name in self.reading.columns or name in self.reading.constants
 
     def column(self, name):
-        """What the column is called in the sheet."""
+        """The column's name in the sheet."""
         return self.reading.columns.get(name, f"constant {name}")
 
     def text(self, name):
-        """Texts; "" where nothing is told."""
+        """Texts; "" where a value is missing."""
         texts = self.sheet.text(self.column(name))
         return texts.where(~texts.str.lower().isin(self.missing), "")
 
-    def number(self, name, *, whole=False, least=0):
-        """Numbers in the units of the tables; None if the mapping does not have it."""
+    def number(self, name, *, whole=False, minimum=0):
+        """Numbers in the units of the tables; None if the mapping does not have the column."""
         if not self.has(name):
             return None
         decimal = self.reading.decimal if name in self.reading.columns else "."
         column = self.column(name)
-        values = self.sheet.number(column, decimal=decimal, whole=whole, least=least, missing=self.missing)
+        values = self.sheet.number(
+            column, decimal=decimal, whole=whole, minimum=minimum, missing=self.missing
+        )
         with np.errstate(over="ignore"):
             values = values * self.reading.factor(name)
-        most = GREATEST_WHOLE if name == "bytes" else GREATEST
-        self.sheet.refuse(values > most, self.text(name), f"{self.column(name)}: at most {most:.0e}")
-        return values.where(values <= most)
+        maximum = MAX_BYTES if name == "bytes" else MAX_VALUE
+        self.sheet.refuse(values > maximum, self.text(name), f"{column}: at most {maximum:.0e}")
+        return values.where(values <= maximum)
 
     def regions(self, end):
-        """Names of regions; a text that is none costs its row."""
+        """Names of regions; refuses rows whose text does not name one."""
         texts = self.text(end)
         clouds = self.text(f"{end}_cloud" if self.has(f"{end}_cloud") else "cloud").str.lower()
-        row, wanted = pd.MultiIndex.from_arrays([texts, clouds]).factorize()
-        known = []
-        for place, (text, cloud) in enumerate(wanted):
+        row, different = pd.MultiIndex.from_arrays([texts, clouds]).factorize()
+        names = []
+        for k, (text, cloud) in enumerate(different):
             try:
-                known.append(self._region(text, cloud))
+                names.append(self._region(text, cloud))
             except ParameterError as error:
-                known.append("")
-                self.sheet.refuse(row == place, texts, f"{self.column(end)}: a region ({error})")
-        return pd.Series(np.array(known, dtype=object)[row], dtype="str")
+                names.append("")
+                self.sheet.refuse(row == k, texts, f"{self.column(end)}: a region ({error})")
+        return pd.Series(np.array(names, dtype=object)[row], dtype="str")
 
     def _region(self, text, cloud):
         given = self.reading.regions.get(text, text)
@@ -121,7 +123,7 @@ class _Mapped:
             return region_from(given, cloud or None)
         except ParameterError:
             name = given.lower() if ":" in given or not cloud else f"{cloud}:{given.lower()}"
-            if NAME.fullmatch(name):
+            if REGION.fullmatch(name):
                 return name
             raise
 
@@ -133,15 +135,17 @@ class _Mapped:
             started = self.sheet.time(self.column("time"), zone, form)
         rtts = {f"{name}_ms": self.number(name) for name in RTTS}
         rates = {f"{name}_bps": self.number(name) for name in RATES}
-        counts = {name: self.number(name, whole=True, least=int(name == "streams")) for name in COUNTS}
+        counts = {name: self.number(name, whole=True, minimum=int(name == "streams")) for name in COUNTS}
         size = self.number("bytes")
         rates |= {"duration_s": self.number("duration"), "bytes": None if size is None else size.round()}
         rates |= {name: counts[name] for name in ("streams", "retransmits")}
-        rates["protocol"] = self._protocol(rates)
+        rates |= {"protocol": self._protocol(rates), "direction": "forward"}
         echoes = {"n_sent": counts["sent"], "n_lost": counts["lost"]}
         if counts["sent"] is not None and counts["lost"] is not None:
             self.sheet.refuse(
-                counts["lost"] > counts["sent"], counts["lost"], f"{self.column('lost')}: at most the sent"
+                counts["lost"] > counts["sent"],
+                counts["lost"],
+                f"{self.column('lost')}: at most the number sent",
             )
         rows = {
             "pings": self._any(
@@ -156,15 +160,15 @@ class _Mapped:
             return None
         if not self.has("protocol"):
             raise ParameterError(
-                "mapping: throughputs need a protocol, as a column or in constants; allowed: "
-                + PROTOCOL.replace("|", ", ")
+                "mapping lacks the protocol of its throughputs, a column or a constant; allowed: "
+                f"{', '.join(PROTOCOLS)}."
             )
-        return self.sheet.matching(self.column("protocol"), PROTOCOL, PROTOCOL.replace("|", ", "))
+        return self.sheet.matching(self.column("protocol"), "|".join(PROTOCOLS), ", ".join(PROTOCOLS))
 
     def _any(self, columns):
         """The rows that have a value in one of the columns."""
-        there = [column.notna().to_numpy() for column in columns if column is not None]
-        return np.logical_or.reduce(there) if there else np.zeros(len(self.sheet), dtype=bool)
+        masks = [column.notna().to_numpy() for column in columns if column is not None]
+        return np.logical_or.reduce([np.zeros(len(self.sheet), dtype=bool), *masks])
 
     def _tables(self, ends, started, measured, rows):
         sheet, name = self.sheet, Path(self.sheet.path).name
@@ -184,10 +188,11 @@ class _Mapped:
             "started_at_utc": started,
         }
         file = {"source_file": sheet.path, "started_at_utc": started}
-        found = {"tests": table_of("tests", test | outcome, sheet.good)}
+        made = {
+            "tests": table_of("tests", test | outcome, sheet.good),
+            "sources": tables.from_rows("sources", [sheet.source]),
+            "unread": tables.from_rows("unread", unread),
+        }
         for kind, columns in measured.items():
-            columns = columns | ({"direction": "forward"} if kind == "transfers" else {})
-            found[kind] = table_of(kind, test | file | columns, rows[kind] & sheet.good)
-        found["sources"] = tables.from_rows("sources", [sheet.source])
-        found["unread"] = tables.from_rows("unread", unread)
-        return finished(found)
+            made[kind] = table_of(kind, test | file | columns, rows[kind] & sheet.good)
+        return finished(made)

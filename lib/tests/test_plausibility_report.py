@@ -1,4 +1,4 @@
-"""What the gate says, which rows it doubts, and what changes without them."""
+"""The report of flags, the flagged rows, and what changes without them."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from wanbench.plausibility.clean_tables import FORMS
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.regions.sensitivity import with_and_without
 from wanbench.validity import faults as validity_faults
-from wanbench.validity import plausibility as validity_gate
+from wanbench.validity import plausibility as validity_plausibility
 from wanbench.validity import study
 
 
@@ -39,7 +39,7 @@ def pairs():
 
 def test_nothing_doubted_is_a_sentence():
     report = plausibility.report(flags())
-    assert str(report) == "The plausibility gate doubts nothing."
+    assert str(report) == "The plausibility rules raise no flag."
     assert report.table().empty
 
 
@@ -136,13 +136,13 @@ def test_an_analysis_must_give_estimates(pairs):
     assert isinstance(one.table(), pd.DataFrame) and np.isfinite(one.table().estimate[0])
 
 
-def test_the_studies_of_the_gate_count_silence_and_names():
-    silent = study.run(validity_gate, datasets=2, settings=validity_gate.SETTINGS[1:2])
+def test_the_studies_of_the_rules_count_silence_and_names():
+    silent = study.run(validity_plausibility, datasets=2, settings=validity_plausibility.SETTINGS[1:2])
     named = study.run(validity_faults, datasets=2, settings=[{"fault": "MiB for MB"}])
     for counted in (silent, named):
         assert list(counted.covered) == [2] and list(counted.data_sets) == [2]
-    one = validity_gate.trial(0, form="grid")[0]
+    one = validity_plausibility.trial(0, form="grid")[0]
     assert (one.low, one.high, one.truth) == (0, 0, 0)
-    assert len(validity_gate.SETTINGS) == len(FORMS) and len(validity_faults.SETTINGS) == len(
+    assert len(validity_plausibility.SETTINGS) == len(FORMS) and len(validity_faults.SETTINGS) == len(
         planted_faults.FAULTS
     )

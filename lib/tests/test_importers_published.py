@@ -1,11 +1,11 @@
-"""Committed studies are what the importers make of the original files, and say where they come from."""
+"""Published studies are committed as the importers make them of the original files, and name their sources."""
 
 import pytest
 from pandas.testing import assert_frame_equal
 
 from wanbench.errors import ParameterError
 from wanbench.importers import available, read_published
-from wanbench.importers.committed import STUDIES, import_originals, write_tables
+from wanbench.importers.published import STUDIES, import_originals, write_tables
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -28,5 +28,7 @@ def test_committed_tables_name_their_source(name):
 
 def test_an_unknown_study_is_refused_with_those_that_exist():
     for use in (read_published, import_originals, write_tables):
-        with pytest.raises(ParameterError, match="no committed study 'x'; there are intercloud-2022-02, sky"):
+        with pytest.raises(
+            ParameterError, match="published study is 'x'; allowed: 'intercloud-2022-02', 'sky"
+        ):
             use("x")

@@ -1,10 +1,10 @@
 """
 Results of the intercloud-throughput tool (doitintl, 2022), in every form in which it has stored them.
 
-A row is one test: `iperf -c HOST -y C` (iperf 2: one stream, ten seconds), then `ping -c 5`. Forms it has had:
-JSON lines with `from` and `to` as objects; CSV with `datetime` or `timestamp`, with or without `distance` (not
-kept: it follows from coordinates) and `gcp_vm`, `aws_vm` (kept as the setting); numbers as text, blanks, counts
-shortened to "143Mi"; a header that repeats itself when files had been pasted side by side.
+A row is one test: `iperf -c HOST -y C` (iperf 2: one stream, ten seconds), then `ping -c 5`. The forms: JSON lines
+with `from` and `to` as objects; CSV with `datetime` or `timestamp`, with or without `distance` (not kept: it follows
+from coordinates) and `gcp_vm`, `aws_vm` (kept as the setting); numbers as text, blanks, counts shortened to "143Mi";
+columns that occur twice because files were pasted side by side.
 """
 
 from __future__ import annotations
@@ -15,21 +15,27 @@ import numpy as np
 import pandas as pd
 
 from .. import tables
-from ..errors import ParameterError
+from ..checks import check_choice
 from ..ingest.content import plain_name
 from .assemble import finished, table_of
 from .sheet import NUMBER, Sheet, read_csv, read_jsonl
 
 BITRATE = ("bytes in 10 s", "bytes/s", "bit/s")
 DURATION_S = 10.0
+"""iperf's default, which the tool's script does not change."""
 ECHOES = 5
+"""The script runs `ping -c 5`."""
 WORD = r"[A-Za-z][A-Za-z0-9]*"
 CODE = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 ENDS = ("from_cloud", "from_region", "to_cloud", "to_region")
 IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-MOST = 2.0**53
+MAX_BITRATE = 2.0**53
+"""Above it a float does not hold every whole number."""
 KM_PER_DEGREE = 111.2
+HALF_UNIT_DEG = 0.005
+"""locations.csv rounds to two decimals."""
 ROUNDED_KM = 1.0
+"""What half a unit of the second decimal is worth, north and east together."""
 
 
 def read_survey(
@@ -41,7 +47,7 @@ def read_survey(
     locations_about=None,
 ) -> dict[str, pd.DataFrame]:
     """
-    Tables of a results file of the tool: tests, pings, transfers, sources, unread, flags; regions if asked for.
+    Tables of a results file of the tool: tests, pings, transfers, sources, unread, flags; regions with `locations`.
 
     Parameters
     ----------
@@ -51,30 +57,27 @@ def read_survey(
         The locations.csv beside it. Its coordinates become table regions, so that the study can be analysed with
         them (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) and with the catalogue's.
     bitrate : str
-        How to read the column bitrate_Bps. "bytes in 10 s" is what the tool's script puts there: the second last
-        field of iperf 2's report is the bytes transferred, not a rate, and the test lasts ten seconds. "bytes/s"
-        is what the column's name says, "bit/s" how its authors' charts took it.
+        How to read the column bitrate_Bps. "bytes in 10 s" is what the tool's script writes: the second last field of
+        iperf 2's report is the bytes transferred, not a rate, and the test lasts ten seconds. "bytes/s" is what the
+        column's name says, "bit/s" how its authors' charts read it.
     about, locations_about : mapping, optional
-        title, address, version, licence of the two files; known for those in `importers.describe()`.
+        title, address, version, licence of the two files; known for those in `importers.original_files()`.
 
     Notes
     -----
-    The bytes are the client's: what it had written when time was up, of which the last socket buffer may still
-    have been on its way. RTTs are ping's average, no least or median is known, and how many echoes were lost
-    neither. A test without RTT and without bitrate has failed. `run_id` is the tool's own, `test_id` the file's
-    name and line. The gate takes the coordinates of `locations` at their word, to their last decimal (1 km),
-    however much the sources that they average differ.
+    The bytes are those that the client had written when its time was up; the last socket buffer may not have arrived.
+    RTTs are ping's averages; minimum, median and the number of lost echoes are not known. A test without RTT and
+    bitrate has failed. `run_id` is the tool's, `test_id` the file's name and line. The plausibility rules take the
+    coordinates of `locations` as exact to their last decimal (1 km), even where the sources that they average differ.
 
     Raises
     ------
     ParameterError
-        If `bitrate` is none of the three.
+        If `bitrate` is not one of the three.
     RawDataError
-        If no row can be read, or columns are missing: it names those expected and found. Single rows that cannot
-        be read are rows of unread.
+        If no row can be read, or columns are missing. Single rows that cannot be read are rows of unread.
     """
-    if bitrate not in BITRATE:
-        raise ParameterError(f"bitrate is {bitrate!r}; allowed: {', '.join(map(repr, BITRATE))}")
+    check_choice("bitrate", bitrate, BITRATE)
     sheet = _opened(results, about)
     sheet.need(("timestamp", "datetime"), *ENDS, "bitrate_Bps", "avgrtt")
     from_region, to_region = (_regions(sheet, end) for end in ("from", "to"))
@@ -92,38 +95,37 @@ def read_survey(
     }
     file = {"source_file": sheet.path, "started_at_utc": started}
     failed = rtt.isna() & amount.isna()
-    tests = {
+    outcome = {
         "setting": _settings(sheet),
         "outcome": pd.Series(np.where(failed, "failed", "done"), dtype="str"),
         "reason": pd.Series("neither RTT nor bitrate", index=rtt.index, dtype="str").where(failed),
         "started_at_utc": started,
     }
-    found = {
-        "tests": table_of("tests", test | tests, good),
-        "pings": table_of(
-            "pings", test | file | {"n_sent": ECHOES, "mean_rtt_ms": rtt}, good & rtt.notna().to_numpy()
-        ),
-        "transfers": table_of(
-            "transfers", test | file | _rates(amount, bitrate), good & amount.notna().to_numpy()
-        ),
+    pings = {"n_sent": ECHOES, "mean_rtt_ms": rtt}
+    transfers = _rates(amount, bitrate)
+    survey = {
+        "tests": table_of("tests", test | outcome, good),
+        "pings": table_of("pings", test | file | pings, good & rtt.notna().to_numpy()),
+        "transfers": table_of("transfers", test | file | transfers, good & amount.notna().to_numpy()),
     }
-    sources = [sheet.source]
-    stated = None
+    sources, exact = [sheet.source], None
     if locations is not None:
         places = read_locations(locations, about=locations_about)
-        found["regions"] = places["regions"]
-        stated = at_their_word(places["regions"])
+        survey["regions"] = places["regions"]
+        exact = taken_as_exact(places["regions"])
         sources += places["sources"].to_dict("records")
         unread += places["unread"].to_dict("records")
-    found |= {
-        "sources": tables.from_rows("sources", sources),
-        "unread": tables.from_rows("unread", unread),
-    }
-    return finished(found, stated)
+    survey["sources"] = tables.from_rows("sources", sources)
+    survey["unread"] = tables.from_rows("unread", unread)
+    return finished(survey, exact)
 
 
-def at_their_word(regions: pd.DataFrame) -> pd.DataFrame:
-    """The coordinates of locations.csv as the gate takes them: exact to their last decimal."""
+def taken_as_exact(regions: pd.DataFrame) -> pd.DataFrame:
+    """
+    The coordinates of locations.csv as the plausibility rules take them: exact to their last decimal.
+
+    Their stated precision is the spread of several sources. A wrong source widens it, and would hide its own error.
+    """
     return regions.assign(precision_km=ROUNDED_KM)
 
 
@@ -134,8 +136,8 @@ def _opened(path, about) -> Sheet:
 
 
 def _regions(sheet, end):
-    clouds = sheet.matching(f"{end}_cloud", WORD, "a cloud, as AWS or GCP").str.lower()
-    return clouds + ":" + sheet.matching(f"{end}_region", CODE, "a region's code, as us-east-1")
+    clouds = sheet.matching(f"{end}_cloud", WORD, "a cloud, such as AWS or GCP").str.lower()
+    return clouds + ":" + sheet.matching(f"{end}_region", CODE, "a region's code, such as us-east-1")
 
 
 def _run_ids(sheet):
@@ -144,7 +146,7 @@ def _run_ids(sheet):
 
 
 def _amount(sheet):
-    """bitrate_Bps as a number; the first scripts shortened it ("143Mi", powers of 1024)."""
+    """bitrate_Bps as a number; the first scripts shortened it to "143Mi" (powers of 1024)."""
     texts = sheet.text("bitrate_Bps")
     unit = texts.str[-2:]
     short = unit.isin(list(IEC)) & texts.str[:-2].str.fullmatch(NUMBER)
@@ -153,26 +155,22 @@ def _amount(sheet):
         sheet.replace("bitrate_Bps", texts.where(~short, texts.str[:-2]))
     with np.errstate(over="ignore"):
         amount = sheet.number("bitrate_Bps") * factor
-    sheet.refuse(amount > MOST, texts, f"bitrate_Bps: at most {MOST:.0f}")
-    return amount.where(amount <= MOST)
+    sheet.refuse(amount > MAX_BITRATE, texts, f"bitrate_Bps: at most {MAX_BITRATE:.0f}")
+    return amount.where(amount <= MAX_BITRATE)
 
 
 def _rates(amount, bitrate):
     common = {"direction": "forward", "protocol": "TCP", "streams": 1}
     if bitrate == "bytes in 10 s":
-        size = amount.round()
         rate = amount * 8 / DURATION_S
-        return (
-            common
-            | {"duration_s": DURATION_S, "bytes": size, "throughput_bps": rate}
-            | {"sent_throughput_bps": rate}
-        )
-    rate = amount * 8 if bitrate == "bytes/s" else amount
+        common |= {"duration_s": DURATION_S, "bytes": amount.round()}
+    else:
+        rate = amount * 8 if bitrate == "bytes/s" else amount
     return common | {"throughput_bps": rate, "sent_throughput_bps": rate}
 
 
 def _settings(sheet):
-    """The machines of both ends, from `<cloud>_vm`; null where neither is told."""
+    """The machines of both ends, from `<cloud>_vm`; null where the file names neither."""
     ends = []
     for end in ("from", "to"):
         clouds = sheet.text(f"{end}_cloud").str.lower()
@@ -184,30 +182,30 @@ def _settings(sheet):
 
 
 def setting(start: pd.Series, end: pd.Series) -> pd.Series:
-    """ "A to B"; "unknown" stands for an end that is not told, null for a pair of such."""
-    told = (start != "") | (end != "")
-    return (start.where(start != "", "unknown") + " to " + end.where(end != "", "unknown")).where(told)
+    """ "A to B", with "unknown" for one empty end; null where both are empty."""
+    stated = (start != "") | (end != "")
+    return (start.where(start != "", "unknown") + " to " + end.where(end != "", "unknown")).where(stated)
 
 
 def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
     """
     Tables regions, sources and unread of the tool's locations.csv.
 
-    Its precision is the spread of the sources it averages (columns lat_stdev, long_stdev) plus half a unit of
-    the last of their two decimals; null where it has one source only, or does not tell. The earliest form has
-    the columns lat and long only. Lines that begin with # are comments.
+    The precision of a coordinate is the spread of the sources it averages (columns lat_stdev, long_stdev) plus half a
+    unit of the second decimal; null where it has one source only, or no spread. The earliest form has the columns lat
+    and long only. Lines that begin with # are comments.
     """
     sheet = read_csv(path, comment="#", about=about)
     sheet.need("cloud", "region", ("latitude", "lat"), ("longitude", "long"))
-    clouds = sheet.matching("cloud", WORD, "a cloud, as AWS or GCP").str.lower()
-    codes = sheet.matching("region", CODE, "a region's code, as us-east-1")
+    clouds = sheet.matching("cloud", WORD, "a cloud, such as AWS or GCP").str.lower()
+    codes = sheet.matching("region", CODE, "a region's code, such as us-east-1")
     names = clouds + ":" + codes
-    latitude = sheet.number(sheet.first("latitude", "lat"), least=-90, most=90)
-    longitude = sheet.number(sheet.first("longitude", "long"), least=-180, most=180)
+    latitude = sheet.number(sheet.first("latitude", "lat"), minimum=-90, maximum=90)
+    longitude = sheet.number(sheet.first("longitude", "long"), minimum=-180, maximum=180)
     sheet.refuse(latitude.isna() | longitude.isna(), names, "both coordinates")
     sheet.refuse(names.duplicated(), names, "a region not given before")
     precision = _precision_km(sheet, latitude)
-    told = sheet.text("source")
+    source = sheet.text("source")
     columns = {
         "name": names,
         "cloud": clouds,
@@ -215,7 +213,7 @@ def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
         "latitude_deg": latitude,
         "longitude_deg": longitude,
         "precision_km": precision,
-        "source": (Path(sheet.path).name + ": " + told).where(told != "", Path(sheet.path).name),
+        "source": (Path(sheet.path).name + ": " + source).where(source != "", Path(sheet.path).name),
     }
     unread = sheet.unread()
     return {
@@ -228,7 +226,6 @@ def read_locations(path, *, about=None) -> dict[str, pd.DataFrame]:
 def _precision_km(sheet, latitude):
     if not {"lat_stdev", "long_stdev", "count"} <= set(sheet.names):
         return pd.Series(np.nan, index=latitude.index)
-    half = 0.005
-    north = (sheet.number("lat_stdev") + half) * KM_PER_DEGREE
-    east = (sheet.number("long_stdev") + half) * KM_PER_DEGREE * np.cos(np.radians(latitude))
+    north = (sheet.number("lat_stdev") + HALF_UNIT_DEG) * KM_PER_DEGREE
+    east = (sheet.number("long_stdev") + HALF_UNIT_DEG) * KM_PER_DEGREE * np.cos(np.radians(latitude))
     return np.hypot(north, east).where(sheet.number("count") > 1)

@@ -1,4 +1,4 @@
-"""Published files: found on this machine by name and hash, else fetched, from a server on the loopback."""
+"""Original files: found on this machine by name and hash, else fetched, here from a server on the loopback."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from wanbench import folders, importers
 from wanbench.errors import ParameterError, RawDataError, WanbenchError
-from wanbench.importers import fetching, published
+from wanbench.importers import fetching, originals
 
 CONTENT = b"a,b\n1,2\n"
 HASH = hashlib.sha256(CONTENT).hexdigest()
@@ -50,16 +50,16 @@ class Server:
 def server(tmp_path, monkeypatch):
     """The server, with a registry of one file on it, and a checkout whose folders are empty."""
     server = Server()
-    listed = tmp_path / "published.csv"
-    header = published.FILE.read_text().splitlines()[0]
+    listed = tmp_path / "original_files.csv"
+    header = originals.FILE.read_text().splitlines()[0]
     listed.write_text(
         f"{header}\nmine,a.csv,My file,{server.address},commit 1,{HASH},{len(CONTENT)},CC0-1.0\n"
     )
-    monkeypatch.setattr(published, "FILE", listed)
-    (tmp_path / "checkout" / folders.MARK).mkdir(parents=True)
+    monkeypatch.setattr(originals, "FILE", listed)
+    (tmp_path / "checkout" / folders.ROOT_MARK).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "checkout")
-    monkeypatch.delenv(folders.CHOSEN, raising=False)
-    monkeypatch.delenv(folders.CHOSEN_DOWNLOADS, raising=False)
+    monkeypatch.delenv(folders.DATA_VARIABLE, raising=False)
+    monkeypatch.delenv(folders.DOWNLOADS_VARIABLE, raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     yield server
@@ -75,7 +75,7 @@ def test_fetched_once_and_kept(server, tmp_path):
 
 
 def test_a_folder_of_ones_own(server, tmp_path, monkeypatch):
-    monkeypatch.setenv(folders.CHOSEN_DOWNLOADS, str(tmp_path / "kept"))
+    monkeypatch.setenv(folders.DOWNLOADS_VARIABLE, str(tmp_path / "kept"))
     assert importers.fetch("mine") == tmp_path / "kept/a.csv"
     assert importers.fetch("mine", tmp_path / "other") == tmp_path / "other/a.csv"
 
@@ -136,12 +136,12 @@ def test_a_folder_that_cannot_be_made(server, tmp_path):
 
 def test_an_unknown_name(server):
     for ask in (importers.fetch, importers.available):
-        with pytest.raises(ParameterError, match="no published file 'other'; known are mine"):
+        with pytest.raises(ParameterError, match="name of an original file is 'other'; allowed: 'mine'"):
             ask("other")
 
 
 def test_the_registry():
-    listed = importers.describe()
+    listed = importers.original_files()
     assert listed.name.is_unique and listed.sha256.str.fullmatch("[0-9a-f]{64}").all()
     assert listed.address.str.fullmatch(r"https://(raw\.githubusercontent|github)\.com/\S+").all()
     for entry in listed.itertuples():
@@ -162,16 +162,16 @@ def test_the_registry():
     ],
 )
 def test_a_broken_registry(tmp_path, monkeypatch, row, words):
-    listed = tmp_path / "published.csv"
-    listed.write_text(published.FILE.read_text().splitlines()[0] + f"\n{row}\n")
-    monkeypatch.setattr(published, "FILE", listed)
+    listed = tmp_path / "original_files.csv"
+    listed.write_text(originals.FILE.read_text().splitlines()[0] + f"\n{row}\n")
+    monkeypatch.setattr(originals, "FILE", listed)
     with pytest.raises(RawDataError, match=words):
-        importers.describe()
+        importers.original_files()
 
 
 def test_what_is_on_this_machine_is_what_was_published():
-    for name in importers.describe().name:
+    for name in importers.original_files().name:
         path = importers.available(name)
         if path is not None:
-            assert path.stat().st_size == published.entry(name).bytes
+            assert path.stat().st_size == originals.original_file(name).bytes
     assert fetching.TIMEOUT_S <= 30

@@ -3,13 +3,13 @@
 import pytest
 
 from wanbench.errors import WanbenchError
-from wanbench.folders import MARK, data_folder, kafka_jars, root
+from wanbench.folders import ROOT_MARK, data_folder, kafka_jars, root
 
 
 def test_root_is_the_nearest_folder_above(tmp_path, monkeypatch):
-    (tmp_path / "outer" / MARK).mkdir(parents=True)
+    (tmp_path / "outer" / ROOT_MARK).mkdir(parents=True)
     inner = tmp_path / "outer/inner"
-    (inner / MARK).mkdir(parents=True)
+    (inner / ROOT_MARK).mkdir(parents=True)
     (inner / "notebooks/deep").mkdir(parents=True)
     assert root(inner / "notebooks/deep") == inner
     assert root(tmp_path / "outer") == tmp_path / "outer"
@@ -18,13 +18,13 @@ def test_root_is_the_nearest_folder_above(tmp_path, monkeypatch):
 
 
 def test_no_checkout_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.folders.MARK", "no-such-folder")
+    monkeypatch.setattr("wanbench.folders.ROOT_MARK", "no-such-folder")
     with pytest.raises(WanbenchError, match="no folder at or above"):
         root(tmp_path)
 
 
 def test_kafkas_jars_are_in_the_checkout_unless_somebody_says_where(tmp_path, monkeypatch):
-    (tmp_path / MARK).mkdir()
+    (tmp_path / ROOT_MARK).mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("WANBENCH_KAFKA", raising=False)
     assert kafka_jars() == tmp_path / ".kafka/jars"

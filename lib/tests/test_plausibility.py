@@ -1,4 +1,4 @@
-"""The gate names what is wrong, on tables with one known fault each, and is silent where nothing is."""
+"""The plausibility rules name the fault in tables with one known fault each, and raise no flag on clean tables."""
 
 import numpy as np
 import pandas as pd
@@ -73,7 +73,7 @@ def test_flags_are_a_valid_table_and_nothing_is_dropped():
 def test_no_tables_no_flags():
     assert plausibility.check({}).empty
     assert list(plausibility.check({}).columns) == tables.table("flags").names
-    with pytest.raises(ParameterError, match="mapping of tables"):
+    with pytest.raises(ParameterError, match="mapping of names to tables"):
         plausibility.check([])
 
 
@@ -369,7 +369,7 @@ def test_every_rule_is_declared_once():
     assert all(rule.meaning and rule.bound and rule.reference for rule in rules.RULES)
 
 
-def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_gate():
+def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_rules():
     tables = clean_tables.clean(3, form="pings", n_regions=8)
     known = wanbench.regions.catalogue().set_index("name", drop=False)
     name, other = tables["pings"][["from_region", "to_region"]].iloc[0]
