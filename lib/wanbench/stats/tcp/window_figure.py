@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import count, percent
-from ..distance.fits_figure import POINTS, add_points
+from ..distance.pair_points import POINTS, add_points
 from ..result import Estimate
 from .window_fit import WindowFit
 

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from ...figures import theme
 from ...formatting import percent
 from ...regions import LIGHT_RTT_MS_PER_KM
-from ...stats.distance.fits_figure import BAND_COLOUR, BAND_POINTS, FEW_PAIRS, basis, pair_labels
+from ...stats.distance.pair_points import BAND_COLOUR, BAND_POINTS, FEW_PAIRS, basis, pair_labels
 from ...stats.regions.unordered_pairs import unordered
 from .charts import ALL, Chart
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...checks import check_level
 from ...formatting import count
-from ...stats.distance.fits import PER_KM
+from ...stats.distance.fits import THOUSAND_KM
 from ...stats.regions import dyadic
 from ...stats.regions.clusters import PLACE, mapping, units
 from ...stats.regions.line import ASSUMPTION, BOOTSTRAP
@@ -91,7 +91,7 @@ def scatter(
     )
     both = sample.frame
     require_regions(sample, 3, "the scatter")
-    x = both.distance_km.to_numpy() / PER_KM
+    x = both.distance_km.to_numpy() / THOUSAND_KM
     rtt_ms, log = both.value.to_numpy(), np.log(both.value_throughput.to_numpy())
     plain = _factors(x, rtt_ms, log, np.ones((1, len(x))))[0]
     ends, notes = np.full((2, 3), nan), sample.warnings()

@@ -67,11 +67,11 @@ def test_a_resample_without_pairs_has_no_median():
 def test_near_pairs_are_left_out_and_counted():
     pairs = inflated(12, 3)
     near = pairs.distance_km < 3000
-    result = path_inflation(pairs, least_distance_km=3000, resamples=50)
+    result = path_inflation(pairs, min_distance_km=3000, resamples=50)
     assert len(result.left_out) == near.sum() / 2
     assert "nearer than 3000 km left out" in str(result.medians["all"])
     with pytest.raises(ParameterError, match="no pair with rtt_ms is 30000 km apart"):
-        path_inflation(pairs, least_distance_km=30000)
+        path_inflation(pairs, min_distance_km=30000)
 
 
 def test_few_regions_of_a_cloud_give_no_interval_and_say_so():

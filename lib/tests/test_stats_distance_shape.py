@@ -95,7 +95,7 @@ def test_intervals_of_equally_good_lines_cover_where_naive_ones_fail():
 def test_near_pairs_and_pairs_without_rtt_are_counted():
     pairs = PAIRS.assign(rtt_ms=PAIRS.rtt_ms.mask(PAIRS.from_region == PAIRS.from_region[0]))
     least = PAIRS.distance_km.quantile(0.2)
-    found = shape.compare_shapes(pairs, least_distance_km=least)
+    found = shape.compare_shapes(pairs, min_distance_km=least)
     said = str(found.errors["distance"])
     near = int((PAIRS.distance_km < least).sum() / 2)
     assert f"{near} pairs nearer than" in said and "without rtt_ms" in said
@@ -109,8 +109,8 @@ def test_near_pairs_and_pairs_without_rtt_are_counted():
 def test_too_little_is_refused():
     with pytest.raises(ParameterError, match="at least 4 regions"):
         shape.compare_shapes(simulated_surveys.survey(3, seed=1))
-    with pytest.raises(ParameterError, match="least_distance_km=0"):
-        shape.compare_shapes(PAIRS, least_distance_km=0)
+    with pytest.raises(ParameterError, match="min_distance_km is 0"):
+        shape.compare_shapes(PAIRS, min_distance_km=0)
     star = PAIRS[(PAIRS.from_region == PAIRS.from_region[0]) | (PAIRS.to_region == PAIRS.from_region[0])]
     with pytest.raises(ParameterError, match="without aws:region-000: the pairs are too few"):
         shape.compare_shapes(star)
