@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.labs import LEAST_RTT_MS, geodesic_links, matrix_links
-from wanbench.links import LEAST_QUEUE_BYTES, LinkSettings, queue_in_bytes
+from wanbench.labs import MIN_RTT_MS, geodesic_links, matrix_links
+from wanbench.links import MIN_QUEUE_BYTES, LinkSettings, queue_in_bytes
 from wanbench.regions import distance_km, light_rtt_ms
 
 
@@ -22,7 +22,7 @@ from wanbench.regions import distance_km, light_rtt_ms
         ({"delay_ms": "10"}, "delay_ms is '10'"),
         ({"delay_ms": True}, "delay_ms is True"),
         ({"delay_ms": 10, "jitter_ms": 5.1}, "half of delay_ms"),
-        ({"delay_ms": 10, "loss": 1.5}, "loss is 1.5; allowed is 0 to 1"),
+        ({"delay_ms": 10, "loss": 1.5}, "loss is 1.5; allowed: a number from 0 to 1"),
         ({"delay_ms": 10, "rate_bps": 0}, "rate_bps is 0"),
         ({"delay_ms": 10, "queue_bytes": 0}, "queue_bytes is 0"),
         ({"delay_ms": 10, "jitter_correlation_s": 0}, "jitter_correlation_s is 0"),
@@ -44,7 +44,7 @@ def test_a_queue_left_open_is_one_bandwidth_delay_product_of_both_ways():
 
 def test_a_queue_left_open_is_never_shorter_than_twenty_milliseconds_or_64_kib():
     assert queue_in_bytes(LinkSettings(1, rate_bps=300e6)) == 750_000
-    assert queue_in_bytes(LinkSettings(1, rate_bps=1e6)) == LEAST_QUEUE_BYTES
+    assert queue_in_bytes(LinkSettings(1, rate_bps=1e6)) == MIN_QUEUE_BYTES
 
 
 def test_a_queue_that_was_asked_for_is_taken_and_without_a_rate_there_is_none():
@@ -65,7 +65,7 @@ def test_geodesic_links_take_half_the_inflated_light_rtt_each_way():
 def test_regions_in_one_place_are_not_without_delay():
     links = geodesic_links(["aws:eu-central-1", "gcp:europe-west3"], jitter_ms=1.0)
     for settings in links.values():
-        assert settings.delay_ms >= LEAST_RTT_MS / 2
+        assert settings.delay_ms >= MIN_RTT_MS / 2
         assert settings.jitter_ms <= settings.delay_ms / 2
 
 
@@ -96,7 +96,7 @@ def test_a_matrix_may_be_a_table():
         ({("a", "a"): 1.0}, "paired with itself"),
         ({("a", "b"): -1.0}, "rtt_ms of a to b is -1.0"),
         ({("a", "b"): math.nan}, "rtt_ms of a to b is nan"),
-        (pd.DataFrame({"from_region": ["a"], "to_region": ["b"]}), "lacks rtt_ms"),
+        (pd.DataFrame({"from_region": ["a"], "to_region": ["b"]}), "lacks column rtt_ms"),
         (
             pd.DataFrame({"from_region": ["a", "a"], "to_region": ["b", "b"], "rtt_ms": [1.0, 2.0]}),
             "a, b twice",

@@ -209,7 +209,7 @@ def test_scatter_says_what_it_leaves_out():
     pairs = simulated_surveys.survey(12, seed=1)
     pairs["throughput_bps"] = pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0])
     least = float(pairs.distance_km.quantile(0.2))
-    said = scatter(pairs, least_distance_km=least, resamples=50).ratio.warnings
+    said = scatter(pairs, min_distance_km=least, resamples=50).ratio.warnings
     n_near = int((pairs.distance_km < least).sum() / 2)
     assert f"{n_near} pairs nearer than {least:g} km left out" in said
     assert any("11 without throughput_bps" in each for each in said)

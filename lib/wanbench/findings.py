@@ -51,6 +51,8 @@ class Finding:
         How the numbers were computed, and what would break them.
     page : str
         The page that says it.
+    answer : bool
+        Whether it answers the question of its page: the front page shows it.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Finding:
     method: str
     assumption: str
     page: str = ""
+    answer: bool = False
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -146,6 +149,8 @@ def read(path) -> Finding:
     names = [field.name for field in fields(Finding)]
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        if isinstance(content, dict):
+            content.setdefault("answer", False)  # findings of earlier versions had no such mark
         if not isinstance(content, dict) or set(content) != set(names):
             found = ", ".join(map(str, content)) if isinstance(content, dict) else content
             raise RawDataError(path, None, found, f"a finding with the keys {', '.join(names)}")
@@ -172,7 +177,8 @@ def load(folder) -> pd.DataFrame:
         frame[name] = frame[name].astype("float64")
     for name in COUNTS:
         frame[name] = frame[name].astype("Int64")
-    for name in set(frame.columns) - {*NUMBERS, *COUNTS}:
+    frame["answer"] = frame["answer"].astype("bool")
+    for name in set(frame.columns) - {*NUMBERS, *COUNTS, "answer"}:
         frame[name] = frame[name].astype("str")
     return frame.sort_values(["page", "name"], ignore_index=True)
 
@@ -249,6 +255,10 @@ class Page:
                     f"page {self.name} has a finding {finding.name!r} already; names are unique"
                 )
             self.findings.append(finding.save(self.folder, page=self.name))
+
+    def answer(self, finding: Finding, about: str = "") -> None:
+        """Add the finding that answers the question of the page, as `add` does; the front page shows it."""
+        self.add(replace(finding, answer=True), about=about)
 
     def __str__(self) -> str:
         return "\n".join(str(finding) for finding in self.findings) or f"No finding on {self.name} yet."

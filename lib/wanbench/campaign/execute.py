@@ -13,6 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from ..checks import check_number
 from ..errors import LabError, ParameterError
 from ..labs.base import Lab
 from ..plan import Plan, Test, rounds
@@ -77,8 +78,7 @@ def measure(
         After SIGINT or SIGTERM (in the main thread), once everything is stopped and journalled. The next call
         resumes.
     """
-    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
-        raise ParameterError(f"retries is {retries!r}; it must be a whole number of at least 0.")
+    check_number("retries", retries, 0, whole=True)
     pairs = Counter((test.from_region, test.to_region) for test in plan.tests if not test.experiments)
     if twice := [f"{a}->{b}" for (a, b), count in pairs.items() if count > 1]:
         raise ParameterError(f"The plan tests {', '.join(twice)} more than once.")
@@ -97,23 +97,20 @@ def measure(
             print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
         session = _Session(plan, writer, retries, progress)
         if session.waiting():
-            session.carry_out(lab)
+            session.measure_on(lab)
         elif writer.before is None:
             writer.start({"kind": lab.kind})
         return writer.finish()
 
 
 def _settings(lab):
-    """What tells this lab from one with other settings, as far as it can be known before it is opened."""
-    links = getattr(lab, "links", {})
+    """The settings by which a lab is known before it is opened: a run is resumed only on a lab with the same."""
     settings = {
         "kind": lab.kind,
-        "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in links.items()),
-        "sysctls": dict(getattr(lab, "sysctls", {})),
+        "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items()),
+        "sysctls": dict(lab.sysctls),
     }
-    if cluster := getattr(lab, "cluster_settings", None):
-        settings["cluster"] = cluster
-    return settings
+    return settings | ({"cluster": lab.cluster_settings} if lab.cluster_settings else {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +123,7 @@ class _Outcome:
 
 
 class _Session:
-    """One sitting of measuring: from opening the lab to closing it."""
+    """One session of measuring: from opening the lab to closing it."""
 
     def __init__(self, plan: Plan, writer: RunWriter, retries: int, progress: bool):
         self.plan, self.writer, self.retries, self.show = plan, writer, retries, progress
@@ -152,7 +149,8 @@ class _Session:
         """Tests that are neither done nor given up."""
         return [t for t in self.plan.tests if t.id not in self.done and self.failures[t.id] <= self.retries]
 
-    def carry_out(self, lab: Lab) -> None:
+    def measure_on(self, lab: Lab) -> None:
+        """Open the lab, run what waits, and close it whatever happens."""
         signals = _Signals(self.news)
         opened_at_utc = now_utc()
         self.progress = Progress(
@@ -162,7 +160,7 @@ class _Session:
             with lab:
                 signals.wait_for_the_loop()
                 try:
-                    self._carry_out(lab, opened_at_utc)
+                    self._all_rounds(lab, opened_at_utc)
                     signals.raise_if_any()
                 except BaseException as error:
                     self.stopping.set()
@@ -178,7 +176,7 @@ class _Session:
             signals.restore()
             self.progress.close()
 
-    def _carry_out(self, lab, opened_at_utc):
+    def _all_rounds(self, lab, opened_at_utc):
         if lacking := [region for region in self.plan.regions if not lab.hosts.get(region)]:
             raise ParameterError(
                 f"The lab has no host in {', '.join(lacking)}; it has {', '.join(sorted(lab.hosts))}."
@@ -288,13 +286,12 @@ class _Session:
         before = self.writer.before
         session = 1 + (1 + sum(event["event"] == "resumed" for event in before.events()) if before else 0)
         files, name = [], f"counters.{session}.json" if session > 1 else "counters.json"
-        for folder, verb in (("links", "counters"), ("devices", "devices")):
-            if callable(counts := getattr(lab, verb, None)):
-                content = json.dumps(counts(), indent=1).encode() + b"\n"
+        for folder, counts in (("links", lab.counters()), ("devices", lab.devices())):
+            if counts is not None:
+                content = json.dumps(counts, indent=1).encode() + b"\n"
                 ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
                 files.append(self.writer.keep(folder, name, content, **ends))
-        if callable(keep := getattr(lab, "keep", None)):
-            files += keep(self.writer.folder, f"session-{session}")
+        files += lab.keep(self.writer.folder, f"session-{session}")
         if files:
             self.writer.record({"event": "lab-closed", "files": [file.as_dict() for file in files]})
         self.kept = True

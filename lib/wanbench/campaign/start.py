@@ -10,16 +10,18 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from ..checks import check_choice
 from ..errors import ParameterError
 from ..folders import data_folder, samples_folder
 from ..kafka.lab import KafkaLab
-from ..labs.local import LocalLab
+from ..labs import LABS
 from ..links import LinkSettings
 from ..plan import Plan
 from ..runs import Run, find
 from .execute import measure
 
-LABS = ("local", "samples")
+SAMPLES = "samples"
+"""In place of a lab: the recording that is committed under `data/samples`."""
 
 
 def carry_out(
@@ -41,9 +43,10 @@ def carry_out(
     ----------
     plan : Plan
     links : {(from, to): LinkSettings}
-        Of the local lab.
-    lab : "local" or "samples"
-        Measure in network namespaces on this machine, or open the recording that is committed under `data/samples`.
+        What is asked of each direction, where the lab emulates the network.
+    lab : str
+        One of `wanbench.labs.LABS`, such as "local" (network namespaces on this machine); or "samples": open the
+        recording that is committed under `data/samples`.
     campaign : str
     parameters : dict, optional
         What the caller was asked to do, kept in the manifest.
@@ -54,7 +57,7 @@ def carry_out(
     cluster : mapping, optional
         Further parameters of `wanbench.kafka.Cluster`.
     **options
-        `retries`, `progress`, `fresh` of `wanbench.campaign.execute.measure`.
+        `retries`, `progress`, `fresh` of `measure`.
 
     Raises
     ------
@@ -63,11 +66,10 @@ def carry_out(
     LabError
         No local lab can run here; says why.
     """
-    if lab == "samples":
+    check_choice("lab", lab, [*LABS, SAMPLES])
+    if lab == SAMPLES:
         return recording(plan, campaign, links)
-    if lab != "local":
-        raise ParameterError(f"lab is {lab!r}; it must be one of {', '.join(LABS)}.")
-    here = LocalLab(
+    opened = LABS[lab](
         plan.regions,
         _within(links, plan),
         hosts_per_region=_most_in_a_region(brokers, (cluster or {}).get("controllers", "combined")),
@@ -76,7 +78,7 @@ def carry_out(
     )
     return measure(
         plan,
-        KafkaLab(here, brokers, **(cluster or {})) if brokers else here,
+        KafkaLab(opened, brokers, **(cluster or {})) if brokers else opened,
         data_folder=data_folder(),
         campaign=campaign,
         parameters=parameters,
@@ -101,7 +103,7 @@ def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSet
 
 
 def _is_asked_for(recorded, wanted):
-    """Whether a recording has these settings; one that it does not know, for it came later, must be left open."""
+    """Whether a recording has these settings; a setting newer than the recording must be None."""
     if isinstance(recorded, dict) and isinstance(wanted, dict):
         known = all(name in wanted and _is_asked_for(recorded[name], wanted[name]) for name in recorded)
         return known and all(value is None for name, value in wanted.items() if name not in recorded)

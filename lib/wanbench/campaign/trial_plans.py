@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from math import ceil, sqrt
 
 from .. import designs
+from ..checks import check_number
 from ..errors import ParameterError
 from ..experiments import Iperf3, KafkaLoad, KafkaTrial, Ping
 from ..links import LinkSettings
@@ -106,7 +107,7 @@ def two_paths(
     _check(scales, rate_bps, background_share)
     if load.duration_s is None:
         raise ParameterError(
-            "the load is one by records; it must have a duration_s, as pings and background do."
+            "load counts records; allowed: one with duration_s, as pings and background have."
         )
     of = {path.setting: path for path in paths}
     waiting = {scale: designs.interleaved(list(of), blocks, seed=seed) for scale, blocks in scales.items()}
@@ -138,7 +139,7 @@ def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
     size = room // records - MOST_RECORD_HEADER_BYTES
     if size < 1:
         raise ParameterError(
-            f"batch_bytes is {batch_bytes} at this scale, too small for a record; scale down less."
+            f"batch_bytes is {batch_bytes} at this scale; allowed: enough for one record, so scale down less."
         )
     return size
 
@@ -170,7 +171,7 @@ def thesis(
     unknown = [name for name in factors if name not in known]
     if unknown:
         raise ParameterError(
-            f"factor {', '.join(unknown)}: allowed are {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
+            f"factors has {', '.join(unknown)}; allowed: {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
         )
     plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)
     trials = []
@@ -208,9 +209,7 @@ def _plain(value):
 def _check(scales, rate_bps, background_share):
     if not scales or not all(scale >= 1 and blocks >= 1 for scale, blocks in scales.items()):
         raise ParameterError(
-            f"scales is {scales!r}; it takes scales of at least 1, each with 1 block or more."
+            f"scales is {scales!r}; allowed: scales of at least 1, each with 1 block or more."
         )
-    if not 0 <= background_share < 1:
-        raise ParameterError(f"background_share is {background_share!r}; it must be from 0 to below 1.")
-    if not rate_bps > 0:
-        raise ParameterError(f"rate_bps is {rate_bps!r}; it must be more than 0.")
+    check_number("background_share", background_share, 0, 0.99)  # a full link leaves nothing to compare
+    check_number("rate_bps", rate_bps, 0, above=True)

@@ -53,25 +53,23 @@ class KafkaLab(Lab):
 
     @property
     def links(self):
-        return getattr(self.lab, "links", {})
+        return self.lab.links
 
     @property
     def sysctls(self):
-        return getattr(self.lab, "sysctls", {})
+        return self.lab.sysctls
 
-    def counters(self) -> list[dict]:
-        """What every link carried; see `LocalLab.counters`. Empty where the network is real."""
-        counters = getattr(self.lab, "counters", None)
-        return counters() if counters else []
+    def counters(self) -> list[dict] | None:
+        """Those of the lab that it stands on."""
+        return self.lab.counters()
 
-    def devices(self) -> list[dict]:
-        """What the kernel dropped outside the links; see `LocalLab.devices`. Empty where the network is real."""
-        devices = getattr(self.lab, "devices", None)
-        return devices() if devices else []
+    def devices(self) -> list[dict] | None:
+        """Those of the lab that it stands on."""
+        return self.lab.devices()
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         """Logs and effective configuration of the brokers, as raw files of a run."""
-        return self.cluster.keep(folder, stem)
+        return [*self.lab.keep(folder, stem), *self.cluster.keep(folder, stem)]
 
     def describe(self) -> dict:
         """What the manifest keeps. ClusterError, with the broker's last words, if a broker has died."""

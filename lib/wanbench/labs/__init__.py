@@ -1,31 +1,35 @@
 """
 Labs: sets of hosts on which commands run.
 
-`plan`, `experiments`, `measure` and notebooks may import it; it imports `errors`, `links` and `regions`.
-Nothing outside this folder knows which kind of lab it is on.
+Nothing outside this folder knows which kind of lab it is on. A new kind subclasses `base.Lab` and adds a line to `LABS`.
 """
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from wanbench.errors import ParameterError
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from ..checks import check_columns, check_number
+from ..errors import ParameterError
+from ..links import LinkSettings
+from ..regions import PATH_INFLATION, distance_km, light_rtt_ms
+from .base import Lab
+from .local import LocalLab
 
-__all__ = ["LEAST_RTT_MS", "LocalLab", "geodesic_links", "matrix_links"]
+__all__ = ["LABS", "MIN_RTT_MS", "LocalLab", "geodesic_links", "matrix_links"]
 
-LEAST_RTT_MS = 0.5
-"""No pair of regions is given less than this: two data centres of one city are not on one switch."""
+LABS: dict[str, Callable[..., Lab]] = {"local": LocalLab}
+"""Every kind of lab by name; each is made of regions and links, with `hosts_per_region`, `sysctls` and `seed`."""
+
+MIN_RTT_MS = 0.5
+"""No pair of regions gets less: two data centres of one city are not on one switch."""
 
 
 def geodesic_links(
     regions: Sequence[str],
     *,
-    path_inflation: float = 1.5,
+    path_inflation: float = PATH_INFLATION,
     extra_ms: float = 0.0,
     jitter_ms: float = 0.0,
     **settings: Any,
@@ -54,10 +58,8 @@ def geodesic_links(
     dict
         All ordered pairs of different regions to their `LinkSettings`.
     """
-    from wanbench.regions import distance_km, light_rtt_ms
-
-    _check_number("path_inflation", path_inflation, 1)
-    _check_number("extra_ms", extra_ms, 0)
+    check_number("path_inflation", path_inflation, 1)
+    check_number("extra_ms", extra_ms, 0)
     rtt_ms = {
         pair: float(light_rtt_ms(distance_km(*pair))) * path_inflation + extra_ms
         for pair in combinations(regions, 2)
@@ -66,7 +68,7 @@ def geodesic_links(
 
 
 def matrix_links(
-    rtt_ms, *, jitter_ms: float = 0.0, least_rtt_ms: float = LEAST_RTT_MS, **settings: Any
+    rtt_ms, *, jitter_ms: float = 0.0, min_rtt_ms: float = MIN_RTT_MS, **settings: Any
 ) -> dict[tuple[str, str], LinkSettings]:
     """
     Links whose delay follows from round-trip times that the user supplies.
@@ -78,7 +80,7 @@ def matrix_links(
         direction only holds for both; each direction takes half of its own value.
     jitter_ms : float
         Of each direction; never more than half of its delay.
-    least_rtt_ms : float
+    min_rtt_ms : float
         Smaller values, such as 0, are raised to this.
     **settings
         The other fields of `LinkSettings`.
@@ -95,18 +97,12 @@ def matrix_links(
     20.0
     """
     if not isinstance(rtt_ms, Mapping):
-        missing = [
-            name
-            for name in ("from_region", "to_region", "rtt_ms")
-            if name not in getattr(rtt_ms, "columns", ())
-        ]
-        if missing:
-            raise ParameterError(f"the RTT table lacks {', '.join(missing)}.")
+        check_columns("rtt_ms", rtt_ms, ("from_region", "to_region", "rtt_ms"))
         columns = (list(rtt_ms[name]) for name in ("from_region", "to_region", "rtt_ms"))
         table = {}
         for source, target, value in zip(*columns, strict=True):
             if (source, target) in table:
-                raise ParameterError(f"the RTT table has the pair {source}, {target} twice.")
+                raise ParameterError(f"table rtt_ms has the pair {source}, {target} twice.")
             table[source, target] = value
         rtt_ms = table
     links = {}
@@ -114,12 +110,7 @@ def matrix_links(
     for (source, target), value in both_ways.items():
         if source == target:
             raise ParameterError(f"{source} is paired with itself.")
-        _check_number(f"rtt_ms of {source} to {target}", value, 0)
-        delay_ms = max(float(value), least_rtt_ms) / 2
+        check_number(f"rtt_ms of {source} to {target}", value, 0)
+        delay_ms = max(float(value), min_rtt_ms) / 2
         links[source, target] = LinkSettings(delay_ms, jitter_ms=min(jitter_ms, delay_ms / 2), **settings)
     return links
-
-
-def _check_number(name, value, least):
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= least:
-        raise ParameterError(f"{name} is {value!r}; it must be a number of at least {least}.")

@@ -1,11 +1,15 @@
-"""What every lab offers: hosts on which commands run. Imports `errors` only."""
+"""What every lab offers: hosts on which commands run."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ..runs import RawFile
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Process(ABC):
 
 class Host(ABC):
     """
-    One machine of a lab. Commands are lists of words, never shell strings.
+    One machine of a lab. Commands are lists of arguments, never shell strings.
 
     `links` can cut, heal and change what joins it to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
     None where the network is real. `cluster` is the Kafka cluster that the lab holds; None where there is none.
@@ -96,11 +100,25 @@ class Lab(ABC):
     """
     A context manager that yields hosts, and takes everything down again whatever happened.
 
-    `hosts` maps a region's name to the hosts in it, in order.
+    Attributes
+    ----------
+    kind : str
+        Its name in manifests: that of `labs.LABS`.
+    hosts : dict
+        Region to the hosts in it, in order; filled once the lab is open.
+    links : mapping
+        (from, to) to what was asked of that direction; empty where the network is real.
+    sysctls : mapping
+        Kernel settings asked for on every host.
+    cluster_settings : mapping or None
+        What was asked of the Kafka cluster that the lab holds; None where there is none.
     """
 
     kind: str
     hosts: dict[str, list[Host]]
+    links: Mapping[tuple[str, str], Any] = MappingProxyType({})
+    sysctls: Mapping[str, str] = MappingProxyType({})
+    cluster_settings: Mapping[str, Any] | None = None
 
     @abstractmethod
     def __enter__(self) -> Lab: ...
@@ -111,6 +129,18 @@ class Lab(ABC):
     @abstractmethod
     def describe(self) -> dict:
         """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
+
+    def counters(self) -> list[dict] | None:
+        """What every link carried since the lab opened; None where the network is real and nobody counts."""
+        return None
+
+    def devices(self) -> list[dict] | None:
+        """What the kernel dropped outside the links; None where nobody counts."""
+        return None
+
+    def keep(self, folder: Path, stem: str) -> list[RawFile]:
+        """Files about the lab itself, such as logs of its servers, written into a run folder under `stem`."""
+        return []
 
     def host(self, region: str, number: int = 0) -> Host:
         """The region's host of that number; KeyError names the regions there are."""

@@ -14,10 +14,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from wanbench.checks import check_number
 from wanbench.errors import LabError, ParameterError
 from wanbench.labs import local_view
 from wanbench.labs.base import Completed, Host, Lab
-from wanbench.labs.local_checks import MOST, checked_links, checked_regions, checked_whole
+from wanbench.labs.local_checks import MAX_COUNT, checked_links, checked_regions
 from wanbench.labs.processes import GRACE_S, EnteredProcess, command_error
 from wanbench.links import LinkSettings, queue_in_bytes
 from wanbench.links.available import why_not
@@ -125,8 +126,8 @@ class LocalLab(Lab):
     ):
         self.regions = checked_regions(regions)
         self.links = self._links_at_first = checked_links(links, self.regions)
-        self.hosts_per_region = checked_whole("hosts_per_region", hosts_per_region, 1, MOST)
-        self.seed = checked_whole("seed", seed, 0, 2**63 - 1)
+        self.hosts_per_region = check_number("hosts_per_region", hosts_per_region, 1, MAX_COUNT, whole=True)
+        self.seed = check_number("seed", seed, 0, 2**63 - 1, whole=True)
         self.wanted_sysctls = checked_sysctls(sysctls or {})
         self.sysctls = {**SYSCTLS, **self.wanted_sysctls}
         self.hosts = {
@@ -227,7 +228,7 @@ class LocalLab(Lab):
                 changed = {**self.links, pair: dataclasses.replace(self.links[pair], **changes)}
             except TypeError as error:
                 allowed = ", ".join(field.name for field in dataclasses.fields(LinkSettings))
-                raise ParameterError(f"a link has no such setting: {error}; allowed is {allowed}.") from None
+                raise ParameterError(f"a link has no such setting: {error}; allowed: {allowed}.") from None
             self._send_settings(changed, [other for other in (pair, pair[::-1]) if other in changed])
             self.links = changed
 

@@ -43,7 +43,7 @@ class EnteredProcess(Process):
 
     def __init__(self, command: Sequence[str], entering: Sequence[str]):
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
-            raise ParameterError(f"a command is a list of words, the program first; given was {command!r}.")
+            raise ParameterError(f"command is {command!r}; allowed: a list of arguments, the program first.")
         self.command = tuple(command)
         self._lock, self._completed = threading.Lock(), None
         self._stdout, self._stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115

@@ -1,8 +1,8 @@
 """
 The emulated WAN: links with delay, jitter, loss, rate and queue between network namespaces of this machine.
 
-`labs.local` may import it, and it imports `errors` only. `LinkSettings` says what one direction of a pair is
-like; `keeper` is the process that holds the namespaces; `relay` carries the packets, in user space.
+`LinkSettings` describes one direction of a pair; `keeper` is the process that holds the namespaces; `relay` carries the
+packets, in user space.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from wanbench.errors import ParameterError
+from ..checks import check_number
+from ..errors import ParameterError
 
-__all__ = ["LEAST_QUEUE_BYTES", "LEAST_QUEUE_MS", "LinkSettings", "queue_in_bytes"]
+__all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "queue_in_bytes"]
 
-LEAST_QUEUE_BYTES = 65_536
-"""The least queue that is chosen when none is asked for: what one host sends at a stroke (64 KiB)."""
+JITTER_CORRELATION_S = 0.05
+"""How long delay remembers itself if nothing else is asked for: a few round trips of a short path."""
 
-LEAST_QUEUE_MS = 20
+MIN_QUEUE_BYTES = 65_536
+"""The smallest queue chosen when none is asked for: what one host sends in one burst (64 KiB)."""
+
+MIN_QUEUE_MS = 20
 """
-The least queue that is chosen when none is asked for, in time at the link's rate.
+The smallest queue chosen when none is asked for, in time at the link's rate.
 
-On pairs a few milliseconds apart, one bandwidth-delay product is less than the bursts that a busy machine's
-scheduler makes of a steady flow; a queue that short would measure the machine.
+On pairs a few milliseconds apart, one bandwidth-delay product is smaller than the bursts into which a busy machine's
+scheduler groups a steady flow: a queue that short would measure the machine.
 """
 
 
@@ -65,7 +69,7 @@ class LinkSettings:
     >>> LinkSettings(delay_ms=-1)
     Traceback (most recent call last):
         ...
-    wanbench.errors.ParameterError: delay_ms is -1; allowed is 0 to 10000.
+    wanbench.errors.ParameterError: delay_ms is -1; allowed: a number from 0 to 10000.
     """
 
     delay_ms: float
@@ -73,29 +77,20 @@ class LinkSettings:
     loss: float = 0.0
     rate_bps: float | None = None
     queue_bytes: int | None = None
-    jitter_correlation_s: float = 0.05
+    jitter_correlation_s: float = JITTER_CORRELATION_S
 
     def __post_init__(self):
-        _check("delay_ms", self.delay_ms, 0, 10_000)
-        _check("jitter_ms", self.jitter_ms, 0, 5_000)
+        check_number("delay_ms", self.delay_ms, 0, 10_000)
+        check_number("jitter_ms", self.jitter_ms, 0, 5_000)
         if self.jitter_ms > self.delay_ms / 2:
             raise ParameterError(
-                f"jitter_ms is {self.jitter_ms}; allowed is at most half of delay_ms ({self.delay_ms}), "
-                "because a delay cannot be negative and its mean is to stay."
+                f"jitter_ms is {self.jitter_ms}; allowed: at most half of delay_ms ({self.delay_ms}), because a delay "
+                "cannot be negative and its mean must stay."
             )
-        _check("loss", self.loss, 0, 1)
-        _check("jitter_correlation_s", self.jitter_correlation_s, 1e-3, 3600)
-        if self.rate_bps is not None:
-            _check("rate_bps", self.rate_bps, 1_000, 1e12)
-        if self.queue_bytes is not None:
-            _check("queue_bytes", self.queue_bytes, 1, 1e11)
-
-
-def _check(name, value, least, greatest):
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ParameterError(f"{name} is {value!r}; it must be a finite number.")
-    if not least <= value <= greatest:
-        raise ParameterError(f"{name} is {value}; allowed is {least:g} to {greatest:g}.".replace("e+0", "e"))
+        check_number("loss", self.loss, 0, 1)
+        check_number("jitter_correlation_s", self.jitter_correlation_s, 1e-3, 3600)
+        check_number("rate_bps", self.rate_bps, 1_000, 1e12, optional=True)
+        check_number("queue_bytes", self.queue_bytes, 1, 1e11, optional=True)
 
 
 def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -> int | None:
@@ -127,5 +122,5 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     if settings.queue_bytes is not None:
         return int(settings.queue_bytes)
     back = settings.delay_ms if back_delay_ms is None else back_delay_ms
-    product = settings.rate_bps / 8 * max(settings.delay_ms + back, LEAST_QUEUE_MS) / 1000
-    return max(LEAST_QUEUE_BYTES, math.ceil(product))
+    product = settings.rate_bps / 8 * max(settings.delay_ms + back, MIN_QUEUE_MS) / 1000
+    return max(MIN_QUEUE_BYTES, math.ceil(product))

@@ -7,6 +7,8 @@ import random
 
 from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
 
+from . import JITTER_CORRELATION_S
+
 LONGEST_PIECE_S = 0.001
 """A super-packet is cut so that no piece takes longer than this to send: a slow link is not to be bursty."""
 
@@ -72,7 +74,7 @@ class Link:
         loss: float = 0.0,
         rate_bps: float | None = None,
         queue_bytes: int | None = None,
-        jitter_correlation_s: float = 1.0,
+        jitter_correlation_s: float = JITTER_CORRELATION_S,
         *,
         now: float,
     ) -> None:

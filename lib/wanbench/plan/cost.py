@@ -41,21 +41,21 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
     Returns
     -------
     DataFrame
-        Columns cloud, item, least_usd, most_usd, unit, source, as_of.
+        Columns cloud, item, low_usd, high_usd, unit, source, as_of.
     """
     listed = {(row["cloud"], row["item"]): row for row in _price_list().to_dict("records")}
     for cloud, items in (overrides or {}).items():
         for item, given in items.items():
-            least, most = given if isinstance(given, list | tuple) else (given, given)
-            if not 0 <= least <= most < math.inf:
+            low, high = given if isinstance(given, list | tuple) else (given, given)
+            if not 0 <= low <= high < math.inf:
                 raise ParameterError(
-                    f"Price {given!r} of {item!r} on {cloud!r} must be a number of at least 0, or two."
+                    f"price of {item!r} on {cloud!r} is {given!r}; allowed: a number of at least 0, or two in order."
                 )
             listed[cloud, item] = {
                 "cloud": cloud,
                 "item": item,
-                "least_usd": float(least),
-                "most_usd": float(most),
+                "low_usd": float(low),
+                "high_usd": float(high),
                 "unit": "GB" if item.startswith("egress") else "hour",
                 "source": "parameters",
                 "as_of": "",
@@ -89,7 +89,7 @@ def cost(
     Returns
     -------
     DataFrame
-        Columns cloud, item, amount, unit, least_usd, most_usd.
+        Columns cloud, item, amount, unit, low_usd, high_usd.
     """
     clouds = sorted({region.partition(":")[0] for region in regions})
     if lacking := [cloud for cloud in clouds if cloud not in instance_types]:
@@ -111,9 +111,9 @@ def cost(
             (TO_INTERNET, to_internet, "GB"),
         ):
             price = known.loc[(cloud, item)] if (cloud, item) in known.index else None
-            least, most = (math.nan, math.nan) if price is None else (price["least_usd"], price["most_usd"])
+            least, most = (math.nan, math.nan) if price is None else (price["low_usd"], price["high_usd"])
             free = amount == 0
             rows.append(
                 (cloud, item, amount, unit, 0.0 if free else amount * least, 0.0 if free else amount * most)
             )
-    return pd.DataFrame(rows, columns=["cloud", "item", "amount", "unit", "least_usd", "most_usd"])
+    return pd.DataFrame(rows, columns=["cloud", "item", "amount", "unit", "low_usd", "high_usd"])

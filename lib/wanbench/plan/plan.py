@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import dataclasses
 import html
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from .. import regions as catalogued
+from ..checks import check_number
 from ..errors import ParameterError
+from ..regions import PATH_INFLATION
 from . import cost as costing
 from .schedule import lower_bound, rounds
 from .selection import cloud, expected_rtts, select_pairs, tests_done
@@ -176,8 +177,8 @@ class Plan:
         ]
         table = self.cost()
         if table is not None:
-            unknown = table.loc[table["most_usd"].isna(), ["cloud", "item"]].agg(": ".join, axis=1)
-            least, most = table["least_usd"].sum(), table["most_usd"].sum()
+            unknown = table.loc[table["high_usd"].isna(), ["cloud", "item"]].agg(": ".join, axis=1)
+            least, most = table["low_usd"].sum(), table["high_usd"].sum()
             text = f"{least:.2f} to {most:.2f} USD"
             if len(unknown):
                 text += f", and what is not known: {', '.join(unknown)}"
@@ -227,16 +228,16 @@ def make_plan(
     regions: Iterable[str] | None = None,
     clouds: str | Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
-    least_distance_km: float | None = None,
-    greatest_distance_km: float | None = None,
-    most_regions: int | None = None,
-    most_tests: int | None = None,
+    min_distance_km: float | None = None,
+    max_distance_km: float | None = None,
+    max_regions: int | None = None,
+    max_tests: int | None = None,
     batch: int | None = None,
     first: Sequence[str] = (),
     tests_done_before: pd.DataFrame | None = None,
     skip_done: bool = False,
     rtt_ms: Mapping[tuple[str, str], float] | None = None,
-    path_inflation: float = 1.5,
+    path_inflation: float = PATH_INFLATION,
     rate_bps: float | None = None,
     instance_types: Mapping[str, str] | None = None,
     price_overrides: Mapping[str, Mapping[str, float]] | None = None,
@@ -249,9 +250,9 @@ def make_plan(
     ----------
     experiments : sequence
         What every test does, for example ``[Ping(), Iperf3()]``.
-    pairs, regions, clouds, cloud_pairs, least_distance_km, greatest_distance_km, most_regions
+    pairs, regions, clouds, cloud_pairs, min_distance_km, max_distance_km, max_regions
         Which pairs; see `wanbench.plan.select_pairs`.
-    most_tests : int, optional
+    max_tests : int, optional
         Only so many tests, those of the first rounds (so `first` decides which).
     batch : int, optional
         Most tests at the same time; 1 is one after another. None: as many as fit.
@@ -282,17 +283,15 @@ def make_plan(
         For malformed or unknown values, and when the restrictions leave no pair. (Everything being done
         already is not an error: the plan is then empty.)
     """
-    _check(
-        experiments, batch, most_tests, first, skip_done, tests_done_before, path_inflation, rate_bps, seed
-    )
+    _check(experiments, batch, max_tests, first, skip_done, tests_done_before, path_inflation, rate_bps, seed)
     selected = select_pairs(
         pairs=pairs,
         regions=regions,
         clouds=clouds,
         cloud_pairs=cloud_pairs,
-        least_distance_km=least_distance_km,
-        greatest_distance_km=greatest_distance_km,
-        most_regions=most_regions,
+        min_distance_km=min_distance_km,
+        max_distance_km=max_distance_km,
+        max_regions=max_regions,
         seed=seed,
     )
     done = tests_done(tests_done_before)
@@ -305,8 +304,8 @@ def make_plan(
     keys = {p: tuple(rank[name](p) for name in first) for p in selected}
     order = {key: position for position, key in enumerate(sorted(set(keys.values())))}
     grouped = rounds(selected, seed=seed, batch=batch, rank=(lambda p: order[keys[p]]) if first else None)
-    if most_tests is not None:
-        grouped = _cut(grouped, most_tests)
+    if max_tests is not None:
+        grouped = _cut(grouped, max_tests)
     kept = [p for group in grouped for p in group]
     rtts = expected_rtts(
         kept, rtt_ms, lambda p: path_inflation * catalogued.light_rtt_ms(catalogued.distance_km(*p))
@@ -323,29 +322,25 @@ def make_plan(
     )
 
 
-def _check(experiments, batch, most_tests, first, skip_done, done, path_inflation, rate_bps, seed):
+def _check(experiments, batch, max_tests, first, skip_done, done, path_inflation, rate_bps, seed):
     if not experiments:
         raise ParameterError("A plan needs at least one experiment.")
-    for name, value in (("batch", batch), ("most_tests", most_tests)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least 1, or None.")
+    check_number("batch", batch, 1, whole=True, optional=True)
+    check_number("max_tests", max_tests, 1, whole=True, optional=True)
     if isinstance(first, str) or (unknown := [name for name in first if name not in FIRST]):
         shown = first if isinstance(first, str) else ", ".join(map(repr, unknown))
-        raise ParameterError(f"first has {shown}; it is a list of any of {', '.join(FIRST)}.")
+        raise ParameterError(f"first has {shown}; allowed: a list of any of {', '.join(FIRST)}.")
     if done is None and (skip_done or "least-tested" in first):
         raise ParameterError(
             "skip_done and 'least-tested' need tests_done_before, the table of tests already made."
         )
-    if not 1 <= path_inflation < math.inf:
-        raise ParameterError(f"path_inflation is {path_inflation!r}; it must be at least 1.")
-    if rate_bps is not None and not 0 < rate_bps < math.inf:
-        raise ParameterError(f"rate_bps is {rate_bps!r}; it must be more than 0.")
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        raise ParameterError(f"seed is {seed!r}; it must be a whole number.")
+    check_number("path_inflation", path_inflation, 1, 1e6)
+    check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
+    check_number("seed", seed, whole=True)
 
 
-def _cut(grouped, most_tests):
-    out, left = [], most_tests
+def _cut(grouped, max_tests):
+    out, left = [], max_tests
     for group in grouped:
         if left > 0:
             out.append(group[:left])

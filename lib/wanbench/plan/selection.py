@@ -33,7 +33,7 @@ def check_region(name: str) -> str:
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ParameterError(
-            f"Region {name!r} must be '<cloud>:<code>' in lower case, such as 'aws:eu-west-1'."
+            f"region is {name!r}; allowed: '<cloud>:<code>' in lower case, such as 'aws:eu-west-1'."
         )
     return name
 
@@ -49,10 +49,12 @@ def pair(given: str | Sequence[str]) -> Pair:
     """
     ends = [end.strip() for end in given.split("->")] if isinstance(given, str) else list(given)
     if len(ends) != 2:
-        raise ParameterError(f"Pair {given!r} must name two regions: 'aws:eu-west-1->gcp:us-east1'.")
+        raise ParameterError(
+            f"pair is {given!r}; allowed: two regions, such as 'aws:eu-west-1->gcp:us-east1'."
+        )
     from_region, to_region = map(check_region, ends)
     if from_region == to_region:
-        raise ParameterError(f"Pair {given!r} names one region twice; a pair joins two regions.")
+        raise ParameterError(f"pair is {given!r}; allowed: two different regions.")
     return from_region, to_region
 
 
@@ -62,9 +64,9 @@ def select_pairs(
     regions: Iterable[str] | None = None,
     clouds: str | Iterable[str] | None = None,
     cloud_pairs: Iterable[str] | None = None,
-    least_distance_km: float | None = None,
-    greatest_distance_km: float | None = None,
-    most_regions: int | None = None,
+    min_distance_km: float | None = None,
+    max_distance_km: float | None = None,
+    max_regions: int | None = None,
     seed: int = 0,
 ) -> list[Pair]:
     """
@@ -81,13 +83,13 @@ def select_pairs(
         Both regions belong to these.
     cloud_pairs : texts such as "gcp->aws", optional
         The pair leads from the first cloud to the second; "gcp->gcp" lies within one.
-    least_distance_km, greatest_distance_km : float, optional
+    min_distance_km, max_distance_km : float, optional
         Limits of the geodesic distance, both allowed.
-    most_regions : int, optional
+    max_regions : int, optional
         Take part at most this many regions. The clouds take turns, in an order shuffled by `seed`; each draws
         at random among its regions, first among those that form a pair with a region already drawn.
     seed : int
-        For `most_regions`.
+        For `max_regions`.
 
     Raises
     ------
@@ -111,14 +113,14 @@ def select_pairs(
         _check_clouds({name for ends in directed for name in ends}, _candidates(pairs, regions))
         shown = ", ".join("->".join(ends) for ends in sorted(directed))
         keep(f"cloud pairs {shown}", lambda p: (cloud(p[0]), cloud(p[1])) in directed)
-    if least_distance_km is not None or greatest_distance_km is not None:
-        least, greatest = _distances(least_distance_km, greatest_distance_km)
+    if min_distance_km is not None or max_distance_km is not None:
+        least, greatest = _distances(min_distance_km, max_distance_km)
         keep(f"distance {least:g} to {greatest:g} km", lambda p: least <= distance_km(*p) <= greatest)
-    if most_regions is not None:
-        if not isinstance(most_regions, int) or isinstance(most_regions, bool) or most_regions < 2:
-            raise ParameterError(f"most_regions is {most_regions!r}; a pair needs at least 2.")
-        drawn = _draw_regions(found, most_regions, seed)
-        keep(f"drawing {most_regions} regions", lambda p: p[0] in drawn and p[1] in drawn)
+    if max_regions is not None:
+        if not isinstance(max_regions, int) or isinstance(max_regions, bool) or max_regions < 2:
+            raise ParameterError(f"max_regions is {max_regions!r}; allowed: 2 or more, for a pair needs 2.")
+        drawn = _draw_regions(found, max_regions, seed)
+        keep(f"drawing {max_regions} regions", lambda p: p[0] in drawn and p[1] in drawn)
     if not found:
         raise ParameterError(f"No pair is left to test: {'; '.join(left)}.")
     return found
@@ -187,19 +189,18 @@ def _check_clouds(wanted, pairs):
 def _cloud_pair(text):
     ends = tuple(end.strip() for end in text.split("->")) if isinstance(text, str) else tuple(text)
     if len(ends) != 2 or not all(ends):
-        raise ParameterError(f"Cloud pair {text!r} must read 'gcp->aws'.")
+        raise ParameterError(f"cloud pair is {text!r}; allowed: two clouds, such as 'gcp->aws'.")
     return ends
 
 
-def _distances(least, greatest):
-    least = 0.0 if least is None else least
-    greatest = float("inf") if greatest is None else greatest
-    if not 0 <= least <= greatest:
+def _distances(low, high):
+    low = 0.0 if low is None else low
+    high = float("inf") if high is None else high
+    if not 0 <= low <= high:
         raise ParameterError(
-            f"Distances from {least!r} to {greatest!r} km: "
-            "the least must be at least 0, the greatest no less than it."
+            f"distance_km is {low!r} to {high!r}; allowed: from 0, the second no smaller than the first."
         )
-    return least, greatest
+    return low, high
 
 
 def _draw_regions(pairs, most, seed):

@@ -15,6 +15,7 @@ from . import colophon, figures
 from .cleaning import clean
 from .figures import Figure
 from .formulas import Heading, TextRenderer
+from .tags import COVER, LEFT_OUT, tags
 
 EMPTY = Markup("")
 PRIORITY = (
@@ -46,11 +47,12 @@ class Part:
 
 @dataclass
 class Parts:
-    """All parts of a page, with the headings, figures and runs found on the way."""
+    """All parts of a page, with the headings, the figures (and which of them stands on the front page) and the runs."""
 
     parts: list[Part] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
+    cover: Figure | None = None
     runs: list[dict] = field(default_factory=list)
 
     @property
@@ -84,10 +86,19 @@ def read_cells(notebook: NotebookNode) -> Parts:
     found = Parts(headings=renderer.headings)
     names: set[str] = set()
     for cell in notebook.cells:
+        left_out = cell.metadata.get(LEFT_OUT)
+        if left_out == "":
+            continue
         if cell.cell_type == "markdown":
-            found.parts.append(Part("text", Markup(renderer.html_of(cell.source))))
+            source = cell.source.strip().partition("\n")[0] if left_out else cell.source
+            found.parts.append(Part("text", Markup(renderer.html_of(source))))
+            if left_out:
+                note = Markup('<p class="note">This section is left out: {}</p>').format(left_out)
+                found.parts.append(Part("output", note))
         elif cell.cell_type == "code" and cell.source.strip():
             outputs = [part for output in cell.outputs for part in _read_output(output, found, names)]
+            if COVER in tags(cell):
+                found.cover = next((part.figure for part in outputs if part.figure), found.cover)
             if _is_colophon(cell):
                 continue
             code = Markup(highlight(cell.source))
@@ -123,7 +134,8 @@ def _read_output(output: NotebookNode, found: Parts, names: set[str]) -> list[Pa
 def _html_of(kind: str, content: str) -> Markup:
     match kind:
         case "text/html":
-            return Markup(f'<div class="wide">{clean(content)}</div>')
+            reachable = ' tabindex="0"' if "<table" in content else ""  # so that the keyboard can scroll it
+            return Markup(f'<div class="wide"{reachable}>{clean(content)}</div>')
         case "text/markdown" | "text/latex":
             return Markup(clean(TextRenderer().html_of(content)))
         case "image/svg+xml":

@@ -33,6 +33,7 @@ ATTRIBUTES = {
 }
 STYLE_ELEMENT = re.compile(r"<style\b[^>]*>.*?</style\s*>", re.DOTALL | re.IGNORECASE)
 
+EMPTY_BODY = re.compile(r"<tbody>\s*</tbody>")
 NUMBER_CELL = re.compile(r"<td>(-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|NaN)</td>")
 
 _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attributes=ATTRIBUTES)
@@ -49,7 +50,12 @@ def clean(html: str) -> str:
 
     >>> clean('<table><tbody><tr><td>3.2</td><td>aws</td></tr></tbody></table>')
     '<table><tbody><tr><td class="number">3.2</td><td>aws</td></tr></tbody></table>'
+
+    A table without rows says so.
+
+    >>> clean('<table><tbody></tbody></table>')
+    '<table><tbody><tr><td colspan="99">none</td></tr></tbody></table>'
     """
-    return NUMBER_CELL.sub(
-        r'<td class="number">\1</td>', _cleaner.sanitize_html_tags(STYLE_ELEMENT.sub("", html))
-    )
+    harmless = _cleaner.sanitize_html_tags(STYLE_ELEMENT.sub("", html))
+    numbered = NUMBER_CELL.sub(r'<td class="number">\1</td>', harmless)
+    return EMPTY_BODY.sub('<tbody><tr><td colspan="99">none</td></tr></tbody>', numbered)

@@ -1,4 +1,7 @@
-"""The papermill engine used here: as papermill's own, but a Ctrl-C reaches the notebook and is waited for."""
+"""
+The papermill engine used here: as papermill's own, but a Ctrl-C reaches the notebook and is waited for, and an optional
+section without data is left out.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from nbclient.exceptions import CellExecutionError
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine
 from papermill.utils import remove_args
+
+from .tags import LEFT_OUT, leave_out, optional_section
+
+MISSING = ("MissingDataError", "NotFetchedError")
+"""Names of the errors that say that data are not there."""
 
 
 class Client(PapermillNotebookClient):
@@ -30,11 +39,24 @@ class Client(PapermillNotebookClient):
         with self._passing_on_interrupts():
             super().papermill_execute_cells()
 
-    def execute_cell(self, *args, **kwargs):
-        """Run one cell; KeyboardInterrupt instead if there was a Ctrl-C before."""
+    def execute_cell(self, cell, cell_index, *args, **kwargs):
+        """
+        Run one cell; KeyboardInterrupt instead if there was a Ctrl-C before.
+
+        A cell of an optional section that lacks its data ends the section and not the notebook.
+        """
         if self.interrupted:
             raise KeyboardInterrupt
-        return super().execute_cell(*args, **kwargs)
+        if LEFT_OUT in cell.metadata:
+            return cell
+        try:
+            return super().execute_cell(cell, cell_index, *args, **kwargs)
+        except CellExecutionError as error:
+            section = optional_section(self.nb, cell_index)
+            if section is None or error.ename not in MISSING:
+                raise
+            leave_out(self.nb, section, error.evalue)
+            return cell
 
     @contextmanager
     def _passing_on_interrupts(self) -> Iterator[None]:

@@ -15,11 +15,12 @@ from markupsafe import Markup
 from .. import __version__
 from ..files import replace_file, replaced_folder
 from ..runs.origin import origin
-from .cells import Part, read_cells
+from .cells import Part, Parts, read_cells
 from .execute import Executed
 from .figures import Figure
 from .formulas import Heading
 from .static import Renderer, StaticFilesError, static_names
+from .tags import kind
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")
 
@@ -35,6 +36,8 @@ class Page:
     parts: tuple[Part, ...]
     figures: tuple[Figure, ...]
     drawn: frozenset[str]
+    cover: str
+    kind: str
     parameters: tuple[tuple[str, object, str], ...]
     runs: tuple[dict, ...]
     replay_reason: str | None
@@ -122,6 +125,8 @@ def make_page(
         parts=tuple(cells.parts),
         figures=tuple(cells.figures),
         drawn=frozenset(drawn),
+        cover=_cover(cells, drawn),
+        kind=kind(executed.notebook),
         parameters=executed.parameters,
         runs=tuple(cells.runs),
         replay_reason=replay_reason,
@@ -134,6 +139,12 @@ def make_page(
     html = templates().get_template("page.html").render(page=page)
     replace_file(site / f"{page.name}.html", html.encode())
     return page
+
+
+def _cover(cells: Parts, drawn: set[str]) -> str:
+    """The name of the figure that stands for the page; "" if none is drawn."""
+    wanted = [cells.cover] if cells.cover else cells.figures
+    return next((figure.name for figure in wanted if figure.name in drawn), "")
 
 
 def _numeric(text: str) -> bool:

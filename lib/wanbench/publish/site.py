@@ -19,6 +19,7 @@ from ..folders import data_folder
 from ..runs.origin import origin
 from .notebooks import notebook_paths
 from .page import Page, templates, versions
+from .tags import CHECK, INTRODUCTION
 
 TITLE = "wanbench: claims about the network between clouds, measured again"
 QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
@@ -34,17 +35,19 @@ class Record:
     """
     What became of a page.
 
-    `outcome` is "published", "failed" (with `reason`) or "not made"; `thumbnail` is a path in the site,
-    `lead` HTML, `made_from` a hash of what the page was made from.
+    `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `tags.kind`; `thumbnail` is a
+    path in the site, `basis` says what the page rests on, `lead` is HTML, `made_from` a hash of what the page was made
+    from.
     """
 
     name: str
     outcome: str
+    kind: str = "study"
     title: str = ""
     lead: str = ""
     thumbnail: str = ""
     reason: str = ""
-    replay_reason: str = ""
+    basis: str = ""
     remark: str = ""
     made_from: str = ""
 
@@ -79,15 +82,15 @@ class Site:
 
     def record_published(self, page: Page, made_from: str = "") -> None:
         """Note that a page was published, and from what."""
-        first = next((figure.name for figure in page.figures if figure.name in page.drawn), None)
         self._write(
             Record(
                 page.name,
                 "published",
+                kind=page.kind,
                 title=page.title,
                 lead=str(page.lead),
-                thumbnail=f"figures/{page.name}/{first}-800x450.png" if first else "",
-                replay_reason=page.replay_reason or "",
+                thumbnail=f"figures/{page.name}/{page.cover}-800x450.png" if page.cover else "",
+                basis=_basis(page),
                 remark=page.remark or "",
                 made_from=made_from,
             )
@@ -108,12 +111,22 @@ class Site:
         self._write_assets()
         records = self.records()
         made_from = origin()
+        found = self._findings([one.name for one in records if one.outcome == "published"])
+        kinds = {one.name: one.kind for one in records}
+        checks = found[found.page.map(kinds) == CHECK]
         content = {
             "title": TITLE,
             "question": QUESTION,
             "about": ABOUT,
-            "pages": records,
-            "findings": self._findings([one.name for one in records if one.outcome == "published"]),
+            "introductions": [
+                one for one in records if one.kind == INTRODUCTION and one.outcome == "published"
+            ],
+            "studies": [one for one in records if one.kind == "study" or one.outcome != "published"],
+            "checks": [one for one in records if one.kind == CHECK and one.outcome == "published"],
+            "answers": _answers(found),
+            "findings": Markup(findings.html_table(found.drop(checks.index))),
+            "n_findings": len(found) - len(checks),
+            "check_findings": Markup(findings.html_table(checks)),
             "versions": versions()[:2],
             "commit": made_from["git_commit"],
             "local_changes": bool(made_from["git_dirty"]),
@@ -123,13 +136,12 @@ class Site:
         replace_file(path, html.encode())
         return path
 
-    def _findings(self, pages: list[str]) -> Markup | None:
-        tables = []
-        for page in pages:
-            found = findings.load(data_folder(self.root) / "findings" / page)
-            if len(found):
-                tables.append(found.assign(page=page))
-        return Markup(findings.html_table(pd.concat(tables, ignore_index=True))) if tables else None
+    def _findings(self, pages: list[str]) -> pd.DataFrame:
+        folders = data_folder(self.root) / "findings"
+        tables = [
+            findings.load(folders / page).assign(page=page) for page in ("", *pages) if page or not pages
+        ]
+        return pd.concat(tables, ignore_index=True)
 
     def _write_assets(self) -> None:
         own = (one for one in (files(__package__) / "assets").iterdir() if one.is_file())
@@ -161,3 +173,28 @@ class Site:
 
     def _record_path(self, name: str) -> Path:
         return self.build / "pages" / f"{name}.json"
+
+
+def without_cautions(sentence: str) -> str:
+    """
+    A finding's sentence up to its first caution: the page has the rest.
+
+    >>> without_cautions("RTT grows. Caution: few regions.")
+    'RTT grows.'
+    """
+    return sentence.partition(" Caution: ")[0]
+
+
+def _basis(page: Page) -> str:
+    """What a page rests on, in a sentence."""
+    if page.replay_reason:
+        return f"Replayed from the committed recording: {page.replay_reason}"
+    return "Measured on this machine." if page.runs else "Published or simulated data; nothing is measured."
+
+
+def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
+    """The sentences that answer the question of each page."""
+    answers: dict[str, list[str]] = {}
+    for row in found[found.answer].itertuples():
+        answers.setdefault(row.page, []).append(without_cautions(row.sentence))
+    return answers

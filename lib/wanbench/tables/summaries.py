@@ -90,4 +90,5 @@ declare(
     column("method", "text", "", "how estimate and interval were computed"),
     column("assumption", "text", "", "what would break it"),
     column("page", "text", "", "the page that says it"),
+    column("answer", "flag", "", "whether it answers the question of its page"),
 )

@@ -110,7 +110,7 @@ def compare_shapes(
     *,
     column: str = "throughput_bps",
     rtt_column: str | None = "rtt_ms",
-    least_distance_km: float = 100.0,
+    min_distance_km: float = 100.0,
     level: float = 0.95,
 ) -> Shapes:
     """
@@ -128,7 +128,7 @@ def compare_shapes(
         In bit/s; the geometric mean of both directions.
     rtt_column : str, optional
         In ms, the median of both directions; None, or a column that the pairs lack, leaves that line out.
-    least_distance_km : float
+    min_distance_km : float
         Nearer pairs are left out, and counted: the logarithm of a distance near 0 means nothing.
 
     Raises
@@ -137,9 +137,9 @@ def compare_shapes(
         With fewer than 4 regions or 4 pairs, and where some region's pairs are needed to fit a line at all.
     """
     level = check_level(level)
-    if not least_distance_km > 0:
-        raise ParameterError(f"least_distance_km={least_distance_km!r}: it must be more than 0")
-    sample, near = _sample(pairs, column, rtt_column, least_distance_km)
+    if not min_distance_km > 0:
+        raise ParameterError(f"min_distance_km={min_distance_km!r}: it must be more than 0")
+    sample, near = _sample(pairs, column, rtt_column, min_distance_km)
     require_regions(sample, 4, "a comparison of lines")
     frame, n_regions, first, second = sample.frame, sample.n_regions, sample.first, sample.second
     if len(frame) < 4:
@@ -147,7 +147,7 @@ def compare_shapes(
     notes = list(sample.warnings())
     if len(near):
         n_near = near[ENDS].drop_duplicates().shape[0]
-        notes.append(f"{count(n_near, 'pair')} nearer than {least_distance_km:g} km left out")
+        notes.append(f"{count(n_near, 'pair')} nearer than {min_distance_km:g} km left out")
     y = np.log10(frame.throughput_bps.to_numpy())
     predictors = {
         "distance": frame.distance_km.to_numpy() / 1000,
@@ -201,7 +201,7 @@ def compare_shapes(
 
 
 def _sample(
-    pairs, column: str, rtt_column: str | None, least_distance_km: float
+    pairs, column: str, rtt_column: str | None, min_distance_km: float
 ) -> tuple[Sample, pd.DataFrame]:
     """Unordered pairs with throughput, and RTT if asked for; and the rows of those that are too near."""
     throughput = unordered(pairs, column, combine="geometric mean")
@@ -210,10 +210,10 @@ def _sample(
         rtt = unordered(pairs, rtt_column)
         frame = frame.merge(rtt.frame[[*ENDS, "value"]].rename(columns={"value": "rtt_ms"}), on=ENDS)
         left_out = left_out_of_any(throughput, rtt)
-    far = frame.distance_km >= least_distance_km
+    far = frame.distance_km >= min_distance_km
     both = pairs[["from_region", "to_region"]].to_numpy(dtype=object)
     rows = pairs.assign(**dict(zip(ENDS, np.sort(both, axis=1).T, strict=True)))
-    near = rows.merge(frame.loc[~far, ENDS], on=ENDS).assign(reason=f"nearer than {least_distance_km:g} km")
+    near = rows.merge(frame.loc[~far, ENDS], on=ENDS).assign(reason=f"nearer than {min_distance_km:g} km")
     return Sample(column, frame[far].reset_index(drop=True), left_out), near
 
 

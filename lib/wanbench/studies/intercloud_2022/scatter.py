@@ -58,7 +58,7 @@ class Scatter(Result):
 def scatter(
     pairs: pd.DataFrame,
     *,
-    least_distance_km: float = SHORTEST_KM,
+    min_distance_km: float = SHORTEST_KM,
     level: float = 0.95,
     resamples: int = 1_000,
     seed: int = 0,
@@ -71,7 +71,7 @@ def scatter(
     ----------
     pairs : DataFrame
         Table `pairs`; only unordered pairs with both values count.
-    least_distance_km : float
+    min_distance_km : float
         Nearer pairs have no part: where RTT nears zero, factors say little.
     cluster
         As for `fit_rtt`.
@@ -85,7 +85,7 @@ def scatter(
         suffixes=("", "_throughput"),
     )
     whole = Sample("rtt_ms and throughput_bps", both, both.head(0))
-    far = both.distance_km >= least_distance_km
+    far = both.distance_km >= min_distance_km
     sample = Sample(
         "rtt_ms and throughput_bps", both[far].reset_index(drop=True), left_out_of_any(rtt, throughput)
     )
@@ -96,7 +96,7 @@ def scatter(
     plain = _factors(x, rtt_ms, log, np.ones((1, len(x))))[0]
     ends, notes = np.full((2, 3), nan), sample.warnings()
     if not far.all():
-        notes += (f"{count(int((~far).sum()), 'pair')} nearer than {least_distance_km:g} km left out",)
+        notes += (f"{count(int((~far).sum()), 'pair')} nearer than {min_distance_km:g} km left out",)
     known = mapping(whole, cluster)
     grouped = units(sample, {name: known[name] for name in sample.regions})
     notes += grouped.warnings()
@@ -118,7 +118,7 @@ def scatter(
             n_regions=sample.n_regions,
             n_places=grouped.n,
             method=f"median absolute log residual of a least-squares line on distance, pairs of at least "
-            f"{least_distance_km:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
+            f"{min_distance_km:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
             assumption=ASSUMPTION,
             level=level,
             warnings=notes,

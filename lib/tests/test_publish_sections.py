@@ -1,0 +1,76 @@
+"""Sections that are left out where their data are absent, and what cell tags do to a page."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from wanbench.publish.cells import read_cells
+from wanbench.publish.execute import NotebookError, execute
+from wanbench.publish.tags import kind, optional_section
+
+ABSENT = "from wanbench.errors import MissingDataError\nraise MissingDataError('this lab has no links table')"
+
+
+def notebook(*cells):
+    made = []
+    for source, tag in cells:
+        new = new_markdown_cell if source.startswith(("#", "Text")) else new_code_cell
+        made.append(new(source, metadata={"tags": [tag]} if tag else {}))
+    return new_notebook(cells=made)
+
+
+def run(folder, *cells):
+    path = folder / "page.ipynb"
+    nbformat.write(notebook(*cells), path)
+    return execute(path, {}, folder / "out.ipynb")
+
+
+def test_a_section_without_data_is_left_out_and_says_why(tmp_path):
+    done = run(
+        tmp_path,
+        ("# Question", ""),
+        ("## Links\nText of the section", "optional"),
+        (ABSENT, ""),
+        ("### Below", ""),
+        ("print('never shown')", ""),
+        ("## After", ""),
+        ("print('shown')", ""),
+    )
+    html = "".join(str(part.html) for part in read_cells(done.notebook).parts)
+    assert "This section is left out: this lab has no links table" in html and ">Links" in html
+    assert "shown" in html and "After" in html
+    assert "never shown" not in html and "Below" not in html and "Text of the section" not in html
+
+
+def test_an_optional_section_with_data_is_shown(tmp_path):
+    done = run(tmp_path, ("# Question", ""), ("## Links", "optional"), ("print('links')", ""))
+    html = "".join(str(part.html) for part in read_cells(done.notebook).parts)
+    assert "links" in html and "left out" not in html
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [("# Q", ""), ("## Links", "optional"), ("1 / 0", "")],
+        [("# Q", ""), ("## Links", ""), (ABSENT, "")],
+        [("# Q", ""), ("## Links", "optional"), ("1", ""), ("## Next", ""), (ABSENT, "")],
+    ],
+    ids=["another error", "no tag", "after the section"],
+)
+def test_other_errors_fail_the_page(tmp_path, cells):
+    with pytest.raises(NotebookError):
+        run(tmp_path, *cells)
+
+
+def test_a_section_ends_at_the_next_heading_of_its_level():
+    made = notebook(
+        ("# Q", ""), ("## A", "optional"), ("1", ""), ("### B", ""), ("2", ""), ("## C", ""), ("3", "")
+    )
+    assert [optional_section(made, k) for k in (0, 2, 4, 6)] == [None, range(1, 5), range(1, 5), None]
+
+
+@pytest.mark.parametrize(
+    "tag, expected", [("check", "check"), ("introduction", "introduction"), ("", "study")]
+)
+def test_the_tag_of_the_title_says_what_a_page_is(tag, expected):
+    assert kind(notebook(("# Q", tag), ("1", "check"))) == expected

@@ -1,0 +1,58 @@
+"""Cell tags that publishing honours; in JupyterLab they are set in the property inspector."""
+
+from __future__ import annotations
+
+from nbformat import NotebookNode
+
+CHECK = "check"
+"""On the title: the page checks the lab or the pipeline; the front page lists it after the studies, folded."""
+INTRODUCTION = "introduction"
+"""On the title: the page introduces the others."""
+COVER = "cover"
+"""On a code cell: its figure stands beside the question on the front page; else the first figure of the page does."""
+OPTIONAL = "optional"
+"""On a heading: its section is left out, with the reason, where one of its cells raises MissingDataError."""
+
+LEFT_OUT = "wanbench-left-out"
+"""In the metadata of a cell of an executed notebook: why its section is left out, at its heading; "" below it."""
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """The tags of a cell."""
+    return list(cell.get("metadata", {}).get("tags", ()))
+
+
+def optional_section(notebook: NotebookNode, index: int) -> range | None:
+    """
+    The cells of the optional section that a cell stands in, its heading first; None if it stands in none.
+
+    A section ends where the next heading of its level or a higher one begins.
+    """
+    start = next((k for k in range(index, -1, -1) if OPTIONAL in tags(notebook.cells[k])), None)
+    if start is None:
+        return None
+    level = _level(notebook.cells[start])
+    later = range(start + 1, len(notebook.cells))
+    end = next((k for k in later if 0 < _level(notebook.cells[k]) <= level), len(notebook.cells))
+    return range(start, end) if index < end else None
+
+
+def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
+    """Mark a section as left out: its heading keeps the reason, and nothing else of it reaches the page."""
+    notebook.cells[section[0]].metadata[LEFT_OUT] = reason
+    for k in section[1:]:
+        notebook.cells[k].metadata[LEFT_OUT] = ""
+        if notebook.cells[k].cell_type == "code":
+            notebook.cells[k].outputs = []
+
+
+def _level(cell: NotebookNode) -> int:
+    """How many # a heading begins with; 0 for any other cell."""
+    text = cell.source.lstrip() if cell.cell_type == "markdown" else ""
+    return len(text) - len(text.lstrip("#"))
+
+
+def kind(notebook: NotebookNode) -> str:
+    """What a notebook is by the tag of its title: "check", "introduction", or else "study"."""
+    title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
+    return next((tag for tag in (CHECK, INTRODUCTION) if title is not None and tag in tags(title)), "study")
