@@ -1,4 +1,4 @@
-"""Cities where both clouds are, predictions checked elsewhere, and the numbers of one model."""
+"""Cities where both clouds are, and the numbers of one model."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from wanbench import stats
 from wanbench.errors import ParameterError
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.tcp import bytes_sent
-from wanbench.studies import grids_and_predictions, intercloud_2022
+from wanbench.studies import intercloud_2022
 
 
 def cities(n=7, crossing_ms=4.0, factor=0.8, seed=0, noise=0.2):
@@ -61,20 +61,6 @@ def test_clouds_without_a_city_in_common_are_refused():
 def test_the_figure_has_one_point_per_pair_of_cities():
     figure = intercloud_2022.matched(cities(), column="throughput_bps").figure()
     assert len(figure.data[0].x) == 21 and "bit/s" in figure.layout.xaxis.title.text
-
-
-def test_predictions_are_checked_with_pairs_that_others_measured():
-    pairs = simulated_surveys.survey(20, seed=3, pair_ms=4.0)
-    ends = pairs[["from_region", "to_region"]].min(axis=1) + pairs[["from_region", "to_region"]].max(axis=1)
-    lacking = ends.isin(ends.drop_duplicates().sample(40, random_state=1))
-    found = grids_and_predictions.check_elsewhere(pairs[~lacking], pairs)
-    assert len(found.pairs) == 40 and 0.75 <= found.coverage.estimate <= 1
-    assert found.ratio.low < 1 < found.ratio.high
-    twice = grids_and_predictions.check_elsewhere(pairs[~lacking], pairs.assign(rtt_ms=3 * pairs.rtt_ms))
-    assert twice.coverage.estimate < 0.1 and twice.ratio.estimate == pytest.approx(3 * found.ratio.estimate)
-    assert len(found.figure().data[0].x) + len(found.figure().data[1].x) == 40
-    with pytest.raises(ParameterError, match="no pair that is missing here"):
-        grids_and_predictions.check_elsewhere(pairs, pairs)
 
 
 def finite_survey(seed=5, window_bytes=2e6, capacity_bps=8e8):

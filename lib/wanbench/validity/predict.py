@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..stats.distance import predict
+from ..stats.distance import prediction
 from ..stats.regions import simulated_surveys
 from .study import Outcome
 
@@ -35,7 +35,7 @@ def trial(seed: int, n_regions: int, situation: str, measured: float = 1.0) -> l
         low, high = np.sort(known[["from_region", "to_region"]].to_numpy(dtype=str), axis=1).T
         pair = np.unique(np.char.add(np.char.add(low, "|"), high), return_inverse=True)[1]
         known = known[rng.random(pair.max() + 1)[pair] < measured]
-    predictor = predict.fit_predictor(known, level=LEVEL)
+    predictor = prediction.fit_predictor(known, level=LEVEL)
     found = predictor.predict(*ends, distance_km=float(asked.distance_km))
     rows = [Outcome("RTT", "jackknife+", found.rtt.low, found.rtt.high, float(asked.rtt_ms))]
     if found.throughput is not None:

@@ -345,7 +345,7 @@ def membership(names: list[str], group: str) -> np.ndarray:
 
 
 def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
-    """Regression on distance and groups; units shift the level, the slope, and what a pair between clouds differs by."""
+    """Regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
     crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
     design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
     shifted = [np.eye(design.shape[1])[-1]]
