@@ -143,7 +143,7 @@ def test_catalogue_regions_can_be_asked_for():
 def test_unknown_regions_are_named_with_what_is_allowed():
     with pytest.raises(ParameterError, match=r"aws:nowhere.*Or a region of the pairs: aws:region-000"):
         prediction.what_if(PAIRS, "aws:nowhere", NAMES[0])
-    with pytest.raises(ParameterError, match="to_region is '.*'; allowed: a region other"):
+    with pytest.raises(ParameterError, match=r"to_region is '.*'; allowed: a region other"):
         prediction.what_if(PAIRS, NAMES[0], NAMES[0])
     sparse = PAIRS[~(PAIRS.from_region.isin(NAMES[:2]) & PAIRS.to_region.isin(NAMES[:2]))]
     with pytest.raises(ParameterError, match="give distance_km"):

@@ -220,8 +220,8 @@ def _coverage(
     share, low, high, n_regions = share_interval(pairs["sum"], pairs["size"], pairs.index.to_frame())
     return Estimate(
         quantity=f"coverage of {NAMES[name]}, {situation}",
-        claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, hold {{}} of what was "
-        "measured",
+        claim=f"{percent(level)} intervals of {NAMES[name]}, with {LEFT_OUT[situation]} left out, hold {{}} of what "
+        "was measured",
         estimate=share,
         low=low,
         high=high,

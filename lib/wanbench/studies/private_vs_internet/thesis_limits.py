@@ -83,7 +83,7 @@ def explain(fitted: Factorial, limits: Limits) -> Explanation:
     predicted = groups.agg(
         _log=("_log", "mean"), limit=("limit", lambda each: each.mode().iloc[0])
     ).reset_index()
-    places = fitted.places.merge(predicted, on=factors)
+    places = fitted.combinations.merge(predicted, on=factors)
     if places.empty:
         raise ParameterError("no combination of the fit is among the trials of the limits")
     gain = np.exp(places.pop("_log"))
