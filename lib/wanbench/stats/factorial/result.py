@@ -116,7 +116,7 @@ class Factorial(Result):
     def verdict_shares(self, by: Sequence[str] | None = None) -> pd.DataFrame:
         """
         Where the thesis holds and fails: per combination of the factors in `by` the share of the space between the
-        levels (equal in logarithms) with each verdict, the smallest and largest gain, and the span within which it fails.
+        levels (equal in logarithms) with each verdict, the smallest and largest gain, and the span in which it fails.
 
         `by` is by default all factors but delay and rate, jitter_ms and loss.
         """
@@ -153,7 +153,8 @@ class Factorial(Result):
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
-        sentence = f"It holds in {holds} of the space between the levels, fails in {fails}, and {undecided} is undecided."
+        shared = f"It holds in {holds} of the space between the levels, fails in {fails}"
+        sentence = f"{shared}, and {undecided} is undecided."
         shares = self.verdict_shares()
         failing = shares[shares.fails > 0].sort_values("fails", ascending=False)
         by = [name for name in self.others if name in shares]

@@ -20,8 +20,8 @@ class Factor:
     """
     A factor and its code: its logarithm less the middle of the design, or -1/2 and 1/2 for the levels of a contrast.
 
-    `levels` are the two of a contrast, low first; () for a logarithm. `ends` are the smallest and the largest level of a
-    logarithm.
+    `levels` are the two of a contrast, low first; () for a logarithm. `ends` are the smallest and the largest level
+    of a logarithm.
     """
 
     name: str
