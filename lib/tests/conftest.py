@@ -8,6 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from wanbench import kafka
+from wanbench.labs.local import LocalLab
+
 for name, examples in (("test", 200), ("fuzz", 10_000)):
     settings.register_profile(
         name,
@@ -29,10 +32,26 @@ def pytest_configure(config):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@cache
+def missing(mark: str) -> str | None:
+    """Why tests with this mark cannot run on this machine; None if they can. Found once."""
+    if mark == "lab":
+        return LocalLab.unavailable()
+    return LocalLab.unavailable() or kafka.unavailable()
+
+
+def pytest_runtest_setup(item):
+    """Skip what needs a lab or a cluster where there can be none."""
+    for mark in ("lab", "kafka"):
+        if item.get_closest_marker(mark) and (reason := missing(mark)):
+            pytest.skip(reason)
+
+
 class ByModule(LoadScopeScheduling):
     """
     Which tests stay in one process where several run side by side: those of one module, as they share its fixtures;
-    all that make a lab, which would compete for the processors; all that read the example site, which is built once.
+    all that use the cluster of the tests; all that make a lab of their own; all that read the example site, which is
+    built once.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -43,7 +62,9 @@ class ByModule(LoadScopeScheduling):
 @cache
 def _group(path: Path) -> str | None:
     text = path.read_text()
-    return next((mark for mark in ("pytest.mark.lab", "built_site") if mark in text), None)
+    return next(
+        (mark for mark in ("pytest.mark.kafka", "pytest.mark.lab", "built_site") if mark in text), None
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -146,7 +146,7 @@ def test_files_are_copied_both_ways(host, tmp_path):
 @pytest.mark.parametrize("command", ["ping host", [], [1], None])
 @pytest.mark.lab
 def test_a_command_that_is_no_list_of_words_fails(host, command):
-    with pytest.raises(ParameterError, match="command is .*allowed: a list of arguments"):
+    with pytest.raises(ParameterError, match=r"command is .*allowed: a list of arguments"):
         host.run(command, timeout_s=5)
 
 

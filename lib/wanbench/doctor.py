@@ -43,7 +43,7 @@ def programs() -> list[dict[str, str]]:
 
 
 def find_program(names: str) -> str | None:
-    """The path of the first of these programs (words of one text) that there is; None if there is none."""
+    """The path of the first of these programs (names separated by spaces) that is installed; None if none is."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS])
     return next((found for name in names.split() if (found := shutil.which(name, path=path))), None)
 

@@ -2,7 +2,7 @@
 A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
 
 `start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans` plans trials of Kafka,
-`progress` reports. Imports `labs`, `kafka`, `plan`, `experiments` and `runs`; analysing code never imports it.
+`progress` reports.
 """
 
 from .calibrate import calibrate

@@ -1,4 +1,4 @@
-"""Carrying out a plan on a lab: threads, retries, interruption, resumption. Measuring bank."""
+"""Carrying out a plan on a lab: threads, retries, interruption, resumption."""
 
 from __future__ import annotations
 

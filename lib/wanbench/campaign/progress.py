@@ -1,6 +1,5 @@
 """
-Progress of measuring on stderr: a bar on a terminal, a plain line now and then elsewhere. Imports nothing of
-wanbench.
+Progress of measuring on stderr: a bar on a terminal, a plain line now and then elsewhere.
 """
 
 from __future__ import annotations

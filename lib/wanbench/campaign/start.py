@@ -1,6 +1,6 @@
 """
 One call for a notebook: measure a plan on the lab that its parameters name, or replay the committed recording
-of it. Measuring bank.
+of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """
-Plans of studies whose tests are trials of Kafka: which settings, how often, in which order. Measuring bank: imports
-`designs`, `experiments`, `links`, `plan` and `errors`.
+Plans of studies whose tests are trials of Kafka: which settings, how often, in which order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 Labs: sets of hosts on which commands run.
 
-Nothing outside this folder knows which kind of lab it is on. A new kind subclasses `base.Lab` and adds a line to `LABS`.
+Nothing outside this folder knows which kind of lab it is on. A new kind subclasses `base.Lab` and has a line in `LABS`.
 """
 
 from __future__ import annotations

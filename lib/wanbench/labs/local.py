@@ -141,7 +141,7 @@ class LocalLab(Lab):
 
     @classmethod
     def unavailable(cls) -> str | None:
-        """Why no local lab can be opened on this machine, as a sentence; None if one can. It is tried."""
+        """Why no local lab can be opened on this machine, as a sentence; None if one can. Found by trying."""
         return why_not()
 
     def __enter__(self) -> LocalLab:
@@ -202,7 +202,7 @@ class LocalLab(Lab):
 
     def entering(self, region: str) -> list[str]:
         """
-        The words in front of a command that is to run in a region, also by hand in a terminal.
+        The arguments to put before a command so that it runs in a region, also by hand in a terminal.
 
         Without a command they start a shell there. They hold as long as the lab is open.
         """
@@ -298,7 +298,7 @@ class LocalLab(Lab):
 
     def lateness(self) -> dict:
         """
-        How late the links were so far, over all of them: whether the machine was fast enough.
+        How late all links together were so far: whether the machine was fast enough.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What the parameters of a local lab may be: ParameterError, with what is allowed, for any other."""
+"""Checks of the parameters of a local lab."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_COUNT = 254
 
 
 def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
-    """The regions, if they are names, each once, and no more than there are addresses for."""
+    """The regions; ParameterError unless they are different names, no more than there are addresses."""
     if isinstance(regions, str) or not all(isinstance(region, str) and region for region in regions):
         raise ParameterError(f"regions is {regions!r}; allowed: a list of names.")
     if len(set(regions)) != len(regions):
@@ -25,7 +25,7 @@ def checked_regions(regions: Sequence[str]) -> tuple[str, ...]:
 def checked_links(
     links: Mapping[tuple[str, str], LinkSettings], regions: Sequence[str]
 ) -> dict[tuple[str, str], LinkSettings]:
-    """The links, if each joins two of the regions."""
+    """The links; ParameterError unless each joins two of the regions."""
     for pair, settings in links.items():
         if not isinstance(settings, LinkSettings):
             raise ParameterError(f"link {pair!r} is {settings!r}; allowed: LinkSettings.")

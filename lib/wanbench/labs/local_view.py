@@ -1,4 +1,4 @@
-"""How a local lab describes itself: to a manifest, in a line, in a notebook. Imported by `local` only."""
+"""How a local lab describes itself: to a manifest, in a line, in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of a lab that run as processes of this machine. Imports `errors` and `base` only."""
+"""Commands of a lab that run as processes of this machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EnteredProcess(Process):
     command : sequence of str
         The command itself, as it is shown and recorded.
     entering : sequence of str
-        The words in front of it. They must make the command the leader of a session of its own.
+        The arguments that stand before it. They must make the command the leader of its own session.
 
     Raises
     ------
@@ -176,7 +176,7 @@ class EnteredProcess(Process):
 
 def command_error(completed: Completed, what: str) -> CommandError:
     """
-    A CommandError that ends with the command's last words.
+    A CommandError that ends with what the command printed last.
 
     Its attribute `completed` has all that the command printed; of one that still runs, all so far and the
     status -9.

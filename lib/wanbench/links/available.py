@@ -1,4 +1,4 @@
-"""Whether this machine can hold a local lab: looked at by trying, never guessed. Imported by `labs.local`."""
+"""Whether this machine can hold a local lab. Everything is tried, nothing guessed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from wanbench.links.launch import search_path, unshare_words
+from wanbench.links.launch import search_path, unshare_arguments
 
 # Program: its package on Debian and Ubuntu, on Fedora.
 PROGRAMS = {
@@ -69,7 +69,7 @@ def tun_why_not() -> str | None:
 def _trial(*command):
     try:
         done = subprocess.run(
-            [*unshare_words(), *command],
+            [*unshare_arguments(), *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TRIAL_S,

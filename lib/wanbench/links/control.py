@@ -3,7 +3,6 @@ How a lab talks to its keeper: one JSON object a line over a socket pair, one an
 
 A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}. Empty
 lines have no answer: each request starts with one, in case the one before was interrupted half-way.
-Imports `errors` only.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _MCL_CURRENT, _MCL_FUTURE = 1, 2
 
 
 class Keeper:
-    """What a lab can ask of its keeper; the words of a request are the parameters of the method."""
+    """What a lab can ask of its keeper; the members of a request are the parameters of the method."""
 
     def __init__(self):
         self.relay = self.folder = None

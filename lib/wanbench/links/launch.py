@@ -1,4 +1,4 @@
-"""Starts the keeper of a local lab in its own namespaces, and ends it. Imported by `labs.local`."""
+"""Starts the keeper of a local lab in its own namespaces, and ends it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def search_path() -> str:
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
-def unshare_words() -> list[str]:
-    """The words that start a program in new PID, mount and network namespaces; its death ends all in them."""
+def unshare_arguments() -> list[str]:
+    """The arguments that start a program in new PID, mount and network namespaces; its death ends all in them."""
     words = ["unshare", "--pid", "--fork", "--kill-child", "--net", "--mount"]
     return [*words, "--user", "--map-root-user"] if is_rootless() else words
 
@@ -50,7 +50,14 @@ class KeeperProcess:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             self._unshare = subprocess.Popen(
-                [*unshare_words(), sys.executable, "-P", *PROGRAM, str(theirs.fileno()), str(this_process)],
+                [
+                    *unshare_arguments(),
+                    sys.executable,
+                    "-P",
+                    *PROGRAM,
+                    str(theirs.fileno()),
+                    str(this_process),
+                ],
                 pass_fds=(theirs.fileno(), this_process),
                 stdin=subprocess.DEVNULL,
                 stdout=self._printed,
@@ -77,12 +84,12 @@ class KeeperProcess:
         try:
             return self.client.ask(verb, **words)
         except LabError as error:
-            said = self.last_words()
+            said = self.last_output()
             raise LabError(f"{error} Its last words: {said}" if said else str(error)) from None
 
     def entering(self, namespace: int) -> list[str]:
         """
-        The words in front of a command that is to run in one of the keeper's network namespaces.
+        The arguments to put before a command so that it runs in one of the keeper's network namespaces.
 
         Parameters
         ----------
@@ -93,7 +100,7 @@ class KeeperProcess:
         network = f"--net=/proc/{self.pid}/fd/{namespace}"
         return ["nsenter", f"--target={self.pid}", *user, "--pid", "--mount", network, "--root", "--wd", "--"]
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The end of what the keeper printed: nothing, unless it failed."""
         size = os.fstat(self._printed.fileno()).st_size
         return os.pread(self._printed.fileno(), 2000, max(0, size - 2000)).decode(errors="replace").strip()

@@ -1,5 +1,5 @@
 """
-Anonymous network namespaces: held by open files of one process, gone when it is gone. Imported by `keeper`.
+Anonymous network namespaces: held by open files of one process, gone when it is gone.
 
 Region number i (from 1) has the addresses 10.i.0.1, 10.i.0.2, ... on its loopback and one device, `wan0`,
 towards all others.

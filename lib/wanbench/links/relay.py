@@ -3,7 +3,7 @@ The user-space relay: carries packets between the regions' TUN devices, late and
 
 Each region has one device; the relay reads a packet, finds the link by the destination address, decides when
 the packet is due, keeps it in one heap over all links, and writes it to the other region's device on time.
-It also counts how late it was, so that a machine that is too slow shows. Imported by `keeper`.
+It also counts how late it was, so that a machine that is too slow shows.
 """
 
 from __future__ import annotations

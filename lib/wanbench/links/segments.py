@@ -1,5 +1,5 @@
 """
-TCP super-packets as a TUN device hands them over, and their pieces. Pure; imports nothing of wanbench.
+TCP super-packets as a TUN device hands them over, and their pieces.
 
 With segmentation offload on, one read from the device yields up to 64 kB that would leave a real network card
 as many packets. Each read is a virtio network header (10 bytes, little-endian: flags, type, header length,

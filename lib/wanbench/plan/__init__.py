@@ -1,6 +1,5 @@
 """
-What to test, when, and what it takes. Measuring bank: imports `errors` and `regions`; analysing code never
-imports it.
+What to test, when, and what it takes.
 """
 
 from .cost import prices

@@ -1,4 +1,4 @@
-"""What a plan costs on clouds: instance hours and egress, as a range. Imports `errors` only."""
+"""What a plan costs on clouds: instance hours and egress, as a range."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _price_list() -> pd.DataFrame:
 
 def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
     """
-    Prices in US dollars, as a least and a most because they differ between the regions of a cloud.
+    Prices in US dollars, each as a range because they differ between the regions of a cloud.
 
     The list that comes with the package is meant for a first idea; each row says where its figures come from
     and of when they are. What is not in it is unknown until `overrides` tells.

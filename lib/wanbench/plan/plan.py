@@ -1,5 +1,5 @@
 """
-A plan: what will be tested, in which rounds, and what it takes. Imports `errors`, `regions` and this package.
+A plan: what will be tested, in which rounds, and what it takes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Test:
     experiments: tuple = ()
 
     def as_dict(self) -> dict:
-        """The same in JSON types; what only trials have is left out of others."""
+        """The same in JSON types, without the fields that only trials have where they are empty."""
         words = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
         if self.experiments:
             words |= {"setting": self.setting, "block": self.block}

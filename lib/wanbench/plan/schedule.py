@@ -1,6 +1,5 @@
 """
-Which pairs are tested at the same time: rounds in which no region appears twice. Pure functions; imports
-nothing of wanbench.
+Which pairs are tested at the same time: rounds in which no region appears twice.
 
 A round is a matching of the graph whose vertices are regions and whose edges are the pairs (both directions
 of a pair are two edges), so the fewest rounds are an edge colouring of that graph.

@@ -1,4 +1,4 @@
-"""Which ordered pairs of regions a plan tests. Imports `errors` and `regions`."""
+"""Which ordered pairs of regions a plan tests."""
 
 from __future__ import annotations
 

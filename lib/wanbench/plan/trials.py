@@ -1,4 +1,4 @@
-"""Plans whose tests differ in their setting rather than in their pair. Imports `errors` and this package."""
+"""Plans whose tests differ in their setting rather than in their pair."""
 
 from __future__ import annotations
 

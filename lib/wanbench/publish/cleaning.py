@@ -1,4 +1,4 @@
-"""HTML that a notebook's cells left: harmless elements reach a page, everything else is shown as text."""
+"""Cleans the HTML that cells leave: harmless elements reach the page, all others are shown as text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The figures of an executed notebook: what each is called, what it says without being seen, its numbers.
+The figures of an executed notebook: the name, the alternative text and the numbers of each.
 
 A figure function puts these into the figure's `layout.meta`: `name` (also the file name), `alt`, `caption`,
 and `csv` (the numbers behind it, as CSV text). What is missing is made up from the title, except the

@@ -26,7 +26,7 @@ class FormulaError(ValueError):
 
 def mathml(source: str, display: str = "inline") -> str:
     """
-    LaTeX to MathML; FormulaError for what is no LaTeX, or has a command that is not known.
+    LaTeX to MathML; FormulaError if it is not LaTeX or has an unknown command.
 
     >>> mathml("x")
     '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'

@@ -50,7 +50,7 @@ class Page:
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-    """What pages are made with: name and version of this package, of Python and of the main packages."""
+    """Names and versions of this package, of Python and of the main packages."""
     return (
         ("wanbench", __version__),
         ("Python", platform.python_version()),

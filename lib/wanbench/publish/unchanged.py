@@ -1,4 +1,4 @@
-"""Whether a page would come out as it is: a hash of everything that it is made from."""
+"""Whether a page is up to date: a hash of everything it is made from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """
 The run folder, where measuring and analysing meet: data/raw/<campaign>/<run id>/ with journal, raw files and
 manifest.
-
-Anything may import this; it imports `errors` only.
 """
 
 from .raw import RawFile, write_raw

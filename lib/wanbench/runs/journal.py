@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object per line, appended while measuring. Imports `errors` only."""
+"""The journal of a run: one JSON object per line, appended while measuring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which code measured: version and git commit. Imports nothing of wanbench but its version."""
+"""Which code measured: version and git commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw files of a run: bytes as a tool wrote them, hashed while written. Imports `errors` only."""
+"""Raw files of a run: bytes as a tool wrote them, hashed while written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a run folder, finished or not. Imports `errors` and this package; pandas for tables."""
+"""Reading a run folder, finished or not."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class Run:
 
 def overlaps(run: Run) -> pd.DataFrame:
     """
-    Pairs of tests that had a region in common at the same time; empty if none, as it must be.
+    Pairs of tests that used one region at the same time. There must be none: they would compete.
 
     Start and end are those of the journal; an interrupted attempt is taken to last until its session's last
     line.

@@ -1,4 +1,4 @@
-"""Writing a run folder: finding or making it, holding it, finishing it. Imports `errors` and this package."""
+"""Writing a run folder: finding or making it, holding it, finishing it."""
 
 from __future__ import annotations
 
