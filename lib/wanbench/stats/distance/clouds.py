@@ -61,7 +61,6 @@ class CloudComparison(Result):
         For throughput: from one cloud to another against the way back, over ordered pairs.
     """
 
-    column: str
     difference: GroupContrast
     slope: Estimate
     difference_at_mean: GroupContrast
@@ -216,7 +215,6 @@ def compare_clouds(
         )
 
     return CloudComparison(
-        column=column,
         difference=difference,
         slope=slope,
         difference_at_mean=difference_at_mean,

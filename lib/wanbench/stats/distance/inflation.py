@@ -153,16 +153,16 @@ def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
     return np.array([name if sizes[name] > 1 else common for name in strata])
 
 
-def order_interval(values: np.ndarray, level: float, share: float = 0.5) -> tuple[float, float]:
+def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
-    Interval for a percentile from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+    Interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
 
     NaN at both ends where there are too few values for the level.
     """
     values = np.sort(np.asarray(values, dtype=float))
     tail = (1 - level) / 2
-    below = int(stats.binom.ppf(tail, len(values), share))
-    above = int(stats.binom.ppf(1 - tail, len(values), share)) + 1
+    below = int(stats.binom.ppf(tail, len(values), 0.5))
+    above = int(stats.binom.ppf(1 - tail, len(values), 0.5)) + 1
     if below < 1 or above > len(values):
         return nan, nan
     return float(values[below - 1]), float(values[above - 1])

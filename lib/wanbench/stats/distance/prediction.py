@@ -175,7 +175,7 @@ class Predictor:
         floor: float = 0.0,
     ) -> Estimate:
         predicted = self.fits.predict(name, situation, new, self.level)
-        values = [float(each[0]) for each in (predicted.value, predicted.low, predicted.high)]
+        values = [float(ends[0]) for ends in (predicted.value, predicted.low, predicted.high)]
         if not all(map(isfinite, values)):
             needed = ceil(self.level / (1 - self.level) - 1e-9)
             units = "pairs" if situation == "both" else "regions"

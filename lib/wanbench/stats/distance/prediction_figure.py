@@ -27,8 +27,8 @@ def prediction(prediction: Prediction, *, note: str = "") -> go.Figure:
     figure.update_layout(legend={"orientation": "h", "y": -0.2, "x": 0})
     figure.update_yaxes(title="round-trip time (ms)", rangemode="tozero", col=1)
     if prediction.throughput is not None:
-        each = prediction.throughput
-        shown = [*prediction.pairs.throughput_bps, each.estimate, each.low, each.high]
+        bps = prediction.throughput
+        shown = [*prediction.pairs.throughput_bps, bps.estimate, bps.low, bps.high]
         figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"), col=2)
     level, ends = percent(prediction.rtt.level), f"{prediction.from_region} to {prediction.to_region}"
     return theme.finish(

@@ -53,7 +53,7 @@ class ObservedPairs:
     def take(self, kept: np.ndarray) -> ObservedPairs:
         """Some of the pairs; the regions keep their indices."""
         arrays = (self.first, self.second, self.distance_km, self.rtt_ms, self.log_bps, self.half_gap)
-        return ObservedPairs(self.n_regions, *(each[kept] for each in arrays))
+        return ObservedPairs(self.n_regions, *(values[kept] for values in arrays))
 
     @property
     def measured(self) -> np.ndarray:

@@ -69,7 +69,7 @@ def fit_factorial(
         Columns: positive numbers, because their logarithm is taken, or one of two levels (see `contrasts`).
     interactions : "all", "estimable", or sequence of tuples of str
         Which products of factors to fit: all pairs; those pairs that the runs of a fraction can tell apart (the first
-        of each set of aliases, with a caution); or those named.
+        of each set of aliases is fitted, with a caution); or those named.
     contrasts : sequence of str
         Factors of which two levels are compared, high over low, instead of their logarithm taken. Columns of text
         always are.

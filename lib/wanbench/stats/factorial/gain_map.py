@@ -26,7 +26,7 @@ CHUNK = 1_000
 VERDICTS = ("holds", "fails", "undecided")
 METHOD = (
     "the greater of robust and pooled standard errors; "
-    f"greatest |t| over a grid of the whole space, by {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), no more than "
+    f"largest |t| over a grid of the whole space, by {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), no more than "
     "Scheffé's (1953)"
 )
 
