@@ -147,7 +147,8 @@ def fit_with_ceiling(
     level = check_level(level)
     check_number("within", within, 0, 0.5)
     keep = (ceiling,) if isinstance(ceiling, str) else ()
-    check_columns("pairs", pairs, keep)
+    if keep:
+        check_columns("pairs", pairs, keep)
     sample = directed(pairs, column, keep=keep)
     require_regions(sample, 3, "a line with a ceiling")
     frame = sample.frame
