@@ -11,7 +11,7 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.stats.distance import fits
 from wanbench.stats.regions import coverage, simulated_surveys
 from wanbench.validity import __main__ as command
-from wanbench.validity import clouds, effects, study, verdicts
+from wanbench.validity import clouds, effects, study, summaries
 from wanbench.validity.coverage_figure import coverage as draw_coverage
 from wanbench.validity.study import Outcome
 
@@ -32,7 +32,7 @@ def normal_mean(seed, n):
 @pytest.fixture
 def toy(monkeypatch):
     module = types.ModuleType("wanbench_toy_study")
-    module.TITLE, module.SETTINGS, module.trial = "A mean", [{"n": 4}, {"n": 9}], normal_mean
+    module.SETTINGS, module.trial = [{"n": 4}, {"n": 9}], normal_mean
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return module
 
@@ -55,12 +55,12 @@ def test_counts_are_those_of_a_known_coverage(toy):
 def test_neither_the_number_of_processes_nor_of_data_sets_changes_the_first_ones(toy):
     one, two = study.run(toy, datasets=45), study.run(toy, datasets=45, processes=2)
     assert one.equals(two)
-    again = study.run(toy, datasets=study.FIRST, settings=toy.SETTINGS[1:])
-    assert study.agrees(one, again).same.all()
+    again = study.run(toy, datasets=study.FIRST_DATASETS, settings=toy.SETTINGS[1:])
+    assert study.compare_counts(one, again).same.all()
     one.loc[one.setting == '{"n": 9}', "first_covered"] += 1
-    assert not study.agrees(one, again).same.any()
+    assert not study.compare_counts(one, again).same.any()
     with pytest.raises(ParameterError, match="does not count the first 20 data sets of n 9"):
-        study.agrees(one[one.setting == '{"n": 4}'], again)
+        study.compare_counts(one[one.setting == '{"n": 4}'], again)
 
 
 def test_a_table_is_read_as_it_was_written(toy, tmp_path):
@@ -91,8 +91,8 @@ def test_the_command_writes_what_was_asked_for(toy, tmp_path, monkeypatch, capsy
 
 
 @pytest.mark.parametrize("wrong", [{"datasets": 0}, {"datasets": 2.5}, {"processes": 0}])
-def test_numbers_that_are_none_fail(toy, wrong):
-    with pytest.raises(ParameterError, match="whole number from 1"):
+def test_wrong_numbers_are_refused(toy, wrong):
+    with pytest.raises(ParameterError, match="allowed: a whole number"):
         study.run(toy, **wrong)
 
 
@@ -114,8 +114,8 @@ def test_the_committed_table_is_of_the_studys_settings_and_of_its_number_of_data
 @pytest.mark.parametrize("subject", [*BY_REGION, "clouds"])
 def test_the_first_data_sets_give_what_the_committed_table_counts(subject):
     module = study.studies()[subject]
-    again = study.run(module, datasets=study.FIRST, settings=[module.SETTINGS[1]])
-    both = study.agrees(study.read(subject), again)
+    again = study.run(module, datasets=study.FIRST_DATASETS, settings=[module.SETTINGS[1]])
+    both = study.compare_counts(study.read(subject), again)
     assert both.same.all(), both[~both.same].to_string()
 
 
@@ -188,16 +188,16 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
 # What the tables say
 
 
-def test_overview_outside_and_shown(toy):
+def test_tables_to_read(toy):
     table = study.run(toy, datasets=200)
-    rows = verdicts.overview({"toy": table}).set_index("method")
+    rows = summaries.overview({"toy": table}).set_index("method")
     low, high = map(float, rows.loc["half as wide", "coverage (%)"].split(" to "))
     assert low <= high < 80 and rows.loc["half as wide", "settings within 93 to 97 %"] == "0 of 2"
     assert rows.loc["sometimes none", "without an interval (%), at most"] == 25.0
-    out = verdicts.outside(table, "half as wide")
+    out = summaries.outside_band(table, "half as wide")
     shares = out["coverage (%)"].str.partition(" ")[0].astype(float)
     assert list(out.setting) and shares.is_monotonic_increasing and len(out) == 2
-    wide = verdicts.shown(table, "mean")
+    wide = summaries.by_setting(table, "mean")
     assert list(wide.index) == ["n 4", "n 9"]
     assert list(wide.columns) == ["exact", "half as wide", "sometimes none", "open"]
     assert wide["sometimes none"].str.endswith("none in 25 %").all()
@@ -205,16 +205,16 @@ def test_overview_outside_and_shown(toy):
 
 def test_sentences_say_the_range_and_whether_the_table_came_out_again(toy):
     table = study.run(toy, datasets=100)
-    found = verdicts.finding(table, "mean", "coverage-mean", subject="A toy", method="half as wide")
+    found = summaries.finding(table, "mean", "coverage-mean", subject="A toy", method="half as wide")
     low, high = (100 * table[table.method == "half as wide"].coverage).agg(["min", "max"])
     assert f"covers in {low:.1f} to {high:.1f} of 100 simulated" in found.sentence
     assert "2 kinds of data set, 100 of each; 93 to 97 in 0" in found.sentence
-    with pytest.raises(ParameterError, match="no coverage of 'median'"):
-        verdicts.finding(table, "median", "x", subject="A toy")
-    again = study.run(toy, datasets=study.FIRST, settings=toy.SETTINGS[:1])
-    assert "4 of 4 counts as the committed table says" in verdicts.agreement(table, again, "a").sentence
+    with pytest.raises(ParameterError, match="quantity is 'median'; allowed: 'mean'"):
+        summaries.finding(table, "median", "x", subject="A toy")
+    again = study.run(toy, datasets=study.FIRST_DATASETS, settings=toy.SETTINGS[:1])
+    assert "4 of 4 counts as the committed table says" in summaries.agreement(table, again, "a").sentence
     table.loc[0, "first_covered"] -= 1
-    assert "3 of 4 counts NOT all as" in verdicts.agreement(table, again, "a").sentence
+    assert "3 of 4 counts NOT all as" in summaries.agreement(table, again, "a").sentence
 
 
 def test_the_figure_draws_every_case_over_the_band(toy):
@@ -225,6 +225,6 @@ def test_the_figure_draws_every_case_over_the_band(toy):
     assert "half as wide: " in drawn.layout.meta["caption"]
     band = drawn.layout.shapes[0]
     assert (band.x0, band.x1) == (0.93, 0.97)
-    with pytest.raises(ParameterError, match="at most 4 of exact"):
+    with pytest.raises(ParameterError, match="allowed: at most 4 of exact"):
         draw_coverage(table, title="A mean", methods=["none such"])
     assert len(draw_coverage(table, title="A mean").data) == 4

@@ -1,4 +1,4 @@
-"""A world map that asks no server, with our own coastline, and the regions on it."""
+"""A world map that needs no server, and the regions on it."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ import plotly.graph_objects as go
 from ..formatting import count
 from . import coastline, theme
 
-LOWEST_LATITUDE, HIGHEST_LATITUDE = -58, 90
-SMALLEST_POINT, RING_STEP = 6, 4
+LATITUDES = (-58, 90)
+"""Latitudes shown: without Antarctica, which has no region."""
+SMALLEST_POINT = 6
+RING_STEP = 4
+"""Difference of point size between clouds: a ring two pixels wide."""
 
 
 def region_map(regions: pd.DataFrame, *, note: str = "") -> go.Figure:
-    """
-    The regions of table `regions` on a world map, one colour per cloud.
-    """
+    """The regions of table `regions` on a world map, one colour per cloud."""
     figure = world()
     draw_regions(figure, regions, RING_STEP)
     clouds = regions.cloud.value_counts().sort_index()
-    said = ", ".join(f"{theme.cloud_name(name)} {n}" for name, n in clouds.items())
+    by_cloud = ", ".join(f"{theme.cloud_name(name)} {n}" for name, n in clouds.items())
     columns = ["name", "cloud", "city", "country", "latitude_deg", "longitude_deg"]
     return theme.finish(
         figure,
         name="region-map",
         title="Regions",
-        subtitle=f"{count(len(regions), 'region')}: {said}. Rings: several clouds in one place.",
-        alt=f"World map of {count(len(regions), 'region')}: {said}.",
-        caption=f"Where the regions are ({said}). Coastline: Natural Earth.",
+        subtitle=f"{count(len(regions), 'region')}: {by_cloud}. Rings: several clouds in one place.",
+        alt=f"World map of {count(len(regions), 'region')}: {by_cloud}.",
+        caption=f"Regions ({by_cloud}). Coastline: Natural Earth.",
         table=regions[[name for name in columns if name in regions]],
         note=note,
     )
 
 
 def world() -> go.Figure:
-    """An empty world: coastline only. `visible=False` keeps plotly.js from fetching a base map."""
+    """An empty world, with the coastline only; `visible=False` keeps plotly.js from fetching a base map."""
     figure = go.Figure()
     longitude, latitude = coastline.load()
     line = {"color": theme.LAND, "width": 1}
@@ -46,7 +47,7 @@ def world() -> go.Figure:
         visible=False,
         fitbounds=False,
         projection={"type": "natural earth"},
-        lataxis={"range": [LOWEST_LATITUDE, HIGHEST_LATITUDE]},
+        lataxis={"range": LATITUDES},
         lonaxis={"range": [-180, 180]},
         bgcolor="white",
         domain={"x": [0, 1], "y": [0, 1]},
@@ -57,7 +58,7 @@ def world() -> go.Figure:
 
 
 def draw_regions(figure: go.Figure, regions: pd.DataFrame, step: int) -> None:
-    """Points of a size per cloud, the greatest first: where clouds share a city, they show as rings."""
+    """Points with a size per cloud, the largest first, so that clouds in one city show as rings."""
     clouds = sorted(regions.cloud.unique())
     for number, cloud in enumerate(clouds):
         part = regions[regions.cloud == cloud]
@@ -70,18 +71,15 @@ def draw_regions(figure: go.Figure, regions: pd.DataFrame, step: int) -> None:
             name=theme.cloud_name(cloud),
             marker=marker,
             text=[
-                f"{theme.plain(row.name_)}<br>{theme.plain(row.city)}" for row in _named(part).itertuples()
+                f"{theme.plain(name)}<br>{theme.plain(city)}"
+                for name, city in zip(part["name"], part.city, strict=True)
             ],
             hovertemplate="%{text}<extra></extra>",
         )
 
 
-def _named(part: pd.DataFrame) -> pd.DataFrame:
-    """`itertuples` keeps no column called name apart from the tuple's own."""
-    return part.rename(columns={"name": "name_"})
-
-
 def unit_vectors(places: pd.DataFrame) -> np.ndarray:
+    """Points on the unit sphere, (n, 3), from columns latitude_deg and longitude_deg."""
     latitude, longitude = (np.radians(places[name].to_numpy()) for name in ("latitude_deg", "longitude_deg"))
     return np.column_stack(
         [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]

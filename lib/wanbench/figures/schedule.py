@@ -1,8 +1,7 @@
-"""When each region was in a test: the rounds of a run as they happened."""
+"""The rounds of a run as they happened: when each region was in a test."""
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -10,17 +9,18 @@ from ..errors import ParameterError
 from ..formatting import count
 from . import theme
 
+ENDS = ("from_region", "to_region")
 COLOURS = {"done": theme.WITHIN, "failed": theme.OUTSIDE, "interrupted": theme.UNKNOWN}
 
 
 def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
     """
-    A bar for each region and test of table `tests`: a region that was in two tests at once would overlap itself.
+    A bar for each region and test of table `tests`: bars of a region overlap if it was in two tests at once.
 
-    Tests without an end (interrupted) are drawn as points at their start.
+    Interrupted tests have no end, and are drawn as points at their start.
     """
     if tests.empty:
-        raise ParameterError("there are no tests to draw")
+        raise ParameterError("table tests has no rows; allowed: one or more.")
     start_s = (tests.started_at_utc - tests.started_at_utc.min()).dt.total_seconds()
     length_s = (tests.ended_at_utc - tests.started_at_utc).dt.total_seconds()
     regions = sorted({*tests.from_region, *tests.to_region})
@@ -37,45 +37,38 @@ def rounds(tests: pd.DataFrame, *, note: str = "") -> go.Figure:
             orientation="h",
             name=outcome,
             marker={"color": colour, "line": {"color": "white", "width": 0.5}, "opacity": 0.7},
-            text=[f"round {row['round']}: {_label(row)}" for _, row in part.iterrows()],
+            text=[
+                f"round {number}: {theme.plain(a)} to {theme.plain(b)}"
+                for number, a, b in zip(part["round"], part.from_region, part.to_region, strict=True)
+            ],
             textposition="none",
             hovertemplate="%{text}<br>from %{base:.1f} s, %{x:.1f} s<extra></extra>",
         )
     overlaps = overlapping(tests)
-    said = "No region was in two tests at once" if not overlaps else f"{count(overlaps, 'overlap')} of tests"
+    verdict = f"{count(overlaps, 'overlap')} of tests" if overlaps else "No region was in two tests at once"
     figure.update_layout(barmode="overlay", bargap=0.2, height=max(theme.HEIGHT_PX, 150 + 17 * len(regions)))
     figure.update_xaxes(title="time since the first test started (s)")
     figure.update_yaxes(categoryorder="array", categoryarray=regions[::-1], showgrid=False)
-    basis = f"{count(len(tests), 'test')} of {count(len(regions), 'region')} in {count(_n_rounds(tests), 'round')}"
+    n_rounds = count(tests["round"].nunique(), "round")
+    basis = f"{count(len(tests), 'test')} of {count(len(regions), 'region')} in {n_rounds}"
     columns = ["test_id", "attempt", "round", "from_region", "to_region", "outcome"]
     return theme.finish(
         figure,
         name="rounds",
         title="Rounds as they happened",
-        subtitle=f"One bar per region and test. {said}.",
-        alt=f"Timeline of {basis}. {said}.",
-        caption=f"When each region took part in a test: {basis}. {said}.",
+        subtitle=f"One bar per region and test. {verdict}.",
+        alt=f"Timeline of {basis}. {verdict}.",
+        caption=f"When each region took part in a test: {basis}. {verdict}.",
         table=tests[columns].assign(start_s=start_s, length_s=length_s),
         note=note,
     )
 
 
-ENDS = ("from_region", "to_region")
-
-
 def overlapping(tests: pd.DataFrame) -> int:
-    """How many times a test of a region starts before its earlier one has ended."""
+    """The number of times that a test of a region starts before an earlier one has ended."""
     ended = tests.dropna(subset="ended_at_utc")
     both = pd.concat([ended.assign(region=ended[end]) for end in ENDS]).sort_values(
         ["region", "started_at_utc"]
     )
     before = both.groupby("region").ended_at_utc.cummax().groupby(both.region).shift()
     return int((both.started_at_utc < before).sum())
-
-
-def _label(row) -> str:
-    return f"{theme.plain(row.from_region)} to {theme.plain(row.to_region)}"
-
-
-def _n_rounds(tests: pd.DataFrame) -> int:
-    return int(np.unique(tests["round"]).size)

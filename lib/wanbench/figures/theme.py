@@ -1,4 +1,4 @@
-"""How every figure looks and what it carries: the template, the colours, axes, titles, alt text, numbers."""
+"""The look and the content of every figure: template, colours, axes, titles, alt text, numbers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from ..errors import ParameterError
+from ..checks import refusal
 from ..formatting import quantity
 
 NAME = "wanbench"
 FONT = "DejaVu Sans, Verdana, sans-serif"
 SIZES = {"1200x675": (1200, 675), "800x450": (800, 450)}
 HEIGHT_PX = 520
-TEXT, MUTED, GRID = "#1F2933", "#5B6770", "#E3E7EB"
-LIGHT, FIT, LAND = "#6B7280", "#1F2933", "#9AA5B1"
-WITHIN, OUTSIDE, UNKNOWN = "#0072B2", "#C44E00", "#8A949E"
+TEXT = "#1F2933"
+MUTED = "#5B6770"
+GRID = "#E3E7EB"
+LIGHT = "#6B7280"
+"""Reference lines, such as light in fibre."""
+FIT = "#1F2933"
+"""Fitted lines and estimates."""
+LAND = "#9AA5B1"
+WITHIN = "#0072B2"
+OUTSIDE = "#C44E00"
+UNKNOWN = "#8A949E"
+"""The three verdicts of a check; blue and orange differ with any colour blindness."""
 
 CLOUD_NAMES = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM Cloud"}
 COLOURS = {
@@ -36,7 +45,7 @@ COLOURS = {
     "aws-gcp": "#D9A300",
     "azure-gcp": "#62B9EA",
 }
-"""One colour per cloud and per pair of clouds; told apart with any common colour blindness (a test checks)."""
+"""One colour per cloud and per pair of clouds, distinct with any common colour blindness (a test checks)."""
 SYMBOLS = {
     "aws-aws": "circle",
     "azure-azure": "square",
@@ -47,7 +56,22 @@ SYMBOLS = {
     "azure-gcp": "cross",
 }
 OTHER = "#6B7280"
+SERIES_COLOURS = (WITHIN, OUTSIDE, "#009E73", "#6B0F1A", "#882288", "#D9A300")
+"""Colours of arms, settings or distributions, in order of appearance."""
 SUBTITLE_CHARACTERS = 112
+"""Length of a line of the subtitle at which it fits the narrowest figure (`SIZES`)."""
+PANEL_TITLES_PX = 24
+"""`headroom_px` of a figure whose panels have titles."""
+MAX_POINTS = 2_000
+"""Points of a dense series that are drawn; more only make the page slower."""
+LEGEND_ON_TOP = {
+    "orientation": "h",
+    "x": 1,
+    "xanchor": "right",
+    "y": 1,
+    "yref": "container",
+    "yanchor": "top",
+}
 
 
 def _template() -> go.layout.Template:
@@ -92,13 +116,13 @@ pio.templates[NAME] = _template()
 
 
 def colour(name: str) -> str:
-    """The colour of a cloud or a pair of clouds; grey for one without."""
+    """The colour of a cloud or a pair of clouds; grey for an unknown one."""
     return COLOURS.get(name, OTHER)
 
 
 def cloud_name(name: str) -> str:
     """
-    A cloud, or a pair of clouds, as people write it.
+    The written name of a cloud or a pair of clouds.
 
     >>> cloud_name("gcp"), cloud_name("aws-gcp"), cloud_name("aws-aws")
     ('Google Cloud', 'AWS – Google Cloud', 'within AWS')
@@ -108,7 +132,7 @@ def cloud_name(name: str) -> str:
 
 
 def plain(text: object) -> str:
-    """Text as Plotly shows it, without meaning anything to it: its pseudo-HTML is escaped."""
+    """Text with Plotly's pseudo-HTML escaped."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -125,29 +149,26 @@ def finish(
     headroom_px: int = 0,
 ) -> go.Figure:
     """
-    Give a figure its template, its title, and in `layout.meta` its name, alt text, caption and numbers.
+    Set the template and title of a figure, and in `layout.meta` its name, alt text, caption and numbers.
 
     Parameters
     ----------
     name : str
         File stem: small letters, digits and hyphens.
     title, subtitle : str
-        What is drawn; the subtitle says what points, lines and bands are.
+        The subject, and what points, lines and bands are.
     alt : str
-        What one would read out in place of the figure.
+        A text to read out in place of the figure.
     table : DataFrame
-        The numbers behind it; floats are written with six significant digits.
+        The numbers drawn; floats are written with six significant digits.
     note : str
-        Said in the subtitle and the caption, such as that the data are a check of the pipeline.
+        Added to subtitle and caption, such as "the data are a check of the pipeline".
     headroom_px : int
-        Room for titles of panels between the subtitle and the axes.
+        Room between the subtitle and the axes; `PANEL_TITLES_PX` for titles of panels.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise ParameterError(
-            f"figure name {name!r}: allowed are small letters, digits and single hyphens inside"
-        )
-    said = f"{subtitle} {note}".strip()
-    lines = [plain(line) for line in wrap(said, SUBTITLE_CHARACTERS)]
+        raise refusal("name", name, "small letters and digits, joined by single hyphens")
+    lines = [plain(line) for line in wrap(f"{subtitle} {note}".strip(), SUBTITLE_CHARACTERS)]
     figure.update_layout(
         template=NAME,
         title={"text": plain(title), "subtitle": {"text": "<br>".join(lines)}},
@@ -162,10 +183,12 @@ def numbers(table: pd.DataFrame) -> str:
     return table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
-def log_axis(values, unit: str, most_ticks: int = 10) -> dict:
+def log_axis(values, unit: str, max_ticks: int = 10) -> dict:
     """
-    Settings of a logarithmic axis that shows `values`, with ticks at 1, 2 and 5, at powers of ten if those are more
-    than `most_ticks`, or closer together where the greatest value is less than 5 times the least.
+    Settings of a logarithmic axis for `values`, with ticks at 1, 2 and 5 times powers of ten.
+
+    Ticks are at powers of ten only if there would be more than `max_ticks`, and closer together if the largest value is
+    less than 5 times the smallest.
 
     >>> log_axis([90e6, 1.1e9], "bit/s")["ticktext"]
     ['50 Mbit/s', '100 Mbit/s', '200 Mbit/s', '500 Mbit/s', '1 Gbit/s', '2 Gbit/s']
@@ -181,7 +204,7 @@ def log_axis(values, unit: str, most_ticks: int = 10) -> dict:
         first = max(tick for tick in ticks if tick <= values.min() * (1 + 1e-9))
         last = min(tick for tick in ticks if tick >= values.max() * (1 - 1e-9))
         shown = [tick for tick in ticks if first <= tick <= last]
-        if len(shown) <= most_ticks:
+        if len(shown) <= max_ticks:
             break
     pad = 0.04 * max(log10(values.max() / values.min()), 0.2)
     ends = [log10(values.min()) - pad, log10(values.max()) + pad]
@@ -191,7 +214,7 @@ def log_axis(values, unit: str, most_ticks: int = 10) -> dict:
 
 def tick_text(value: float, unit: str) -> str:
     """
-    A round value with its unit, without superfluous zeros.
+    A round value with its unit, without trailing zeros.
 
     >>> tick_text(2e8, "bit/s"), tick_text(50, "ms"), tick_text(0.5, "ms")
     ('200 Mbit/s', '50 ms', '0.5 ms')
@@ -203,7 +226,8 @@ def tick_text(value: float, unit: str) -> str:
 
 
 def spread(n: int, width: float = 0.6) -> np.ndarray:
-    """`n` offsets within a width, evenly filled and always the same, to keep points of a strip apart."""
+    """`n` offsets within a width, evenly spread and always the same, that separate the points of a strip."""
+    # multiples of the golden ratio modulo 1 fill an interval evenly, whatever their number
     golden = 0.6180339887498949
     return ((np.arange(1, n + 1) * golden) % 1 - 0.5) * width
 

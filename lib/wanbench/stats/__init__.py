@@ -23,7 +23,6 @@ from .regions.permutation import mantel
 from .regions.precision import plan_precision
 from .regions.sensitivity import with_and_without
 from .tails.compare import compare_tails
-from .tails.plan import plan_tail
 from .tcp import compare_models, fit_model
 from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
@@ -57,7 +56,6 @@ __all__ = [
     "path_inflation",
     "physics_check",
     "plan_precision",
-    "plan_tail",
     "prediction_coverage",
     "tails",
     "trial_rates",

@@ -1,27 +1,23 @@
 """
-Whether intervals cover: every method tried on simulated data whose answer is known.
+Whether intervals cover: every method applied to simulated data with a known answer.
 
-`study` runs a study, `verdicts` says what its table means, `effects` are the kinds of simulated surveys; every
-other module is a study. `make validity` runs all and writes data/validity. Imports `stats`, `findings`, `wording`,
-`errors`, `places`; never a lab.
+`study` runs a study, `summaries` summarises its table, `effects` are the kinds of simulated surveys; every other module
+is a study. `make validity` runs all and writes data/validity.
 """
 
-from .study import FIRST, Outcome, describe, read, run, studies
-from .verdicts import agreement, asked, beyond, finding, outside, overview, shown, tables
+from .study import FIRST_DATASETS, run, studies
+from .summaries import agreement, by_setting, finding, harder, ordinary, outside_band, overview, read_all
 
 __all__ = [
-    "FIRST",
-    "Outcome",
+    "FIRST_DATASETS",
     "agreement",
-    "asked",
-    "beyond",
-    "describe",
+    "by_setting",
     "finding",
-    "outside",
+    "harder",
+    "ordinary",
+    "outside_band",
     "overview",
-    "read",
+    "read_all",
     "run",
-    "shown",
     "studies",
-    "tables",
 ]

@@ -1,8 +1,8 @@
 """
-Coverage of what crossing costs between clouds, and of the difference between pairs within one and within the other.
+Study: the cost of crossing between clouds, and the difference between pairs within either cloud.
 
 Two clouds of 12 and 12 or 24 and 4 regions; crossing costs 8 ms. "One cloud slower" adds 25 ms per region of the
-second, which must not pass for a cost of crossing.
+second, which must not count as a cost of crossing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ from ..stats.regions.covariates import cross_cloud
 from . import effects as kinds
 from .study import MAIN, NAIVE, Outcome
 
-TITLE = "What crossing between clouds costs"
-CROSSING_MS, SLOWER_MS, BY_REGION_MS = 8.0, 25.0, 6.0
-SLOWER, UNEVEN = "effects of regions; one cloud slower", "effects of regions, also on what crossing costs"
+CROSSING_MS = 8.0
+"""The cost of crossing: the truth."""
+SLOWER_MS = 25.0
+"""Added per region of the slower cloud: three times the cost of crossing, so that a mix-up shows."""
+BY_REGION_MS = 6.0
+"""Standard deviation of a region's own cost of crossing, of the order of the cost."""
+SLOWER = "effects of regions; one cloud slower"
+UNEVEN = "effects of regions, also on what crossing costs"
 SIZES = {"12 and 12 regions": (12, 12), "24 and 4 regions": (24, 4)}
 SETTINGS = [
     *(
@@ -35,8 +40,8 @@ LEVEL = 0.95
 
 def trial(seed: int, regions: str, effects: str) -> list[Outcome]:
     """One survey, and the fits of `clouds.compare_clouds` without their permutations."""
-    sizes, known = SIZES[regions], effects if effects in kinds.KINDS else "effects of regions"
-    pairs = kinds.survey(seed, sum(sizes), known, kinds.on_rtt(known))
+    sizes, kind = SIZES[regions], effects if effects in kinds.KINDS else "effects of regions"
+    pairs = kinds.survey(seed, sum(sizes), kind, kinds.on_rtt(kind))
     rng = np.random.default_rng([seed, 1])
     cloud = rng.permutation(np.repeat(["aws", "gcp"], sizes))
     names = [f"{cloud[k]}:{name.partition(':')[2]}" for k, name in enumerate(pairs.regions)]

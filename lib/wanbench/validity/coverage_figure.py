@@ -1,4 +1,4 @@
-"""How often intervals cover, per setting: with the interval of that share, and the band it should lie in."""
+"""Coverage per setting with its interval, over the band in which it should lie."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ..errors import ParameterError
-from ..figures import theme
-from ..stats.lab.calibration_figure import LEGEND_ON_TOP
+from ..checks import refusal
+from ..figures import primitives, theme
 from .study import MAIN, NAIVE, describe
-from .verdicts import BAND
+from .summaries import BAND
 
-ROW_PX, LEAST_PX = 20, 260
+ROW_PX = 20
+"""Height of a setting; the smallest at which its label is readable."""
+MIN_HEIGHT_PX = 260
+FRAME_PX = 170
+"""Height of titles, legend and axis."""
 STYLES = ((theme.WITHIN, "circle"), (theme.OUTSIDE, "x"), ("#009E73", "diamond"), ("#882288", "square"))
-BAND_COLOUR = "rgba(0, 114, 178, 0.12)"
 
 
 def coverage(
@@ -26,17 +28,14 @@ def coverage(
     Parameters
     ----------
     table : DataFrame
-        As `validity.run` returns and `validity.read` reads.
+        As `validity.run` returns and `validity.read_all` reads.
     methods : sequence of str
-        What to show, at most four; default the interval given and the naive one, else the first four there are.
+        The methods shown, at most four; default the interval given and the naive one, otherwise the first four.
     """
-    found = list(dict.fromkeys(table.method))
-    methods = list(methods or [one for one in (MAIN, NAIVE) if one in found] or found[: len(STYLES)])
-    unknown = [one for one in methods if one not in found]
-    if unknown or len(methods) > len(STYLES):
-        raise ParameterError(
-            f"methods {', '.join(methods)}: allowed are at most {len(STYLES)} of {', '.join(found)}"
-        )
+    present = list(dict.fromkeys(table.method))
+    methods = list(methods or [one for one in (MAIN, NAIVE) if one in present] or present[: len(STYLES)])
+    if not set(methods) <= set(present) or len(methods) > len(STYLES):
+        raise refusal("methods", methods, f"at most {len(STYLES)} of {', '.join(present)}")
     drawn = table[table.method.isin(methods)]
     drawn = drawn.assign(setting=drawn.setting.map(describe))
     quantities, settings = list(dict.fromkeys(drawn.quantity)), list(dict.fromkeys(drawn.setting))
@@ -46,48 +45,47 @@ def coverage(
     for column, quantity in enumerate(quantities, start=1):
         for method, (colour, symbol) in zip(methods, STYLES, strict=False):
             rows = drawn[(drawn.quantity == quantity) & (drawn.method == method)]
-            figure.add_scatter(
-                x=rows.coverage,
-                y=rows.setting,
-                mode="markers",
+            primitives.interval_points(
+                figure,
+                rows.setting,
+                rows.coverage,
+                rows.coverage_low,
+                rows.coverage_high,
+                marker={"color": colour, "symbol": symbol, "size": 8},
+                bar={"thickness": 1.2, "width": 0},
                 name=method,
                 legendgroup=method,
                 showlegend=column == 1,
-                marker={"color": colour, "symbol": symbol, "size": 8},
-                error_x={
-                    "type": "data",
-                    "array": rows.coverage_high - rows.coverage,
-                    "arrayminus": rows.coverage - rows.coverage_low,
-                    "thickness": 1.2,
-                    "width": 0,
-                },
                 hovertemplate="%{x:.1%}<br>%{y}<extra>" + theme.plain(method) + "</extra>",
                 row=1,
                 col=column,
             )
-        figure.add_vrect(*BAND, fillcolor=BAND_COLOUR, line_width=0, layer="below", row=1, col=column)
+        figure.add_vrect(
+            *BAND, fillcolor=primitives.BAND_COLOUR, line_width=0, layer="below", row=1, col=column
+        )
     figure.update_xaxes(tickformat=".0%", title="covered")
     figure.update_yaxes(categoryorder="array", categoryarray=settings[::-1], ticks="")
     figure.update_annotations(font_size=13)
-    finished = theme.finish(
+    ranges = _ranges(drawn, methods)
+    theme.finish(
         figure,
         name=name,
         title=title,
-        subtitle="Share of simulated data sets whose 95 % interval holds the known answer; bars: 95 % intervals of that"
-        " share; shaded: 93 to 97 %.",
-        alt=f"{title}: coverage of {', '.join(quantities)} over {len(settings)} settings. "
-        + _said(drawn, methods),
-        caption=f"Coverage of 95 % intervals. {_said(drawn, methods)}",
+        subtitle="Share of simulated data sets whose 95 % interval contains the known answer; bars: 95 % intervals of "
+        "that share; shaded: 93 to 97 %.",
+        alt=f"{title}: coverage of {', '.join(quantities)} over {len(settings)} settings. {ranges}",
+        caption=f"Coverage of 95 % intervals. {ranges}",
         table=drawn,
         note=note,
         headroom_px=18,
     )
-    return finished.update_layout(height=max(LEAST_PX, 170 + ROW_PX * len(settings)), legend=LEGEND_ON_TOP)
+    height = max(MIN_HEIGHT_PX, FRAME_PX + ROW_PX * len(settings))
+    return figure.update_layout(height=height, legend=theme.LEGEND_ON_TOP)
 
 
-def _said(drawn: pd.DataFrame, methods: list[str]) -> str:
-    said = []
-    for method in methods:
-        covered = drawn.coverage[drawn.method == method]
-        said.append(f"{method}: {100 * covered.min():.1f} to {100 * covered.max():.1f} %")
-    return "; ".join(said) + "."
+def _ranges(drawn: pd.DataFrame, methods: list[str]) -> str:
+    ranges = 100 * drawn.groupby("method").coverage.agg(["min", "max"])
+    return (
+        "; ".join(f"{name}: {ranges['min'][name]:.1f} to {ranges['max'][name]:.1f} %" for name in methods)
+        + "."
+    )

@@ -1,13 +1,14 @@
-"""What regions and pairs do to the simulated surveys of the studies: kinds of effects, by name."""
+"""Kinds of effects of regions and pairs in the simulated surveys of the studies, by name."""
 
 from __future__ import annotations
 
-from ..errors import ParameterError
+from ..checks import check_choice
 from ..stats.regions import clusters, simulated_surveys
 from ..stats.regions.unordered_pairs import Sample
 from . import study
 
 REGIONS = (8, 16, 46)
+"""Regions of a survey: few, some, and many."""
 KINDS = {
     "effects of pairs alone": {},
     "effects of regions": {"region": 1.0},
@@ -29,10 +30,11 @@ KINDS = {
     },
 }
 """
-Normal draws unless a law is named; `region` and `tilt` say which effects of regions there are, `alike` how the two
-clouds' regions of one city correlate, `reach_km` how far cities have something in common.
+Draws are normal unless a law is named. `region` and `tilt` scale the effects of regions on height and slope; `alike` is
+the correlation of two clouds' regions in one city, `reach_km` the distance over which cities share effects.
 """
 MISSING = 0.4
+"""Share of pairs left out of a survey with missing pairs."""
 HARDER = (
     "heavy tails of regions",
     "skewed effects of regions",
@@ -40,49 +42,47 @@ HARDER = (
     "slow regions, 1 in 10",
     "detouring regions, 1 in 10",
 )
-"""Beyond what is asked of an interval: shown, so that a reader knows what would break it."""
+"""Kinds for which intervals are not meant to hold; they show a reader what breaks one."""
 BY_CITY = tuple(name for name, kind in KINDS.items() if "alike" in kind and "reach_km" not in kind)
 NEIGHBOURS = tuple(name for name, kind in KINDS.items() if "reach_km" in kind)
-"""Beyond the city: the interval given does not hold, as Moran's I should say; that by groups of neighbours should."""
-
-
+"""Effects shared beyond the city. The interval given does not hold, which Moran's I should report; the interval by
+groups of neighbours should hold."""
 FEW_BEYOND = "effects of regions; few pairs beyond the knee"
-LATER = (*BY_CITY, *NEIGHBOURS, "slow regions, 1 in 10", "detouring regions, 1 in 10", FEW_BEYOND)
+COUNTED_ON_FEWER = (*BY_CITY, *NEIGHBOURS, "slow regions, 1 in 10", "detouring regions, 1 in 10", FEW_BEYOND)
 
 
 def settings(*left_out: str) -> list[dict]:
-    """Every kind of effects, but for those left out, at every number of regions."""
+    """Every kind of effects at every number of regions, except the kinds left out."""
     return [{"n_regions": n, "effects": kind} for n in REGIONS for kind in KINDS if kind not in left_out]
 
 
 FEWER_DATASETS = 300
-"""Of the harder settings, where the question is whether coverage is 95 or 70 %."""
+"""Data sets of the settings for which the question is whether coverage is 95 or 70 %."""
 
 
 def datasets(setting: dict) -> int:
-    """How many data sets of a setting: 1,000, and fewer of those that only show what breaks an interval."""
-    return FEWER_DATASETS if setting["effects"] in LATER else study.DATASETS
+    """The number of data sets of a setting: 1,000, or fewer if it only shows what breaks an interval."""
+    return FEWER_DATASETS if setting["effects"] in COUNTED_ON_FEWER else study.DATASETS
 
 
 def unit(effects: str) -> str:
     """
-    The unit of the interval given: the place where two clouds' regions share cities, else the region. Regions that
-    are placed independently have nothing in common where two happen to lie near each other.
+    The unit of the interval given: the place if two clouds' regions share cities, otherwise the region.
+
+    Regions placed independently share nothing, even if two happen to lie near each other.
     """
     return clusters.PLACE if effects in BY_CITY + NEIGHBOURS else clusters.REGION
 
 
 def _kind(effects: str) -> dict:
-    if effects not in KINDS:
-        raise ParameterError(f"effects {effects!r}: allowed are {', '.join(KINDS)}")
-    return KINDS[effects]
+    return KINDS[check_choice("effects", effects, KINDS)]
 
 
 def on_rtt(effects: str) -> dict:
-    """Parameters of `simulate.Model` with such effects on RTT; r is then about 0.94 to 0.97."""
+    """Parameters of `simulated_surveys.Model` with such effects on RTT; r is then about 0.94 to 0.97."""
     kind = _kind(effects)
     return {
-        "intercept_ms": 20_000.0,  # so that no effect, however heavy its tail, makes an RTT negative
+        "intercept_ms": 20_000.0,  # no effect, however heavy its tail, may make an RTT negative
         "slope_ms_per_1000_km": 14.0,
         "region_ms": 12.0 * kind.get("region", 0.0),
         "region_slope": 1.5 * kind.get("tilt", 0.0),
@@ -92,7 +92,7 @@ def on_rtt(effects: str) -> dict:
 
 
 def on_throughput(effects: str) -> dict:
-    """Parameters of `simulate.Model` with such effects on the logarithm of throughput; RTT has hardly any."""
+    """Parameters of `simulated_surveys.Model` with such effects on log throughput; RTT has hardly any."""
     kind = _kind(effects)
     return {
         "pair_ms": 0.1,

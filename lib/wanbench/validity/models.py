@@ -1,8 +1,8 @@
 """
-Coverage of the interval of a loss that was estimated from TCP throughput, on senders simulated in round trips.
+Study: the loss of a path estimated from TCP throughput, on senders simulated in round trips.
 
-Each packet is lost on its own. The simulated senders keep the rules that the model is made of, so this judges the part
-of the interval that is chance; the model's own error was measured on an emulated link (`stats.loss`).
+Packets are lost independently. The simulated senders follow the rules of the model, so the study judges the part of the
+interval that is due to chance; the model's own error was measured on an emulated link (`stats.tcp.loss`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from ..stats.tcp.mathis import MSS_BYTES
 from .study import MAIN, Outcome
 
 BY_RFC = "cubic after RFC 9438"
-"""Whose Reno-friendly region grows by a segment per round trip past cwnd_prior, as Linux's does not."""
-TITLE = "The loss of a path from TCP throughput"
+"""Its Reno-friendly region grows by a segment per round trip above cwnd_prior; that of Linux does not."""
 SETTINGS = [
     {"congestion_control": name, "loss": loss, "n_transfers": n_transfers}
     for name in ("reno", "cubic")
     for loss in (0.002, 0.01)
     for n_transfers in (1, 5)
 ]
-RTT_MS, DURATION_S, START_UP_ROUNDS = 40.0, 15.0, 400
+RTT_MS = 40.0
+DURATION_S = 15.0
+START_UP_ROUNDS = 400
+"""Round trips before counting: windows then no longer depend on where they started."""
 
 
 class Senders:
@@ -41,7 +43,7 @@ class Senders:
         Probability that a packet is lost.
     rtt_s : float
     senders : int
-        How many, independent of each other.
+        Number of independent senders.
     seed : int
     """
 
@@ -53,7 +55,7 @@ class Senders:
         self.start, self.prior = DECREASE * self.top, self.top.copy()
 
     def round(self) -> np.ndarray:
-        """One round trip; the packets that each sender sent."""
+        """Simulate one round trip; returns the packets that each sender sent."""
         sent = self.window
         lost = self.rng.random(len(sent)) < -np.expm1(sent * np.log1p(-self.loss))
         if self.name == "reno":
@@ -63,6 +65,7 @@ class Senders:
         slow = 3 * (1 - DECREASE) / (1 + DECREASE)
         past = (self.name == BY_RFC) & (self.friendly >= self.prior)
         self.friendly = self.friendly + np.where(past, 1.0, slow)
+        # K of RFC 9438, 4.2: the time to grow back to the window before the last loss
         bend_s = np.cbrt((self.top - self.start) / SCALE)
         grown = np.maximum(SCALE * (self.since_s - bend_s) ** 3 + self.top, self.friendly)
         top = np.where(sent < self.top, sent * (1 + DECREASE) / 2, sent)
@@ -82,7 +85,7 @@ def transfers(
     rtt_ms: float = RTT_MS,
     duration_s: float = DURATION_S,
 ) -> pd.DataFrame:
-    """Table `transfers`, as far as a loss needs it: `n` senders after their start-up."""
+    """The columns of table `transfers` that a loss estimate needs: `n` senders after their start-up."""
     senders = Senders(congestion_control, loss, rtt_ms / 1000, n, seed)
     for _ in range(START_UP_ROUNDS):
         senders.round()
@@ -109,6 +112,6 @@ def transfers(
 
 
 def trial(seed: int, congestion_control: str, loss: float, n_transfers: int) -> list[Outcome]:
-    """Some transfers over one path, and the loss that was set."""
-    found = estimate_loss(transfers(congestion_control, loss, n_transfers, seed=seed))
-    return [Outcome("loss", MAIN, found.low, found.high, loss)]
+    """Some transfers over one path; the truth is the loss that was set."""
+    result = estimate_loss(transfers(congestion_control, loss, n_transfers, seed=seed))
+    return [Outcome("loss", MAIN, result.low, result.high, loss)]

@@ -1,38 +1,41 @@
-"""Two arms whose series have slow regimes or long memory: does the comparison warn of these, and of these alone?"""
+"""Study: two arms with slow regimes or long memory: does the comparison warn of these, and of nothing else?"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..stats.time import compare as two_arms
+from ..stats.time import compare as comparison
 from .compare import MEANS, SPREAD, autoregressive
 from .study import MAIN, Outcome
 
-TITLE = "the caution that two series swing too slowly to be compared"
 DATASETS = 300
 RESAMPLES = 150
+"""Few, as coverage here is far from 95 % or need not be exact."""
 QUIET = "those without a caution"
+"""Method name of the intervals of comparisons without a caution."""
 KINDS = {
     300: ("independent", "AR(1) 0.6", "AR(1) 0.9", "skewed AR(1) 0.6", "AR(1) 0.985", "5 regimes", "10 regimes",
           "long memory, d 0.3", "long memory, d 0.4"),
     1000: ("AR(1) 0.6", "AR(1) 0.9", "AR(1) 0.985", "10 regimes", "long memory, d 0.4"),
 }  # fmt: skip
 SETTINGS = [{"kind": kind, "n": n} for n, kinds in KINDS.items() for kind in kinds]
-HIGH_SHARE, STEP = 0.3, 2.0
-"""The share of the time in the higher regime, and its height in standard deviations of the noise."""
+HIGH_SHARE = 0.3
+"""Share of the time in the higher regime."""
+STEP = 2.0
+"""Height of the higher regime in standard deviations of the noise."""
 
 
 def trial(seed: int, kind: str, n: int) -> list[Outcome]:
     """
     Two arms with means 100 and 200 and a standard deviation of 10.
 
-    In how many data sets the intervals without a caution are missing is how often there was one.
+    A comparison with a caution gives no interval by the method `QUIET`; the number of those is the number of cautions.
     """
     rng = np.random.default_rng(seed)
     arms = [mean + SPREAD * swings(kind, n, rng) for mean in MEANS]
-    found = two_arms.compare_series(*arms, resamples=RESAMPLES, seed=seed).means
-    given = found.low, found.high
-    quiet = (np.nan, np.nan) if found.warnings else given
+    means = comparison.compare_series(*arms, resamples=RESAMPLES, seed=seed).means
+    given = means.low, means.high
+    quiet = (np.nan, np.nan) if means.warnings else given
     ratio = MEANS[1] / MEANS[0]
     return [Outcome("ratio of means", MAIN, *given, ratio), Outcome("ratio of means", QUIET, *quiet, ratio)]
 
@@ -48,12 +51,12 @@ def swings(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _regimes(mean: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Two levels, each kept for exponential times of this mean over both, and white noise."""
-    level, at, high = np.zeros(n), 0, rng.random() < HIGH_SHARE
-    while at < n:
+    """Two levels plus white noise; a level lasts an exponential time, of this mean over both levels."""
+    level, start, high = np.zeros(n), 0, rng.random() < HIGH_SHARE
+    while start < n:
         length = 1 + int(rng.exponential(2 * mean * (HIGH_SHARE if high else 1 - HIGH_SHARE)))
-        level[at : at + length] = high
-        at, high = at + length, not high
+        level[start : start + length] = high
+        start, high = start + length, not high
     spread = np.sqrt(STEP**2 * HIGH_SHARE * (1 - HIGH_SHARE) + 1)
     return (STEP * (level - HIGH_SHARE) + rng.normal(size=n)) / spread
 

@@ -1,5 +1,4 @@
-"""Latencies that come independently, autocorrelated, in bursts and under a load that changes: do intervals of p99 and
-p99.9 cover?"""
+"""Study: p99 and p99.9 of latencies that are independent, autocorrelated, in bursts, or under a changing load."""
 
 from __future__ import annotations
 
@@ -12,17 +11,27 @@ from ..stats.tails import latencies as tails
 from ..stats.tails import order_statistics as order
 from .study import MAIN, Outcome
 
-TITLE = "intervals of p99 and p99.9 of latencies that cluster in time"
 DATASETS = 300
 QUANTILES = (0.99, 0.999)
-CLOSED, INDEPENDENT = "those with two ends", "records as independent"
-TRUTH_RECORDS, TRUTH_SEED = 8_000_000, 20_000_000
-MEDIAN_MS, SPREAD = 20.0, 0.3
+CLOSED = "those with two ends"
+"""Method name of the intervals with two finite ends."""
+INDEPENDENT = "records as independent"
+"""Method name of the intervals that take records as independent."""
+TRUTH_RECORDS = 8_000_000
+"""Length of the series that gives the true quantiles: their error is then small against any interval."""
+TRUTH_SEED = 20_000_000
+"""Beyond the seeds of all data sets."""
+MEDIAN_MS = 20.0
+SPREAD = 0.3
+"""Standard deviation of the logarithm of a latency."""
 BURSTS = {"bursts": (2_000, 30, 200.0), "rare bursts": (8_000, 100, 400.0)}
-"""Records from one burst to the next, records in one, and the height of one in ms: means, exponential or geometric."""
+"""Mean number of records between bursts, of records in a burst, and mean height in ms."""
 REGIMES = {"load regimes": 1_000, "slow load regimes": 3_000}
-"""Mean records from one change of the load to the next; a fifth of the time latencies are three times as long."""
-SLOW, SLOW_SHARE = 3.0, 0.2
+"""Mean number of records between changes of the load."""
+SLOW = 3.0
+"""Factor of latency under high load."""
+SLOW_SHARE = 0.2
+"""Share of the time under high load."""
 KINDS = ("independent", "AR(1) 0.9", *BURSTS, *REGIMES)
 SETTINGS = [
     *({"kind": kind, "n": n} for kind in KINDS for n in (6_000, 30_000)),
@@ -32,8 +41,10 @@ SETTINGS = [
 
 def trial(seed: int, kind: str, n: int, runs: int = 1) -> list[Outcome]:
     """
-    Runs of n latencies each. An open end covers what lies beyond it; how often there are two shows in how many data
-    sets the method of these has no interval.
+    Runs of n latencies each.
+
+    An open end covers everything beyond it, so intervals with two ends are also counted on their own; the method
+    `CLOSED` has no interval where an end is open.
     """
     rng = np.random.default_rng(seed)
     tail = tails.of_values([latencies(kind, n, rng) for _ in range(runs)])
@@ -48,13 +59,13 @@ def trial(seed: int, kind: str, n: int, runs: int = 1) -> list[Outcome]:
 
 @cache
 def truth(kind: str) -> dict[float, float]:
-    """The quantiles of a kind, from one long series."""
+    """The true quantiles of a kind, from one long series."""
     values = latencies(kind, TRUTH_RECORDS, np.random.default_rng(TRUTH_SEED))
     return dict(zip(QUANTILES, map(float, np.quantile(values, QUANTILES)), strict=True))
 
 
 def latencies(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """A series of latencies in ms, log-normal but for what the kind adds."""
+    """A series of latencies in ms: log-normal, with the bursts or load of the kind."""
     if kind.startswith("AR(1)"):
         phi = float(kind.split()[1])
         return MEDIAN_MS * np.exp(
@@ -66,10 +77,10 @@ def latencies(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
     return values * _load(n, REGIMES[kind], rng) if kind in REGIMES else values
 
 
-def _bursts(n: int, apart: float, size: float, height_ms: float, rng: np.random.Generator) -> np.ndarray:
-    """What bursts add: each starts at its own height and falls to nothing, as a queue that empties."""
+def _bursts(n: int, distance: float, size: float, height_ms: float, rng: np.random.Generator) -> np.ndarray:
+    """Latency added by bursts: each starts at its own height and falls to 0, like a queue that empties."""
     added = np.zeros(n)
-    for start in np.flatnonzero(rng.random(n) < 1 / apart):
+    for start in np.flatnonzero(rng.random(n) < 1 / distance):
         length = int(rng.geometric(1 / size))
         falling = rng.exponential(height_ms) * np.linspace(1, 0, length, endpoint=False)
         added[start : start + length] += falling[: n - start]
@@ -77,10 +88,10 @@ def _bursts(n: int, apart: float, size: float, height_ms: float, rng: np.random.
 
 
 def _load(n: int, mean: float, rng: np.random.Generator) -> np.ndarray:
-    """Factors of latency of a load that is low or high for exponential times."""
-    factors, at, slow = np.ones(n), 0, rng.random() < SLOW_SHARE
-    while at < n:
+    """Factors of latency under a load that is low or high for exponential times."""
+    factors, start, slow = np.ones(n), 0, rng.random() < SLOW_SHARE
+    while start < n:
         length = 1 + int(rng.exponential(2 * mean * (SLOW_SHARE if slow else 1 - SLOW_SHARE)))
-        factors[at : at + length] = SLOW if slow else 1.0
-        at, slow = at + length, not slow
+        factors[start : start + length] = SLOW if slow else 1.0
+        start, slow = start + length, not slow
     return factors

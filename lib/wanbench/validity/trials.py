@@ -1,4 +1,4 @@
-"""Two links measured by turns, and factorial experiments: do their intervals cover?"""
+"""Study: the ratio of two links in interleaved trials, and the effects of factorial experiments."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..stats.trials.rates import BY_LOG, TrialRates
 from ..stats.trials.two_links import compare_links
 from .study import Outcome
 
-TITLE = "intervals of the ratio of two links measured by turns, and of effects in factorial experiments"
 NAMES = ("internet", "private")
 MEANS = {"internet": 100.0, "private": 225.0}
 SECONDS = 10
-TWO = {
+"""Counted seconds of a trial."""
+LEVELS = {
     "delay_ms": [10.0, 60.0],
     "jitter_ms": [0.0, 10.0],
     "loss": [0.0, 1e-3],
@@ -23,10 +23,15 @@ TWO = {
     "acks": ["1", "all"],
     "batch_bytes": [16_384.0, 131_072.0],
 }
+"""Two levels of each factor."""
 SLOPES = {"delay_ms": -0.6, "rate_bps": 0.4, "batch_bytes": -0.2}
+"""Elasticities of the response."""
 IN_FLIGHT = 5
+"""Batches in flight where a window limits throughput (`bent`)."""
 STEPS = {"jitter_ms": -0.1, "loss": -0.4, "acks": -0.1}
-TOGETHER = {("delay_ms", "rate_bps"): -0.1, ("rate_bps", "batch_bytes"): 0.1}
+"""Effects of the second level, as logarithms."""
+INTERACTIONS = {("delay_ms", "rate_bps"): -0.1, ("rate_bps", "batch_bytes"): 0.1}
+"""Interactions of logarithms of factors."""
 FRACTIONS = {
     "full": None,
     "half": {"batch_bytes": ["delay_ms", "jitter_ms", "loss", "rate_bps", "acks"]},
@@ -46,11 +51,11 @@ ROBUST = "HC2, Satterthwaite"
 
 def trial(seed: int, kind: str, spread: float, **setting) -> list[Outcome]:
     """
-    Trials with log-normal draws of standard deviation `spread`; those over the internet, and with the longer delay,
-    scatter twice as much.
+    Trials with log-normal draws of standard deviation `spread`, twice as large over the internet and with the longer
+    delay.
 
-    Harder ones: `noisy`, one combination of levels scatters so many times as much; `bent`, batches per second are the
-    least of a window and a rate, and the elasticity in question is the average between the levels.
+    Two settings are harder. `noisy`: one combination of levels scatters so many times as much. `bent`: batches per
+    second are the minimum of a window and a rate, and the truth is the average elasticity between the levels.
     """
     rng = np.random.default_rng(seed)
     if kind == "two links":
@@ -94,10 +99,10 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
 def _factorial(
     rng, seed: int, spread: float, which: str, replicates: int, noisy: float = 1.0, bent: bool = False
 ) -> list[Outcome]:
-    plan = factorial(TWO, fraction=FRACTIONS[which], replicates=replicates, seed=seed)
+    plan = factorial(LEVELS, fraction=FRACTIONS[which], replicates=replicates, seed=seed)
     codes = _codes(plan)
     level = sum(size * codes[name] for name, size in (SLOPES | STEPS).items())
-    level = level + sum(size * codes[one] * codes[other] for (one, other), size in TOGETHER.items())
+    level = level + sum(size * codes[one] * codes[other] for (one, other), size in INTERACTIONS.items())
     slope = SLOPES["delay_ms"]
     if bent:
         window = IN_FLIGHT * plan.batch_bytes / (2 * plan.delay_ms / 1000)
@@ -106,15 +111,15 @@ def _factorial(
         )
         ends = level.groupby(plan.delay_ms).mean()
         slope = float(np.diff(ends)[0] / np.diff(np.log(ends.index))[0])
-    own = spread * np.where(plan.delay_ms > TWO["delay_ms"][0], 4 / 3, 2 / 3)
-    first = (plan[list(TWO)] == plan.sort_values(list(TWO))[list(TWO)].iloc[0]).all(axis=1)
+    own = spread * np.where(plan.delay_ms > LEVELS["delay_ms"][0], 4 / 3, 2 / 3)
+    first = (plan[list(LEVELS)] == plan.sort_values(list(LEVELS))[list(LEVELS)].iloc[0]).all(axis=1)
     own = own * np.where(first, noisy, 1.0)
     plan = plan.assign(batches_per_s=100 * np.exp(level + rng.normal(0, own)))
     harder = bent or noisy != 1
     found = fit_factorial(
         plan,
         "batches_per_s",
-        list(TWO),
+        list(LEVELS),
         contrasts=["jitter_ms", "loss"],
         block="replicate" if replicates > 1 else None,
         delay="" if harder else "delay_ms",
@@ -129,8 +134,8 @@ def _factorial(
     at = _codes(found.grid)
     truth = 2.0 ** (
         -SLOPES["delay_ms"] - SLOPES["rate_bps"]
-        - TOGETHER["delay_ms", "rate_bps"] * (at["rate_bps"] + at["delay_ms"])
-        - TOGETHER["rate_bps", "batch_bytes"] * at["batch_bytes"]
+        - INTERACTIONS["delay_ms", "rate_bps"] * (at["rate_bps"] + at["delay_ms"])
+        - INTERACTIONS["rate_bps", "batch_bytes"] * at["batch_bytes"]
     )  # fmt: skip
     worst = float((found.grid.low / truth).max()), float((found.grid.high / truth).min())
     together = "greatest |t|, the greater of robust and pooled errors"
@@ -146,5 +151,5 @@ def _codes(plan: pd.DataFrame) -> dict[str, np.ndarray]:
         name: np.log(plan[name].astype(float)).to_numpy() - np.log(levels).mean()
         if name in SLOPES
         else np.where(plan[name] == levels[1], 0.5, -0.5)
-        for name, levels in TWO.items()
+        for name, levels in LEVELS.items()
     }

@@ -1,8 +1,8 @@
 """
-Coverage of the interval of the window that the window-limited model finds.
+Study: the window of the window-limited model.
 
-With skewed effects the robust fit finds the W about which most pairs lie, not the mean; what is to be covered is
-then what the fit gives in the population.
+With skewed effects the robust fit gives the W of most pairs, not the mean. The truth is then the fit to the
+population.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ from ..stats.tcp import knee, window_fit
 from . import effects as kinds
 from .study import MAIN, NAIVE, Outcome, outcomes
 
-TITLE = "The window-limited model"
 SETTINGS = [
     *kinds.settings(*(name for name, kind in kinds.KINDS.items() if "tilt" in kind or "reach_km" in kind)),
     *({"n_regions": n, "effects": kinds.FEW_BEYOND} for n in kinds.REGIONS),
 ]
 DATASETS = kinds.datasets
-WINDOW_BYTES, CAPACITY_BPS = 3e6, 300e6
+WINDOW_BYTES = 3e6
+CAPACITY_BPS = 300e6
 FEW_WINDOW_BYTES = 10e6
-"""Puts the knee where 5 to 10 of 100 pairs lie beyond it."""
+"""With this window 5 to 10 of 100 pairs lie beyond the knee."""
 RESAMPLES = {8: 200, 16: 50, 46: 5}
-"""Of the bootstrap that gives C, the knee, and W where a region cannot be left out, which takes few regions."""
+"""Bootstrap resamples by number of regions. They give C and the knee; W needs them only with few regions, where no
+region can be left out."""
 PAIRS = 300_000
+"""Pairs of the population fit: its error is then small against any interval."""
 
 
 def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
-    """One survey, its fit, and the W that it should have found."""
+    """One survey and its fit; the truth is the W of the population."""
     model = _model(effects)
     pairs = kinds.survey(seed, n_regions, effects, model)
     fit = window_fit.window_of(pairs, resamples=RESAMPLES[n_regions], seed=seed, cluster=kinds.unit(effects))
-    found = outcomes("window W", fit.window, population_window(effects))
-    return [one for one in found if one.method in (MAIN, NAIVE)]
+    results = outcomes("window W", fit.window, population_window(effects))
+    return [one for one in results if one.method in (MAIN, NAIVE)]
 
 
 def _model(effects: str) -> dict:
@@ -50,7 +52,7 @@ def _model(effects: str) -> dict:
 
 @lru_cache(maxsize=16)
 def population_window(effects: str) -> float:
-    """W in bytes: the model's own, or with skewed effects that of a fit to very many pairs."""
+    """W in bytes: the model's own or, with skewed effects, that of a fit to very many pairs."""
     model = _model(effects)
     if model["law"] not in ("exponential", "rare"):
         return model["window_bytes"]

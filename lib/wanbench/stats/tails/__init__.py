@@ -1,4 +1,4 @@
-"""Tails of latencies: quantiles with intervals, two tails compared, how long to measure."""
+"""Tails of latencies: quantiles with intervals, and two tails compared."""
 
 from .latencies import of_benchmark, of_histograms, of_records, of_values, quantiles
 

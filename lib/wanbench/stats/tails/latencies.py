@@ -1,7 +1,7 @@
 """
-Tails of latencies: of a probe's records, of merged histograms, of another benchmark's result, one against another.
+Latency distributions of a probe's records, of merged histograms and of another benchmark's result; their quantiles.
 
-Histograms are merged, and percentiles are never averaged. `tail` says what an interval here is.
+Histograms are merged, and percentiles are never averaged. `distribution` defines the intervals.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
-from ..result import Estimate, Result, html, table
+from ...formatting import count
+from ..result import Estimate, Result
 from . import histograms, stationarity
+from . import order_statistics as order
 from .distribution import Tail
 from .exceedances import Parts, parts_of
-from .probe_latencies import PROBE, queueing, timed
+from .probe_latencies import PROBE, queueing_cautions, with_latency
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
@@ -26,6 +28,9 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 @dataclass(frozen=True, repr=False)
 class Quantiles(Result):
     """Several quantiles of one distribution, each with its intervals."""
+
+    TITLE = "Quantiles of latency"
+    DRAWN_BY = "percentiles_figure.one"
 
     tail: Tail
     quantiles: tuple[float, ...]
@@ -36,39 +41,30 @@ class Quantiles(Result):
         """One per quantile."""
         return self.numbers
 
-    def table(self):
-        """One row per quantile."""
-        return table(self.estimates)
+    @property
+    def sentence(self) -> str:
+        """The quantiles with their intervals."""
+        parts = []
+        for q, e in zip(self.quantiles, self.estimates, strict=True):
+            ends = f" ({e.written_interval})" if e.written_interval else ""
+            parts.append(f"{order.name(q)} {e.written}{ends}")
+        level, records = self.estimates[0].written_level, count(self.tail.n, "record")
+        return f"Latency of {self.tail.name} ({records}, {level} intervals): {', '.join(parts)}."
 
     def __getitem__(self, q: float) -> Estimate:
         return self.estimates[self.quantiles.index(q)]
 
-    DRAWN_BY = "tails_figures.one"
-
-    def __str__(self) -> str:
-        return " ".join(map(str, self.estimates))
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, f"Latency of {self.tail.name}")
-
 
 def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings) -> Quantiles:
     """
-    Quantiles of a distribution with intervals.
-
-    Settings are those of `Tail.contrast`: resamples and seed of the bootstrap.
-
-    Raises
-    ------
-    ParameterError
-        If there is no record, or a quantile or the level does not lie between 0 and 1.
+    Quantiles of a distribution with intervals; settings and errors are those of `Tail.estimate`.
     """
-    return Quantiles(tail, tuple(at), tuple(tail.contrast(q, level=level, **settings) for q in at))
+    return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level, **settings) for q in at))
 
 
 def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> Tail:
     """
-    The distribution of values in ms, in order of time, by run; infinite are those that never arrived.
+    The distribution of values in ms, in order of time, by run; lost records are infinite.
 
     >>> tail = of_values([np.random.default_rng(0).permutation(1_000) + 1.0])
     >>> tail.quantile(0.99), tail.n, tail.interval(0.5)
@@ -77,10 +73,10 @@ def of_values(runs: Sequence[np.ndarray], name: str = "the sample", **more) -> T
     runs = tuple(np.asarray(run, dtype=float) for run in runs if len(run))
     together = np.concatenate(runs) if runs else np.empty(0)
     if np.isnan(together).any():
-        raise ParameterError(f"{name}: a latency is not a number")
+        raise ParameterError(f"{name} has a latency that is NaN; allowed: numbers, infinite if lost.")
     values, counts = np.unique(together[np.isfinite(together)], return_counts=True)
-    never = int(np.isinf(together).sum())
-    return Tail(name, values, counts, never, parts_of(runs), runs=runs, **more)
+    n_lost = int(np.isinf(together).sum())
+    return Tail(name, values, counts, n_lost, parts_of(runs), runs=runs, **more)
 
 
 def of_records(
@@ -95,60 +91,57 @@ def of_records(
     """
     The distribution of a probe's latencies, as one consumer group saw them.
 
-    First receipts count. A record that was sent, or should have been, and never received by this group took longer
-    than any other.
+    First receipts count. A record that was due and never received by this group counts as slower than all others.
 
     Parameters
     ----------
     records : DataFrame
         Table probe_records of one probe or several; each test and attempt is a run.
     warm_up : "mser", or a number
-        What is cut at the start of each run: by `wanbench.stats.tails.stationarity.warm_up`, or so many seconds.
+        Cut at the start of each run: by `wanbench.stats.tails.stationarity.warm_up`, or so many seconds.
     since : "intended" or "sent"
-        Whether latency counts from the intended send time, or from the actual one, as OpenMessaging Benchmark's does:
-        that leaves out what a producer that is late makes its records wait.
+        Count latency from the intended send time, or from the actual one as the OpenMessaging Benchmark does. The
+        latter leaves out the time that a record waits for a late producer.
     what : "end to end" or "publish"
-        Until receipt, or until the producer has the acknowledgement: then one never acknowledged took longer than any.
+        Until receipt, or until acknowledgement to the producer; a record never acknowledged then counts as lost.
 
     Raises
     ------
     ParameterError
-        If there are no records of this group, or their latencies are not known because the clocks are not.
+        If this group has no records, or their latencies are unknown because the offset between the clocks is.
     """
-    seen = timed(records, what, group, since, name)
+    rows = with_latency(records, what, group, since, name)
     keys = [key for key in PROBE if key in records]
-    runs, notes, cut_in_all = [], [], 0
+    runs, cautions, n_cut = [], [], 0
     for _, run in records.groupby(keys, dropna=False, sort=False) if keys else [(None, records)]:
-        latencies = seen.loc[seen.index.isin(run.index)].set_index("sequence").latency_ms
+        latencies = rows.loc[rows.index.isin(run.index)].set_index("sequence").latency_ms
         once = run.drop_duplicates("sequence").sort_values("sequence")
         values = latencies.reindex(once.sequence).fillna(inf).to_numpy()
-        cut, why = stationarity.cut(values, once.intended_at_s.to_numpy(), warm_up)
+        cut, more = stationarity.cut(values, once.intended_at_s.to_numpy(), warm_up)
         runs.append(values[cut:])
-        cut_in_all += cut
-        notes += [why] if why else []
-    tail = of_values(runs, name)
-    check = stationarity.check(runs)
-    notes += [*([] if check.steady else [check.sentence]), *queueing(records)]
-    return replace(tail, cut=cut_in_all, notes=tuple(dict.fromkeys(notes)))
+        n_cut += cut
+        cautions += more
+    cautions += [*stationarity.drift_cautions(runs), *queueing_cautions(records)]
+    return replace(of_values(runs, name), n_cut=n_cut, cautions=tuple(dict.fromkeys(cautions)))
 
 
 def of_histograms(frame: pd.DataFrame, *, group: int = 0, name: str = "the probe") -> Tail:
     """
-    The distribution of merged histograms: table histograms, of one run or several.
+    The distribution of merged histograms: table histograms of one run or several.
 
-    Records that never arrived are in no histogram, so here they are left out.
+    Lost records are in no histogram, so they are left out.
     """
     rows = frame[frame.group == group]
     if rows.empty:
-        raise ParameterError(f"{name}: no histogram of group {group}")
+        raise ParameterError(f"{name}: no histogram of group {group}.")
     keys = [key for key in ("run_id", "test_id", "attempt") if key in rows]
     by_run = [part for _, part in rows.groupby(keys, dropna=False, sort=False)] if keys else [rows]
     windows = [histograms.decoded(text) for part in by_run for text in part.sort_values("window").histogram]
     values_us, counts = histograms.summed(windows)
     parts = Parts(
         np.repeat(np.arange(len(by_run)), [len(part) for part in by_run]),
-        np.array([each.sum() for _, each in windows], dtype=float),
-        lambda x: np.array([each[us <= x * 1_000 + 1e-6].sum() for us, each in windows], dtype=float),
+        np.array([counts.sum() for _, counts in windows], dtype=float),
+        lambda x: np.array([counts[us <= x * 1_000 + 1e-6].sum() for us, counts in windows], dtype=float),
     )
     return Tail(name, values_us / 1_000, counts, parts=parts)
 
@@ -162,18 +155,18 @@ def of_benchmark(
     window_s: float = 10.0,
 ) -> Tail:
     """
-    The distribution behind one result of the OpenMessaging Benchmark, from the quantiles that it states for its run.
+    The distribution behind one result of the OpenMessaging Benchmark, from the quantiles that it reports for its run.
 
-    End to end it counts from the actual send time, in whole milliseconds of two wall clocks, and leaves out what is not
-    above zero; `resolution_ms` is 1 for it. Set it against a probe that ran before or after it, not at the same time:
-    each adds to the other's latency.
+    Its end-to-end latency counts from the actual send time, in whole milliseconds of two wall clocks, without values
+    that are not above zero; `resolution_ms` is then 1. Compare it with a probe that ran before or after it, not at the
+    same time: each adds to the other's latency.
 
     Parameters
     ----------
     quantiles, windows : DataFrame
         Tables quantiles and benchmark_windows of one result.
     what : str
-        As in column what of quantiles.
+        A value of column what of quantiles.
     window_s : float
         Length of a window; the records are its rate times this.
     """
@@ -182,41 +175,42 @@ def of_benchmark(
     rate = windows.publish_records_per_s if what.startswith("publish") else windows.consume_records_per_s
     sizes = (rate.fillna(0) * window_s).to_numpy()
     if len(total) < 2 or not sizes.sum() > 0:
-        raise ParameterError(f"{name}: no quantiles of the whole run for {what!r}, or no records")
+        raise ParameterError(f"{name}: no quantiles of the whole run for {what!r}, or no records.")
     latencies, shares = np.maximum.accumulate(total.latency_ms.to_numpy()), total["quantile"].to_numpy()
     last = np.append(latencies[1:] != latencies[:-1], True)
-    # a share that is stated is that of whole records: at least so many took no longer
+    # a reported share is one of whole records: at least so many took no longer
     counts = np.diff(np.ceil(shares[last] * round(sizes.sum()) - 1e-6), prepend=0.0)
-    stated = {
+    by_window = {
         int(number): part.sort_values("quantile")
         for number, part in rows.dropna(subset="window").groupby("window")
     }
-    greatest = {"end to end": "max_end_to_end_ms", "publish": "max_latency_ms"}.get(what)
-    known = [k for k, number in enumerate(windows.window) if int(number) in stated and sizes[k] > 0]
+    maxima = {"end to end": "max_end_to_end_ms", "publish": "max_latency_ms"}.get(what)
+    used = [k for k, number in enumerate(windows.window) if int(number) in by_window and sizes[k] > 0]
     curves = [
-        _curve(stated[int(windows.window.iloc[k])], windows[greatest].iloc[k] if greatest else None)
-        for k in known
+        _curve(by_window[int(windows.window.iloc[k])], windows[maxima].iloc[k] if maxima else None)
+        for k in used
     ]
     parts = Parts(
-        np.zeros(len(known), dtype=int),
-        sizes[known],
+        np.zeros(len(used), dtype=int),
+        sizes[used],
         lambda x: np.array(
-            [size * np.interp(x, *curve) for size, curve in zip(sizes[known], curves, strict=True)]
+            [size * np.interp(x, *curve) for size, curve in zip(sizes[used], curves, strict=True)]
         ),
     )
     return Tail(
         name,
         latencies[last],
         counts,
-        parts=parts if known else None,
+        parts=parts if used else None,
         resolution_ms=1.0 if what == "end to end" else 0.0,
     )
 
 
-def _curve(rows: pd.DataFrame, greatest: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """A window's latencies and the shares up to each, as far as it states them."""
+def _curve(rows: pd.DataFrame, maximum: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """The latencies that a window reports, and the share of its records up to each."""
     latencies, shares = [0.0, *rows.latency_ms], [0.0, *rows["quantile"]]
-    if greatest is not None and greatest == greatest:
-        latencies, shares = [*latencies, greatest], [*shares, 1.0]
+    if maximum is not None and not np.isnan(maximum):
+        latencies, shares = [*latencies, maximum], [*shares, 1.0]
+    # interpolation takes strictly increasing latencies
     steps = np.arange(len(latencies)) * 1e-9
     return np.maximum.accumulate(np.array(latencies)) + steps, np.maximum.accumulate(np.array(shares))

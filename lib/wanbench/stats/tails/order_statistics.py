@@ -1,9 +1,9 @@
 """
-Intervals for a quantile from the order statistics of a sample, whatever the distribution (Hahn & Meeker 1991, section
-5.2): how many values lie below a quantile is binomial, so ranks that enclose it can be had from n alone.
+Intervals for a quantile from order statistics, for any distribution (Hahn & Meeker 1991, section 5.2).
 
-Where the values depend on each other, n is their effective number, which need not be whole; then the binomial tail is
-taken by the incomplete beta function, and the ranks are stretched back to the sample's.
+The number of values below a quantile is binomial, so n alone gives ranks that enclose it. Where values depend on each
+other, n is their effective number, which need not be whole: the incomplete beta function then replaces the binomial
+sum, and the ranks are scaled up to those of the sample.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from math import ceil, floor, isnan, log, nan, sqrt
 
 from scipy import optimize, stats
 
-from ...errors import ParameterError
+from ...checks import refusal
 
 
 def check_quantile(q: float) -> float:
-    """The quantile; ParameterError unless it lies between 0 and 1."""
+    """The quantile; ParameterError unless it is between 0 and 1."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q < 1:
-        raise ParameterError(f"quantile {q!r}: it lies between 0 and 1, such as 0.99")
+        raise refusal("quantile", q, "a number between 0 and 1, such as 0.99")
     return float(q)
 
 
 def name(q: float) -> str:
     """
-    A quantile as people call it.
+    The usual name of a quantile.
 
     >>> name(0.5), name(0.999), name(0.9999999)
     ('p50', 'p99.9', 'p99.99999')
@@ -34,7 +34,7 @@ def name(q: float) -> str:
 
 def rank(n: float, q: float) -> int:
     """
-    Rank of the smallest value that a share of at least q does not exceed, from 1.
+    Rank, from 1, of the smallest value that at least a share q of the values does not exceed.
 
     >>> rank(1000, 0.5), rank(1000, 0.999), rank(3, 0.5)
     (500, 999, 2)
@@ -44,9 +44,9 @@ def rank(n: float, q: float) -> int:
 
 def ranks(n: int, q: float, level: float, effective_n: float | None = None) -> tuple[int | None, int | None]:
     """
-    Ranks (from 1) of the values at either end of an interval for the quantile; None where n is too small for one.
+    Ranks, from 1, of the values at both ends of an interval for the quantile; None where n is too small for an end.
 
-    The interval covers with at least the level if the values are independent.
+    Coverage is at least the level if the values are independent.
 
     >>> ranks(1000, 0.5, 0.95), ranks(1000, 0.999, 0.95), ranks(3688, 0.999, 0.95)
     ((469, 532), (997, None), (3680, 3688))
@@ -58,33 +58,36 @@ def ranks(n: int, q: float, level: float, effective_n: float | None = None) -> t
         low = int(stats.binom.ppf(tail, n, q))
         high = int(stats.binom.ppf(1 - tail, n, q)) + 1
         return (low or None), (high if high <= n else None)
-    low, high = (position(effective_n, q, part) for part in (1 - tail, tail))
+    low, high = (position(effective_n, q, share) for share in (1 - tail, tail))
     stretch = (n + 1) / (effective_n + 1)
-    found_low = None if isnan(low) else floor(low * stretch)
-    found_high = None if isnan(high) or high > effective_n else min(ceil(high * stretch), n)
-    return found_low or None, found_high
+    low_rank = 0 if isnan(low) else floor(low * stretch)
+    high_rank = None if isnan(high) or high > effective_n else min(ceil(high * stretch), n)
+    return low_rank or None, high_rank
 
 
-def fewest(q: float, level: float) -> int:
+def min_values(q: float, level: float) -> int:
     """
-    The fewest independent values with which a quantile has an interval with two ends.
+    The smallest number of independent values that gives a quantile an interval with two ends.
 
-    >>> fewest(0.99, 0.95), fewest(0.999, 0.95), fewest(0.9999, 0.95)
+    >>> min_values(0.99, 0.95), min_values(0.999, 0.95), min_values(0.9999, 0.95)
     (368, 3688, 36887)
     """
     tail = (1 - level) / 2
     return max(ceil(log(tail) / log(q)), ceil(log(tail) / log(1 - q)))
 
 
-def position(n: float, q: float, part: float) -> float:
-    """Where among n values, whole or not, the share `part` of all samples has the quantile above; NaN: nowhere."""
+def position(n: float, q: float, share: float) -> float:
+    """
+    The position among n values, whole or not, that lies below the quantile in this share of samples; NaN if there is
+    none.
+    """
 
-    def apart(position):
-        return stats.beta.cdf(q, position, n - position + 1) - part
+    def excess(position):
+        return stats.beta.cdf(q, position, n - position + 1) - share
 
-    # far from the middle of a large n the beta function has no value
+    # the beta function underflows far from the middle of a large n, so search within 12 standard deviations
     middle, far = n * q, 10 + 12 * sqrt(n * q * (1 - q))
     ends = max(1e-9, middle - far), min(n + 1 - 1e-9, middle + far)
-    if apart(ends[0]) * apart(ends[1]) > 0:
+    if excess(ends[0]) * excess(ends[1]) > 0:
         return nan
-    return float(optimize.brentq(apart, *ends, xtol=1e-9))
+    return float(optimize.brentq(excess, *ends, xtol=1e-9))

@@ -1,9 +1,10 @@
-"""Which latency of a probe's records is meant, and whether the probe made its records wait for each other."""
+"""The latency of a probe's records that is asked for, and whether records waited for each other in the probe."""
 
 from __future__ import annotations
 
 import pandas as pd
 
+from ...checks import check_choice
 from ...errors import ParameterError
 from ...formatting import number
 
@@ -12,61 +13,59 @@ PROBE = ("run_id", "test_id", "attempt", "source_file")
 WHAT = ("end to end", "publish")
 SINCE = ("intended", "sent")
 QUEUED = 0.5
-"""Beyond this part of queued records the median is one that waited: the probe measures its own rate."""
+"""Above this share of queued records the median record is one that waited: the probe measures its own rate."""
 
 
-def timed(records: pd.DataFrame, what: str, group: int, since: str, name: str) -> pd.DataFrame:
+def with_latency(records: pd.DataFrame, what: str, group: int, since: str, name: str) -> pd.DataFrame:
     """
-    The records of a probe that have the latency asked for, each once, with that as `latency_ms`.
+    The records of a probe that have the latency asked for, once each, with that latency as `latency_ms`.
 
     Parameters
     ----------
     records : DataFrame
         Table probe_records.
     what : "end to end" or "publish"
-        Until receipt by a consumer group, or until the producer has the acknowledgement.
+        Until receipt by a consumer group, or until acknowledgement to the producer.
     since : "intended" or "sent"
-        From which send time on.
+        The send time from which latency counts.
 
     Raises
     ------
     ParameterError
-        If there are none, or the clocks leave them unknown.
+        If there is no such record, or its latency is unknown because the offset between the clocks is.
     """
-    if what not in WHAT:
-        raise ParameterError(f"what is {what!r}; allowed is {', '.join(WHAT)}")
-    if since not in SINCE:
-        raise ParameterError(f"since is {since!r}; allowed is {', '.join(SINCE)}")
+    check_choice("what", what, WHAT)
+    check_choice("since", since, SINCE)
     if what == "publish":
         keys = [key for key in (*PROBE, "sequence") if key in records]
-        seen = records[records.publish_latency_ms.notna()].drop_duplicates(keys)
-        if seen.empty:
-            raise ParameterError(f"{name}: no record was acknowledged")
-        seen = seen.assign(latency_ms=seen.publish_latency_ms.astype("float64"))
+        rows = records[records.publish_latency_ms.notna()].drop_duplicates(keys)
+        if rows.empty:
+            raise ParameterError(f"{name}: no record was acknowledged.")
+        rows = rows.assign(latency_ms=rows.publish_latency_ms.astype("float64"))
     else:
-        seen = records[(records.group == group).fillna(False) & ~records.duplicate]
-        if seen.empty:
-            raise ParameterError(f"{name}: no record was received by group {group}")
-        if seen.latency_ms.isna().any():
-            raise ParameterError(f"{name}: the offset between the clocks is not known, so no latency is")
+        rows = records[(records.group == group).fillna(False) & ~records.duplicate]
+        if rows.empty:
+            raise ParameterError(f"{name}: no record was received by group {group}.")
+        if rows.latency_ms.isna().any():
+            raise ParameterError(f"{name}: latencies are unknown, as is the offset between the clocks.")
     if since == "sent":
-        late_ms = (seen.sent_at_s - seen.intended_at_s) * 1_000
-        seen = seen.assign(latency_ms=seen.latency_ms - late_ms.fillna(0.0))
-    return seen
+        late_ms = (rows.sent_at_s - rows.intended_at_s) * 1_000
+        rows = rows.assign(latency_ms=rows.latency_ms - late_ms.fillna(0.0))
+    return rows
 
 
-def queueing(records: pd.DataFrame) -> tuple[str, ...]:
+def queueing_cautions(records: pd.DataFrame) -> tuple[str, ...]:
     """
-    A caution where most records were sent before the one ahead of them on their connection was answered.
+    A caution if most records were sent while the previous one on their connection was unanswered.
 
-    That is so where the time to publish one exceeds the interval times the number of producers.
+    That happens if publishing a record takes longer than the interval times the number of producers.
     """
-    known = records.queued.dropna()
-    share = float(known.mean()) if len(known) else 0.0
+    queued = records.queued.dropna()
+    share = float(queued.mean()) if len(queued) else 0.0
     if share <= QUEUED:
         return ()
     return (
-        f"{number(100 * share, 0)} % of the probe's records waited for the one ahead of them on the same connection, "
+        f"{number(100 * share, 0)} % of the probe's records waited for the previous one on the same connection, "
         "because publishing takes longer than the interval times the producers: the latency depends on the probe's own "
         "rate; use a longer interval or more producers",
     )

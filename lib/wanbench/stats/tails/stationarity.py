@@ -1,139 +1,123 @@
 """
-What is cut from the start of a latency series, and whether what remains is stationary.
+The warm-up cut from the start of a latency series, and whether the rest is stationary.
 
-The rule of the cut is MSER-5 (White 1997): of all starts, that one leaves the least standard error of the mean of what
-remains, by batches of 5. Batches are taken by their medians, of the logarithm, so that a few slow records late in the
-series do not decide over its start. No more than half is cut.
+The cut is by MSER-5 (White 1997): the start that leaves the smallest standard error of the mean of what remains, by
+batches of 5. Batches are medians of logarithms, so that a few slow records late in the series do not decide about its
+start. At most half is cut.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
 from statsmodels.tools.sm_exceptions import InterpolationWarning
 from statsmodels.tsa.stattools import kpss
 
-from ...errors import ParameterError
-from ...formatting import count, number
+from ...checks import refusal
+from ...formatting import count
 
 BATCH = 5
-FEWEST = 20
-BATCHES = 200
-LEAST_P = 0.05
-
-
-@dataclass(frozen=True)
-class Steadiness:
-    """
-    Whether series keep their level and their tail.
-
-    Attributes
-    ----------
-    p_level, p_tail : float
-        P-values of stationarity (KPSS: Kwiatkowski et al. 1992) of the medians of batches, and of the share above the
-        90th percentile, the least of all runs, times the number of tests (Bonferroni). 0.1 is the greatest that its
-        table knows; NaN for runs that are too short.
-    """
-
-    steady: bool
-    p_level: float
-    p_tail: float
-    sentence: str
+"""The 5 of MSER-5."""
+MIN_BATCHES = 20
+"""Fewer batches say nothing about a start, or about a drift."""
+MAX_BATCHES = 200
+"""Batches of a test of stationarity: enough for its power, few enough to be nearly independent."""
+DRIFT_P = 0.05
+"""A run drifts if stationarity is rejected at this level, times the number of tests (Bonferroni)."""
+LARGEST_P = 0.1
+"""The largest p-value in the table of the KPSS test."""
 
 
 def warm_up(values: np.ndarray) -> int:
     """
-    How many values to cut from the start, by MSER-5.
+    Number of values to cut from the start, by MSER-5.
 
     >>> warm_up(np.concatenate([np.linspace(300, 21, 50), np.tile([20.0, 21.0, 20.5, 21.5, 20.2], 90)]))
     50
     """
-    batches = _middles(values, BATCH)
+    batches = _batch_medians(values, BATCH)
     n = len(batches)
-    if n < FEWEST:
+    if n < MIN_BATCHES:
         return 0
     starts = np.arange(n // 2 + 1)
     left = n - starts
     sums = np.cumsum(batches[::-1])[::-1][starts]
     squares = np.cumsum(batches[::-1] ** 2)[::-1][starts]
     spread = squares - sums**2 / left
-    spread[spread < 1e-12 * squares] = 0.0
+    spread[spread < 1e-12 * squares] = 0.0  # rounding must not choose between starts of a constant series
     return int(starts[np.argmin(spread / left**2)]) * BATCH
 
 
-def cut(values: np.ndarray, times_s: np.ndarray, rule: float | str) -> tuple[int, str]:
-    """How many values to cut from the start by a rule ("mser", or a number of seconds), and what to say of it."""
+def cut(values: np.ndarray, times_s: np.ndarray, rule: float | str) -> tuple[int, tuple[str, ...]]:
+    """Number of values to cut from the start by a rule ("mser", or a number of seconds), and cautions."""
     if rule == "mser":
         n = warm_up(values)
-        if n * 2 + 2 * BATCH > len(values) and n:
-            said = (
-                f"the cut of the warm-up (MSER-5) came to its limit, half of {count(len(values), 'record')}"
-            )
-            return n, f"{said}: it may last longer"
-        return n, ""
+        if n and n * 2 + 2 * BATCH > len(values):
+            half = f"half of {count(len(values), 'record')}"
+            return n, (f"the warm-up cut (MSER-5) reached its limit, {half}: the warm-up may last longer",)
+        return n, ()
     if isinstance(rule, bool) or not isinstance(rule, int | float) or not 0 <= rule < float("inf"):
-        raise ParameterError(f"warm_up is {rule!r}; allowed is 'mser' or a number of seconds")
+        raise refusal("warm_up", rule, "'mser' or a number of seconds from 0")
     n = int(np.searchsorted(times_s, times_s[0] + rule)) if len(times_s) else 0
     if n >= len(values):
-        raise ParameterError(f"a warm-up of {rule:g} s leaves no record")
-    return n, ""
+        raise refusal("warm_up", rule, "a number of seconds that leaves records of every run")
+    return n, ()
 
 
-def check(runs: Sequence[np.ndarray]) -> Steadiness:
+def drift_cautions(runs: Sequence[np.ndarray]) -> tuple[str, ...]:
     """
-    Judge runs, each in order of time.
+    A caution if a run, in order of time, does not keep its level or its tail; runs too short to judge are passed over.
 
-    >>> check([np.random.default_rng(0).lognormal(3, 0.1, 1_000)]).steady
-    True
-    >>> check([np.linspace(20, 40, 1_000)]).steady
-    False
+    Tested by KPSS (Kwiatkowski et al. 1992): medians of batches, and the share of each batch above the 90th percentile.
+
+    >>> drift_cautions([np.random.default_rng(0).lognormal(3, 0.1, 1_000)])
+    ()
+    >>> drift_cautions([np.linspace(20, 40, 1_000)])[0].partition(":")[0]
+    'the records after the warm-up cut are not stationary'
     """
     levels, tails = [], []
     for run in runs:
-        size = max(BATCH, -(-len(run) // BATCHES))
-        middles = _middles(run, size)
-        if len(middles) < FEWEST:
-            continue
-        limit = np.quantile(run, 0.9, method="inverted_cdf")
-        above = (run[: len(middles) * size] > limit).reshape(-1, size).mean(axis=1)
-        levels.append(_kpss(middles))
-        tails.append(_kpss(above))
-    tests = max(2 * len(levels), 1)
-    least = [min(min(found, default=float("nan")) * tests, 1.0) for found in (levels, tails)]
+        size = max(BATCH, -(-len(run) // MAX_BATCHES))
+        medians = _batch_medians(run, size)
+        if len(medians) >= MIN_BATCHES:
+            limit = np.quantile(run, 0.9, method="inverted_cdf")
+            above = (run[: len(medians) * size] > limit).reshape(-1, size).mean(axis=1)
+            levels.append(_kpss_p(medians))
+            tails.append(_kpss_p(above))
     if not levels:
-        return Steadiness(True, *least, "the runs are too short to judge whether they are stationary")
-    drifting = [what for p, what in zip(least, ("level", "tail"), strict=True) if p < LEAST_P]
+        return ()
+    tests = 2 * len(levels)
+    smallest = {name: min(min(p) * tests, 1.0) for name, p in (("level", levels), ("tail", tails))}
+    drifting = [name for name, p in smallest.items() if p < DRIFT_P]
     if not drifting:
-        return Steadiness(True, *least, "nothing speaks against stationarity after the cut (KPSS)")
-    p = min(least)
-    return Steadiness(
-        False,
-        *least,
-        f"what remains after the cut is not stationary: its {' and '.join(drifting)} drift"
-        f"{'s' * (len(drifting) == 1)} (KPSS, p {'below 0.05' if p else number(p)})",
+        return ()
+    verb = "drift" if len(drifting) > 1 else "drifts"
+    return (
+        f"the records after the warm-up cut are not stationary: their {' and '.join(drifting)} {verb} "
+        f"(KPSS, p below {DRIFT_P:g})",
     )
 
 
-def _middles(values: np.ndarray, size: int) -> np.ndarray:
-    """Medians of batches of the logarithm; what never arrived is as slow as the slowest that did."""
-    known = values[np.isfinite(values)]
-    if not len(known):
+def _batch_medians(values: np.ndarray, size: int) -> np.ndarray:
+    """Medians of batches of the logarithm; a record that never arrived counts as slow as the slowest that did."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return np.empty(0)
-    least = max(float(np.abs(known).max()) * 1e-6, 1e-9)
-    filled = np.log(np.clip(np.where(np.isfinite(values), values, known.max()), least, None))
+    smallest = max(float(np.abs(finite).max()) * 1e-6, 1e-9)
+    filled = np.log(np.clip(np.where(np.isfinite(values), values, finite.max()), smallest, None))
     whole = len(filled) // size * size
     return np.median(filled[:whole].reshape(-1, size), axis=1)
 
 
-def _kpss(series: np.ndarray) -> float:
+def _kpss_p(series: np.ndarray) -> float:
     if np.ptp(series) <= 1e-12:
-        return 0.1
+        return LARGEST_P
     with warnings.catch_warnings():
-        for kind in (InterpolationWarning, FutureWarning):  # the latter about the shape of what it returns
+        # p-values beyond the table, and a future change of what kpss returns
+        for kind in (InterpolationWarning, FutureWarning):
             warnings.simplefilter("ignore", kind)
         p = float(kpss(series, regression="c", nlags="auto")[1])
-    return p if isfinite(p) else 0.1
+    return p if isfinite(p) else LARGEST_P

@@ -1,31 +1,32 @@
 """
-Two arms: private against internet, before against after. How many times as much, and how much more.
+Two arms compared, such as private against internet: ratio and difference of means and medians.
 
-What is measured second by second is autocorrelated, so single values are not the unit. With repeated runs the run
-is; with interleaved blocks (A B B A) the block, in which both arms saw the same hour; with one series per arm a
-stretch of time, by the stationary bootstrap (`series`). Welch's interval (1947), which takes every value as
-independent, stands beside.
+Values measured second by second are autocorrelated, so a single value is not the unit of replication. The unit is the
+run where runs are repeated; the block where arms are interleaved (A B B A), as both saw the same hour; and a stretch of
+time for one series per arm, by the stationary bootstrap (`series`). Welch's interval (1947) of independent values is
+the naive one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import exp, isfinite, nan
 
 import numpy as np
 import pandas as pd
 
-from ...checks import check_level
+from ...checks import check_columns, check_level, refusal
 from ...errors import ParameterError
-from ...formatting import count, number, percent, quantity
-from ..result import Estimate, Interval, Result, html, table
-from . import arms as two
-from .arms import Arm, Found
-from .series import series
+from ...formatting import count, number, quantity
+from ..result import Estimate, Interval, Result
+from . import arms as methods
+from .arms import Arm, Contrast
+from .series import fit_series
 
 GAP = 3.0
+"""A step of time this many times the median step is a gap; jitter of a sampling tool stays below it."""
 NAIVE = "Welch's interval over single values"
 
 
@@ -39,7 +40,7 @@ class Comparison(Result):
     means, medians : Estimate
         Ratio of means, and of medians, b over a: "times".
     difference, median_difference : Estimate
-        b less a, in `unit`.
+        b minus a, in `unit`.
     a, b : Arm
         The arms; with runs `mean` is the mean of run means, with blocks that of block means (blocks with both arms).
     unit_of_replication : str
@@ -47,6 +48,9 @@ class Comparison(Result):
     left_out : DataFrame
         Rows that were not in use, with the reason.
     """
+
+    TITLE = "Two arms compared"
+    DRAWN_BY = "compare_figure.comparison"
 
     means: Estimate
     medians: Estimate
@@ -63,33 +67,23 @@ class Comparison(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.means, self.medians, self.difference, self.median_difference)
 
-    def table(self) -> pd.DataFrame:
-        """One row per number."""
-        return table(self.estimates)
-
-    def wording(self) -> str:
-        """The sentence to quote, in which "times" and "per cent more" cannot be mistaken for each other."""
-        ratio, low, high = self.means.estimate, self.means.low, self.means.high
-        told = f"The mean {self.value} of {self.b.name} is {times(ratio, low, high)} that of {self.a.name}"
-        ends = (
-            f" ({percent(self.means.level)} interval {self.means.written_interval})" if isfinite(low) else ""
+    @property
+    def sentence(self) -> str:
+        """The ratio of means, worded so that "times" and "per cent more" cannot be mistaken for each other."""
+        ratio = self.means
+        ends = ratio.written_interval
+        inside = f"{ratio.written_level} interval {ends}; {ratio.basis}" if ends else ratio.basis
+        unsure = ", though it may be the same" if ratio.low <= 1 <= ratio.high else ""
+        return (
+            f"The mean {self.value} of {self.b.name} is {ratio.written} that of {self.a.name} ({inside}), which is "
+            f"{more_or_less(ratio.estimate)}{unsure}: {quantity(self.b.mean, self.unit)} against "
+            f"{quantity(self.a.mean, self.unit)}."
         )
-        unsure = ", though it may be the same" if low <= 1 <= high else ""
-        means = f"{quantity(self.b.mean, self.unit)} against {quantity(self.a.mean, self.unit)}"
-        return f"{told}{ends}, which is {more_or_less(ratio)}{unsure}: {means}."
-
-    DRAWN_BY = "compare_figure.comparison"
-
-    def __str__(self) -> str:
-        return f"{self.means} {self.medians.sentence}"
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, f"{self.value}: {self.b.name} against {self.a.name}")
 
 
 def times(ratio: float, low: float = nan, high: float = nan) -> str:
     """
-    A ratio in words, as precise as its interval allows.
+    A ratio with the precision that its interval allows.
 
     >>> times(2.25), times(2.2537, 2.1, 2.4), times(0.444)
     ('2.25 times', '2.25 times', '0.444 times')
@@ -99,15 +93,15 @@ def times(ratio: float, low: float = nan, high: float = nan) -> str:
 
 def more_or_less(ratio: float) -> str:
     """
-    What a ratio is in per cent: 2.25 times as much is 125 % more, and never "225 % more".
+    A ratio in per cent: 2.25 times as much is 125 % more, not "225 % more".
 
     >>> more_or_less(2.25), more_or_less(0.8), more_or_less(1.0)
     ('125 % more', '20 % less', 'the same')
     """
-    apart = round(100 * abs(ratio - 1), 1)
-    if not apart:
+    change = round(100 * abs(ratio - 1), 1)
+    if not change:
         return "the same"
-    return f"{number(apart, 0 if apart >= 10 else 1)} % {'more' if ratio > 1 else 'less'}"
+    return f"{number(change, 0 if change >= 10 else 1)} % {'more' if ratio > 1 else 'less'}"
 
 
 def compare_series(
@@ -117,15 +111,15 @@ def compare_series(
     Compare two arrays, one series per arm in order of time; settings as in `compare_arms`.
 
     >>> rng = np.random.default_rng(0)
-    >>> found = compare_series(rng.normal(20, 2, 300), rng.normal(45, 5, 300), names=("private", "internet"))
-    >>> bool(found.means.low < 2.25 < found.means.high), found.unit_of_replication
+    >>> result = compare_series(rng.normal(20, 2, 300), rng.normal(45, 5, 300), names=("private", "internet"))
+    >>> bool(result.means.low < 2.25 < result.means.high), result.unit_of_replication
     (True, 'series')
     """
-    arrays = [np.asarray(each, dtype=float) for each in (a, b)]
-    for name, each in zip(names, arrays, strict=True):
-        if each.ndim != 1:
-            raise ParameterError(f"{name} has {each.ndim} dimensions; a series has one")
-    frame = pd.DataFrame({"arm": np.repeat(list(names), [len(each) for each in arrays])})
+    arrays = [np.asarray(values, dtype=float) for values in (a, b)]
+    for name, values in zip(names, arrays, strict=True):
+        if values.ndim != 1:
+            raise ParameterError(f"{name} has {values.ndim} dimensions; allowed: 1.")
+    frame = pd.DataFrame({"arm": np.repeat(list(names), [len(values) for values in arrays])})
     return compare_arms(frame.assign(**{value: np.concatenate(arrays)}), value, arms=names, **settings)
 
 
@@ -144,25 +138,25 @@ def compare_arms(
     seed: int = 0,
 ) -> Comparison:
     """
-    Ratio of means and of medians, b over a, and the differences, with intervals.
+    Ratios and differences of means and medians, with intervals.
 
-    In simulated first-order autoregressive series of 50 to 1,000 values with correlations of 0 to 0.97, skewed ones and
-    ones with white noise on top, the interval of the ratio of means covers in 93.4 to 96.3 of 100 at the level 95 %,
-    where Welch's falls to 17.5; that of medians in 93.3 to 97.1 (`make validity`, data/validity/compare.csv). Slow
-    regimes, a drift and long memory leave it far too narrow; a caution then says to compare runs (slow.csv there).
+    Coverage was counted on simulated first-order autoregressive series of 50 to 1,000 values with correlations of 0 to
+    0.97, some skewed, some with white noise added. The 95 % interval of the ratio of means covers in 93.4 to 96.3 of
+    100, that of medians in 93.3 to 97.1; Welch's falls to 17.5 (`make validity`, data/validity/compare.csv). Under slow
+    regimes, a drift or long memory the interval is far too narrow; a caution then says to compare runs (slow.csv).
 
     Parameters
     ----------
     observations : DataFrame
         One row per observation.
     value : str
-        The column compared. Rows without a finite number are left out and counted.
+        The column compared. Rows without a finite value are left out and counted.
     arm, arms : str, pair of str
-        The column of the arms, and which is a and which is b; by default the two there are, in order of name.
-    run, time, block : str
-        Columns, where there are any: the run, the time within it (else rows are taken as in order), and the block in
-        which both arms were measured by turns. With blocks the comparison is paired; with two or more runs in each
-        arm the run is the unit; else a stretch of time.
+        The column of the arms, and its values a and b; by default both values, in order of name.
+    run, time, block : str, optional
+        Columns: the run, the time within it (by default rows are in order of time), and the block in which both arms
+        were interleaved. With blocks the comparison is paired; with two or more runs in each arm the run is the unit;
+        otherwise a stretch of time.
     unit : str
         Unit of the value, such as "ms" or "bit/s".
     resamples, seed
@@ -171,160 +165,153 @@ def compare_arms(
     Raises
     ------
     ParameterError
-        For missing columns, other than two arms, an arm without values, or means that are not positive.
+        If a column is missing, there are not two arms, an arm has no values, or a mean or median is not positive.
     """
     level = check_level(level)
     rows, left_out, names = _checked(observations, value, arm, arms, [run, time, block])
-    sides = [_arm(rows[rows[arm] == name], str(name), value, run, time, block) for name in names]
-    notes = _notes(left_out, rows, value, time, arm, run)
-    kind, more = _kind(sides, run, block)
-    sides = _by_unit(sides, kind)
-    for side in sides:
-        if not (side.mean > 0 and side.median > 0):
+    sides = [_ordered(rows[rows[arm] == name], run, time) for name in names]
+    kind, units, cautions = _units(sides, value, run, block)
+    a, b = (
+        _arm(str(name), side[value].to_numpy(), groups)
+        for name, side, groups in zip(names, sides, units, strict=True)
+    )
+    for one in (a, b):
+        if not (one.mean > 0 and one.median > 0):
             raise ParameterError(
-                f"{side.name}: mean {side.mean:g} and median {side.median:g} of {value}; a ratio takes positive ones"
+                f"{value} of {one.name} has mean {one.mean:g} and median {one.median:g}; allowed: both above 0."
             )
-    methods = {"blocks": two.by_block, "runs": two.by_run, "series": two.by_series}
-    found = methods[kind](*sides, level, resamples, np.random.default_rng(seed))
-    notes = (*notes, *more, *found.warnings)
+    by_unit = {"blocks": methods.by_block, "runs": methods.by_run, "series": methods.by_series}[kind]
+    intervals = by_unit(a, b, level, resamples, np.random.default_rng(seed))
+    warnings = (*_row_cautions(left_out, rows, value, time, arm, run), *cautions, *intervals.warnings)
     again = partial(
         compare_arms, observations, value, arm=arm, arms=arms, run=run, time=time, block=block, unit=unit,
         resamples=resamples, seed=seed,
     )  # fmt: skip
-    contrasts = _contrasts(sides, found, value, unit, kind, notes, level, again)
-    return Comparison(*contrasts, *sides, value, unit, kind, left_out)
+    naive = methods.welch(a.values, b.values, level)
+    shared = {"n": intervals.n, "basis": intervals.basis, "level": level, "warnings": warnings}
+    shared["assumption"] = methods.ASSUMPTIONS[kind]
+
+    def estimate(name: str, quantity_name: str, claim: str) -> Estimate:
+        ratio, plain = name in methods.RATIOS, intervals.plain if name == "means" else None
+        # ratios are estimated as logarithms
+        change = exp if ratio else float
+        contrast, independent = intervals.contrasts[name], naive.get(name, Contrast(nan))
+        number, low, high = (change(x) if isfinite(x) else nan for x in contrast[:3])
+        return Estimate(
+            quantity=f"{quantity_name}, {value}",
+            claim=claim,
+            estimate=number,
+            low=low,
+            high=high,
+            unit="times" if ratio else unit,
+            method=intervals.method if name in methods.OF_MEANS else intervals.median_method,
+            naive=Interval(NAIVE, *(change(x) if isfinite(x) else nan for x in independent[1:3])),
+            others=(Interval(methods.PLAIN, *map(exp, plain)),) if plain else (),
+            # the error of a ratio is that of its logarithm times the ratio (delta method)
+            standard_error=contrast.standard_error * (number if ratio else 1.0),
+            ends=partial(_ends_at, again, name),
+            **shared,
+        )
+
+    mean, median = (f"The {average} {value} of {b.name}" for average in ("mean", "median"))
+    return Comparison(
+        estimate("means", "ratio of means", f"{mean} is {{}} that of {a.name}"),
+        estimate("medians", "ratio of medians", f"{median} is {{}} that of {a.name}"),
+        estimate("difference", "difference of means", f"{mean} minus that of {a.name} is {{}}"),
+        estimate("median_difference", "difference of medians", f"{median} minus that of {a.name} is {{}}"),
+        a, b, value, unit, kind, left_out,
+    )  # fmt: skip
 
 
 def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.DataFrame, tuple]:
-    """The rows in use, those that are not with their reason, and the names of both arms."""
-    missing = [
-        name for name in (value, arm, *others) if name is not None and name not in observations.columns
-    ]
-    if missing:
-        listed = ", ".join(map(str, observations.columns))
-        raise ParameterError(f"the observations lack {', '.join(map(str, missing))}; they have {listed}")
-    there = sorted(observations[arm].dropna().unique().tolist(), key=str)
-    names = tuple(there) if arms is None else tuple(arms)
-    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(there):
-        asked = "" if arms is None else f"; asked for were {', '.join(map(str, names))}"
-        raise ParameterError(
-            f"a comparison takes two arms; {arm} has {', '.join(map(str, there)) or 'none'}{asked}"
-        )
+    """The rows in use, the rows left out with their reason, and the names of both arms."""
+    others = [name for name in others if name is not None]
+    check_columns("observations", observations, [value, arm, *others])
+    present = sorted(observations[arm].dropna().unique().tolist(), key=str)
+    names = tuple(present) if arms is None else tuple(arms)
+    if len(names) != 2 or names[0] == names[1] or not set(names) <= set(present):
+        values = ", ".join(map(str, present)) or "none"
+        raise refusal("arms", arms, f"two different values of column {arm}, which has {values}")
     numbers = pd.to_numeric(observations[value], errors="coerce").astype("float64")
     reason = pd.Series(None, index=observations.index, dtype=object)
     for name in others:
-        if name is not None:
-            reason[observations[name].isna()] = f"without {name}"
+        reason[observations[name].isna()] = f"without {name}"
     reason[~np.isfinite(numbers)] = f"without {value}"
     reason[~observations[arm].isin(names)] = "of another arm"
     left_out = observations.assign(reason=reason)[reason.notna()].reset_index(drop=True)
     rows = observations.assign(**{value: numbers})[reason.isna()].reset_index(drop=True)
     for name in names:
         if not (rows[arm] == name).any():
-            raise ParameterError(f"arm {name} has no row with {value}")
+            raise ParameterError(f"arm {name} has no row with {value}.")
     return rows, left_out, names
 
 
-def _arm(rows: pd.DataFrame, name: str, value: str, run, time, block) -> Arm:
-    order = [] if time is None else [each for each in (run, time) if each is not None]
-    rows = rows.sort_values(order, kind="stable") if order else rows
-    values = rows[value].to_numpy()
-    runs = tuple(part[value].to_numpy() for _, part in rows.groupby(run)) if run else (values,)
-    blocks = {key: part[value].to_numpy() for key, part in rows.groupby(block)} if block else {}
-    mean = float(np.mean([each.mean() for each in runs]))
-    return Arm(name, values, runs, blocks, mean, two.middle(runs), series(values))
+def _ordered(rows: pd.DataFrame, run, time) -> pd.DataFrame:
+    """The rows of an arm in order of time, run by run."""
+    if time is None:
+        return rows
+    return rows.sort_values([time] if run is None else [run, time], kind="stable")
 
 
-def _by_unit(sides: list[Arm], kind: str) -> list[Arm]:
-    """The arms with the mean and median that the interval is of: over blocks with both arms, runs, or values."""
-    if kind == "runs":
-        return sides
-    shared = set(sides[0].blocks) & set(sides[1].blocks)
-    found = []
-    for side in sides:
-        blocks = {key: each for key, each in side.blocks.items() if key in shared}
-        groups = tuple(blocks.values()) if kind == "blocks" else (side.values,)
-        mean = float(np.mean([each.mean() for each in groups]))
-        found.append(replace(side, blocks=blocks, mean=mean, median=two.middle(groups)))
-    return found
+def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list[dict], list[str]]:
+    """The kind of the unit of replication, the values of each unit by arm, and cautions."""
+
+    def groups(column) -> list[dict]:
+        return [{key: part[value].to_numpy() for key, part in side.groupby(column)} for side in sides]
+
+    if block:
+        blocks = groups(block)
+        shared = sorted(set(blocks[0]) & set(blocks[1]), key=str)
+        alone = len(set(blocks[0]) ^ set(blocks[1]))
+        if len(shared) < methods.MIN_UNITS:
+            present = f"{count(len(shared), 'block')} with both arms"
+            raise ParameterError(f"{block} has {present}; allowed: {methods.MIN_UNITS} or more.")
+        cautions = [f"{count(alone, 'block')} with one arm only not in use"] if alone else []
+        return "blocks", [{key: own[key] for key in shared} for own in blocks], cautions
+    runs = groups(run) if run else []
+    if run and min(map(len, runs)) >= methods.MIN_UNITS:
+        return "runs", runs, []
+    single = ["an arm has a single run: differences from run to run are not in the interval"] if run else []
+    return "series", [{"": side[value].to_numpy()} for side in sides], single
 
 
-def _notes(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, arm: str, run) -> list[str]:
+def _arm(name: str, values: np.ndarray, units: dict[object, np.ndarray]) -> Arm:
+    groups = tuple(units.values())
+    mean = float(np.mean([group.mean() for group in groups]))
+    return Arm(name, values, groups, mean, methods.weighted_median(groups), fit_series(values))
+
+
+def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, arm: str, run) -> list[str]:
     notes = []
     if len(left_out):
-        reasons = ", ".join(f"{n:,} {why}" for why, n in sorted(left_out.reason.value_counts().items()))
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
         notes.append(f"{count(len(left_out), 'row')} left out ({reasons})")
     if time is not None:
-        keys = [arm, run] if run else [arm]
-        for key, part in rows.groupby(keys):
+        for key, part in rows.groupby([arm, run] if run else [arm]):
             steps = part[time].sort_values().diff().dropna()
             if len(steps) > 1 and steps.max() > GAP * steps.median():
-                where = " ".join(map(str, key))
-                notes.append(
-                    f"{where} has gaps: a step of {number(steps.max() / steps.median(), 0)} times the usual"
-                )
+                longest = number(steps.max() / steps.median(), 0)
+                notes.append(f"{' '.join(map(str, key))} has gaps: a step of {longest} times the usual")
                 break
     return notes
 
 
 def _kind(sides: list[Arm], run, block) -> tuple[str, list[str]]:
-    """The unit of replication, and what must be said of it."""
+    """The unit of replication, and its cautions."""
     if block:
         shared = len(set(sides[0].blocks) & set(sides[1].blocks))
         alone = len(set(sides[0].blocks) ^ set(sides[1].blocks))
-        if shared >= two.FEWEST_UNITS:
-            return "blocks", [f"{count(alone, 'block')} with one arm only not in use"] if alone else []
-        raise ParameterError(f"a paired comparison takes 2 blocks with both arms; {block} has {shared}")
-    if min(len(side.runs) for side in sides) >= two.FEWEST_UNITS:
+        if shared < methods.MIN_UNITS:
+            blocks = count(shared, "block")
+            raise ParameterError(
+                f"{block} has {blocks} with both arms; allowed: {methods.MIN_UNITS} or more."
+            )
+        return "blocks", [f"{count(alone, 'block')} with one arm only not in use"] if alone else []
+    if min(len(side.runs) for side in sides) >= methods.MIN_UNITS:
         return "runs", []
     if run:
-        return "series", ["an arm has a single run: what differs from run to run is not in the interval"]
+        return "series", ["an arm has a single run: differences from run to run are not in the interval"]
     return "series", []
-
-
-def _contrasts(
-    sides, found: Found, value: str, unit: str, kind: str, notes, level: float, again
-) -> list[Estimate]:
-    a, b = sides
-    said = {
-        "means": ("ratio of means", f"The mean {value} of {b.name} is {{}} that of {a.name}"),
-        "medians": ("ratio of medians", f"The median {value} of {b.name} is {{}} that of {a.name}"),
-        "difference": ("difference of means", f"The mean {value} of {b.name} less that of {a.name} is {{}}"),
-        "median_difference": (
-            "difference of medians",
-            f"The median {value} of {b.name} less that of {a.name} is {{}}",
-        ),
-    }
-    naive = two.welch(a.values, b.values, level)
-    contrasts = []
-    for name, (short, claim) in said.items():
-        ratio = name in ("means", "medians")
-        change = exp if ratio else float
-        ends = [change(each) if isfinite(each) else nan for each in found.intervals[name]]
-        beside = [change(each) if isfinite(each) else nan for each in naive.get(name, (nan, nan))]
-        plain = found.plain if name == "means" and found.plain else None
-        contrasts.append(
-            Estimate(
-                quantity=f"{short}, {value}",
-                claim=claim,
-                estimate=ends[0],
-                low=ends[1],
-                high=ends[2],
-                unit="times" if ratio else unit,
-                n=found.n,
-                basis=found.basis,
-                method=found.median_method if "median" in name else found.method,
-                assumption=two.ASSUMPTIONS[kind],
-                level=level,
-                naive=Interval(NAIVE, *beside),
-                others=(Interval(two.PLAIN, *map(exp, plain)),) if plain else (),
-                warnings=tuple(notes),
-                # that of the logarithm of a ratio, by the delta method
-                standard_error=found.errors.get(name, nan) * (ends[0] if ratio else 1.0),
-                ends=partial(_ends_at, again, name),
-            )
-        )
-    return contrasts
 
 
 def _ends_at(again: Callable[..., Comparison], name: str, level: float) -> tuple[float, float]:

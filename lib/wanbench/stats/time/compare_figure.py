@@ -1,4 +1,4 @@
-"""Two arms: their values over time or by run, and how many times as much one is as the other."""
+"""Two arms: their values over time or by run, and the ratios of their means and medians."""
 
 from __future__ import annotations
 
@@ -7,32 +7,31 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent, quantity
 from .arms import Arm
 from .compare import Comparison
 
-SHADES = (theme.WITHIN, theme.OUTSIDE)
 SYMBOLS = ("circle", "diamond")
-MOST_POINTS = 2_000
-HEADROOM_PX = 24
+NAIVE_OFFSET = 0.18
+"""How far below its row the naive interval is drawn."""
 AXES = {"series": "value, in order of time", "runs": "run", "blocks": "block"}
 
 
-def comparison(found: Comparison, *, note: str = "") -> go.Figure:
-    """Left the arms: every value of a series, or the mean of every run or block; right the two ratios."""
-    kind = found.unit_of_replication
+def comparison(result: Comparison, *, note: str = "") -> go.Figure:
+    """Left: each value of a series, or the mean of each run or block; right: the ratios."""
+    kind = result.unit_of_replication
     figure = make_subplots(
         rows=1,
         cols=2,
         column_widths=[0.62, 0.38],
         horizontal_spacing=0.14,
-        subplot_titles=["what was measured", f"{theme.plain(found.b.name)} over {theme.plain(found.a.name)}"],
+        subplot_titles=["measured", f"{theme.plain(result.b.name)} over {theme.plain(result.a.name)}"],
     )
     frames = []
-    for arm, shade, symbol in zip((found.a, found.b), SHADES, SYMBOLS, strict=True):
+    for arm, shade, symbol in zip((result.a, result.b), theme.SERIES_COLOURS, SYMBOLS, strict=False):
         x, y = _points(arm, kind)
-        shown = slice(None, None, max(1, len(x) // MOST_POINTS))
+        shown = slice(None, None, max(1, len(x) // theme.MAX_POINTS))
         figure.add_scatter(
             x=x[shown],
             y=y[shown],
@@ -44,62 +43,48 @@ def comparison(found: Comparison, *, note: str = "") -> go.Figure:
         )
         ends = [min(x, default=0), max(x, default=0)]
         line = {"x": ends, "y": [arm.mean] * 2, "mode": "lines", "line": {"color": shade, "width": 2}}
-        figure.add_scatter(**line, name=f"mean {quantity(arm.mean, found.unit)}", row=1, col=1)
+        figure.add_scatter(**line, name=f"mean {quantity(arm.mean, result.unit)}", row=1, col=1)
         frames.append(pd.DataFrame({"arm": arm.name, AXES[kind].partition(",")[0]: x, "measured": y}))
     figure.update_xaxes(title=AXES[kind], row=1, col=1)
-    unit = f" ({found.unit})" if found.unit else ""
-    figure.update_yaxes(title=theme.plain(f"{found.value}{unit}"), rangemode="tozero", row=1, col=1)
-    _ratios(figure, found)
-    level = percent(found.means.level)
+    unit = f" ({result.unit})" if result.unit else ""
+    figure.update_yaxes(title=theme.plain(f"{result.value}{unit}"), rangemode="tozero", row=1, col=1)
+    _ratios(figure, result)
+    level = percent(result.means.level)
     return theme.finish(
         figure,
         name="two-arms",
-        title=f"{found.b.name} against {found.a.name}: {found.value}",
-        subtitle=f"Right: ratio with its {level} interval ({found.means.basis}); hollow: the interval if every "
+        title=f"{result.b.name} against {result.a.name}: {result.value}",
+        subtitle=f"Right: ratio with its {level} interval ({result.means.basis}); hollow: the interval if every "
         "value were independent. Dashed: no difference.",
-        alt=f"Two arms compared. {found}",
-        caption=found.wording(),
+        alt=f"Two arms compared. {result}",
+        caption=result.sentence,
         table=pd.concat(frames, ignore_index=True),
         note=note,
-        headroom_px=HEADROOM_PX,
+        headroom_px=theme.PANEL_TITLES_PX,
     )
 
 
 def _points(arm: Arm, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    if kind == "series":
-        return np.arange(1, len(arm.values) + 1), arm.values
-    groups = arm.runs if kind == "runs" else [arm.blocks[name] for name in sorted(arm.blocks, key=str)]
-    return np.arange(1, len(groups) + 1), np.array([group.mean() for group in groups])
+    y = arm.values if kind == "series" else np.array([unit.mean() for unit in arm.units])
+    return np.arange(1, len(y) + 1), y
 
 
-def _ratios(figure: go.Figure, found: Comparison) -> None:
-    rows = [("mean", found.means), ("median", found.medians)]
-    for row, (_, each) in enumerate(rows):
-        for offset, ends, marker in (
-            (0.0, (each.low, each.high), {"size": 12, "color": theme.FIT}),
-            (
-                0.18,
-                (each.naive.low, each.naive.high),
-                {"size": 10, "color": theme.LIGHT, "symbol": "circle-open"},
-            ),
-        ):
-            known = np.isfinite(ends).all()
-            if offset and not known:
-                continue
-            bar = {"type": "data", "symmetric": False, "thickness": 2, "width": 6, "color": marker["color"]}
-            bar |= {"array": [ends[1] - each.estimate], "arrayminus": [each.estimate - ends[0]]}
-            figure.add_scatter(
-                x=[each.estimate],
-                y=[row + offset],
-                mode="markers",
-                marker=marker,
-                error_x=bar if known else None,
-                hovertemplate=f"{each.written} ({each.written_interval or 'no interval'})<extra></extra>",
-                showlegend=False,
-                row=1,
-                col=2,
+def _ratios(figure: go.Figure, result: Comparison) -> None:
+    where = {"showlegend": False, "row": 1, "col": 2}
+    ratios = (result.means, result.medians)
+    primitives.estimate_points(figure, (0, 1), ratios, marker={"size": 12, "color": theme.FIT}, **where)
+    for row, ratio in enumerate(ratios):
+        if ratio.written_naive:
+            primitives.interval_points(
+                figure,
+                [row + NAIVE_OFFSET],
+                [ratio.estimate],
+                [ratio.naive.low],
+                [ratio.naive.high],
+                marker={"size": 10, "color": theme.LIGHT, "symbol": "circle-open"},
+                text=[f"{ratio.naive.method}: {ratio.written_naive}"],
+                **where,
             )
-    ticks = {"tickvals": list(range(len(rows))), "ticktext": [name for name, _ in rows], "range": [1.6, -0.6]}
-    figure.update_yaxes(**ticks, zeroline=False, row=1, col=2)
+    primitives.label_rows(figure, ["mean", "median"], row=1, col=2)
+    primitives.reference_line(figure, x=1, row=1, col=2)
     figure.update_xaxes(title="times", row=1, col=2)
-    figure.add_vline(x=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2}, row=1, col=2)

@@ -1,9 +1,9 @@
 """
-Long memory of a series: whether its swings grow the longer one looks, so that no length of it averages them out.
+Long memory of a series: swings that keep growing with its length, so that no length averages them out.
 
-An autoregression with few coefficients cannot tell slow regimes, a drift or long memory from chance: it gives the mean
-of the series an interval that is too narrow. The spectrum can: towards frequency 0 it rises as frequency to the power
-of -2 d, and d is estimated from the lowest frequencies alone (local Whittle: Künsch 1987; Robinson 1995).
+An autoregression with few coefficients takes slow regimes, a drift or long memory for chance: its interval of the mean
+is too narrow. The spectrum shows them: towards frequency 0 it rises as frequency to the power of -2 d. The memory d is
+estimated from the lowest frequencies alone (local Whittle: Künsch 1987; Robinson 1995).
 """
 
 from __future__ import annotations
@@ -13,13 +13,19 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import optimize
 
-LOWEST, MORE = 0.5, 0.65
-"""Powers of n: how many of the lowest frequencies are used, and how many for comparison."""
-GREAT, KEPT, ONE_ALONE = 0.25, 0.8, 0.2
-"""Memory is long from d = GREAT, twice to three times its standard error in two series of 100 to 300 values. It must
-also keep KEPT of what more frequencies say, as an ordinary autoregression flattens towards frequency 0. A series
-ONE_ALONE above both counts even if the other is ordinary. Rates of both errors: data/validity/slow.csv."""
-LEAST, GREATEST = -0.5, 1.2
+LOWEST = 0.5
+"""Power of n: how many of the lowest frequencies are used. So few see little of the ordinary short memory."""
+MORE = 0.65
+"""Power of n: how many frequencies the memory is compared with."""
+LONG = 0.25
+"""Memory d that counts as long: two to three times its standard error in two series of 100 to 300 values. The rates of
+both errors of this rule are in data/validity/slow.csv."""
+KEPT = 0.8
+"""Share of the memory by more frequencies that must remain: an ordinary autoregression flattens towards frequency 0."""
+ONE_ALONE = 0.2
+"""A series this far above both limits counts even if the other is ordinary."""
+BOUNDS = (-0.5, 1.2)
+"""Range of d searched: from over-differenced to beyond a random walk (1)."""
 
 
 def memory(values: np.ndarray, power: float = LOWEST) -> float:
@@ -40,10 +46,10 @@ def memory(values: np.ndarray, power: float = LOWEST) -> float:
     def contrast(d: float) -> float:
         return float(np.log((frequency ** (2 * d) * spectrum).mean()) - d * slope)
 
-    return float(optimize.minimize_scalar(contrast, bounds=(LEAST, GREATEST), method="bounded").x)
+    return float(optimize.minimize_scalar(contrast, bounds=BOUNDS, method="bounded").x)
 
 
 def is_long(arms: Sequence[np.ndarray]) -> bool:
-    """Whether the series of a comparison have long memory, together or one of them."""
-    excess = [memory(each) - max(GREAT, KEPT * memory(each, MORE)) for each in arms]
+    """Whether the series of a comparison have long memory: on average, or one of them clearly."""
+    excess = [memory(values) - max(LONG, KEPT * memory(values, MORE)) for values in arms]
     return float(np.mean(excess)) > 0 or max(excess) > ONE_ALONE

@@ -1,4 +1,4 @@
-"""Rates of counters, such as those of a broker's metrics, over a restart of the process that counts."""
+"""Rates of counters, such as a broker's metrics, across restarts of the counting process."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ COLUMNS = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restart
 
 def rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    What the cumulative metrics grew by between one sample and the next, and per second.
+    Increase of cumulative metrics from one sample to the next, in all and per second.
 
-    Where a process was started anew between two samples, its counters began at 0 again: the increase is then the
-    later value alone, less than the truth by what was counted between the earlier sample and the end of the first
-    process, and `restarted` says so. A restart is known by a counter that fell, or by another value of the metric
-    `process_start_time_seconds` of the same broker. Where samples are missing the interval is longer.
+    Counters start at 0 again when their process restarts. The increase is then the later value alone: it misses what
+    the first process counted after the earlier sample, and `restarted` is true. A restart shows as a counter that fell,
+    or as a new value of the broker's `process_start_time_seconds`. Missing samples make the interval longer.
 
     Parameters
     ----------
     metrics : DataFrame
-        Table metrics; rows that are not cumulative, or without a time, are passed over.
+        Table metrics; rows that are not cumulative or have no time are skipped.
 
     Returns
     -------
@@ -35,9 +34,9 @@ def rates(metrics: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> from wanbench import tables
-    >>> said = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
-    >>> seen = [("00:00:00", 100.0), ("00:00:05", 150.0), ("00:00:10", 20.0)]
-    >>> rows = [{**said, "source_file": "a", "at_utc": f"2026-01-01T{at}Z", "value": value} for at, value in seen]
+    >>> shared = {"source": "prometheus", "subject": "", "metric": "records_total", "unit": "", "cumulative": True}
+    >>> samples = [("00:00:00", 100.0), ("00:00:05", 150.0), ("00:00:10", 20.0)]
+    >>> rows = [{**shared, "source_file": "a", "at_utc": f"2026-01-01T{at}Z", "value": value} for at, value in samples]
     >>> rates(tables.from_rows("metrics", rows))[["increase", "rate", "restarted"]].values.tolist()
     [[50.0, 10.0, False], [20.0, 4.0, True]]
     """
@@ -48,15 +47,15 @@ def rates(metrics: pd.DataFrame) -> pd.DataFrame:
     restarted = (counted.value < before.value) | (counted.started_s - before.started_s).abs().gt(0)
     increase = counted.value - before.value.where(~restarted, 0.0)
     interval_s = (counted.at_utc - before.at_utc).dt.total_seconds()
-    found = counted.assign(
+    result = counted.assign(
         interval_s=interval_s, increase=increase, rate=increase / interval_s, restarted=restarted
     )
-    found = found[interval_s > 0]
-    return found.sort_values([*SERIES, "at_utc"], kind="stable")[COLUMNS].reset_index(drop=True)
+    result = result[interval_s > 0]
+    return result.sort_values([*SERIES, "at_utc"], kind="stable")[COLUMNS].reset_index(drop=True)
 
 
 def _starts(metrics):
-    """When the process of each sample had been started, where it says so."""
+    """The start of the process at each sample, where it is reported."""
     keys = [*KEY, "source", "host", "node_id", "at_utc"]
     rows = metrics[(metrics.metric == STARTED) & metrics.at_utc.notna()]
     return rows.drop_duplicates(keys)[[*keys, "value"]].rename(columns={"value": "started_s"})
@@ -64,7 +63,7 @@ def _starts(metrics):
 
 def label(subjects: pd.Series, name: str) -> pd.Series:
     """
-    One label out of subjects such as "request=Produce, version=13"; null where it is not there.
+    One label of subjects such as "request=Produce, version=13"; null where it is missing.
 
     >>> label(pd.Series(["request=Produce, version=13", "topic=bench"]), "request").fillna("").tolist()
     ['Produce', '']
@@ -72,13 +71,13 @@ def label(subjects: pd.Series, name: str) -> pd.Series:
     return subjects.str.extract(rf"(?:^|, ){re.escape(name)}=(.*?)(?:, [a-zA-Z_]\w*=|$)", expand=False)
 
 
-def by_label(found: pd.DataFrame, metric: str, name: str) -> pd.DataFrame:
+def by_label(rate_table: pd.DataFrame, metric: str, name: str) -> pd.DataFrame:
     """
     Rates of one metric by one of its labels, summed over the others, such as requests by kind over their versions.
 
     Parameters
     ----------
-    found : DataFrame
+    rate_table : DataFrame
         As `rates` returns it.
 
     Returns
@@ -86,7 +85,7 @@ def by_label(found: pd.DataFrame, metric: str, name: str) -> pd.DataFrame:
     DataFrame
         run_id, test_id, attempt, host, node_id, at_utc, interval_s, `name`, rate, restarted.
     """
-    rows = found[found.metric == metric]
+    rows = rate_table[rate_table.metric == metric]
     rows = rows.assign(**{name: label(rows.subject, name)})
     keys = [*KEY, "host", "node_id", "at_utc", "interval_s", name]
     return (

@@ -1,9 +1,9 @@
 """
 One autocorrelated series: how many independent values it is worth, and stationary-bootstrap resamples of it.
 
-The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks, so that strong
-autocorrelation leaves its intervals too narrow: 71.6 of 100 cover for 100 values that follow each other at 0.9, at the
-level 95 % (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression
+The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks. Under strong
+autocorrelation its intervals are too narrow: of 95 % intervals for 100 values with a first autocorrelation of 0.9,
+71.6 of 100 cover (`make validity`, data/validity/compare.csv). So the series is whitened by an autoregression
 (`autoregression`), the residuals are resampled in blocks of automatic length (Politis & White 2004; Patton, Politis &
 White 2009), and each resample is filtered back ("post-blackened", Davison & Hinkley 1997, section 8.2).
 """
@@ -19,9 +19,11 @@ from scipy import stats
 
 from . import autoregression
 
-LONGEST_SHARE = 3
-FEWEST = 20
+MIN_BLOCKS = 3
+"""Blocks are at most a third of the series long on average: resamples of fewer blocks hardly differ."""
+MIN_VALUES = autoregression.MIN_VALUES
 CHUNK_CELLS = 2_000_000
+"""Resampled values held at once (16 MB)."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Series:
     coefficients : array
         The autoregression that whitens it, corrected for bias.
     effective_n : float
-        How many independent values say as much about the mean: n times the variance of a value over the long-run
-        variance, no more than n and no fewer than 2.
+        Number of independent values with the same information on the mean: n times the variance of a value over the
+        long-run variance; from 2 to n.
     block_length : float
         Mean length of the blocks in which the residuals are resampled.
     """
@@ -47,22 +49,22 @@ class Series:
 
     @property
     def at_limit(self) -> bool:
-        """Whether it swings at least as slowly as an autoregression here can, so that `effective_n` is too great."""
-        slow = autoregression.greatest_root(self.coefficients) > autoregression.GREATEST_ROOT - 1e-9
+        """Whether it swings as slowly as the autoregression allows, or slower: `effective_n` is then too large."""
+        slow = autoregression.largest_root(self.coefficients) > autoregression.LARGEST_ROOT - 1e-9
         return slow and self.effective_n < len(self.values)  # a series that alternates has a root near -1
 
 
-def series(values, seed: int = 0) -> Series:
-    """Judge a series; its values are in the order in which they were measured, equally far apart."""
+def fit_series(values, seed: int = 0) -> Series:
+    """The dependence of a series of values in order of time, equally far apart."""
     values = np.asarray(values, dtype=float)
-    found = autoregression.coefficients(values, np.random.default_rng(seed))
-    residuals = autoregression.whitened(values - values.mean(), found)
-    return Series(values, found, effective_n(len(values), found), block_length(residuals))
+    coefficients = autoregression.fit(values, np.random.default_rng(seed))
+    residuals = autoregression.whitened(values - values.mean(), coefficients)
+    return Series(values, coefficients, effective_n(len(values), coefficients), block_length(residuals))
 
 
 def effective_n(n: int, coefficients: np.ndarray) -> float:
     """
-    How many independent values say as much about the mean as n that follow this autoregression.
+    Number of independent values with the same information on the mean as n values of this autoregression.
 
     >>> effective_n(300, np.array([0.5])), effective_n(300, np.array([-0.5]))
     (100.0, 300.0)
@@ -73,19 +75,19 @@ def effective_n(n: int, coefficients: np.ndarray) -> float:
 
 def block_length(values: np.ndarray) -> float:
     """Automatic mean block length of the stationary bootstrap: from 1 to a third of the series."""
-    if len(values) < FEWEST or np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
+    if len(values) < MIN_VALUES or np.ptp(values) <= 1e-12 * max(np.abs(values).max(), 1e-300):
         return 1.0
-    found = float(optimal_block_length(values).stationary.iloc[0])
-    return min(max(found, 1.0), len(values) / LONGEST_SHARE) if isfinite(found) else 1.0
+    length = float(optimal_block_length(values).stationary.iloc[0])
+    return min(max(length, 1.0), len(values) / MIN_BLOCKS) if isfinite(length) else 1.0
 
 
 @dataclass(frozen=True)
 class Resamples:
     """
-    What the resamples of a series say, one value per resample.
+    Means and medians of resamples, one value per resample.
 
-    `means` are post-blackened; `medians` come from the plain bootstrap, which keeps the shape of the distribution,
-    spread out by as much as its means (`plain_means`) vary too little.
+    `means` are post-blackened. `medians` come from the plain bootstrap, which keeps the shape of the distribution,
+    widened by the factor by which its means (`plain_means`) vary too little.
     """
 
     means: np.ndarray
@@ -98,8 +100,10 @@ def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resample
     n, order, mean = len(one.values), len(one.coefficients), one.values.mean()
     centred = one.values - mean
     residuals = autoregression.whitened(centred, one.coefficients)
+    # residuals of a fit are too small by the freedom that the coefficients took
     residuals = (residuals - residuals.mean()) * sqrt(len(residuals) / max(len(residuals) - order - 1, 1))
     spread, due = centred.std(), residuals.std() * sqrt(autoregression.variances(one.coefficients)[0])
+    # a resample starts with a stretch of the series, scaled to the variance that the autoregression implies
     start = centred * (due / spread) if spread > 0 else centred
     length, middle = block_length(one.values), np.median(one.values)
     means, medians, plain = (np.empty(resamples) for _ in range(3))
@@ -107,28 +111,28 @@ def resampled(one: Series, resamples: int, rng: np.random.Generator) -> Resample
     for at in range(0, resamples, step):
         size = min(step, resamples - at)
         part = slice(at, at + size)
-        drawn = residuals[indices(n - order, n - order, one.block_length, size, rng)]
+        drawn = residuals[bootstrap_indices(n - order, n - order, one.block_length, size, rng)]
         first = start[rng.integers(n - order + 1, size=size)[:, None] + np.arange(order)]
         means[part] = mean + autoregression.filtered_back(drawn, first, one.coefficients).mean(axis=1)
-        rows = one.values[indices(n, n, length, size, rng)]
+        rows = one.values[bootstrap_indices(n, n, length, size, rng)]
         plain[part], medians[part] = rows.mean(axis=1), np.median(rows, axis=1)
     wider = max(float(means.std() / plain.std()), 1.0) if plain.std() > 0 else 1.0
     return Resamples(means, middle + wider * (medians - middle), plain)
 
 
-def expanded(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:
+def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units) -> tuple[float, float]:
     """
-    Percentiles of resamples, further out than the level says (Hesterberg 2015, "expanded percentile interval").
+    Percentiles of resamples beyond the nominal ones (Hesterberg 2015, "expanded percentile interval").
 
-    As much further as t with `freedom` lies beyond the normal, times the root of n / (n - 1) for the `units` n of
-    each arm, by which resamples vary too little.
+    They lie further out by the ratio of t with `freedom` to the normal, times the root of n / (n - 1) for the `units` n
+    of each arm, because resamples vary too little by that factor.
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
     tail = stats.norm.cdf(-stats.t.ppf((1 + level) / 2, max(freedom, 1.0)) * sqrt(shrunk))
-    known = drawn[np.isfinite(drawn)]
-    if not len(known):
+    finite = drawn[np.isfinite(drawn)]
+    if not len(finite):
         return nan, nan
-    low, high = np.quantile(known, [tail, 1 - tail])
+    low, high = np.quantile(finite, [tail, 1 - tail])
     return float(low), float(high)
 
 
@@ -146,12 +150,10 @@ def welch_freedom(variances, units) -> float:
     return total**2 / sum(v * v / max(n - 1, 1.0) for v, n in zip(variances, units, strict=True))
 
 
-def indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Stationary-bootstrap indices into n values: (rows, length), of arch's sampler."""
+def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Stationary-bootstrap indices (rows, length) into n values, by arch's sampler."""
     sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
-    turns = ceil(length / n)
-    found = np.empty((rows, turns * n), dtype=np.intp)
-    for row in range(rows):
-        for turn in range(turns):
-            found[row, turn * n : (turn + 1) * n] = sampler.update_indices()
-    return found[:, :length]
+    # the sampler gives n indices at a time, however many are asked for
+    times = ceil(length / n)
+    drawn = [sampler.update_indices() for _ in range(rows * times)]
+    return np.array(drawn, dtype=np.intp).reshape(rows, times * n)[:, :length]

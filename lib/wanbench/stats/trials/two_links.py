@@ -109,7 +109,7 @@ class TwoLinks(Result):
 
     def wording(self) -> str:
         """The sentence to quote, in which "times" and "per cent more" cannot be mistaken for each other."""
-        return (self.paired or self.by_trial).wording()
+        return (self.paired or self.by_trial).sentence
 
     def within(self) -> pd.DataFrame:
         """

@@ -1,4 +1,4 @@
-"""What the tables of coverage say: overviews, what falls outside the band, sentences."""
+"""Tables of coverage summarised: an overview, tables to read, the settings outside the band, findings."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from ..errors import ParameterError
+from ..checks import check_choice
 from ..findings import Finding
 from ..formatting import count, number, span
 from . import effects, study
 
 BAND = (0.93, 0.97)
-"""What an interval at the level 95 % should cover."""
+"""The coverage that an interval at the level 95 % should have."""
 METHOD = (
-    "counted over simulated data sets whose answer is known, each with a seed of its own; with the exact interval of "
-    "a share (Clopper & Pearson 1934); `make validity` counts anew"
+    "counted over simulated data sets with a known answer, each with its own seed; with the exact interval of a share "
+    "(Clopper & Pearson 1934); `make validity` counts again"
 )
 ASSUMPTION = "Real data are like some of the simulated kinds. Effects of another kind would break it"
 
 
-def tables(out_of=None) -> dict[str, pd.DataFrame]:
-    """The committed tables by subject, in the order of the studies; those not made yet are left out."""
-    place = study.folder() if out_of is None else out_of
-    return {name: study.read(name, place) for name in study.studies() if (place / f"{name}.csv").is_file()}
+def read_all() -> dict[str, pd.DataFrame]:
+    """The committed tables by subject, in the order of the studies; missing ones are left out."""
+    return {name: study.read(name) for name in study.studies() if (study.folder() / f"{name}.csv").is_file()}
 
 
-def overview(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def overview(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    One row per subject, quantity and method: the lowest and the highest coverage, how many settings lie within the
-    band, over how many data sets, and the largest share without an interval.
+    One row per subject, quantity and method: the lowest and the highest coverage, the number of settings within the
+    band, the number of data sets, and the largest share without an interval.
     """
     rows = []
-    for subject, table in found.items():
+    for subject, table in tables.items():
         for (quantity, method), cases in table.groupby(["quantity", "method"], sort=False):
             within = cases.coverage.between(*BAND)
             rows.append(
@@ -52,20 +51,19 @@ def overview(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def shown(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """A quantity's table for reading: a row per setting, a column per method, coverage in per cent."""
-    said = table[table.quantity == quantity]
-    said = said.assign(
-        setting=said.setting.map(study.describe),
-        cell=[_cell(row) for row in said.itertuples()],
+def by_setting(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """A quantity's coverage in per cent, as text: a row per setting, a column per method."""
+    rows = table[table.quantity == quantity]
+    rows = rows.assign(
+        setting=rows.setting.map(study.describe), cell=[_cell(row) for row in rows.itertuples()]
     )
-    methods = list(dict.fromkeys(said.method))
-    wide = said.pivot_table(index="setting", columns="method", values="cell", aggfunc="first", sort=False)
+    methods = list(dict.fromkeys(rows.method))
+    wide = rows.pivot_table(index="setting", columns="method", values="cell", aggfunc="first", sort=False)
     return wide[methods].fillna("").rename_axis(index=None, columns=None)
 
 
 def _cell(row) -> str:
-    """Coverage in per cent with its interval, and how often there was none."""
+    """Coverage in per cent with its interval, and the share of data sets without one."""
     if pd.isna(row.coverage):
         return "no interval"
     share, low, high = (f"{100 * value:.1f}" for value in (row.coverage, row.coverage_low, row.coverage_high))
@@ -73,52 +71,51 @@ def _cell(row) -> str:
     return f"{share} ({low} to {high})" + (f"; none in {100 * none:.0f} %" if row.without_interval else "")
 
 
-def asked(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the kinds of data set in which an interval is asked to hold."""
-    return table[~_harder(table)]
+def ordinary(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the kinds of data set for which intervals are meant to hold."""
+    return table[~_is_harder(table)]
 
 
-def beyond(table: pd.DataFrame) -> pd.DataFrame:
+def harder(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of the harder kinds, which show what breaks an interval."""
-    return table[_harder(table)]
+    return table[_is_harder(table)]
 
 
-def _harder(table: pd.DataFrame) -> pd.Series:
-    harder = (*effects.HARDER, *effects.NEIGHBOURS, effects.FEW_BEYOND)
-    return table.setting.map(lambda text: json.loads(text).get("effects") in harder).astype(bool)
+def _is_harder(table: pd.DataFrame) -> pd.Series:
+    kinds = (*effects.HARDER, *effects.NEIGHBOURS, effects.FEW_BEYOND)
+    return table.setting.map(lambda text: json.loads(text).get("effects") in kinds).astype(bool)
 
 
-def outside(table: pd.DataFrame, method: str = study.MAIN) -> pd.DataFrame:
-    """The cases of a method whose coverage lies outside the band, the lowest first."""
+def outside_band(table: pd.DataFrame, method: str = study.MAIN) -> pd.DataFrame:
+    """The cases of a method with coverage outside the band, the lowest first."""
     cases = table[(table.method == method) & ~table.coverage.between(*BAND)].sort_values("coverage")
-    said = cases.assign(setting=cases.setting.map(study.describe))
-    said["coverage (%)"] = [_cell(row) for row in said.itertuples()]
-    return said[["quantity", "setting", "coverage (%)"]].reset_index(drop=True)
+    cases = cases.assign(setting=cases.setting.map(study.describe))
+    cases["coverage (%)"] = [_cell(row) for row in cases.itertuples()]
+    return cases[["quantity", "setting", "coverage (%)"]].reset_index(drop=True)
 
 
 def finding(
     table: pd.DataFrame, quantity: str, name: str, *, subject: str, method: str = study.MAIN
 ) -> Finding:
     """
-    The sentence on one quantity: what its interval covers over all settings, beside the naive one if there is one.
+    The coverage of one quantity's interval over all settings, and that of the naive interval if there is one.
 
     Parameters
     ----------
     subject : str
-        What is measured against what, as in "RTT against distance".
+        The start of the sentence, such as "RTT against distance".
     """
+    check_choice("quantity", quantity, dict.fromkeys(table.quantity))
+    check_choice("method", method, dict.fromkeys(table.method[table.quantity == quantity]))
     cases = table[(table.quantity == quantity) & (table.method == method)]
-    if not len(cases):
-        known = ", ".join(dict.fromkeys(table.quantity))
-        raise ParameterError(f"no coverage of {quantity!r} by {method!r}; there are {known}")
     within = int(cases.coverage.between(*BAND).sum())
     naive = table[(table.quantity == quantity) & (table.method == study.NAIVE)].coverage
-    beside = f"; the one that takes pairs as independent, in {_range(naive)}" if len(naive) else ""
+    naive_text = f"; the one that takes pairs as independent, in {_range(naive)}" if len(naive) else ""
     low, high = (100 * edge for edge in BAND)
     return Finding(
         name=name,
         sentence=f"{subject}: the 95 % interval of {quantity} covers in {_range(cases.coverage)} of 100 simulated "
-        f"data sets{beside} ({count(len(cases), 'kind')} of data set, {_data_sets(cases)} of each; "
+        f"data sets{naive_text} ({count(len(cases), 'kind')} of data set, {_data_sets(cases)} of each; "
         f"{low:.0f} to {high:.0f} in {within}).",
         estimate=float(cases.covered.sum() / (cases.data_sets - cases.without_interval).sum()),
         low=float(cases.coverage.min()),
@@ -132,9 +129,9 @@ def finding(
 
 
 def _data_sets(cases: pd.DataFrame) -> str:
-    """How many data sets there are of each kind."""
-    fewest, most = cases.data_sets.min(), cases.data_sets.max()
-    return number(fewest) if fewest == most else span(fewest, most, 0)
+    """The number of data sets of each kind."""
+    smallest, largest = cases.data_sets.min(), cases.data_sets.max()
+    return number(smallest) if smallest == largest else span(smallest, largest, 0)
 
 
 def _range(coverage: pd.Series) -> str:
@@ -144,7 +141,7 @@ def _range(coverage: pd.Series) -> str:
 
 def agreement(committed: pd.DataFrame, again: pd.DataFrame, name: str) -> Finding:
     """Whether the first data sets, made again here, give the counts of the committed table."""
-    both = study.agrees(committed, again)
+    both = study.compare_counts(committed, again)
     same, n = int(both.same.sum()), int(again["first"].iloc[0])
     verdict = "as the committed table says" if same == len(both) else "NOT all as the committed table says"
     return Finding(

@@ -104,7 +104,7 @@ def test_the_same_agree_and_others_differ():
     assert found.table().agree.tolist() == [False] * 2 and found.differences[0].low > 5
     assert (
         "differ at p50, p99" in str(found)
-        and "less that of the probe" in found.differences[0].finding("x").sentence
+        and "minus that of the probe" in found.differences[0].finding("x").sentence
     )
 
 
@@ -114,8 +114,8 @@ def test_intervals_of_differences_cover():
     for a, b in zip(
         np.sort(rng.exponential(1, (tries, 500))), np.sort(rng.exponential(3, (tries, 500))), strict=True
     ):
-        _, least, most = difference(*((each[449], each[low - 1], each[high - 1]) for each in (a, b)))
-        covered += least <= 2 * np.log(10) <= most
+        _, smallest, largest = difference(*((each[449], each[low - 1], each[high - 1]) for each in (a, b)))
+        covered += smallest <= 2 * np.log(10) <= largest
     assert between(covered, tries, 0.945, 0.975)
 
 
