@@ -230,11 +230,3 @@ def spread(n: int, width: float = 0.6) -> np.ndarray:
     # multiples of the golden ratio modulo 1 fill an interval evenly, whatever their number
     golden = 0.6180339887498949
     return ((np.arange(1, n + 1) * golden) % 1 - 0.5) * width
-
-
-def error_bars(values, low, high, **style) -> dict | None:
-    """Bars from `low` to `high` about one value or several, as Plotly wants them; None where no interval is finite."""
-    values, low, high = (np.atleast_1d(np.asarray(ends, dtype=float)) for ends in (values, low, high))
-    if not np.isfinite([low, high]).any():
-        return None
-    return {"type": "data", "symmetric": False, "array": high - values, "arrayminus": values - low} | style

@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...figures import theme
+from ...figures.primitives import interval_bar
 from ...formatting import count, percent
 from .inflation import ALL, Inflation
 from .pair_points import FEW_PAIRS, POINTS, pair_labels
@@ -35,8 +36,8 @@ def path_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
             y=[row],
             mode="markers",
             marker={"symbol": "line-ns", "size": 24, "line": {"width": 3, "color": theme.TEXT}},
-            error_x=theme.error_bars(
-                median.estimate, median.low, median.high, color=theme.TEXT, thickness=2, width=6
+            error_x=interval_bar(
+                [median.estimate], [median.low], [median.high], color=theme.TEXT, thickness=2, width=6
             ),
             hovertemplate=f"median {median.written} {median.written_interval}<extra></extra>",
             showlegend=False,

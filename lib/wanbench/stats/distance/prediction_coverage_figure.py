@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...figures import theme
+from ...figures.primitives import interval_bar
 from ...formatting import count, percent, quantity
 from .prediction_coverage import NAMES, PredictionCoverage
 
@@ -33,7 +34,7 @@ def coverage(result: PredictionCoverage, *, note: str = "") -> go.Figure:
             y=[row],
             mode="markers",
             marker={"size": 11, "color": COLOURS[name]},
-            error_x=theme.error_bars(share.estimate, share.low, share.high, **style),
+            error_x=interval_bar([share.estimate], [share.low], [share.high], **style),
             hovertemplate=f"{share.written} ({share.written_interval})<extra></extra>",
             showlegend=False,
             row=1,

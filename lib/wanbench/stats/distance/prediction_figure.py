@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...figures import theme
+from ...figures.primitives import interval_bar
 from ...formatting import percent, quantity
 from ..regions.unordered_pairs import unordered
 from ..result import Estimate
@@ -81,7 +82,7 @@ def _add_predicted(figure: go.Figure, distance_km: float, estimate: Estimate, co
     bar = None
     if np.isfinite([estimate.low, estimate.high]).all():
         style = {"color": theme.FIT, "thickness": 2.5, "width": 7}
-        bar = theme.error_bars(estimate.estimate, estimate.low, estimate.high, **style)
+        bar = interval_bar([estimate.estimate], [estimate.low], [estimate.high], **style)
     figure.add_scatter(
         x=[distance_km],
         y=[estimate.estimate],

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...figures import theme
+from ...figures.primitives import interval_bar
 from ...formatting import count, percent
 from .result import Factorial
 
@@ -42,7 +43,7 @@ def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
         y=rows,
         mode="markers",
         marker={"size": 11, "color": theme.FIT},
-        error_x=theme.error_bars(table.estimate, table.low, table.high, thickness=2, width=5),
+        error_x=interval_bar(table.estimate, table.low, table.high, thickness=2, width=5),
         text=[f"{estimate.written} ({estimate.written_interval})" for estimate in estimates],
         hovertemplate="%{text}<extra></extra>",
         showlegend=False,
@@ -90,7 +91,7 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
             mode="markers",
             name=f"{verdict} ({count(len(part), 'combination')})",
             marker={"size": 8, "color": colour, "symbol": symbol},
-            error_x=theme.error_bars(part.gain, part.low, part.high, thickness=2, width=5, color=colour),
+            error_x=interval_bar(part.gain, part.low, part.high, thickness=2, width=5, color=colour),
             text=[
                 "<br>".join(theme.plain(f"{name} {level}") for name, level in row.items())
                 for row in part[fit.factors].to_dict("records")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ...figures import theme
+from ...figures.primitives import interval_bar
 from ...stats.distance.pair_points import pair_labels
 from .other_surveys import CheckedPredictions
 
@@ -18,9 +19,7 @@ def predicted_against_measured(result: CheckedPredictions, *, note: str = "") ->
         (False, "outside", theme.OUTSIDE),
     ):
         part = rows[rows.covered == covered]
-        bars = theme.error_bars(
-            part.predicted_ms, part.low_ms, part.high_ms, thickness=1, width=0, color=colour
-        )
+        bars = interval_bar(part.predicted_ms, part.low_ms, part.high_ms, thickness=1, width=0, color=colour)
         figure.add_scatter(
             x=part.measured_ms,
             y=part.predicted_ms,
