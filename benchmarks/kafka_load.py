@@ -84,7 +84,7 @@ def main() -> int:
         for arm in (PLAIN, HAND)
     )  # fmt: skip
     for found in (plain, hand):
-        print(found.wording())
+        print(found.sentence)
         print(found.means)
     ratio = hand.means
     met = ratio.low >= 1 - TARGET and ratio.high <= 1 + TARGET

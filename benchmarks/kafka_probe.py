@@ -65,7 +65,7 @@ class Bench:
         if beside is None:
             probe.run(self.source, self.target, self.folder, stem)
         else:
-            with probe.beside(self.source, self.target, self.folder, stem):
+            with probe.concurrently(self.source, self.target, self.folder, stem):
                 beside()
         return kafka_probe.read(self.folder / f"kafka_probe/{stem}.probe.json")
 

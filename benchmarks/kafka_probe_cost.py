@@ -120,7 +120,7 @@ def compare(lab, folder, probe, blocks) -> None:
 def measured(lab, folder, stem, probe) -> float:
     """Records a second that the load had in the log in the seconds that count."""
     host = lab.host(BROKERS[0])
-    with probe.beside(host, host, folder, stem) if probe else nullcontext():
+    with probe.concurrently(host, host, folder, stem) if probe else nullcontext():
         LOAD.run(host, host, folder, stem)
     [times] = kafka_batches.read_times(folder / f"kafka_load/{stem}.times.json")["loads"].to_dict("records")
     log = kafka_batches.read(folder / f"kafka_load/{stem}.batches.json")["batches"]

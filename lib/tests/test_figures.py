@@ -13,9 +13,9 @@ import pytest
 from wanbench import figures
 from wanbench.errors import ParameterError
 from wanbench.figures import coastline, schedule, theme
-from wanbench.stats import lab, link_map
+from wanbench.stats import link_map
 from wanbench.stats.distance import fits, fits_figure, inflation, inflation_figure
-from wanbench.stats.lab import links as link
+from wanbench.stats.lab import Verdicts, cut_timeline, link_verdicts
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.tcp import window_figure, window_fit
 
@@ -70,8 +70,12 @@ def cuts(healed_at_s=1008.0):
 def calibration():
     frame = echoes()
     alive = frame[~frame.lost]
-    parts = [link.rtt(alive, links()), link.loss(frame, links()), link.jitter(alive, links())]
-    return pd.concat([*parts, link.cut(frame, cuts())], ignore_index=True)
+    return Verdicts.join(
+        link_verdicts.rtt(alive, links()),
+        link_verdicts.loss(frame, links()),
+        link_verdicts.jitter(alive, links()),
+        link_verdicts.cut(frame, cuts()),
+    )
 
 
 def journalled():
@@ -99,8 +103,8 @@ MAKERS = {
     "path-inflation": lambda note: inflation_figure.path_inflation(
         inflation.path_inflation(PAIRS, resamples=20), note=note
     ),
-    "requested-against-delivered": lambda note: lab.requested_against_delivered(calibration(), note=note),
-    "cut-timeline": lambda note: lab.cut_timeline(echoes(), cuts(), note=note),
+    "requested-against-delivered": lambda note: calibration().figure(note=note),
+    "cut-timeline": lambda note: cut_timeline(echoes(), cuts(), note=note),
     "link-map-throughput": lambda note: link_map(PAIRS, REGIONS, note=note),
     "link-map-rtt": lambda note: link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
     "region-map": lambda note: figures.region_map(REGIONS, note=note),
@@ -201,7 +205,7 @@ def test_calibration_has_a_panel_per_quantity_and_the_limits(made):
     said = figure.layout.title.subtitle.text.replace("<br>", " ")
     assert "RTT 1 ms + 1 %" in said and "99 % intervals" in said
     with pytest.raises(ParameterError, match="none of the quantities"):
-        lab.requested_against_delivered(calibration().head(0))
+        Verdicts.of([]).figure()
 
 
 def test_the_timeline_places_lost_echoes_by_their_number(made):
@@ -209,10 +213,10 @@ def test_the_timeline_places_lost_echoes_by_their_number(made):
     assert len(lost.x) == 200
     assert min(lost.x) == pytest.approx(0.04, abs=0.03) and max(lost.x) == pytest.approx(4.02, abs=0.03)
     assert "20 ms" in made["cut-timeline"].layout.meta["caption"]
-    endless = lab.cut_timeline(echoes(), cuts(np.nan))
+    endless = cut_timeline(echoes(), cuts(np.nan))
     assert len(trace_of(endless, "lost").x) == 200
     with pytest.raises(ParameterError, match="no cut"):
-        lab.cut_timeline(echoes(), cuts().head(0))
+        cut_timeline(echoes(), cuts().head(0))
 
 
 def test_the_map_draws_every_link_and_shows_names_as_text(made):
@@ -221,9 +225,9 @@ def test_the_map_draws_every_link_and_shows_names_as_text(made):
     assert sum(np.isnan(np.array(trace.lon, dtype=float)).sum() for trace in lines) == 66
     shown = json.dumps([list(trace.text) for trace in figure.data if trace.text is not None])
     assert "&lt;b&gt;Town" in shown and "<b>" not in shown
-    with pytest.raises(ParameterError, match="lacks aws:region-000"):
+    with pytest.raises(ParameterError, match="lacks 1 region of the pairs, such as aws:region-000"):
         link_map(PAIRS, REGIONS[REGIONS.name != "aws:region-000"])
-    with pytest.raises(ParameterError, match="allowed are throughput_bps, rtt_ms"):
+    with pytest.raises(ParameterError, match="value is 'loss'; allowed: 'throughput_bps', 'rtt_ms'"):
         link_map(PAIRS, REGIONS, value="loss")
 
 

@@ -96,21 +96,21 @@ def test_sensitivity_undoes_a_planted_fault(pairs):
     assert table.without_estimate.iloc[0] == pytest.approx(clean.estimates[0].estimate)
     assert table.estimate.iloc[0] == pytest.approx(stats.fit_rtt(wrong).estimates[0].estimate)
     assert len(both.left_out) == 22 and both.n_pairs == 132
-    assert f"22 of 132 ordered pairs left out as doubtful (22 by coordinates of {region})" in str(both)
+    assert f"22 of 132 ordered pairs are flagged and left out (22 by coordinates of {region})" in str(both)
     assert "instead of" in str(both) and "<table" in both._repr_html_()
     assert both.estimates[0].n_regions == 11
 
 
 def test_without_flags_both_are_one(pairs):
     both = with_and_without(stats.fit_rtt, pairs, flags())
-    assert str(both) == "The plausibility gate doubts none of 132 ordered pairs."
+    assert both.sentence == "The plausibility rules flag none of 132 ordered pairs."
     assert (both.table().change == 0).all() and not both.table().outside.any()
 
 
 def test_where_nothing_is_left_it_says_so(pairs):
     every = flags(*[flag(scope="region", rule="coordinates", region=name) for name in set(pairs.from_region)])
     both = with_and_without(stats.fit_rtt, pairs, every)
-    assert both.without is None and "nothing can be said" in str(both)
+    assert both.without is None and "impossible without them" in str(both)
     assert both.table().without_estimate.isna().all()
     column = flags(flag(scope="column", column_name="rtt_ms", found="all in seconds", cause="a factor"))
     assert "all in seconds (a factor)" in str(with_and_without(stats.fit_rtt, pairs, column))
@@ -129,7 +129,7 @@ def test_a_runs_tables_have_flags_and_the_account_counts_them(tmp_path):
 
 
 def test_an_analysis_must_give_estimates(pairs):
-    with pytest.raises(ParameterError, match="int"):
+    with pytest.raises(ParameterError, match="result of the analysis is 132"):
         with_and_without(len, pairs, flags())
     one = with_and_without(lambda rows: stats.fit_rtt(rows).estimates[0], pairs, flags())
     assert len(one.table()) == 1

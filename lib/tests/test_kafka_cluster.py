@@ -147,7 +147,7 @@ def test_a_broker_stops_dies_and_comes_back(cluster):
     cluster.check()
     cluster.start(2)
     assert comes_about(lambda: in_sync(cluster, "steady") == [[1, 2, 3]])
-    with pytest.raises(ClusterError, match="no node 9; there are 1, 2, 3"):
+    with pytest.raises(ClusterError, match="no node 9; it has 1, 2, 3"):
         cluster.stop(9)
 
 

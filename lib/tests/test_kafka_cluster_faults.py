@@ -8,8 +8,8 @@ import pytest
 from wanbench.errors import CommandError, ParameterError
 from wanbench.kafka import Cluster, ClusterError, KafkaLab, unavailable
 from wanbench.kafka.node import Node
-from wanbench.kafka.placement import Seat
-from wanbench.kafka.security import Tls
+from wanbench.kafka.placement import NodePlacement
+from wanbench.kafka.security.kinds import Tls
 from wanbench.labs.base import Completed
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
@@ -164,21 +164,21 @@ def test_too_few_hosts_say_how_to_get_more():
 @pytest.mark.parametrize(
     "brokers, options, words",
     [
-        ([], {}, "there are 0 brokers; allowed are 1 to 9"),
+        ([], {}, "there are 0 brokers; allowed: 1 to 9"),
         (["eu"] * 10, {}, "there are 10 brokers"),
-        ("eu", {}, "it must be a list of regions"),
+        ("eu", {}, "allowed: a list of regions"),
         (["mars"], {}, "names the region 'mars'; the lab has eu, us"),
         (["eu"], {"controllers": ["eu", "us"]}, "2 controllers; a quorum needs 1, 3 or 5"),
-        (["eu"], {"controllers": "apart"}, "it must be a list of regions"),
+        (["eu"], {"controllers": "apart"}, "allowed: a list of regions"),
         (["eu"], {"settings": {"node.id": 4}}, "the cluster sets node.id itself"),
         (["eu"], {"settings": {"Num Threads": 4}}, "its name must look like"),
-        (["eu"], {"settings": {"a.b": "1\n2"}}, "it must be one line"),
-        (["eu"], {"settings": ["a.b"]}, "it must map names to values"),
-        (["eu"], {"profile": "fast"}, "allowed is load, functional"),
-        (["eu"], {"heap_mb": 8}, "64 at least"),
-        (["eu"], {"jvm": "-XX:+UseZGC"}, "it must be a list of flags"),
-        (["eu"], {"jvm": ["kafka.Kafka"]}, "it must be a list of flags"),
-        (["eu"], {"security": "none"}, "allowed is plain, tls, mtls"),
+        (["eu"], {"settings": {"a.b": "1\n2"}}, "allowed: one line"),
+        (["eu"], {"settings": ["a.b"]}, "allowed: a mapping of names"),
+        (["eu"], {"profile": "fast"}, "allowed: 'load', 'functional'"),
+        (["eu"], {"heap_mb": 8}, "heap_mb is 8; allowed: a whole number from 64"),
+        (["eu"], {"jvm": "-XX:+UseZGC"}, "allowed: a list of flags"),
+        (["eu"], {"jvm": ["kafka.Kafka"]}, "allowed: a list of flags"),
+        (["eu"], {"security": "none"}, "allowed: 'plain', 'tls', 'mtls'"),
         (["eu"], {"start_timeout_s": -1}, "start_timeout_s is -1"),
     ],
 )
@@ -188,7 +188,9 @@ def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers,
 
 
 def placed(lab, brokers, **options):
-    return [(seat.node_id, seat.host.name, seat.roles) for seat in Cluster(lab, brokers, **options).seats]
+    return [
+        (node.node_id, node.host.name, node.roles) for node in Cluster(lab, brokers, **options).placements
+    ]
 
 
 def test_brokers_of_a_region_get_hosts_of_their_own_and_controllers_spread(closed):
@@ -260,7 +262,7 @@ class Ended(Deaf):
 def started(host, closed, monkeypatch):
     monkeypatch.setattr(Node, "command", ["java"])
     cluster = Cluster(closed, ["eu"])
-    node = Node(Seat(1, host, True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node = Node(NodePlacement(1, host, True, True), jars=None, heap_mb=64, flags=(), metrics=False)
     node.start()
     cluster._nodes = {1: node}
     return cluster, node
@@ -287,7 +289,7 @@ def test_a_broker_that_runs_is_not_started_again(closed, monkeypatch):
 
 def test_a_node_that_cannot_be_signalled_is_stopped_nevertheless(monkeypatch):
     monkeypatch.setattr(Node, "command", ["java"])
-    node = Node(Seat(1, host := Deaf(), True, True), jars=None, heap_mb=64, flags=(), metrics=False)
+    node = Node(NodePlacement(1, host := Deaf(), True, True), jars=None, heap_mb=64, flags=(), metrics=False)
     node.start()
     with pytest.raises(CommandError, match="no answer"):
         node.kill()

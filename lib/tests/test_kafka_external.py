@@ -11,12 +11,12 @@ import traceback
 from pathlib import Path
 
 import pytest
+from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
 from wanbench.kafka import Cluster, ClusterError, unavailable
-from wanbench.kafka.admin import AnswerError
+from wanbench.kafka.admin.ask import AnswerError
 from wanbench.kafka.external import ExternalCluster
-from wanbench.kafka.security import SaslPlain
 from wanbench.labs.local import LocalLab
 from wanbench.runs import write_raw
 
@@ -91,7 +91,7 @@ class Eyes:
             for pid in filter(str.isdigit, os.listdir("/proc")):
                 with contextlib.suppress(OSError):
                     words = Path("/proc", pid, "cmdline").read_bytes()
-                    self.looked += b"wanbench.kafka.admin_program" in words or b"ProducerPerformance" in words
+                    self.looked += b"wanbench.kafka.admin.program" in words or b"ProducerPerformance" in words
                     if is_marked(words):
                         self.found.add(words)
             self._end.wait(0.01)
@@ -238,8 +238,8 @@ class NoLab:
 @pytest.mark.parametrize(
     "words, said",
     [
-        ({"bootstrap": "a"}, "bootstrap must be addresses"),
-        ({"bootstrap": None}, "bootstrap must be addresses"),
+        ({"bootstrap": "a"}, "bootstrap: address"),
+        ({"bootstrap": None}, "bootstrap: address"),
         ({"bootstrap_from": "OUR_PASSWORD"}, "not both"),
         ({"password_from": MARK}, "name of an environment variable"),
         ({"password_from": "zQ7marked"}, "not set"),

@@ -11,13 +11,20 @@ from pathlib import Path
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
+from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
-from wanbench.kafka.access import Access, ClientFiles
-from wanbench.kafka.credentials import authority, identity, servers
-from wanbench.kafka.private_files import put_private
-from wanbench.kafka.secret import Secret, from_environment, names_secret, refuse_secrets, without_secrets
-from wanbench.kafka.security import SaslPlain, Tls, identity_pem, security
+from wanbench.kafka.security.access import Access, ClientFiles
+from wanbench.kafka.security.credentials import authority, identity, servers
+from wanbench.kafka.security.kinds import Tls, identity_pem, security
+from wanbench.kafka.security.private_files import put_private
+from wanbench.kafka.security.secret import (
+    Secret,
+    from_environment,
+    names_secret,
+    refuse_secrets,
+    without_secrets,
+)
 from wanbench.labs.base import Completed, Host
 
 WORD = 'correct "horse" \\ battery é'
@@ -183,8 +190,8 @@ def test_scram_names_its_own_module(here):
 @pytest.mark.parametrize(
     "wrong, said",
     [
-        ({"protocol": "TLS"}, "PLAINTEXT, SSL"),
-        ({"protocol": "SASL_SSL", "mechanism": "GSSAPI"}, "PLAIN, SCRAM-SHA-256"),
+        ({"protocol": "TLS"}, "'PLAINTEXT', 'SSL'"),
+        ({"protocol": "SASL_SSL", "mechanism": "GSSAPI"}, "'PLAIN', 'SCRAM-SHA-256'"),
         ({"protocol": "SASL_SSL", "mechanism": "PLAIN", "user": "ada"}, "needs a user and a password"),
         ({"protocol": "SSL", "user": "ada"}, "SASL_SSL has"),
         ({"protocol": "PLAINTEXT", "authority_pem": b"x"}, "has no certificates"),
@@ -202,7 +209,7 @@ def test_access_that_makes_no_sense_is_refused(wrong, said):
 def test_a_secret_shows_its_source_only():
     secret = Secret(WORD, "KAFKA_PASSWORD")
     access = Access("SASL_SSL", "PLAIN", "ada", secret)
-    shown = f"{secret} {secret!r} {[secret]} {access!r} {access.tried} {ClientFiles('b:1', access)!r}"
+    shown = f"{secret} {secret!r} {[secret]} {access!r} {access.label} {ClientFiles('b:1', access)!r}"
     assert "horse" not in shown
     assert "KAFKA_PASSWORD" in shown
     with pytest.raises(TypeError, match="not pickled"):
@@ -292,7 +299,7 @@ def test_security_has_three_words():
     ours = SaslPlain({"ada": WORD})
     assert security(ours) is ours
     assert "horse" not in json.dumps(ours.describe()) + repr(ours)
-    with pytest.raises(ParameterError, match="plain, tls, mtls"):
+    with pytest.raises(ParameterError, match="'plain', 'tls', 'mtls'"):
         security("ssl")
 
 

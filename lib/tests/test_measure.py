@@ -22,7 +22,7 @@ from scripted_lab import ScriptedLab, well
 from wanbench import ingest
 from wanbench.errors import LabError, ParameterError, RawDataError
 from wanbench.runs import overlaps
-from wanbench.stats.lab.drops import outside_links
+from wanbench.stats.lab.drops import device_drops
 
 DEVICE = (
     "region",
@@ -207,9 +207,9 @@ def test_counters_of_each_sitting_have_their_own_file(tmp_path):
     counted = ingest.read_run(run.folder)["device_counters"]
     assert counted.source_file.tolist() == ["devices/counters.json", "devices/counters.2.json"]
     assert counted[list(DEVICE)].values.tolist() == [["aws:r-1", "lo", 5, 1, 5, 0]] * 2
-    [summed] = outside_links([counted]).to_dict("records")
+    [summed] = device_drops([counted]).rows.to_dict("records")
     assert (summed["packets_dropped_receiving"], summed["verdict"]) == (2, "outside")
-    assert outside_links([counted.assign(packets_dropped_receiving=0)]).verdict.tolist() == ["within"]
+    assert device_drops([counted.assign(packets_dropped_receiving=0)]).rows.verdict.tolist() == ["within"]
 
 
 def test_a_lost_raw_file_stops_the_run_from_being_finished(tmp_path):

@@ -18,8 +18,7 @@ import pytest
 from wanbench.ingest import iperf3 as ingest
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-from wanbench.stats.lab import known_truth
-from wanbench.stats.lab import links as link
+from wanbench.stats.lab import Verdicts, link_verdicts, tcp_verdicts
 from wanbench.stats.tcp import advertised_window_bytes, window_fit
 
 pytestmark = [
@@ -123,10 +122,12 @@ def test_the_window_and_the_rate_of_the_links_are_found(sysctls, options):
     truth = float(np.median(np.array(advertised)[far]))
     share = truth / BUFFER_BYTES
     assert truth == pytest.approx(advertised_window_bytes(BUFFER_BYTES), rel=0.06) or share == 0.5
-    rows = pd.concat([known_truth.window(fit.window, truth), known_truth.capacity(fit.capacity, RATE_BPS)])
+    rows = Verdicts.join(
+        tcp_verdicts.window(fit.window, truth), tcp_verdicts.capacity(fit.capacity, RATE_BPS)
+    ).rows
     assert list(rows.verdict) == ["within", "within"], rows.to_string()
     assert set(fit.pairs.limit[fit.pairs.rtt_ms >= FAR_MS]) == {"window"}
-    rate = link.rate(udp, links_table(links))
+    rate = link_verdicts.rate(udp, links_table(links)).rows
     assert list(rate.verdict) == ["within"], rate.to_string()
 
 
@@ -146,7 +147,7 @@ def test_the_loss_of_a_link_is_found_from_throughput():
 
         with ThreadPoolExecutor(len(names)) as threads:
             transfers = pd.concat(threads.map(one, names, range(5300, 5300 + len(names))), ignore_index=True)
-    rows = known_truth.loss(transfers, links_table(links), level=0.999)
+    rows = tcp_verdicts.loss(transfers, links_table(links), level=0.999).rows
     assert len(rows) == len(names)
     assert set(rows.verdict) == {"within"}, rows.to_string()
     assert set(rows.requested) == {0.0005, 0.002, 0.01}

@@ -64,11 +64,11 @@ def test_a_plan_with_ibm_says_that_its_prices_are_not_known():
 
 
 def test_points_are_remembered_not_names():
-    regions._between_km.cache_clear()
+    regions._geodesic_km.cache_clear()
     for one in ("ibm:dal05", "ibm:dal10", "ibm:us-south", "gcp:us-south1"):
         for other in ("ibm:lon02", "ibm:eu-gb", "aws:eu-west-2"):
             distance_km(one, other)
-    assert regions._between_km.cache_info().currsize == 1
+    assert regions._geodesic_km.cache_info().currsize == 1
 
 
 def test_is_the_table_regions():
@@ -183,7 +183,7 @@ def test_unknown_region_names_near_ones(wrong, near):
     with pytest.raises(ParameterError, match=re.escape(near)) as caught:
         region(wrong)
     assert repr(wrong) in str(caught.value)
-    assert set(re.findall(r"[a-z]+:[\w-]+", str(caught.value).split("Near it:")[1])) <= set(NAMES)
+    assert set(re.findall(r"[a-z]+:[\w-]+", str(caught.value).split("such as")[1])) <= set(NAMES)
 
 
 @pytest.mark.parametrize("wrong", ["", "zzzzzzzz", None, 3, ("aws", "eu-west-1")])
@@ -204,10 +204,10 @@ def test_unknown_region_fails_everywhere():
 
 @pytest.mark.parametrize("ask", [pair_distances, lambda names: select(names=names)])
 def test_names_given_twice_or_as_one_text_fail(ask):
-    with pytest.raises(ParameterError, match="more than once: gcp:us-east1"):
+    with pytest.raises(ParameterError, match="holds gcp:us-east1 more than once"):
         ask(["gcp:us-east1", "aws:eu-west-1", "gcp:us-east1"])
     for wrong in ("aws:eu-west-1", None if ask is pair_distances else 3):
-        with pytest.raises(ParameterError, match="must be several"):
+        with pytest.raises(ParameterError, match="allowed: a list of names"):
             ask(wrong)
 
 
@@ -219,7 +219,7 @@ def test_select_by_cloud_and_name():
     chosen = select(["gcp"], names)
     assert chosen["name"].tolist() == names[::2] and chosen.index.tolist() == [0, 1]
     assert select(names=[]).empty
-    with pytest.raises(ParameterError, match="Unknown cloud oci; known are aws, gcp, azure, ibm"):
+    with pytest.raises(ParameterError, match="clouds is 'oci'; allowed: 'aws', 'gcp', 'azure', 'ibm'"):
         select(clouds=["oci"])
 
 

@@ -65,7 +65,7 @@ def test_what_cannot_be_told_without_a_region_has_no_interval():
         if each.other == "within Google Cloud" or each.one == "within Google Cloud"
     ]
     assert within and all(np.isnan(each.estimate.low) for each in within)
-    assert "cannot be told without one of the places" in str(within[0].estimate)
+    assert "not determined without one of the places" in str(within[0].estimate)
     assert np.isfinite(found.difference.estimate.low)
 
 
@@ -101,7 +101,7 @@ def test_common_and_own_slopes_are_those_of_statsmodels():
 def test_a_known_ratio_of_throughput_is_recovered_and_said_with_its_direction():
     found = clouds.compare_clouds(survey(seed=6, slower=1.5), column="throughput_bps", permutations=199)
     assert found.difference.estimate.low < 1 / 1.5 < found.difference.estimate.high
-    said = found.difference.said
+    said = found.difference.reported
     assert said.estimate == pytest.approx(1 / found.difference.estimate.estimate)
     assert said.low == pytest.approx(1 / found.difference.estimate.high)
     assert f"are slower: those within one cloud reach {said.written} their throughput (" in str(said)
@@ -170,8 +170,8 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
 
 
 def test_words_for_groups():
-    assert group_differences.said("ibm-ibm") == "within IBM"
-    assert group_differences.said("local-other") == "between local and other"
+    assert group_differences.group_label("ibm-ibm") == "within IBM"
+    assert group_differences.group_label("local-other") == "between local and other"
 
 
 def test_one_cloud_alone_is_refused():

@@ -153,7 +153,7 @@ def test_unknown_regions_are_named_with_what_is_allowed():
     few = PAIRS[PAIRS.from_region.isin(NAMES[:4]) & PAIRS.to_region.isin(NAMES[:4])]
     with pytest.raises(ParameterError, match="at least 5 regions"):
         prediction.fit_predictor(few)
-    with pytest.raises(ParameterError, match="lack rtt_ms"):
+    with pytest.raises(ParameterError, match="lacks column rtt_ms"):
         prediction.fit_predictor(PAIRS.drop(columns="rtt_ms"))
 
 

@@ -234,7 +234,7 @@ class MadeBeside:
     name: ClassVar[str] = "beside"
 
     @contextmanager
-    def beside(self, source, target, folder, stem):
+    def concurrently(self, source, target, folder, stem):
         self.log.append("started")
         files = []
         try:
@@ -275,7 +275,7 @@ def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp
 
 
 def test_what_cannot_run_beside_a_load_is_refused_before_it_is_tried():
-    with pytest.raises(ParameterError, match=r"ping: 2 echoes .* cannot run beside a load"):
+    with pytest.raises(ParameterError, match=r"beside has ping: 2 echoes .*; allowed: experiments"):
         KafkaTrial(LOAD, beside=(Ping(count=2),))
 
 

@@ -182,7 +182,7 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
         assert said in coverage.caution("slope", n)[0]
     assert coverage.caution("slope", 20) == ()
     slope = fits.fit_rtt(simulated_surveys.survey(9, seed=1, region_ms=5), resamples=20).slope
-    assert any("covers in 91.0 to 96.0 of 100" in warning for warning in slope.warnings)
+    assert any("covers in 91.0 to 96.0 % of cases" in warning for warning in slope.warnings)
 
 
 # What the tables say

@@ -73,6 +73,53 @@ def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False)
     raise refusal(name, value, ", ".join(map(repr, allowed)) + (" or None" if optional else ""))
 
 
+def check_flag(name: str, value, *, optional: bool = False):
+    """
+    True or False, and nothing that merely equals them.
+
+    >>> check_flag("drain", 1)
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: drain is 1; allowed: True or False.
+    """
+    if isinstance(value, bool) or (value is None and optional):
+        return value
+    raise refusal(name, value, "True, False or None" if optional else "True or False")
+
+
+def check_fields(
+    settings: object,
+    *bounds: tuple[str, float, float],
+    whole: bool = False,
+    optional: Collection[str] = (),
+) -> None:
+    """
+    Numbers that are fields of an object: int and float only, as settings are kept in JSON.
+
+    Parameters
+    ----------
+    bounds : tuples of (str, float, float)
+        A field's name, its smallest and its largest value.
+    whole : bool
+        They must be whole numbers.
+    optional : collection of str
+        Names of fields that may be None.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_fields(SimpleNamespace(count=3), ("count", 1, 2), whole=True)
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: SimpleNamespace count is 3; allowed: a whole number from 1 to 2.
+    """
+    for name, low, high in bounds:
+        value, label = getattr(settings, name), f"{type(settings).__name__} {name}"
+        check_number(label, value, low, high, whole=whole, optional=name in optional)
+        if not isinstance(value, int | float | None):
+            raise refusal(label, value, f"an int{'' if whole else ' or a float'} of Python's own")
+
+
 def check_level(level: float) -> float:
     """The confidence level, between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:

@@ -91,7 +91,7 @@ class Finding:
     def _repr_html_(self) -> str:
         details = "".join(
             f"<dt>{label}</dt><dd>{escape(text)}</dd>"
-            for label, text in (("Method", self.method), ("Would break it", self.assumption))
+            for label, text in (("Method", self.method), ("Assumption", self.assumption))
             if text
         )
         more = (

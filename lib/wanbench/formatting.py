@@ -1,4 +1,4 @@
-"""How numbers are written, everywhere: on pages, in findings, in figures. Imports nothing of wanbench."""
+"""How numbers are written, everywhere: on pages, in findings, in figures."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ SCALES = {
     "bytes": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")),
     "fraction": ((0.01, "%"),),
 }
+"""Factor and name of the prefixed units, largest first; other units are written as they are."""
 
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:
     """
     Decimal places that show two digits of the interval's half width, else `digits` digits of the value.
 
-    Negative counts round to tens, hundreds and so on.
+    A negative number of places rounds to tens, hundreds and so on.
 
     >>> decimals(14.2371, 13.91, 14.55), decimals(14.2371), decimals(0.0)
     (2, 1, 0)
     """
     half = (high - low) / 2
     if isfinite(half) and half > 0:
+        # At most six significant digits, however narrow the interval is.
         places = 1 - floor(log10(half))
         finest = 5 - floor(log10(abs(value))) if value and isfinite(value) else places
         return min(places, max(finest, 0))
-    known = [abs(each) for each in (value, low, high) if isfinite(each) and each]
-    return digits - 1 - floor(log10(known[0])) if known else 0
+    size = next((abs(part) for part in (value, low, high) if isfinite(part) and part), None)
+    return digits - 1 - floor(log10(size)) if size else 0
 
 
 def number(value: float, places: int | None = None) -> str:
@@ -49,7 +51,7 @@ def number(value: float, places: int | None = None) -> str:
 
 def scale(unit: str, value: float) -> tuple[float, str]:
     """
-    The factor and unit in which a value reads best.
+    Factor and unit that keep the number before the point short.
 
     >>> scale("bit/s", 3.2e8), scale("fraction", 0.4), scale("ms", 1e6)
     ((1000000.0, 'Mbit/s'), (0.01, '%'), (1, 'ms'))
@@ -71,9 +73,9 @@ def quantity(value: float, unit: str = "", low: float = nan, high: float = nan) 
 
 def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str, str]:
     """
-    A value and its interval in words, in one scale and with the same decimal places.
+    A value and its interval as text, in the same scale and with the same decimal places.
 
-    The interval is "" where there is none, and has one end where it is open.
+    The interval is "" if there is none; an open one names its finite end.
 
     >>> interval(14.2371, 13.912, 14.553, "ms per 1,000 km")
     ('14.24 ms per 1,000 km', '13.91 to 14.55')
@@ -82,17 +84,21 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     >>> interval(1.5e6, float("nan"), float("nan"), "bytes")
     ('1.50 MB', '')
     """
-    factor, name = scale(unit, next((each for each in (value, low, high) if isfinite(each)), 0.0))
+    factor, name = scale(unit, first_finite(value, low, high))
     value, low, high = value / factor, low / factor, high / factor
     places = decimals(value, low, high)
-    middle = number(value, places)
-    said = f"{middle} {name}" if name and isfinite(value) else middle
-    return said, span(low, high, places)
+    text = number(value, places)
+    return f"{text} {name}" if name and isfinite(value) else text, span(low, high, places)
+
+
+def first_finite(*values: float) -> float:
+    """The first value that is neither NaN nor infinite; 0 if there is none."""
+    return next((value for value in values if isfinite(value)), 0.0)
 
 
 def span(low: float, high: float, places: int | None = None) -> str:
     """
-    Two ends in words.
+    An interval as text; "" if an end is NaN or both are infinite.
 
     >>> span(1, 2.5, 1), span(1, float("inf"), 0), span(float("-inf"), 2, 0), span(float("nan"), 2, 0)
     ('1.0 to 2.5', 'at least 1', 'at most 2', '')
@@ -126,9 +132,19 @@ def percent(level: float) -> str:
     return f"{round(100 * level, 6):g} %"
 
 
+def p_value(p: float) -> str:
+    """
+    A p-value with two significant digits.
+
+    >>> p_value(0.00871), p_value(0.5), p_value(1e-9)
+    ('p = 0.0087', 'p = 0.50', 'p < 0.0001')
+    """
+    return f"p = {number(p, decimals(p, digits=2))}" if not p < 1e-4 else "p < 0.0001"
+
+
 def rounded(value, digits: int = 6):
     """
-    A float to so many significant digits, None for what is not finite: for JSON and CSV that differ cleanly.
+    A float with `digits` significant digits, None for NaN and infinity: keeps JSON and CSV files comparable.
 
     >>> rounded(14.23456789), rounded(float("inf")), rounded(None), rounded(7)
     (14.2346, None, None, 7.0)

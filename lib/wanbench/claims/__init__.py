@@ -1,11 +1,11 @@
 """
-Published claims, each tried on recomputed numbers: `ledger` holds them, and one module per source says what decides.
+Published claims, each tried on recomputed numbers: `ledger` holds them, and one module per source decides them.
 
-The rule of every verdict stands in the working, with the numbers it was applied to.
+The working of every verdict states its rule, with the numbers it was applied to.
 """
 
 from .intercloud_2022 import throughput_across_clouds
-from .ledger import Audit, Claim, audit
+from .ledger import Audit, Claim, read_claims
 from .private_vs_internet import private_vs_internet
 
-__all__ = ["Audit", "Claim", "audit", "private_vs_internet", "throughput_across_clouds"]
+__all__ = ["Audit", "Claim", "private_vs_internet", "read_claims", "throughput_across_clouds"]

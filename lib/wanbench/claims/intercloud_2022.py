@@ -7,43 +7,54 @@ from math import pi
 
 import pandas as pd
 
-from ..formatting import count, percent, quantity
+from ..formatting import count, number, percent, quantity
 from ..plausibility import known_instances
 from ..regions import LIGHT_KM_PER_MS
 from ..stats.distance.clouds import CloudComparison
 from ..stats.distance.inflation import ALL, Inflation
 from ..stats.result import Estimate
 from ..stats.tcp.compare_models import ModelComparison
+from ..stats.tcp.scores import WORSE
 from ..stats.tcp.window import window_limited_bps
 from ..studies.intercloud_2022.charts import Charts
-from ..studies.intercloud_2022.matched import Matched
-from ..studies.intercloud_2022.nearest import Nearest
+from ..studies.intercloud_2022.correlations import Correlations
+from ..studies.intercloud_2022.matched_cities import MatchedCities
+from ..studies.intercloud_2022.nearest_region import NearestRegion
 from ..studies.intercloud_2022.repeats import Repeats
+from ..studies.intercloud_2022.row_selections import UNFLAGGED, UNFLAGGED_CATALOGUE
 from ..studies.intercloud_2022.scatter import Scatter
-from ..studies.intercloud_2022.variants import DOUBTED_OUT, DOUBTED_OUT_CATALOGUE, Variants
-from .ledger import Audit, audit
+from .ledger import Audit, read_claims
 
 EARTH_RADIUS_KM = 6371.0088
-EXAMPLE_WINDOW_BYTES, EXAMPLE_RTT_MS = 65_536, 80.0
-GREATLY, A_TENTH = 1.5, 0.1
-A_LITTLE = 1.25
+"""Mean radius (IUGG)."""
+EXAMPLE_WINDOW_BYTES = 65_536
+"""The window of the article's example: 64 KiB."""
+EXAMPLE_RTT_MS = 80.0
+"""The round trip of the article's example."""
+NOISY_FACTOR = 1.5
+"""Two tests of one pair are noisy if they differ by half as much again, which shows on a chart with linear axes."""
+NOISY_SHARE = 0.1
+"""Share of the repeated pairs that must differ so much: one in ten is more than outliers."""
+STRAIGHT = 1.25
+"""Inflation below which paths count as straightforward: a quarter more than light in fibre along the geodesic."""
 NEAR_CEILING = 0.95
+"""Share of an instance's limit that counts as reaching it: payload is 96.5 % of what the limit counts."""
 
 
 def throughput_across_clouds(
     *,
     tests: pd.DataFrame,
     charts: Charts,
-    latency_r: Variants,
-    throughput_r: Variants,
+    latency_r: Correlations,
+    throughput_r: Correlations,
     inflation: Inflation,
-    latency: Matched,
-    throughput: Matched,
+    latency: MatchedCities,
+    throughput: MatchedCities,
     clouds: CloudComparison,
     models: ModelComparison,
     repeats: tuple[Repeats, Repeats],
     scatters: Mapping[str, Scatter],
-    nearest: Nearest,
+    nearest: NearestRegion,
 ) -> Audit:
     """
     Every claim of source 002 that its published rows can try.
@@ -52,145 +63,138 @@ def throughput_across_clouds(
     ----------
     tests : DataFrame
         As `ingest.per_test` gives them: one row per test.
-    charts, latency_r, throughput_r, inflation, models, nearest
-        What the functions of `stats` gave for the survey's pairs: `charts`, `variants` of both correlations with the
-        plain reading first, `path_inflation`, `compare_models`, `nearest`.
-    latency, throughput : Matched
+    charts, inflation, models, nearest
+        Results for the survey's pairs.
+    latency_r, throughput_r : Correlations
+        Over the selections of rows, the plain one first and the catalogue's coordinates second.
+    latency, throughput : MatchedCities
         Both columns over the cities in which both clouds are.
     clouds : CloudComparison
-        Of throughput: what the direction across the clouds does.
+        Of throughput, for the direction across the clouds.
     repeats : tuple of Repeats
         Of RTT and of throughput.
     scatters : mapping of Scatter
         By chart, and of all pairs ("all").
     """
-    found = audit("002-throughput-across-clouds")
-    _facts(found, tests)
-    for name, ways, panel in (("latency-r", latency_r, "rtt"), ("throughput-r", throughput_r, "throughput")):
-        found.compare(
-            name,
-            float(ways.rows.r_rows.iloc[0]),
-            f"{ways} One value per unordered pair, with the catalogue's coordinates:",
-            within=getattr(charts["all"], panel).pearson,
-        )
-    _coordinates(found, latency_r)
-    _noise(found, repeats)
+    audit = read_claims("002-throughput-across-clouds")
+    _facts(audit, tests)
+    for claim, result, line in (
+        ("latency-r", latency_r, charts["all"].rtt),
+        ("throughput-r", throughput_r, charts["all"].throughput),
+    ):
+        working = f"{result} One value per unordered pair, with the catalogue's coordinates:"
+        audit.compare(claim, float(result.rows.r_rows.iloc[0]), working, within=line.pearson)
+    _coordinates(audit, latency_r)
+    _noisy(audit, repeats)
     cost = f"Holds if the interval lies above 0. {latency.difference}"
-    found.judge("within-latency", _beyond(latency.difference, 0), cost)
-    slower = _beyond(throughput.difference, 1)
-    direction = " ".join(str(each) for each in clouds.directions)
-    found.judge(
+    audit.judge("within-latency", _above(latency.difference, 0), cost)
+    faster = _above(throughput.difference, 1)
+    audit.judge(
         "within-throughput",
-        None if slower is None else not slower,
-        f"Holds if the interval lies below 1. {throughput.difference} Who receives matters more: {direction}",
+        None if faster is None else not faster,
+        f"Holds if the interval lies below 1. {throughput.difference} Who receives matters more: "
+        f"{' '.join(map(str, clouds.directions))}",
     )
     median = inflation.medians[ALL]
-    found.judge(
-        "straightforward",
-        median.high < A_LITTLE,
-        f"Holds if the median is below {A_LITTLE:g} times. {median}",
-    )
-    _spiky(found, scatters)
-    verdict = models.scores.set_index("model").verdict
-    limited = [name for name in ("window-limited", "finite transfer") if name in verdict]
-    windows = "; ".join(
-        f"{name.replace('->', ' to ')} {chart.model.numbers['W'].written} ({chart.model.numbers['W'].written_interval})"
-        for name, chart in charts.charts.items()
-        if chart.model
-    )
-    found.judge(
-        "buffers",
-        any(verdict[name] != "worse" for name in limited),
-        "Holds if a model in which the window limits predicts left-out regions best, or as well as the best. "
-        f"{models.sentence} W by sender and receiver: {windows}.",
-    )
-    found.judge(
-        "nearest", _beyond(nearest.share, 0.5), f"Holds if the interval lies above one half. {nearest}"
-    )
-    return found
+    straight = f"Holds if the median is below {STRAIGHT:g} times. {median}"
+    audit.judge("straightforward", median.high < STRAIGHT, straight)
+    _spiky(audit, scatters)
+    _buffers(audit, models, charts)
+    share = f"Holds if the interval lies above one half. {nearest}"
+    audit.judge("nearest", _above(nearest.share, 0.5), share)
+    return audit
 
 
-def _coordinates(found: Audit, latency_r: Variants) -> None:
-    r = latency_r.rows.set_index("reading").r_rows
-    own, catalogued = r.iloc[0], r.iloc[1]
-    said = (
-        f"Holds if r over all rows is the same to half of the claimed digits: {own:.3f} with the survey's coordinates, "
-        f"{catalogued:.3f} with the catalogue's."
-    )
-    if DOUBTED_OUT in r and DOUBTED_OUT_CATALOGUE in r:
-        said += (
-            f" Without the regions that the gate doubts it is {r[DOUBTED_OUT]:.3f} and {r[DOUBTED_OUT_CATALOGUE]:.3f}: "
-            "the difference comes from those alone, not from cities that stand for data centres."
-        )
-    found.judge("coordinates", abs(own - catalogued) < found.claims["latency-r"].half_step, said)
-
-
-def _spiky(found: Audit, scatters: Mapping[str, Scatter]) -> None:
-    apart = {name: each.ratio for name, each in scatters.items() if name != "all"}
-    verdicts = [_beyond(ratio, 1) for ratio in apart.values()]
-    said = "; ".join(
-        f"{name.replace('->', ' to ')} {ratio.written} ({ratio.written_interval})"
-        for name, ratio in apart.items()
-    )
-    whole = (
-        f" All pairs: {scatters['all'].ratio.written}, as they mix receivers." if "all" in scatters else ""
-    )
-    found.judge(
-        "spiky",
-        True if all(verdicts) else False if any(each is False for each in verdicts) else None,
-        f"Holds if in every ordered pair of clouds throughput scatters more about its line than RTT: {said}.{whole}",
-    )
-
-
-def _beyond(estimate: Estimate, bound: float) -> bool | None:
+def _above(estimate: Estimate, bound: float) -> bool | None:
     """Whether an interval lies above a bound; None where the bound is inside, or there is no interval."""
     if estimate.low > bound:
         return True
     return False if estimate.high < bound else None
 
 
-def _facts(found: Audit, tests: pd.DataFrame) -> None:
+def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
+    """Estimates by ordered pair of clouds in words: "aws to gcp 1.2 (1.1 to 1.3)"."""
+    return "; ".join(
+        f"{name.replace('->', ' to ')} {estimate.written} ({estimate.written_interval})"
+        for name, estimate in estimates.items()
+    )
+
+
+def _coordinates(audit: Audit, latency_r: Correlations) -> None:
+    r = latency_r.rows.set_index("selection").r_rows
+    own, catalogue = r.iloc[0], r.iloc[1]
+    working = (
+        f"Holds if r over all rows is the same to half of the claimed digits: {number(own, 3)} with the survey's "
+        f"coordinates, {number(catalogue, 3)} with the catalogue's."
+    )
+    if UNFLAGGED in r and UNFLAGGED_CATALOGUE in r:
+        working += (
+            f" Without the regions that the plausibility rules flag it is {number(r[UNFLAGGED], 3)} and "
+            f"{number(r[UNFLAGGED_CATALOGUE], 3)}: the difference comes from those alone, not from cities that "
+            "stand for data centres."
+        )
+    audit.judge("coordinates", abs(own - catalogue) < audit.claims["latency-r"].half_step, working)
+
+
+def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
+    ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
+    above = [_above(ratio, 1) for ratio in ratios.values()]
+    whole = (
+        f" All pairs: {scatters['all'].ratio.written}, as they mix receivers." if "all" in scatters else ""
+    )
+    audit.judge(
+        "spiky",
+        True if all(above) else False if False in above else None,
+        "Holds if in every ordered pair of clouds throughput scatters more about its line than RTT: "
+        f"{_by_clouds(ratios)}.{whole}",
+    )
+
+
+def _buffers(audit: Audit, models: ModelComparison, charts: Charts) -> None:
+    verdict = models.scores.set_index("model").verdict
+    limited = [name for name in ("window-limited", "finite transfer") if name in verdict]
+    windows = {name: chart.model.parameters["W"] for name, chart in charts.charts.items() if chart.model}
+    audit.judge(
+        "buffers",
+        any(verdict[name] != WORSE for name in limited),
+        "Holds if a model in which the window limits predicts left-out regions best, or as well as the best. "
+        f"{models.sentence} W by sender and receiver: {_by_clouds(windows)}.",
+    )
+
+
+def _facts(audit: Audit, tests: pd.DataFrame) -> None:
     example = window_limited_bps(EXAMPLE_WINDOW_BYTES, EXAMPLE_RTT_MS) / 1e6
-    found.compare("window-example", float(example), "8 W / RTT with W = 65,536 bytes and 80 ms.")
+    audit.compare("window-example", float(example), "8 W / RTT with W = 65,536 bytes and 80 ms.")
     around = 2 * pi * EARTH_RADIUS_KM / LIGHT_KM_PER_MS
-    found.compare("antipodes", around, "The circumference of the mean sphere over c.")
+    audit.compare("antipodes", around, "The circumference of the mean sphere over c.")
     regions = {*tests.from_region, *tests.to_region}
-    found.compare("n-regions", len(regions), "The published rows have these; the tool could test more.")
-    pairs = tests.drop_duplicates(["from_region", "to_region"])
-    found.compare(
-        "n-pairs",
-        len(pairs),
-        f"Ordered pairs in the {count(len(tests), 'published row')}; the others are repeats.",
-    )
-    sent = tests["bytes"].mean() / 1e6
-    found.compare(
-        "volume",
-        float(sent),
-        f"The mean of the bytes column; {quantity(tests['bytes'].sum(), 'bytes')} in all.",
-    )
-    cap = float(known_instances().set_index("instance").egress_bps["e2-small"])
+    audit.compare("n-regions", len(regions), "The published rows have these; the tool could test more.")
+    n_pairs = len(tests.drop_duplicates(["from_region", "to_region"]))
+    rows = f"Ordered pairs in the {count(len(tests), 'published row')}; the others are repeats."
+    audit.compare("n-pairs", n_pairs, rows)
+    sent = f"The mean of the bytes column; {quantity(tests['bytes'].sum(), 'bytes')} in all."
+    audit.compare("volume", float(tests["bytes"].mean() / 1e6), sent)
+    limit_bps = float(known_instances().set_index("instance").egress_bps["e2-small"])
     within = tests[(tests.from_cloud == "gcp") & (tests.to_cloud == "gcp")]
-    capped = within[within.throughput_bps >= NEAR_CEILING * cap]
-    most = within.throughput_bps.max()
-    found.judge(
+    capped = within[within.throughput_bps >= NEAR_CEILING * limit_bps]
+    capped_km, all_km = capped.distance_catalogue_km.median(), within.distance_catalogue_km.median()
+    audit.judge(
         "ceilings",
-        len(capped) > 0 and capped.distance_catalogue_km.median() < within.distance_catalogue_km.median(),
+        len(capped) > 0 and capped_km < all_km,
         f"{count(len(capped), 'test')} of {len(within):,} within Google Cloud reach {percent(NEAR_CEILING)} of the "
-        f"{quantity(cap, 'bit/s')} that an e2-small may send, none more than {quantity(most, 'bit/s')}; their median "
-        f"distance is {capped.distance_catalogue_km.median():,.0f} km, that of all "
-        f"{within.distance_catalogue_km.median():,.0f} km.",
+        f"{quantity(limit_bps, 'bit/s')} that an e2-small may send, none more than "
+        f"{quantity(within.throughput_bps.max(), 'bit/s')}; their median distance is {number(capped_km, 0)} km, that "
+        f"of all {number(all_km, 0)} km.",
     )
 
 
-def _noise(found: Audit, repeats: tuple[Repeats, Repeats]) -> None:
-    shares = [float((each.pairs.factor >= GREATLY).mean()) for each in repeats]
-    said = " and ".join(
-        f"{quantity(share, 'fraction')} of them in {name}"
-        for share, name in zip(shares, ("RTT", "throughput"), strict=True)
-    )
-    found.judge(
+def _noisy(audit: Audit, repeats: tuple[Repeats, Repeats]) -> None:
+    shares = [float((result.pairs.factor >= NOISY_FACTOR).mean()) for result in repeats]
+    rtt, throughput = (quantity(share, "fraction") for share in shares)
+    audit.judge(
         "noisy",
-        True if max(shares) >= A_TENTH else None,
-        f"Holds if a tenth of the pairs that were tested twice differ by a factor of {GREATLY:g}: so do {said}. Two "
-        f"occasions cannot rule it out for others. {repeats[0].factor} {repeats[1].factor}",
+        True if max(shares) >= NOISY_SHARE else None,
+        f"Holds if a tenth of the pairs that were tested twice differ by a factor of {NOISY_FACTOR:g}: {rtt} of them "
+        f"do in RTT and {throughput} in throughput. Two occasions cannot rule it out for others. {repeats[0].factor} "
+        f"{repeats[1].factor}",
     )

@@ -1,10 +1,10 @@
 """
-What to run on a pair of hosts; each leaves raw files in the run folder. Measuring bank: imports `errors`,
-`runs`, `labs.base`, `links`, `kafka`; analysing code never imports it, and reads what is left with the module of the
-same name in `ingest`.
+What to run on a pair of hosts: an `Experiment` leaves raw files in the run folder.
+
+Measuring bank: analysing code never imports it. The module of the same name in `ingest` reads the files.
 """
 
-from .base import ExperimentError
+from .base import ConcurrentExperiment, Experiment, ExperimentError
 from .broker_metrics import BrokerMetrics
 from .cut import Cut
 from .host_metrics import HostMetrics
@@ -18,7 +18,9 @@ from .shorten import Shorten
 
 __all__ = [
     "BrokerMetrics",
+    "ConcurrentExperiment",
     "Cut",
+    "Experiment",
     "ExperimentError",
     "HostMetrics",
     "Iperf3",

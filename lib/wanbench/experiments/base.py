@@ -1,10 +1,12 @@
-"""What every experiment shares: keeping what a command printed, whatever became of it."""
+"""What an experiment is, and what every experiment shares: keeping what a command printed, whatever became of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ..errors import CommandError
 from ..labs.base import Completed, Host
@@ -13,7 +15,73 @@ from ..runs import RawFile, write_raw
 PROCESS_S = 0.02
 """Start and end of a command on a local lab; measured with `wanbench.experiments.iperf3.HANDSHAKE_RTTS`."""
 
-_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
+_STACK_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
+"""Lines of Java's stack traces that say where, and not what."""
+
+
+@runtime_checkable
+class Experiment(Protocol):
+    """
+    What to run on a pair of hosts: a frozen dataclass whose fields are its settings.
+
+    `wanbench.plan` asks for the expected duration and volume and keeps name and settings in the manifest;
+    `wanbench.campaign` runs it, test by test; `wanbench.ingest` has a reader for the files of that name.
+
+    A setting has a default or is required, is checked in `__post_init__` (ParameterError), and its value is a JSON
+    type: runs with equal settings belong together. `str(experiment)` is its line in a plan.
+
+    Two attributes are optional. `rtt_ms`: the round-trip time in ms that it sets up itself, where a trial has no other.
+    `reverse`: True if the target sends, whose cloud then charges for `expected_bytes`.
+    """
+
+    name: ClassVar[str]
+    """What manifest, journal and reader call it; also the folder of its raw files."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        Measure from `source` to `target`; returns the raw files, written with `wanbench.runs.write_raw`.
+
+        Parameters
+        ----------
+        source, target : Host
+            Hosts of an open lab. The lab may offer emulated links (`source.links`) or a Kafka cluster
+            (`source.cluster`); an experiment that needs them asks by `links_of` and `cluster_of`.
+        folder : Path
+            The run folder. Files go to <folder>/<name>/<stem>.<what>.
+        stem : str
+            Names the test and the attempt: a file of that stem is not there yet.
+
+        Raises
+        ------
+        ExperimentError
+            If it failed, with the raw files that it left. Any LabError is a failed test, which is tried again; any
+            other exception ends the campaign. Nothing that it started may run on afterwards.
+        """
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration in s, at a round-trip time and, if it is known, a throughput."""
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
+        """Expected bytes on the links between regions; None where it depends on a throughput that is not given."""
+
+
+@runtime_checkable
+class ConcurrentExperiment(Experiment, Protocol):
+    """An experiment that can also run while another one does."""
+
+    def concurrently(
+        self, source: Host, target: Host, folder: Path, stem: str
+    ) -> AbstractContextManager[list[RawFile]]:
+        """
+        Measure while the block runs; the list that it yields holds the raw files as soon as the block is left.
+
+        Raises
+        ------
+        ExperimentError
+            If it cannot start or fails; never in place of an exception of the block.
+        """
 
 
 class ExperimentError(CommandError):
@@ -25,6 +93,24 @@ class ExperimentError(CommandError):
 
     def __reduce__(self):
         return ExperimentError, (str(self), self.files)
+
+
+def links_of(host: Host):
+    """The emulated links of the host's lab; ExperimentError if the network is real."""
+    if host.links is None:
+        raise ExperimentError(
+            f"{host.name} has no emulated links; only a lab with emulated links can count, cut or set them"
+        )
+    return host.links
+
+
+def cluster_of(*hosts: Host):
+    """The Kafka cluster of the hosts' lab; ExperimentError if there is none."""
+    for host in hosts:
+        if host.cluster is not None:
+            return host.cluster
+    names = ", ".join(dict.fromkeys(host.name for host in hosts))
+    raise ExperimentError(f"the lab of {names} has no Kafka cluster: open a Cluster on it first")
 
 
 def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:
@@ -40,8 +126,8 @@ def keep(folder: Path, experiment: str, stem: str, extension: str, done: Complet
     }
     files = [write_raw(folder, experiment, f"{stem}.{extension}", done.stdout, **about)]
     if done.stderr:
-        side = extension.rpartition(".")[0]
-        name = f"{stem}.{side}.stderr.txt" if side else f"{stem}.stderr.txt"
+        prefix = extension.rpartition(".")[0]
+        name = f"{stem}.{prefix}.stderr.txt" if prefix else f"{stem}.stderr.txt"
         files.append(write_raw(folder, experiment, name, done.stderr, **about))
     return files
 
@@ -63,13 +149,20 @@ def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Co
         raise
 
 
-def last_words(done: Completed) -> str:
-    """
-    The last line that a command printed, on stderr or else stdout, shortened; of Java's stack traces what is no frame.
-    """
+def last_line(done: Completed) -> str:
+    """The last line that a command printed, on stderr or else stdout, cut to 300 characters; no frames of Java."""
     for stream in (done.stderr, done.stdout):
         lines = stream[-20_000:].decode("utf-8", "replace").splitlines()
-        said = [line.strip() for line in lines if line.strip() and not _FRAME.match(line)]
-        if said:
-            return said[-1][:300]
+        if lines := [line.strip() for line in lines if line.strip() and not _STACK_FRAME.match(line)]:
+            return lines[-1][:300]
     return "it printed nothing"
+
+
+def ended_with(what: str, done: Completed) -> str:
+    """
+    Why a command failed.
+
+    >>> ended_with("ping on a/0", Completed(("ping",), 2, b"", b"ping: unknown host", "", ""))
+    'ping on a/0 ended with status 2: ping: unknown host'
+    """
+    return f"{what} ended with status {done.returncode}: {last_line(done)}"

@@ -10,23 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import ParameterError
-from ..kafka import Broker, scrape
+from ..checks import check_fields, refusal
+from ..kafka import Broker
+from ..kafka.programs import scrape
 from ..labs.base import Host, Process
+from ..labs.programs import program_command
 from ..runs import RawFile
-from .base import ExperimentError, keep, last_words
-from .checks import check_numbers
-from .concurrent import LONGEST_S, Beside
-from .program import program_words
+from .base import ExperimentError, cluster_of, ended_with, keep
+from .sampling import LONGEST_S, Sampling
 
 _START_S = 30.0
+"""For Python to start on a busy host."""
 
 
 @dataclass(frozen=True)
-class BrokerMetrics(Beside):
+class BrokerMetrics(Sampling):
     """
-    The exporter of each broker, scraped on the broker's own host by `wanbench.kafka.scrape`; answers are kept as they
-    came, with the time of each scrape and how long it took.
+    The exporter of each broker, scraped on the broker's own host by `wanbench.kafka.programs.scrape`.
+
+    Answers are kept as they came, with the time of each scrape and how long it took.
 
     A broker that does not answer is recorded as such; the others are scraped all the same.
 
@@ -37,7 +39,7 @@ class BrokerMetrics(Beside):
     timeout_s : float
         How long to wait for an answer.
     duration_s : float
-        Of `run`; beside another experiment it lasts as long as that.
+        Of `run`; while another experiment runs it lasts as long as that.
     """
 
     interval_s: float = 5.0
@@ -47,20 +49,17 @@ class BrokerMetrics(Beside):
     name: ClassVar[str] = "broker_metrics"
 
     def __post_init__(self):
-        check_numbers(
-            self, ("interval_s", 0.2, 3600), ("timeout_s", 0.1, 600), ("duration_s", 0.1, LONGEST_S)
-        )
+        check_fields(self, ("interval_s", 0.2, 3600), ("timeout_s", 0.1, 600), ("duration_s", 0.1, LONGEST_S))
         if self.timeout_s > self.interval_s:
-            raise ParameterError(
-                f"BrokerMetrics timeout_s is {self.timeout_s!r}; it must not be longer than interval_s, "
-                f"{self.interval_s!r}."
+            raise refusal(
+                "BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}"
             )
 
     def __str__(self) -> str:
         return f"metrics of the brokers every {self.interval_s:g} s"
 
     def command(self, program: Sequence[str], broker: Broker) -> list[str]:
-        """The words of the command that scrapes a broker; `program` are those of `wanbench.kafka.scrape` there."""
+        """The command that scrapes a broker; `program` is the one that starts `wanbench.kafka.programs.scrape`."""
         address = broker.host.address
         address = f"[{address}]" if ":" in address else address
         settings = {
@@ -72,16 +71,14 @@ class BrokerMetrics(Beside):
         return [*program, json.dumps(settings)]
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> dict[int, Process]:
-        if source.cluster is None:
-            raise ExperimentError("the lab holds no Kafka cluster, so there are no brokers to ask.")
-        brokers = [broker for broker in source.cluster.brokers if broker.metrics_port is not None]
+        brokers = [broker for broker in cluster_of(source).brokers if broker.metrics_port is not None]
         if not brokers:
             raise ExperimentError(
-                "no broker has an exporter that can be asked; a cluster of our own has them with metrics=True."
+                "no broker has an exporter; those of a `Cluster` with metrics=True have one."
             )
         started = {}
         for broker in brokers:
-            program = program_words(broker.host, Path(scrape.__file__))
+            program = program_command(broker.host, Path(scrape.__file__))
             started[broker.node_id] = process = broker.host.start(self.command(program, broker))
             ending.callback(process.stop)
         for process in started.values():
@@ -89,13 +86,11 @@ class BrokerMetrics(Beside):
         return started
 
     def end(self, started: dict[int, Process], folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        with ThreadPoolExecutor(len(started)) as together:
-            ended = list(together.map(lambda process: process.stop(), started.values()))
+        with ThreadPoolExecutor(len(started)) as pool:
+            ended = list(pool.map(lambda process: process.stop(), started.values()))
         faults = []
         for node_id, done in zip(started, ended, strict=True):
             files += keep(folder, self.name, f"{stem}.{node_id}", "prom.txt", done)
             if done.returncode != 0:
-                faults.append(
-                    f"the program that asks broker {node_id} ended with status {done.returncode}: {last_words(done)}."
-                )
+                faults.append(f"{ended_with(f'the program that asks broker {node_id}', done)}.")
         return faults

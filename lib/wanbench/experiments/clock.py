@@ -15,17 +15,20 @@ from pathlib import Path
 
 from ..errors import CommandError
 from ..labs.base import Host
+from ..labs.programs import program_command
 from ..runs import RawFile
 from . import clock_echo
-from .base import ExperimentError, keep, last_words, run_to_end
-from .program import program_words
+from .base import ExperimentError, keep, last_line, run_to_end
 
-EXCHANGES, INTERVAL_S = 30, 0.01
+EXCHANGES = 30
+"""Only the shortest counts: of so many, one seldom waits in a queue."""
+INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
-"""Above those of iperf3 by default and of brokers, so that neither is met beside a load."""
+"""Above the ports of brokers and, by default, of iperf3, which may run at the same time."""
 ONE_CLOCK = "one machine, one clock"
 UNKNOWN = "not known"
 _MARGIN_S = 15.0
+"""For Python to start on a busy host."""
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -37,9 +40,9 @@ class Offset:
     Attributes
     ----------
     offset_ms, error_ms : float or None
-        The offset, and by how much it may be off at the most; None where it is not known.
+        The offset, and the most by which it may be wrong; None where it is not known.
     method : str
-        How it was found, in words.
+        How it was found.
     """
 
     offset_ms: float | None
@@ -53,11 +56,13 @@ class Offset:
 
 def one_clock(source: Host, target: Host) -> bool:
     """Whether both hosts are the same running kernel, and so have the same clock: its boot id says."""
-    said = []
+    boot_ids = set()
     for host in (source, target):
         done = host.run(["cat", _BOOT_ID], timeout_s=30, ok=None)
-        said.append(done.stdout.strip() if done.returncode == 0 else None)
-    return said[0] is not None and said[0] == said[1]
+        if done.returncode:
+            return False
+        boot_ids.add(done.stdout.strip())
+    return len(boot_ids) == 1
 
 
 def exchange(
@@ -69,7 +74,7 @@ def exchange(
     Parameters
     ----------
     shift_ms : float
-        A check of this: the target's program reads a clock that is so much ahead.
+        To test the exchange: the target's program reads a clock that is so much ahead.
 
     Raises
     ------
@@ -77,7 +82,7 @@ def exchange(
         If nothing comes back: the hosts must reach each other by UDP, ports `FIRST_PORT` on.
     """
     port = FIRST_PORT + zlib.crc32(stem.encode()) % PORTS
-    here, there = (program_words(host, Path(clock_echo.__file__)) for host in (source, target))
+    here, there = (program_command(host, Path(clock_echo.__file__)) for host in (source, target))
     server = target.start([*there, "answer", target.address, str(port), repr(float(shift_ms))])
     try:
         server.wait_for_output("listening", _MARGIN_S)
@@ -91,11 +96,11 @@ def exchange(
     finally:
         server.stop()
     files = keep(folder, experiment, stem, "clock.txt", done)
-    whole = done.stdout[: done.stdout.rfind(b"\n") + 1]
+    whole = done.stdout[: done.stdout.rfind(b"\n") + 1]  # the last line of a stopped program may lack its end
     stamps = [json.loads(line) for line in whole.splitlines()]
     if not stamps:
         raise ExperimentError(
-            reason or f"the clock of {target.name} did not answer: {last_words(done)}", files
+            reason or f"the clock of {target.name} did not answer: {last_line(done)}", files
         )
     return nearest(stamps), files
 
@@ -115,13 +120,13 @@ def nearest(stamps: Sequence[Sequence[int]]) -> Offset:
 
 def joined(before: Offset, after: Offset) -> Offset:
     """
-    One offset of two readings, with the error that covers both: so a drift between them is within it.
+    One offset from two readings; its error covers both, and so a drift between them.
 
     >>> joined(Offset(10.0, 1.0, "a"), Offset(11.0, 2.0, "b"))
     Offset(offset_ms=11.0, error_ms=2.0, method='a; afterwards b')
     """
     if before.offset_ms is None or after.offset_ms is None:
         return before if after.offset_ms is None else after
-    low = min(each.offset_ms - each.error_ms for each in (before, after))
-    high = max(each.offset_ms + each.error_ms for each in (before, after))
+    low = min(before.offset_ms - before.error_ms, after.offset_ms - after.error_ms)
+    high = max(before.offset_ms + before.error_ms, after.offset_ms + after.error_ms)
     return Offset((low + high) / 2, (high - low) / 2, f"{before.method}; afterwards {after.method}")

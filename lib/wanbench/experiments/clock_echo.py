@@ -1,11 +1,10 @@
 """
-Exchanges time stamps over UDP. A program for a host, which needs nothing but Python; `wanbench.experiments.clock`
-starts it.
+Exchanges time stamps over UDP. Runs on a host with nothing but Python; started by `wanbench.experiments.clock`.
 
-    python clock_echo.py answer ADDRESS PORT SHIFT_MS        (a check: with a clock that is so much ahead)
+    python clock_echo.py answer ADDRESS PORT SHIFT_MS        (SHIFT_MS: for tests, a clock that is so much ahead)
     python clock_echo.py ask ADDRESS PORT EXCHANGES INTERVAL_S
 
-Who asks prints a JSON list for each answer, in ns: sent here, received there, answered there, received here.
+The asker prints a JSON list for each answer, in ns: sent here, received there, answered there, received here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,9 @@ import time
 
 QUESTION, ANSWER = struct.Struct(">Qq"), struct.Struct(">Qqqq")
 PATIENCE_S = 2.0
+"""For an answer; no path on earth takes longer."""
 FIRST_TRIES = 2
+"""After so many questions without an answer nobody is there, or a firewall is between."""
 
 
 def answer(address: str, port: int, shift_ns: int) -> None:
@@ -36,7 +37,7 @@ def answer(address: str, port: int, shift_ns: int) -> None:
 
 
 def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:
-    """Ask so often; the exit status is 1 if no answer came at all."""
+    """Ask `exchanges` times; returns the exit status, 1 if no answer came at all."""
     answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.connect((address, port))
@@ -62,7 +63,7 @@ def ask(address: str, port: int, exchanges: int, interval_s: float) -> int:
 
 
 if __name__ == "__main__":
-    what, where, port, *rest = sys.argv[1:]
-    if what == "answer":
-        answer(where, int(port), round(float(rest[0]) * 1e6))
-    sys.exit(ask(where, int(port), int(rest[0]), float(rest[1])))
+    role, address, port, *rest = sys.argv[1:]
+    if role == "answer":
+        answer(address, int(port), round(float(rest[0]) * 1e6))
+    sys.exit(ask(address, int(port), int(rest[0]), float(rest[1])))

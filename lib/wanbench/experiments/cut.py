@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ..checks import check_fields
 from ..errors import CommandError
 from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
-from .base import ExperimentError, keep
-from .checks import check_numbers
+from .base import ExperimentError, keep, links_of
 from .ping import Ping
 
 _MARGIN_S = 10.0
+"""For the first echo, and for ping to end."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Cut:
     """
     Ping while the link of the pair is cut, both ways, and healed again.
 
-    Only for labs with emulated links (`Host.links`). Beside what ping printed it leaves cut.json: when each command was
+    Only for labs with emulated links (`Host.links`). Besides ping's output it leaves cut.json: when each command was
     given, and when the lab answered that it was done.
 
     Parameters
@@ -43,8 +44,8 @@ class Cut:
     name: ClassVar[str] = "cut"
 
     def __post_init__(self):
-        check_numbers(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
-        check_numbers(self, ("interval_s", 0.001, 3600))
+        check_fields(self, *((name, 0.1, 3600) for name in ("before_s", "cut_s", "after_s")))
+        check_fields(self, ("interval_s", 0.001, 3600))
         self._ping()
 
     def __str__(self) -> str:
@@ -63,21 +64,16 @@ class Cut:
         ExperimentError
             If the hosts are not joined by an emulated link, or ping fails. The link is healed in any case.
         """
-        links = source.links
-        if links is None:
-            raise ExperimentError(
-                f"{source.name} has no emulated links; only a lab that has them can cut one"
-            )
-        ping, times = self._ping(), {}
+        links, ping, times = links_of(source), self._ping(), {}
         process = source.start(ping.command(target.address))
         try:
             process.wait_for_output("bytes from", self.before_s + _MARGIN_S)
             time.sleep(self.before_s)
             try:
-                self._command(links.cut, "cut", source, target, times)
+                _timed(links.cut, "cut", source, target, times)
                 time.sleep(self.cut_s)
             finally:
-                self._command(links.heal, "healed", source, target, times)
+                _timed(links.heal, "healed", source, target, times)
             done = process.wait(self.before_s + self.cut_s + self.after_s + _MARGIN_S)
         except CommandError as error:
             raise ExperimentError(str(error), keep(folder, self.name, stem, "txt", process.stop())) from error
@@ -95,12 +91,6 @@ class Cut:
             write_raw(folder, self.name, f"{stem}.cut.json", content, **about),
         ]
 
-    @staticmethod
-    def _command(command, word, source, target, times):
-        times[f"{word}_at_s"] = time.time()
-        command(source.region, target.region)
-        times[f"{word}_answered_at_s"] = time.time()
-
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration: that of its echoes, and the wait for the first."""
         return self._ping().expected_s(rtt_ms) + rtt_ms / 1000
@@ -108,3 +98,9 @@ class Cut:
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Bytes on the wire, requests and replies."""
         return self._ping().expected_bytes(rtt_ms)
+
+
+def _timed(command, event, source, target, times):
+    times[f"{event}_at_s"] = time.time()
+    command(source.region, target.region)
+    times[f"{event}_answered_at_s"] = time.time()

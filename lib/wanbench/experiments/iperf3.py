@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ..checks import check_fields, refusal
 from ..errors import CommandError, ParameterError
 from ..labs.base import Completed, Host
 from ..runs import RawFile
-from .base import PROCESS_S, ExperimentError, keep, last_words, run_to_end
-from .checks import check_numbers
+from .base import PROCESS_S, ExperimentError, keep, last_line, run_to_end
 
 HANDSHAKE_RTTS = 7.5
 """
@@ -30,7 +30,9 @@ WINDOW_BYTES = 3 * 2**20
 _PORTS = 3800
 """Ports from `first_port` on: by default they end below those of Kafka's brokers, 9092 and more."""
 _MARGIN_S = 30.0
-_LEAST_RATE_BPS = 250_000.0
+"""Beyond the transfer, for control messages on a bad path; then the client hangs."""
+_SLOWEST_RATE_BPS = 250_000.0
+"""A transfer by bytes that is slower is stopped. Paths between clouds carry more."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Iperf3:
                 f"Iperf3 needs exactly one of duration_s ({self.duration_s!r}) and transfer_bytes "
                 f"({self.transfer_bytes!r})."
             )
-        check_numbers(
+        check_fields(
             self,
             ("transfer_bytes", 1, 2**50),
             ("streams", 1, 128),
@@ -115,7 +117,7 @@ class Iperf3:
             whole=True,
             optional=("transfer_bytes", "window_bytes", "block_bytes"),
         )
-        check_numbers(
+        check_fields(
             self,
             ("duration_s", 1, 86_400),
             ("rate_bps", 1, 1e13),
@@ -127,17 +129,16 @@ class Iperf3:
         )
         for name in ("duration_s", "omit_s"):
             if (value := getattr(self, name)) is not None and value != int(value):
-                raise ParameterError(f"Iperf3 {name} is {value!r}; iperf3 knows whole seconds only.")
+                raise refusal(f"Iperf3 {name}", value, "whole seconds only, for iperf3 knows no others")
         if 0 < self.interval_s < 0.1:
-            raise ParameterError(f"Iperf3 interval_s is {self.interval_s!r}; it must be 0, or at least 0.1.")
+            raise refusal("Iperf3 interval_s", self.interval_s, "0, or at least 0.1")
         if self.udp and self.rate_bps is None:
             raise ParameterError("Iperf3 with udp needs rate_bps: UDP does not find the rate by itself.")
         if self.congestion_control is not None and (
             self.udp or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", str(self.congestion_control))
         ):
-            raise ParameterError(
-                f"Iperf3 congestion_control is {self.congestion_control!r}; it must be a name such "
-                "as 'cubic', and is for TCP only."
+            raise refusal(
+                "Iperf3 congestion_control", self.congestion_control, "a name such as 'cubic', with TCP only"
             )
 
     def __str__(self) -> str:
@@ -156,23 +157,17 @@ class Iperf3:
         return self.first_port + zlib.crc32(stem.encode()) % _PORTS
 
     def server_command(self, address: str, port: int) -> list[str]:
-        """The words of the server's command: it serves one test and ends."""
+        """The server's command: it serves one test and ends."""
         return ["iperf3", "-s", "-1", "--forceflush", "-B", address, "-p", str(port)]
 
     def client_command(self, address: str, source_address: str, port: int) -> list[str]:
-        """The words of the client's command."""
-        words = ["iperf3", "-J", "-c", address, "-B", source_address, "-p", str(port)]
-        words += [
-            "--connect-timeout",
-            str(round(self.connect_timeout_s * 1000)),
-            "-i",
-            f"{self.interval_s:g}",
-        ]
-        if self.duration_s is not None:
-            words += ["-t", f"{self.duration_s:g}"]
-        else:
-            words += ["-n", str(self.transfer_bytes)]
+        """The client's command."""
+        connect_ms = str(round(self.connect_timeout_s * 1000))
+        command = ["iperf3", "-J", "-c", address, "-B", source_address, "-p", str(port)]
+        command += ["--connect-timeout", connect_ms, "-i", f"{self.interval_s:g}"]
         for flag, value in (
+            ("-t", None if self.duration_s is None else f"{self.duration_s:g}"),
+            ("-n", self.transfer_bytes),
             ("-P", self.streams if self.streams > 1 else None),
             ("-b", None if self.rate_bps is None else round(self.rate_bps)),
             ("-w", self.window_bytes),
@@ -180,8 +175,8 @@ class Iperf3:
             ("-l", self.block_bytes),
             ("-O", f"{self.omit_s:g}" if self.omit_s else None),
         ):
-            words += [] if value is None else [flag, str(value)]
-        return words + (["-R"] if self.reverse else []) + (["-u"] if self.udp else [])
+            command += [] if value is None else [flag, str(value)]
+        return command + (["-R"] if self.reverse else []) + (["-u"] if self.udp else [])
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
@@ -258,35 +253,34 @@ class Iperf3:
             return self.timeout_s
         if self.duration_s is not None:
             return self.duration_s + self.omit_s + _MARGIN_S
-        return self.omit_s + self.transfer_bytes * 8 / _LEAST_RATE_BPS + _MARGIN_S
+        return self.omit_s + self.transfer_bytes * 8 / _SLOWEST_RATE_BPS + _MARGIN_S
 
 
 def _transfer_s(transfer_bytes, rtt_s, rate_bps, streams, window_bytes):
     if rtt_s <= 0:
         return transfer_bytes * 8 / rate_bps if rate_bps else 0.0
-    most = streams * window_bytes
+    largest = streams * window_bytes
     if rate_bps is not None:
-        most = min(most, rate_bps * rtt_s / 8)
+        largest = min(largest, rate_bps * rtt_s / 8)
+    # Slow start: the flight doubles each round trip, until it fills window or path.
     sent, flight, spent_s = 0.0, float(streams * INITIAL_WINDOW_BYTES), 0.0
-    while sent + flight < transfer_bytes and flight < most:
+    while sent + flight < transfer_bytes and flight < largest:
         sent, flight, spent_s = sent + flight, flight * 2, spent_s + rtt_s
-    return spent_s + max(transfer_bytes - sent, 0) / max(min(flight, most), 1.0) * rtt_s
+    return spent_s + max(transfer_bytes - sent, 0) / max(min(flight, largest), 1.0) * rtt_s
 
 
 def _error_of(done: Completed, source: Host) -> str | None:
     """Why a client that ended did not succeed: iperf3's own words if its output is JSON, or its last line."""
-    error = None
     try:
         report = json.loads(done.stdout)
     except (ValueError, RecursionError):
         report = None
+    # iperf3 may write -nan, which is no JSON: what ends with a brace is whole nevertheless.
+    is_whole = report is not None or done.stdout.rstrip().endswith(b"}")
     if isinstance(report, dict) and "error" in report:
         error = str(report["error"])[:300]
-    whole = report is not None or done.stdout.rstrip().endswith(
-        b"}"
-    )  # iperf3 may write -nan, which is no JSON
-    if error is None and done.returncode == 0 and whole:
+    elif done.returncode == 0 and is_whole:
         return None
-    if error is None:
-        error = last_words(done)
+    else:
+        error = last_line(done)
     return f"iperf3 on {source.name} ended with status {done.returncode}: {error}"

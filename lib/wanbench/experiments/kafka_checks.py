@@ -1,176 +1,86 @@
-"""What the parameters of a load may be."""
+"""Parameters that Kafka's experiments share: placements of replicas, racks, settings of clients and topics."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
+from ..checks import refusal
 from ..errors import ParameterError
-from ..kafka.java import checked_flags
-from .checks import check_numbers, check_placement, check_rack, check_settings
-from .kafka_payload import LEAST_BYTES
+from ..kafka.security.secret import names_secret
 
 ACKS = ("0", "1", "all")
-COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMESTAMPS = ("LogAppendTime", "CreateTime")
-PAYLOADS = ("letters", "json")
-REQUEST_BYTES = 1 << 20
-"""max.request.size of a producer and, but for a few bytes, message.max.bytes of a broker, unless they are set."""
-RECORD_MARGIN_BYTES = 1024
-_HEAP_MARGIN_MB = 64
-_WHOLE = (
-    ("topics", 1, 1000),
-    ("partitions", 1, 10_000),
-    ("replication", 1, 9),
-    ("producers", 1, 100),
-    ("consumer_groups", 0, 100),
-    ("consumers", 0, 100),
-    ("batch_bytes", 0, 2**30),
-    ("buffer_bytes", 1 << 16, 2**36),
-    ("max_in_flight", 1, 1000),
-    ("record_bytes", 1, 2**28),
-    ("records", 1, 10**12),
-    ("warmup_records", 0, 10**12),
-    ("payload_seed", 0, 2**63),
-    ("heap_mb", 64, 2**20),
-)
-_NUMBERS = (
-    ("linger_ms", 0, 60_000),
-    ("target_records_per_s", 0.01, 1e7),
-    ("duration_s", 1, 86_400),
-    ("warmup_s", 0, 3600),
-    ("reporting_interval_s", 0.1, 600),
-    ("consumer_timeout_s", 0.5, 86_400),
-    ("most_bytes", 1, 2**50),
-    ("start_timeout_s", 1, 3600),
-    ("timeout_s", 1, 1e6),
-)
-_OPTIONAL = ("target_records_per_s", "records", "duration_s", "timeout_s")
-_TRANSACTIONS = (
-    "a load does not use transactions: their markers in the log would be counted as batches, and producers of one "
-    "transactional.id fence each other off"
-)
-_OURS = {
-    "producer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "key.serializer": None,
-        "value.serializer": None,
-        "transactional.id": _TRANSACTIONS,
-        "acks": "give acks",
-        "batch.size": "give batch_bytes",
-        "linger.ms": "give linger_ms",
-        "compression.type": "give compression",
-        "enable.idempotence": "give idempotence",
-        "buffer.memory": "give buffer_bytes",
-        "max.in.flight.requests.per.connection": "give max_in_flight",
-    },
-    "consumer_settings": {
-        "bootstrap.servers": None,
-        "client.id": None,
-        "group.id": None,
-        "key.deserializer": None,
-        "value.deserializer": None,
-        "auto.offset.reset": None,
-        "client.rack": "give client_rack",
-    },
-    "topic_settings": {"message.timestamp.type": "give timestamps"},
-}
+REGION = "region"
+"""As a client.rack: the region in which the client runs. Clusters of a lab name their racks after regions."""
+APART = "apart"
+"""As the placement of a probe: on leaders that lead no partition of another topic."""
+_SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
-def check_load(load) -> None:
-    """ParameterError, with what is allowed, unless a load's parameters are as `KafkaLoad` says."""
-    check_numbers(load, *_WHOLE, whole=True, optional=_OPTIONAL)
-    check_numbers(load, *_NUMBERS, optional=_OPTIONAL)
-    if load.linger_ms != int(load.linger_ms):
-        raise ParameterError(
-            f"KafkaLoad linger_ms is {load.linger_ms!r}; Kafka knows whole milliseconds only."
-        )
-    for name, allowed in (
-        ("acks", ACKS),
-        ("compression", COMPRESSIONS),
-        ("timestamps", TIMESTAMPS),
-        ("payload", PAYLOADS),
-        ("idempotence", (None, True, False)),
-        ("consumer_windows", (True, False)),
-        ("print_metrics", (True, False)),
-        ("drain", (True, False)),
+def check_placement(experiment: object, apart: bool = False) -> None:
+    """
+    Refuse a placement unless it names a node id for each replica of each partition; keep it as tuples.
+
+    With `apart`, "apart" is allowed too.
+    """
+    placement, partitions, replication = experiment.placement, experiment.partitions, experiment.replication
+    if placement is None or (apart and placement == APART):
+        return
+    if (
+        not isinstance(placement, list | tuple)
+        or len(placement) != partitions
+        or not all(isinstance(nodes, list | tuple) and len(nodes) == replication for nodes in placement)
+        or not all(type(node) is int for nodes in placement for node in nodes)
     ):
-        value = getattr(load, name)
-        if not any(value is each or (isinstance(value, str) and value == each) for each in allowed):
-            raise ParameterError(f"KafkaLoad {name} is {value!r}; allowed is {', '.join(map(str, allowed))}.")
-    check_placement(load)
-    check_rack(load)
-    checked_flags(load.jvm)
-    for name in _OURS:
-        check_settings(load, name, _OURS[name])
-    _check_amount(load)
-    _check_together(load)
+        allowed = (
+            f"{replication} node ids for each of {partitions} partitions{f', or {APART!r}' if apart else ''}"
+        )
+        raise refusal(f"{type(experiment).__name__} placement", placement, allowed)
+    object.__setattr__(experiment, "placement", tuple(map(tuple, placement)))
 
 
-def _check_amount(load):
-    if (load.duration_s is None) == (load.records is None):
-        raise ParameterError(
-            f"KafkaLoad needs exactly one of duration_s ({load.duration_s!r}) and records ({load.records!r})."
-        )
-    if load.warmup_records and load.records is None:
-        raise ParameterError(
-            "KafkaLoad warmup_records is for loads by records; with duration_s give warmup_s."
-        )
-    if load.warmup_s and load.duration_s is None:
-        raise ParameterError(
-            "KafkaLoad warmup_s is for loads by duration_s; with records give warmup_records."
-        )
-    if load.producers < load.topics:
-        raise ParameterError(
-            f"KafkaLoad has {load.producers} producers for {load.topics} topics; each topic needs one."
-        )
-    if load.producers + load.n_consumers > 200:
-        raise ParameterError(
-            f"KafkaLoad has {load.producers} producers and {load.n_consumers} consumers (topics x groups x consumers "
-            "of each); allowed are 200 processes."
-        )
-    if load.consumer_groups and not 1 <= load.consumers <= load.partitions:
-        raise ParameterError(
-            f"KafkaLoad has {load.consumers} consumers in each group for {load.partitions} partitions of a topic; each "
-            "consumer needs one, and each group a consumer (or give consumer_groups 0)."
-        )
-    if load.records_to_send < 1:
-        raise ParameterError(
-            f"KafkaLoad most_bytes {load.most_bytes:g} is less than a record of each producer."
-        )
-    whole = load.records_to_send * load.producers * load.record_bytes
-    if whole > load.most_bytes:
-        raise ParameterError(
-            f"KafkaLoad would send {whole:,} bytes; most_bytes allows {load.most_bytes:,.0f}. Send less or raise it."
+def check_rack(experiment: object) -> None:
+    """Refuse a client_rack that is neither None nor one line of text."""
+    rack = experiment.client_rack
+    if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
+        raise refusal(
+            f"{type(experiment).__name__} client_rack", rack, f"None, {REGION!r} or the name of a rack"
         )
 
 
-def _check_together(load):
-    producer, topic = dict(load.producer_settings), dict(load.topic_settings)
-    if load.idempotence and (load.acks != "all" or load.max_in_flight > 5):
+def rack_of(client_rack: str | None, region: str) -> str | None:
+    """The client.rack of a client in a region."""
+    return region if client_rack == REGION else client_rack
+
+
+def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
+    """Kafka's settings as sorted pairs of text, which can be compared, hashed and written down."""
+    settings = getattr(experiment, parameter)
+    try:
+        items = dict(settings).items()
+    except (TypeError, ValueError):  # the value is not shown: it may be a secret
         raise ParameterError(
-            f"KafkaLoad idempotence needs acks 'all' and max_in_flight of at most 5; given were {load.acks!r} and "
-            f"{load.max_in_flight}."
-        )
-    if load.buffer_bytes < load.batch_bytes:
-        raise ParameterError(
-            f"KafkaLoad buffer_bytes is {load.buffer_bytes}, less than one batch of {load.batch_bytes}."
-        )
-    if load.heap_mb < load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:
-        raise ParameterError(
-            f"KafkaLoad heap_mb is {load.heap_mb}; buffers of {load.buffer_bytes} bytes need "
-            f"{load.buffer_bytes / 2**20 + _HEAP_MARGIN_MB:.0f} at least."
-        )
-    for what, size, margin in (
-        ("batch_bytes", load.batch_bytes, 0),
-        ("record_bytes", load.record_bytes, RECORD_MARGIN_BYTES),
-    ):
-        if size + margin > REQUEST_BYTES and not (
-            "max.request.size" in producer and "max.message.bytes" in topic
-        ):
+            f"{type(experiment).__name__} {parameter} is a {type(settings).__name__}; allowed: a mapping of names to "
+            "values."
+        ) from None
+    texts = (
+        (str(name), str(value).lower() if isinstance(value, bool) else str(value)) for name, value in items
+    )
+    return tuple(sorted(texts))
+
+
+def check_settings(experiment: object, parameter: str, owned: Mapping[str, str | None]) -> None:
+    """Refuse settings of Kafka that are secrets, malformed, or `owned` by the experiment, with the reason there."""
+    label = f"{type(experiment).__name__} {parameter}"
+    for key, value in getattr(experiment, parameter):
+        if names_secret(key):  # before an error that shows the value
             raise ParameterError(
-                f"KafkaLoad {what} is {size}; above {REQUEST_BYTES - margin} it takes producer_settings "
-                "max.request.size and topic_settings max.message.bytes."
+                f"{label} has {key!r}, a secret; the cluster has the clients' security, not the experiment."
             )
-    if load.payload == "json" and load.record_bytes < LEAST_BYTES:
-        raise ParameterError(
-            f"KafkaLoad record_bytes is {load.record_bytes}; JSON records have at least {LEAST_BYTES}."
-        )
+        if not _SETTING_NAME.fullmatch(key) or not value or "=" in value or not value.isprintable():
+            raise ParameterError(
+                f"{label} has {key!r}: {value!r}; names are such as 'fetch.min.bytes', values one line of text "
+                "without '='."
+            )
+        if key in owned:
+            raise ParameterError(f"{label} has {key!r}; {owned[key] or 'the load sets it itself'}.")

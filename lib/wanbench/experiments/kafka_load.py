@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from ..labs.base import Host
 from ..runs import RawFile
-from .base import ExperimentError
-from .checks import setting_pairs
-from .kafka_checks import check_load
-from .kafka_session import Session
+from .base import ExperimentError, cluster_of
+from .kafka_checks import setting_pairs
+from .kafka_load_checks import check_load
+from .kafka_load_session import Session
 
 START_S = 3.0
 """Allowed for the start of one tool; several take longer by the root of their number."""
@@ -33,13 +33,13 @@ class KafkaLoad:
 
     - `records` per producer, after `warmup_records` that the tool sums up apart (``--warmup-records``). Flat out, its
       sum of the rest begins while the warm-up still waits in the producer's buffer, and is too low by that.
-    - `duration_s` at `target_records_per_s`: so many records as the rate makes of the time, so as above.
+    - `duration_s` at `target_records_per_s`: as many records as the rate gives in that time; then as above.
     - `duration_s` flat out: the tool knows no time. It is given more records than it can send, and stopped
       `warmup_s` + `duration_s` after the last producer has printed its first window. What it would have printed at its
       end is then missing: the summary line and the metrics of the producers. Windows and the log's batches stay.
 
-    The tools take a second or more to start, each its own. ``<stem>.times.json`` says when all of them were sending,
-    and from when until when is what counts; analysis takes windows and batches of that time.
+    The tools take a second or more to start, each a different time. ``<stem>.times.json`` says when all of
+    them were sending, and from when until when is what counts; analysis takes windows and batches of that time.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class KafkaLoad:
         Topics, partitions of each, replicas of each partition.
     placement : tuple of tuple of int, optional
         The node ids of each partition's replicas, the preferred leader first, alike for every topic; else Kafka places
-        them. A probe beside the load whose partitions other brokers lead hardly slows it: see `KafkaProbe`.
+        them. A concurrent probe whose partitions other brokers lead hardly slows the load: see `KafkaProbe`.
     topic_settings : mapping of str
         Settings of the topics, such as {"min.insync.replicas": 2}. Nothing is deleted from them while they are there,
         unless `retention.ms` or `retention.bytes` stand here.
@@ -77,7 +77,7 @@ class KafkaLoad:
         Before that; the one with `duration_s`, the other with `records`.
     payload : str
         "letters": the tool's own random letters, which hardly compress. "json": records of a made application, see
-        `wanbench.experiments.kafka_payload`.
+        `wanbench.experiments.kafka_load_payload`.
     payload_seed : int
         Of the JSON records.
     reporting_interval_s : float
@@ -229,15 +229,15 @@ class KafkaLoad:
         when they are started.
 
         Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
-        <stem>.consumer-<group>-<n>.txt (both counted over all topics) with what it printed, .stderr.txt beside it if
-        there was any, and .lines.json: when it was started and when each line came; <stem>.times.json; and
+        <stem>.consumer-<group>-<n>.txt (both counted over all topics) with what it printed, .stderr.txt if it
+        wrote to stderr, and .lines.json: when it was started and when each line came; <stem>.times.json; and
         <stem>.batches.json, what was counted in the log of the leaders. The topics are made, and deleted at the end.
 
         Raises
         ------
         ExperimentError
-            If there is no cluster, a topic cannot be made, or a tool dies or sends nothing; with the tool's own last
-            words, and a broker's if one has died. What was printed is kept.
+            If there is no cluster, a topic cannot be made, or a tool dies or sends nothing; with the tool's last line,
+            and the error of a broker if one has died. What was printed is kept.
         """
         return self.run_on([source], [target], folder, stem, when_sending=when_sending)
 
@@ -250,17 +250,13 @@ class KafkaLoad:
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """As `run`, with producers and consumers on several hosts, which take them by turns."""
+        """As `run`, with producers and consumers spread over several hosts in turn."""
         hosts = [*consumers, *producers]
         if not producers or (self.n_consumers and not consumers):
             raise ExperimentError(
                 "a load needs at least one host for its producers and one for its consumers"
             )
-        cluster = next((host.cluster for host in hosts if host.cluster is not None), None)
-        if cluster is None:
-            names = ", ".join(dict.fromkeys(host.name for host in hosts))
-            raise ExperimentError(f"no Kafka cluster is known to {names}: open a Cluster on the lab first")
-        return Session(self, cluster, producers, consumers, folder, stem, when_sending).run()
+        return Session(self, cluster_of(*hosts), producers, consumers, folder, stem, when_sending).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """

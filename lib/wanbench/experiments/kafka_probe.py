@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ..checks import check_choice, check_fields
 from ..errors import ParameterError, WanbenchError
-from ..kafka.probe_record import HEAD
+from ..kafka.programs.probe_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .base import ExperimentError
-from .checks import check_numbers, check_placement, check_rack, check_settings, setting_pairs
-from .kafka_checks import ACKS
-from .probe_session import NotReady, ProbeAtWork
+from .kafka_checks import ACKS, check_placement, check_rack, check_settings, setting_pairs
+from .kafka_probe_session import NotReady, ProbeSession
 
 _START_S = 4.0
+"""For starting and ending the programs, on a machine without other session."""
 _OVERHEAD_BYTES = 150
+"""Of TCP, IP, the request and the record batch, for one record; roughly."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,14 @@ class KafkaProbe:
     """
     Sends small records on a fixed schedule, and times each from when it should have been sent to its receipt.
 
-    A health check, as one would run it beside a service: a producer on the source host, and for each group a consumer
-    on the target host, on a topic of their own. The schedule is fixed before the first record: a record that is sent
-    late, because something before it took long, is late in the result too (coordinated omission: Tene 2013). None
-    is skipped.
+    It is a health check as one would run next to a service: a producer on the source host and, for each group, a
+    consumer on the target host, with a topic that nobody else uses. The schedule is fixed before the first record: a
+    record that is sent late, because something before it took long, is late in the result too (coordinated omission:
+    Tene 2013). None is skipped.
 
-    Of its own, p50 has 3 to 5 ms over the path with the consumer beside the leader, and 6 ms where a replica across the
-    path is waited for (``python benchmarks/kafka_probe.py delay replicas``, on two processors with other work).
+    The probe itself adds 3 to 5 ms to the path's delay at the median with the consumer next to the leader, and 6 ms
+    where it waits for a replica across the path (``python benchmarks/kafka_probe.py delay replicas``, on two processors
+    with other work).
 
     A probe slows a load that the round trips limit (acks "all" over a WAN) if both have the same leader. Each follower
     has one fetch at a time on its way to a leader; a record of the probe ends it, and the load's next batch waits for
@@ -41,8 +44,8 @@ class KafkaProbe:
     0.560); 20 a second led by another broker leave 0.97 (0.92 to 1.03) (``python benchmarks/kafka_probe.py cost``, 95 %
     intervals). Each group commits its position once a second, which is a record too. So:
 
-    - give load and probe leaders of their own by `placement`, where there are enough brokers;
-    - compare loads that all had the same probe beside them, or none;
+    - give load and probe different leaders by `placement`, where there are enough brokers;
+    - compare loads that all ran with the same probe, or all without one;
     - compare two probes, or a probe and another benchmark, interleaved and not concurrently: each slows the other.
 
     The default interval is a compromise between that cost and the records that a tail needs: 300 a minute.
@@ -52,16 +55,17 @@ class KafkaProbe:
     interval_s : float
         Between intended send times.
     duration_s : float
-        Of the schedule; beside something else it ends with that, if that is sooner.
+        Of the schedule; it ends sooner if it runs concurrently with something that does.
     record_bytes : int
         Of a record's value.
     acks : "0", "1" or "all"
     linger_ms : float
         How long the producer waits for more records to make a batch of.
     producers : int
-        In the one process, by turns. A broker takes the next request from a connection only when it has answered the
-        one before, for acks "all" after replication: choose it so that `interval_s` times this is longer than that,
-        or records wait for each other. Table probes counts those that did (n_queued), and tails of them say so.
+        In one process; records go to them in turn. A broker takes the next request from a connection only when it has
+        answered the one before, for acks "all" after replication: choose it so that `interval_s` times this is longer
+        than that, or records wait for each other. Table probes counts those that did (n_queued), and tails of them say
+        so.
     groups : int
         Consumer groups, a process each; every one receives every record.
     partitions, replication : int
@@ -81,12 +85,12 @@ class KafkaProbe:
     drain_s : float
         How long to wait for answers and records after the last was sent.
     start_timeout_s : float
-        How long all of it may take to be ready: minutes, on a machine with other work.
+        How long all of it may take to be ready: minutes, on a machine with other session.
     hold_share, hold_ms : float
-        A check of the probe: the producer holds so many of the records back for so long after their intended time,
+        To test the probe: the producer holds this share of the records back for so long after their intended time,
         without delaying the others.
     clock_shift_ms : float
-        A check of the probe: the programs on the target read a clock that is so much ahead. The offset between the
+        To test the probe: the programs on the target read a clock that is so much ahead. The offset between the
         clocks is then measured even on one machine.
 
     Examples
@@ -119,7 +123,7 @@ class KafkaProbe:
     name: ClassVar[str] = "kafka_probe"
 
     def __post_init__(self):
-        check_numbers(
+        check_fields(
             self,
             ("record_bytes", HEAD.size, 900_000),
             ("producers", 1, 64),
@@ -128,7 +132,7 @@ class KafkaProbe:
             ("replication", 1, 9),
             whole=True,
         )
-        check_numbers(
+        check_fields(
             self,
             ("interval_s", 0.001, 3600),
             ("duration_s", 0.1, 86_400),
@@ -145,17 +149,16 @@ class KafkaProbe:
         check_settings(self, "topic_settings", {})
         if self.group_protocol != "classic":
             raise ParameterError(
-                f"KafkaProbe group_protocol is {self.group_protocol!r}; allowed is 'classic', the only one that "
-                "kafka-python has, the probe's client. Consumers of a KafkaLoad take group.protocol in "
+                f"KafkaProbe group_protocol is {self.group_protocol!r}; allowed: 'classic', the only one that "
+                "kafka-python, the probe's client, has. Consumers of a KafkaLoad take group.protocol in "
                 "consumer_settings."
             )
         if self.idempotence not in (True, False) or (self.idempotence and self.acks != "all"):
             raise ParameterError(
-                f"KafkaProbe idempotence is {self.idempotence!r} with acks {self.acks!r}; allowed is True with acks "
+                f"KafkaProbe idempotence is {self.idempotence!r} with acks {self.acks!r}; allowed: True with acks "
                 "'all', or False."
             )
-        if self.acks not in ACKS:
-            raise ParameterError(f"KafkaProbe acks is {self.acks!r}; allowed is {', '.join(ACKS)}, as text.")
+        check_choice("KafkaProbe acks", self.acks, ACKS)
 
     def __str__(self) -> str:
         held = f", {100 * self.hold_share:g} % held by {self.hold_ms:g} ms" if self.hold_share else ""
@@ -180,55 +183,55 @@ class KafkaProbe:
         ExperimentError
             If there is no cluster, the topic cannot be made, or a program fails; what was measured is kept.
         """
-        with self._at_work(source, target, folder, stem, needed=True) as work:
-            work.wait()
-        return work.files
+        with self._session(source, target, folder, stem, needed=True) as session:
+            session.wait()
+        return session.files
 
     @contextmanager
-    def beside(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         """
         Probe while the block runs, for `duration_s` at the most; the list that it yields holds the raw files as soon
         as the block is left.
 
-        A probe that is not ready after `start_timeout_s` costs the block nothing: it runs without, and column error of
-        table probes says what the probe waited for.
+        If the probe is not ready after `start_timeout_s`, the block runs without it, and column error of table probes
+        says what the probe waited for.
 
         Raises
         ------
         ExperimentError
             As in `run` otherwise; never in place of an exception of the block.
         """
-        with self._at_work(source, target, folder, stem, needed=False) as work:
-            yield work.files
+        with self._session(source, target, folder, stem, needed=False) as session:
+            yield session.files
 
     @contextmanager
-    def _at_work(self, source, target, folder, stem, *, needed: bool) -> Iterator[ProbeAtWork]:
-        work = ProbeAtWork(self, source, target, folder, stem)
+    def _session(self, source, target, folder, stem, *, needed: bool) -> Iterator[ProbeSession]:
+        session = ProbeSession(self, source, target, folder, stem)
         try:
-            work.start()
+            session.start()
         except NotReady as error:
-            work.abandon(str(error))
+            session.abandon(str(error))
             if needed:
-                raise ExperimentError(f"the probe cannot start: {error}", work.files) from error
+                raise ExperimentError(f"the probe cannot start: {error}", session.files) from error
         except BaseException as error:
-            work.abandon(str(error) or type(error).__name__)
+            session.abandon(str(error) or type(error).__name__)
             if isinstance(error, WanbenchError):
-                raise ExperimentError(f"the probe cannot start: {error}", work.files) from error
+                raise ExperimentError(f"the probe cannot start: {error}", session.files) from error
             raise
-        if not work.started:
-            yield work
+        if not session.started:
+            yield session
             return
         try:
-            yield work
+            yield session
         except BaseException:
-            work.abandon()
+            session.abandon()
             raise
         try:
-            reasons = work.finish()
+            reasons = session.finish()
         finally:
-            work.stop()
+            session.stop()
         if reasons:
-            raise ExperimentError("; ".join(reasons), work.files)
+            raise ExperimentError("; ".join(reasons), session.files)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """

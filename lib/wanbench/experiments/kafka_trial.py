@@ -1,4 +1,4 @@
-"""One setting of link, background and clients, under load, with everything beside it that explains the result."""
+"""A load with one setting of link, background and clients, and concurrent measurements that explain its result."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from ..errors import LabError, ParameterError
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
-from .base import ExperimentError
+from .base import ExperimentError, links_of
 from .iperf3 import Iperf3
 from .kafka_load import KafkaLoad
 from .ping import Ping
 
 _SET_S = 1.0
+"""For setting the link."""
 
 
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load on the source's region, with link, background traffic, pings and metrics of its own.
+    A load from the source's region, with the link it runs over and what runs at the same time.
 
     Parameters
     ----------
@@ -34,11 +35,11 @@ class KafkaTrial:
     background : Iperf3, optional
         From source to target, started when all producers send. Choose it to last a little longer than what counts.
     ping : Ping, optional
-        The same.
+        The same way.
     beside : tuple
-        Further experiments that run beside it and have a method `beside`, such as `HostMetrics`. A `KafkaProbe` slows a
-        load that shares a leader with it, by a fifth at 5 records a second and by half at 20: see there. One that is
-        not ready in time leaves a row that says why, and the trial goes on without it.
+        Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. A
+        `KafkaProbe` slows a load that shares a leader with it, by a fifth at 5 records a second and by half at 20: see
+        there. If it is not ready in time it leaves a row that says why, and the trial goes on without it.
     """
 
     load: KafkaLoad
@@ -50,9 +51,11 @@ class KafkaTrial:
     name: ClassVar[str] = "kafka_trial"
 
     def __post_init__(self):
-        for each in self.beside:
-            if not hasattr(each, "beside"):
-                raise ParameterError(f"{each} cannot run beside a load: it has no method `beside`.")
+        for experiment in self.beside:
+            if not hasattr(experiment, "concurrently"):
+                raise ParameterError(
+                    f"KafkaTrial beside has {experiment}; allowed: experiments with a method `concurrently`."
+                )
 
     @property
     def rtt_ms(self) -> float | None:
@@ -62,14 +65,14 @@ class KafkaTrial:
     def __str__(self) -> str:
         parts = [f"trial: {self.load}"]
         if self.link is not None:
-            parts.append(f"link {_spelled(self.link)}")
+            parts.append(f"link {_link_text(self.link)}")
         parts += [f"background {self.background}"] if self.background else []
         parts += [str(self.ping)] if self.ping else []
         return "; ".join([*parts, *map(str, self.beside)])
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Set the link, start what runs beside, run the load; returns the raw files of all of it.
+        Set the link, start what runs concurrently, run the load; returns the raw files of all of it.
 
         Raises
         ------
@@ -78,20 +81,16 @@ class KafkaTrial:
             printed by any of them is kept.
         """
         if self.link is not None:
-            if source.links is None:
-                raise ExperimentError(
-                    f"{source.name} has no emulated links; only a lab that has them can set one"
-                )
             for pair in ((source.region, target.region), (target.region, source.region)):
-                source.links.set_link(*pair, **asdict(self.link))
+                links_of(source).set_link(*pair, **asdict(self.link))
         files: list[list[RawFile]] = []
-        error, gate = None, _Gate()
-        alongside = [_Alongside(each, gate) for each in (self.background, self.ping) if each]
+        error, sending = None, _Sending()
+        delayed = [_WhileSending(part, sending) for part in (self.background, self.ping) if part]
         try:
             with ExitStack() as stack:
-                for each in (*self.beside, *alongside):
-                    files.append(stack.enter_context(each.beside(source, target, folder, stem)))
-                files.append(self.load.run(source, target, folder, stem, when_sending=gate.open))
+                for part in (*self.beside, *delayed):
+                    files.append(stack.enter_context(part.concurrently(source, target, folder, stem)))
+                files.append(self.load.run(source, target, folder, stem, when_sending=sending.begin))
         except LabError as failed:
             error = failed
             files.append(list(getattr(failed, "files", ())))
@@ -101,7 +100,7 @@ class KafkaTrial:
         return kept
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration: that of the load, which what goes with it outlasts a little."""
+        """Expected duration: that of the load; background and pings last a little longer."""
         return _SET_S + self.load.expected_s(rtt_ms, rate_bps)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
@@ -111,40 +110,40 @@ class KafkaTrial:
         return None if None in sent else sum(sent)
 
 
-class _Gate:
-    """Where what goes with a load waits until the load sends, or never will."""
+class _Sending:
+    """Tells waiting threads that the load sends, or that it never will."""
 
     def __init__(self):
-        self._decided, self._is_open = threading.Event(), False
+        self._decided, self._began = threading.Event(), False
 
-    def open(self) -> None:
-        self._is_open = True
+    def begin(self) -> None:
+        self._began = True
         self._decided.set()
 
-    def close(self) -> None:
-        """Let nobody pass who still waits; does nothing once it is open."""
+    def give_up(self) -> None:
+        """Let the waiting threads end; does nothing once the load sends."""
         self._decided.set()
 
-    def passed(self) -> bool:
-        """Wait; whether the gate was opened."""
+    def wait(self) -> bool:
+        """Wait; whether the load sends."""
         self._decided.wait()
-        return self._is_open
+        return self._began
 
 
-class _Alongside:
+class _WhileSending:
     """An experiment that ends by itself, run in a thread as soon as the load sends."""
 
-    def __init__(self, experiment, gate: _Gate):
-        self._experiment, self._gate = experiment, gate
+    def __init__(self, experiment, sending: _Sending):
+        self._experiment, self._sending = experiment, sending
 
     @contextmanager
-    def beside(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
+    def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         files: list[RawFile] = []
         errors: list[BaseException] = []
 
         def run():
             try:
-                if self._gate.passed():
+                if self._sending.wait():
                     files.extend(self._experiment.run(source, target, folder, stem))
             except BaseException as error:
                 files.extend(getattr(error, "files", ()))
@@ -155,13 +154,13 @@ class _Alongside:
         try:
             yield files
         finally:
-            self._gate.close()
+            self._sending.give_up()
             thread.join()
         if errors:
             raise errors[0]
 
 
-def _spelled(link: LinkSettings) -> str:
+def _link_text(link: LinkSettings) -> str:
     parts = [f"{link.delay_ms:g} ms one way"]
     parts += [f"± {link.jitter_ms:g} ms"] if link.jitter_ms else []
     parts += [f"{link.loss:.2g} lost"] if link.loss else []

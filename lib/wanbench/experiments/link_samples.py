@@ -10,29 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import ParameterError
+from ..checks import check_choice, check_fields
 from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
-from .base import ExperimentError
-from .checks import check_numbers
-from .concurrent import LONGEST_S, Beside
+from .base import ExperimentError, links_of
+from .sampling import LONGEST_S, Sampling
 
 FOLDER = "links"
 WHICH = ("pair", "all")
 _AT_ONCE = 6
+"""Links in one question: the relay carries no packets meanwhile, see `LinkSamples`."""
 _END_S = 30.0
+"""For the last sample, of a relay that is busy."""
 
 
 @dataclass(frozen=True)
-class LinkSamples(Beside):
+class LinkSamples(Sampling):
     """
     Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
 
     Only for labs with emulated links (`Host.links`). The relay carries no packets while it counts its links, so no more
     than six are asked for at once: the median of two takes it 0.03 to 0.06 ms, of six 0.06 to 0.1 ms, where all 72 of
-    nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting lib/tests/test_link_samples.py``, twice
-    on two processors).
+    nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
+    lib/tests/test_experiments_link_samples.py``, twice on two processors).
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class LinkSamples(Beside):
     which : "pair" or "all"
         Both directions of the pair, or all links of the lab.
     duration_s : float
-        Of `run`; beside another experiment it lasts as long as that.
+        Of `run`; while another experiment runs it lasts as long as that.
     """
 
     interval_s: float = 1.0
@@ -51,20 +52,15 @@ class LinkSamples(Beside):
     name: ClassVar[str] = "link_samples"
 
     def __post_init__(self):
-        check_numbers(self, ("interval_s", 0.05, 3600), ("duration_s", 0.1, LONGEST_S))
-        if self.which not in WHICH:
-            raise ParameterError(f"LinkSamples which is {self.which!r}; allowed is {' or '.join(WHICH)}.")
+        check_fields(self, ("interval_s", 0.05, 3600), ("duration_s", 0.1, LONGEST_S))
+        check_choice("LinkSamples which", self.which, WHICH)
 
     def __str__(self) -> str:
         links = "all links" if self.which == "all" else "the links of the pair"
         return f"counters of {links} every {self.interval_s:g} s"
 
     def start(self, source: Host, target: Host, ending: ExitStack) -> _Sampler:
-        links = source.links
-        if links is None:
-            raise ExperimentError(
-                f"{source.name} has no emulated links; only a lab that has them counts what they carry."
-            )
+        links = links_of(source)
         pairs = [(source.region, target.region), (target.region, source.region)]
         pairs = [pair for pair in links.links if self.which == "all" or pair in pairs]
         if not pairs:
@@ -106,7 +102,7 @@ class _Sampler(threading.Thread):
                 self._sample()
                 due += self.interval_s * max(1, -(-(time.monotonic() - due) // self.interval_s))
             self._sample()
-        except Exception as error:  # nobody hears of what ends a thread
+        except Exception as error:  # an exception that ends a thread is seen by nobody
             self.faults.append(f"sampling stopped after {len(self.lines)} samples: {error}")
 
     def _sample(self) -> None:

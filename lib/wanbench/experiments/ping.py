@@ -7,19 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ..checks import check_fields
 from ..labs.base import Host
 from ..runs import RawFile
-from .base import PROCESS_S, ExperimentError, keep, last_words, run_to_end
-from .checks import check_numbers
+from .base import PROCESS_S, ExperimentError, ended_with, keep, run_to_end
 
 _HEADERS_BYTES = 28
+"""8 of ICMP, 20 of IPv4."""
 _MARGIN_S = 10.0
+"""Beyond the longest that a ping should take; then it hangs."""
 _WAKES_S = 0.01
 """Below this interval ping sends only when a reply comes, or when this time is over: one echo, or all that are due."""
 _SLOWER = 1.1
 """Below that interval the rate falls short of the one asked for, because ping counts whole milliseconds."""
 _TICKS_S = 0.005
+"""From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`."""
 _SLOWEST_REPLY_S = 0.5
+"""Allowed for each echo, for paths between clouds are not slower."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,14 @@ class Ping:
     name: ClassVar[str] = "ping"
 
     def __post_init__(self):
-        check_numbers(self, ("count", 1, 10_000_000), ("payload_bytes", 16, 65_507), whole=True)
-        check_numbers(self, ("interval_s", 0.001, 3600), ("wait_s", 0.1, 600))
+        check_fields(self, ("count", 1, 10_000_000), ("payload_bytes", 16, 65_507), whole=True)
+        check_fields(self, ("interval_s", 0.001, 3600), ("wait_s", 0.1, 600))
 
     def __str__(self) -> str:
         return f"ping: {self.count} echoes every {self.interval_s:g} s, {self.payload_bytes} bytes"
 
     def command(self, address: str) -> list[str]:
-        """The words of the command."""
+        """Program and arguments."""
         return [
             "ping", "-D", "-n",
             "-c", str(self.count),
@@ -94,9 +98,7 @@ class Ping:
         if stopped:
             raise ExperimentError(stopped, files)
         if done.returncode not in (0, 1):
-            raise ExperimentError(
-                f"ping on {source.name} ended with status {done.returncode}: {last_words(done)}", files
-            )
+            raise ExperimentError(ended_with(f"ping on {source.name}", done), files)
         return files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:

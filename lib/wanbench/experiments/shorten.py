@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ..checks import check_fields
 from ..errors import CommandError
 from ..labs.base import Host
 from ..runs import RawFile
-from .base import ExperimentError, keep
-from .checks import check_numbers
+from .base import ExperimentError, keep, links_of
 from .ping import Ping
 
 _MARGIN_S = 30.0
+"""For the first echo, and for ping to end."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Shorten:
     name: ClassVar[str] = "shorten"
 
     def __post_init__(self):
-        check_numbers(self, ("delay_ms", 0, 10_000), ("before_s", 0.1, 3600), ("after_s", 0.1, 3600))
-        check_numbers(self, ("interval_s", 0.001, 3600))
+        check_fields(self, ("delay_ms", 0, 10_000), ("before_s", 0.1, 3600), ("after_s", 0.1, 3600))
+        check_fields(self, ("interval_s", 0.001, 3600))
 
     def __str__(self) -> str:
         return f"shorten: an echo every {self.interval_s:g} s, the delay {self.delay_ms:g} ms after {self.before_s:g} s"
@@ -62,13 +63,10 @@ class Shorten:
         ExperimentError
             If the hosts are not joined by an emulated link, or ping fails.
         """
-        links = source.links
+        links = links_of(source)
         ways = [(source.region, target.region), (target.region, source.region)]
-        if links is None or not all(way in links.links for way in ways):
-            raise ExperimentError(
-                f"{source.name} and {target.name} have no emulated links both ways; only a lab that has them can "
-                "change them"
-            )
+        if not all(way in links.links for way in ways):
+            raise ExperimentError(f"{source.name} and {target.name} are not linked both ways")
         delays_ms = {way: links.links[way].delay_ms for way in ways}
         process = source.start(self._ping().command(target.address))
         try:

@@ -1,6 +1,6 @@
 """
-Reads what `wanbench.kafka.scrape` printed, or the text of an exporter: rows of table metrics. Imports nothing that
-measures.
+Reads what `wanbench.kafka.programs.scrape` printed, or the text of an exporter: rows of table metrics. Imports nothing
+that measures.
 
 - What is a counter, or is called like one (_total, _count, _sum, _bucket), is cumulative; `stats.rates` makes rates of
   those. Metrics keep the names that the file gives them.
@@ -31,7 +31,7 @@ LARGEST_BYTES = 2**30
 """A day of scrapes every 5 s."""
 
 COLUMNS = tuple(column for column in tables.table("metrics").columns if column not in CONTEXT)
-FIRST = "a line #scrapes with what is scraped in JSON, as wanbench.kafka.scrape prints it"
+FIRST = "a line #scrapes with what is scraped in JSON, as wanbench.kafka.programs.scrape prints it"
 NEXT = "a line #scrape with its time and the number of its bytes in JSON"
 
 

@@ -1,13 +1,12 @@
 """
 Kafka on the hosts of a lab: a cluster of our own, or one that runs elsewhere.
 
-`experiments`, `measure` and notebooks may import it; it imports `errors`, `labs.base`, `runs` and `places`. A name is
-loaded when it is first used, so that the programs of this package that run on hosts start soon.
+A module is imported when a name of it is first used: programs on hosts start with this package, and must start quickly.
 """
 
 from importlib import import_module
 
-_PLACES = {
+_MODULES = {
     "Broker": "placement",
     "Cluster": "cluster",
     "ClusterError": "errors",
@@ -15,13 +14,13 @@ _PLACES = {
     "KafkaLab": "lab",
     "unavailable": "available",
 }
-__all__ = list(_PLACES)
+__all__ = list(_MODULES)
 
 
 def __getattr__(name):
-    if name in _PLACES:
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(_PLACES)}")
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(_MODULES)}")
 
 
 def __dir__():

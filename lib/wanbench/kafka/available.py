@@ -7,7 +7,7 @@ import subprocess
 
 from ..folders import kafka_jars
 
-LEAST_JAVA = 17
+OLDEST_JAVA = 17
 """What brokers of Kafka 4 need; its clients and tools would run on 11."""
 
 _GET_JAVA = "apt-get install openjdk-17-jre-headless (Fedora: dnf install java-17-openjdk-headless)"
@@ -30,18 +30,18 @@ def unavailable() -> str | None:
 
 def java_fault(returncode: int, printed: str, where: str) -> str | None:
     """
-    What is wrong with the Java whose `java -version` printed this, as a sentence; None if nothing is.
+    What is wrong with the Java whose `java -version` printed this, as a sentence; None if it will do.
 
     >>> java_fault(0, 'openjdk version "17.0.15" 2025-04-15', "eu/0")
     >>> java_fault(0, 'java version "1.8.0_292"', "eu/0")
     'Java on eu/0 is 8, and brokers of Kafka 4 need 17: apt-get install openjdk-17-jre-headless (Fedora: dnf \
 install java-17-openjdk-headless).'
     """
-    found = re.search(r'version "(?:1\.)?(\d+)', printed)
-    if returncode or not found:
-        said = printed.strip().splitlines()
-        words = f", which says {said[-1][:200]!r}" if said else ""
-        return f"there is no Java that works on {where}{words}: {_GET_JAVA}."
-    if int(found[1]) < LEAST_JAVA:
-        return f"Java on {where} is {found[1]}, and brokers of Kafka 4 need {LEAST_JAVA}: {_GET_JAVA}."
+    version = re.search(r'version "(?:1\.)?(\d+)', printed)
+    if returncode or not version:
+        lines = printed.strip().splitlines()
+        detail = f", which says {lines[-1][:200]!r}" if lines else ""
+        return f"there is no Java that works on {where}{detail}: {_GET_JAVA}."
+    if int(version[1]) < OLDEST_JAVA:
+        return f"Java on {where} is {version[1]}, and brokers of Kafka 4 need {OLDEST_JAVA}: {_GET_JAVA}."
     return None

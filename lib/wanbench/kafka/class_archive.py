@@ -1,10 +1,9 @@
 """
 Makes the archive of classes with which nodes start sooner: `python -m wanbench.kafka.class_archive`, called by
-scripts/kafka-jars.sh. `benchmarks/kafka_cluster.py` says what it saves.
+scripts/kafka-jars.sh. `benchmarks/kafka_cluster.py` measures what it saves.
 
-Java (17 and newer) writes the classes that one broker on this machine's loopback had loaded, in the form in which it
-maps them into memory (AppCDS). Java itself checks whether an archive belongs to it and to these jars, and else passes
-it over.
+Java (17 and newer) writes the classes that a broker on this machine's loopback has loaded, in the form in which it maps
+them into memory (AppCDS). Java itself ignores an archive that belongs to another Java or to other jars.
 """
 
 from __future__ import annotations
@@ -22,15 +21,18 @@ from pathlib import Path
 from ..folders import kafka_jars
 from .available import unavailable
 from .errors import ClusterError
-from .java import ARCHIVE, PROFILES, java_words, package_file
-from .last_message import last_words
+from .java import ARCHIVE, PROFILES, java_command, package_file
+from .last_message import last_message
 from .settings import defaults, properties
 
 _PATIENCE_S = 120.0
+"""For each step; a broker starts in a few seconds."""
 
 
 def make(jars: Path) -> Path:
-    """Make the archive beside the folder of jars; ClusterError, with the broker's words, if it cannot be done."""
+    """
+    Make the archive next to the folder of jars; ClusterError, with the broker's last message, if it cannot be made.
+    """
     archive = jars.parent / ARCHIVE
     with tempfile.TemporaryDirectory(prefix="wanbench-") as name:
         folder = Path(name)
@@ -52,36 +54,34 @@ def make(jars: Path) -> Path:
         (folder / "server.properties").write_text(properties(settings))
         (folder / "client.json").write_text(json.dumps({"bootstrap_servers": [f"127.0.0.1:{client}"]}))
         made = folder / ARCHIVE
-        format_words = ["format", "-t", "W" * 22, "-c", f"{folder}/server.properties"]
-        _run(folder, _java(jars, folder, "kafka.tools.StorageTool", format_words, []))
+        arguments = ["format", "-t", "W" * 22, "-c", f"{folder}/server.properties"]
+        _run(folder, _java(jars, folder, "kafka.tools.StorageTool", arguments, []))
         flags = [f"-XX:ArchiveClassesAtExit={made}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
         node = _start(folder, _java(jars, folder, "kafka.Kafka", [f"{folder}/server.properties"], flags))
         try:
-            _run(
-                folder,
-                [sys.executable, "-P", "-m", "wanbench.kafka.readiness", f"{folder}/client.json", "1"],
-                node,
-            )
+            # The broker is a process of this machine and no host of a lab, so this Python asks it.
+            readiness = [sys.executable, "-P", "-m", "wanbench.kafka.programs.readiness"]
+            _run(folder, [*readiness, f"{folder}/client.json", "1"], node)
             node.send_signal(signal.SIGTERM)
             node.wait(_PATIENCE_S)
         finally:
             node.kill()
             node.wait()
         if not made.is_file():
-            raise ClusterError(f"Java wrote no archive: {_words(folder)}")
+            raise ClusterError(f"Java wrote no archive: {_last_message(folder)}")
         unfinished = archive.with_name(f".{ARCHIVE}.{os.getpid()}")
         unfinished.write_bytes(made.read_bytes())
         os.replace(unfinished, archive)
     return archive
 
 
-def _java(jars, folder, main_class, words, flags):
+def _java(jars, folder, main_class, arguments, flags):
     logging = [
         f"-Dlog4j2.configurationFile={package_file('log4j2.properties')}",
         f"-Dwanbench.log={folder}/log",
     ]
     flags = [*PROFILES["functional"], *flags, *logging]
-    return java_words(str(jars), main_class, words, heap_mb=256, flags=flags, temporary=str(folder))
+    return java_command(str(jars), main_class, arguments, heap_mb=256, flags=flags, temporary=str(folder))
 
 
 def _start(folder, command):
@@ -89,36 +89,37 @@ def _start(folder, command):
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed)
 
 
-def _run(folder, command, beside=None):
+def _run(folder, command, broker=None):
     process, end = _start(folder, command), time.monotonic() + _PATIENCE_S
     try:
         while process.poll() is None:
-            if time.monotonic() > end or (beside is not None and beside.poll() is not None):
-                raise ClusterError(f"the broker does not serve: {_words(folder)}")
+            if time.monotonic() > end or (broker is not None and broker.poll() is not None):
+                raise ClusterError(f"the broker does not serve: {_last_message(folder)}")
             time.sleep(0.05)
         if process.returncode:
-            raise ClusterError(f"{command[0]} ended with status {process.returncode}: {_words(folder)}")
+            raise ClusterError(
+                f"{command[0]} ended with status {process.returncode}: {_last_message(folder)}"
+            )
     finally:
         process.kill()
         process.wait()
 
 
-def _words(folder):
+def _last_message(folder):
     log = folder / "log"
-    return last_words(log.read_bytes() if log.exists() else b"", (folder / "printed").read_bytes())
+    return last_message(log.read_bytes() if log.exists() else b"", (folder / "printed").read_bytes())
 
 
 def _free_ports(count):
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    ports = [server.getsockname()[1] for server in sockets]
+    for server in sockets:
+        server.close()
     return ports
 
 
 def main() -> int:
-    """Make the archive; 1, with the reason on stderr, if that fails."""
-
+    """Make the archive; returns 1, with the reason on stderr, if that fails."""
     try:
         if reason := unavailable():
             raise ClusterError(reason)

@@ -1,4 +1,4 @@
-"""A Kafka cluster on the hosts of a lab: started, used, its nodes stopped and killed and started again, and gone."""
+"""A Kafka cluster on the hosts of a lab; its nodes can be stopped, killed and started again."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ..errors import CommandError, ParameterError
+from ..checks import check_choice, check_number
+from ..errors import CommandError
 from ..labs.base import Lab
+from ..labs.programs import module_command
 from ..runs import RawFile
-from .access import ClientFiles
+from .base import BaseCluster
 from .effective_settings import effective_settings, unknown
-from .endpoint import Reached
 from .errors import ClusterError
 from .java import PROFILES, Jars, checked_flags, checked_heap
 from .node import Node
 from .node_logs import keep
-from .placement import METRICS_PORT, Broker, seats
-from .secret import without_secrets
-from .security import Security
-from .security import security as chosen_security
+from .placement import METRICS_PORT, Broker, place_nodes
+from .security.access import ClientFiles
+from .security.kinds import Security
+from .security.kinds import security as chosen_security
+from .security.secret import without_secrets
 from .settings import checked_settings, defaults, node_settings
 
 _PATIENCE_S = 10.0
 """Waiting longer than this is reported on stderr, each time again."""
 
 
-class Cluster(Reached):
+class Cluster(BaseCluster):
     """
-    A cluster of Apache Kafka (KRaft) on an open lab; a context manager that yields itself once it truly serves.
+    A cluster of Apache Kafka (KRaft) on an open lab; a context manager that yields itself once it serves.
 
-    Then every broker is known to the others, and a record has been produced to each of them with acks=all and consumed
-    again by a client on a host. In the end, whatever happened, its processes have ended and its files are deleted.
+    Then every broker is known to the others, and a client on a host has produced a record to each of them with acks=all
+    and consumed it. In the end, whatever happened, its processes have ended and its files are deleted.
 
     Parameters
     ----------
@@ -44,8 +46,8 @@ class Cluster(Reached):
         Region of each broker, 1 to 9; broker number i has the node.id i + 1 and the rack of its region's name. The
         k-th broker of a region runs on `lab.host(region, k)`.
     controllers : "combined", or a sequence of str
-        "combined": up to three brokers are controllers as well. Or the regions of 1, 3 or 5 nodes that are nothing
-        else; their node.ids follow those of the brokers.
+        "combined": up to three brokers are controllers as well. Or the regions of 1, 3 or 5 nodes that are
+        controllers only; their node.ids follow those of the brokers.
     settings : mapping
         Any broker settings, over `wanbench.kafka.settings.defaults`.
     security : str or Security
@@ -66,7 +68,7 @@ class Cluster(Reached):
     ParameterError
         If one of these is not as described or the lab has too few hosts.
     ClusterError
-        On entering, if the cluster does not come up; with the last words of the node whose fault it is.
+        On entering, if the cluster does not start; with the last message of the node that failed.
     """
 
     def __init__(
@@ -83,20 +85,17 @@ class Cluster(Reached):
         metrics: bool = True,
         start_timeout_s: float = 180.0,
     ):
-        if profile not in PROFILES:
-            raise ParameterError(f"profile is {profile!r}; allowed is {', '.join(PROFILES)}.")
-        self.lab, self.profile, self.metrics = lab, profile, bool(metrics)
-        self.seats = seats(lab, brokers, controllers)
+        self.lab, self.metrics = lab, bool(metrics)
+        self.profile = check_choice("profile", profile, PROFILES)
+        self.placements = place_nodes(lab, brokers, controllers)
         self.settings = checked_settings(settings or {})
         self.security = chosen_security(security)
         self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
-        if isinstance(start_timeout_s, bool) or not 0 < start_timeout_s <= 3600:
-            raise ParameterError(f"start_timeout_s is {start_timeout_s!r}; allowed is up to 3600 s.")
-        self.start_timeout_s = start_timeout_s
+        self.start_timeout_s = check_number("start_timeout_s", start_timeout_s, 0, 3600, above=True)
         self.brokers = tuple(
-            Broker(seat.node_id, seat.host, metrics_port=METRICS_PORT if self.metrics else None)
-            for seat in self.seats
-            if seat.is_broker
+            Broker(placement.node_id, placement.host, metrics_port=METRICS_PORT if self.metrics else None)
+            for placement in self.placements
+            if placement.is_broker
         )
         self.bootstrap = ",".join(f"{broker.host.address}:{broker.port}" for broker in self.brokers)
         self.started_in_s: float | None = None
@@ -110,7 +109,7 @@ class Cluster(Reached):
             raise ClusterError("the lab holds a cluster already.")
         try:
             self._make_nodes()
-            self._side_by_side(lambda node: node.prepare(self._cluster_id))
+            self._at_each_node(lambda node: node.prepare(self._cluster_id))
             for node in self._nodes.values():
                 node.start()
             self.await_serving(self.start_timeout_s)
@@ -128,19 +127,19 @@ class Cluster(Reached):
             if host.cluster is self:
                 host.cluster = None
         try:
-            self._side_by_side(Node.kill)
+            self._at_each_node(Node.kill)
         finally:
-            self._side_by_side(Node.remove)
+            self._at_each_node(Node.remove)
             self._nodes = {}
             if self._clients is not None:
                 self._clients.remove()
 
     def await_serving(self, timeout_s: float) -> None:
-        """Return once every broker serves; ClusterError, with what was the matter last, if that takes too long."""
+        """Return once every broker serves; ClusterError, with the latest state, if that takes too long."""
         host, began = self.brokers[0].host, time.monotonic()
         up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
-        words = [sys.executable, "-P", "-m", "wanbench.kafka.readiness", self._clients.python(host), up]
-        process, told_s = host.start(words), _PATIENCE_S
+        readiness = module_command(host, "wanbench.kafka.programs.readiness", self._clients.python(host), up)
+        process, report_at_s = host.start(readiness), _PATIENCE_S
         try:
             while True:
                 self.check()
@@ -152,9 +151,9 @@ class Cluster(Reached):
                 waited_s = time.monotonic() - began
                 if waited_s > timeout_s:
                     raise ClusterError(f"the cluster does not serve after {timeout_s:g} s: {state}")
-                if waited_s > told_s:
+                if waited_s > report_at_s:
                     print(f"Kafka: {state} after {waited_s:.0f} s", file=sys.stderr, flush=True)
-                    told_s += _PATIENCE_S
+                    report_at_s += _PATIENCE_S
         finally:
             process.stop()
         if done.returncode:
@@ -179,13 +178,13 @@ class Cluster(Reached):
         """
         node = self._node(node_id)
         if node.is_up and node.death() is None:
-            raise ClusterError(f"{node.seat.name} runs already.")
+            raise ClusterError(f"{node.placement.name} runs already.")
         node.start()
         if wait:
             self.await_serving(self.start_timeout_s)
 
     def check(self) -> None:
-        """ClusterError, with its last words and its log, if a node has ended that nobody stopped."""
+        """ClusterError, with its last message and its log, if a node has ended that nobody stopped."""
         for node in self._nodes.values():
             if death := node.death():
                 raise death
@@ -196,12 +195,12 @@ class Cluster(Reached):
             "kafka": self._jars.version if self._jars else None,
             "nodes": [
                 {
-                    "node_id": seat.node_id,
-                    "host": seat.host.name,
-                    "rack": seat.host.region,
-                    "roles": seat.roles,
+                    "node_id": placement.node_id,
+                    "host": placement.host.name,
+                    "rack": placement.host.region,
+                    "roles": placement.roles,
                 }
-                for seat in self.seats
+                for placement in self.placements
             ],
             "bootstrap": self.bootstrap,
             "defaults": defaults(len(self.brokers)),
@@ -218,8 +217,8 @@ class Cluster(Reached):
         """
         Fetch each node's logs, what it printed and its settings into <run folder>/kafka_cluster/, whatever its state.
 
-        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are those that were asked for and those
-        that it has by its own word, without secrets.
+        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given ones and those that it
+        logged as effective, without secrets.
         """
         return keep(list(self._nodes.values()), folder, stem)
 
@@ -229,15 +228,17 @@ class Cluster(Reached):
 
     def _make_nodes(self):
         self._jars = Jars()
-        # The first letter is fixed: an identifier that begins with "-" would be taken for an option.
+        # The first letter is fixed: the tool would take an identifier that begins with "-" for an option.
         self._cluster_id = "W" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         self._clients = ClientFiles(self.bootstrap, self.security.access())
-        for seat in self.seats:
+        for placement in self.placements:
             node = Node(
-                seat, jars=self._jars, heap_mb=self.heap_mb, flags=self._flags(), metrics=self.metrics
+                placement, jars=self._jars, heap_mb=self.heap_mb, flags=self._flags(), metrics=self.metrics
             )
-            node.settings = node_settings(seat, self.seats, node.data_folder, self.security, self.settings)
-            self._nodes[seat.node_id] = node
+            node.settings = node_settings(
+                placement, self.placements, node.data_folder, self.security, self.settings
+            )
+            self._nodes[placement.node_id] = node
 
     def _check_settings(self):
         node = self._nodes[self.brokers[0].node_id]
@@ -254,7 +255,7 @@ class Cluster(Reached):
     def _flags(self):
         return [*PROFILES[self.profile], *self.jvm]
 
-    def _side_by_side(self, do: Callable[[Node], None]):
+    def _at_each_node(self, do: Callable[[Node], None]):
         if self._nodes:
             with ThreadPoolExecutor(len(self._nodes)) as threads:
                 for result in [threads.submit(do, node) for node in self._nodes.values()]:
@@ -263,15 +264,15 @@ class Cluster(Reached):
     def _running(self, node_id):
         node = self._node(node_id)
         if not node.is_up:
-            raise ClusterError(f"{node.seat.name} does not run.")
+            raise ClusterError(f"{node.placement.name} does not run.")
         if death := node.death():
             raise death
         return node
 
     def _node(self, node_id):
         if node_id not in self._nodes:
-            known = ", ".join(map(str, self._nodes)) or "none: it is not started"
-            raise ClusterError(f"the cluster has no node {node_id!r}; there are {known}.")
+            nodes = ", ".join(map(str, self._nodes)) or "none: it is not started"
+            raise ClusterError(f"the cluster has no node {node_id!r}; it has {nodes}.")
         return self._nodes[node_id]
 
     def _open_jars(self):

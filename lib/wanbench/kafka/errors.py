@@ -1,4 +1,4 @@
-"""What can go wrong with a cluster. Imports `errors` only."""
+"""The error of a cluster."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from ..errors import LabError
 
 class ClusterError(LabError):
     """
-    A Kafka cluster cannot be started, or does not do what it was asked.
+    A Kafka cluster cannot be started, or does not do what it was asked to do.
 
     Parameters
     ----------
     reason : str
-        What is wrong, with the broker's own last words.
+        What is wrong, with the broker's own last message.
     log : bytes
-        The whole log of the broker that it is about; empty where there is none.
+        The whole log of the broker concerned; empty where there is none.
     """
 
     def __init__(self, reason: str, log: bytes = b""):

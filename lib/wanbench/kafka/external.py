@@ -11,15 +11,15 @@ from ..errors import ParameterError
 from ..labs.base import Host, Lab
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
-from . import admin
-from .access import Access, ClientFiles
-from .credentials import authority, given_or_from, identity, servers
-from .endpoint import Reached
+from .admin.ask import AnswerError
+from .base import BaseCluster
 from .errors import ClusterError
 from .java import Jars
 from .placement import Broker
-from .remote_host import Elsewhere
-from .secret import from_environment, refuse_secrets, without_secrets
+from .remote_broker import RemoteBrokerHost
+from .security.access import Access, ClientFiles
+from .security.credentials import authority, given_or_from, identity, servers
+from .security.secret import from_environment, refuse_secrets, without_secrets
 from .settings import CLIENT_OWNED, checked_settings
 
 CONNECT_S = 10.0
@@ -28,14 +28,14 @@ CHECK_S = 30.0
 """`check` asks the cluster no more often than this."""
 
 
-class ExternalCluster(Reached):
+class ExternalCluster(BaseCluster):
     """
     A cluster that already runs, for clients on an open lab's hosts; a context manager that yields itself once the
     cluster has answered. Nothing in it is started or stopped.
 
     Secrets are named, not given: a parameter ending in `_from` is the name of an environment variable. They reach
-    clients in files of mode 0600 in the hosts' scratch folders, which are deleted in the end, and stand nowhere else.
-    Addresses and user stand in errors, but not in `describe`; the addresses also in the words of Java commands.
+    clients in files of mode 0600 in the hosts' scratch folders, which are deleted in the end, and are written nowhere
+    else. Errors name addresses and user, `describe` does not; Java commands have the addresses as arguments.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class ExternalCluster(Reached):
     bootstrap, bootstrap_from : str
         "host:port,host:port", or the environment variable that holds it.
     protocol : str
-        One of `wanbench.kafka.access.PROTOCOLS`.
+        One of `wanbench.kafka.security.access.PROTOCOLS`.
     mechanism : str
-        For the SASL protocols: one of `wanbench.kafka.access.MECHANISMS`.
+        For the SASL protocols: one of `wanbench.kafka.security.access.MECHANISMS`.
     user, user_from : str
         The user's name (Confluent Cloud: the API key), or the environment variable that holds it.
     password_from : str
@@ -63,8 +63,8 @@ class ExternalCluster(Reached):
     ParameterError
         If one of these is not as described, or an environment variable is not set.
     ClusterError
-        On entering, within about `CONNECT_S` seconds, if nobody answers or the cluster lets us not in; with Kafka's own
-        words and what was tried.
+        On entering, within about `CONNECT_S` seconds, if no broker answers or the cluster refuses; with Kafka's message
+        and what was tried.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class ExternalCluster(Reached):
         secrets_by = "password_from, authority_file, certificate_file and key_file"
         self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
         self.brokers: tuple[Broker, ...] = ()
-        self._jars, self._clients, self._told, self._checked_s = None, None, {}, 0.0
+        self._jars, self._clients, self._description, self._checked_s = None, None, {}, 0.0
 
     def __enter__(self) -> ExternalCluster:
         if self._clients is not None:
@@ -116,10 +116,12 @@ class ExternalCluster(Reached):
             raise ClusterError("the lab holds a cluster already.")
         self._jars, self._clients = Jars(), ClientFiles(self.bootstrap, self._access, self.settings)
         try:
-            self._told = self._ask_quickly()
+            self._description = self._ask_quickly()
             self.brokers = tuple(
-                Broker(each["node_id"], Elsewhere(each["node_id"], each["rack"], each["host"]), each["port"])
-                for each in self._told["brokers"]
+                Broker(
+                    row["node_id"], RemoteBrokerHost(row["node_id"], row["rack"], row["host"]), row["port"]
+                )
+                for row in self._description["brokers"]
             )
         except BaseException:
             self.__exit__()
@@ -145,9 +147,10 @@ class ExternalCluster(Reached):
         """What the manifest keeps: JSON types; no secrets, no addresses and no user."""
         return {
             "kind": "external",
-            "kafka": self._told.get("version"),
+            "kafka": self._description.get("version"),
             "brokers": [
-                {"node_id": each["node_id"], "rack": each["rack"]} for each in self._told.get("brokers", ())
+                {"node_id": broker["node_id"], "rack": broker["rack"]}
+                for broker in self._description.get("brokers", ())
             ],
             "security": {
                 "protocol": self._access.protocol,
@@ -163,15 +166,17 @@ class ExternalCluster(Reached):
         Write <run folder>/kafka_cluster/<stem>.external.json: `describe`, and each broker's settings that were changed,
         or why they are not known. Its logs cannot be fetched.
         """
-        started, host, told = now_utc(), self._running_host(), self.describe()
-        for broker in told["brokers"]:
+        started, host, description = now_utc(), self._running_host(), self.describe()
+        for broker in description["brokers"]:
             try:
                 changed = self.ask(host, "settings", of="broker", name=broker["node_id"])
-                broker["settings"] = without_secrets({name: each["value"] for name, each in changed.items()})
-            except admin.AnswerError as error:
+                broker["settings"] = without_secrets(
+                    {name: setting["value"] for name, setting in changed.items()}
+                )
+            except AnswerError as error:
                 broker["settings_unknown"] = error.kind
         name = f"{stem}.external.json" if stem else "external.json"
-        content = json.dumps(told, indent=1).encode()
+        content = json.dumps(description, indent=1).encode()
         return [
             write_raw(folder, "kafka_cluster", name, content, started_at_utc=started, ended_at_utc=now_utc())
         ]
@@ -194,12 +199,12 @@ class ExternalCluster(Reached):
 
     def __repr__(self):
         state = "entered" if self._clients is not None else "not entered"
-        return f"<external Kafka cluster, {state}: {self._access.tried}>"
+        return f"<external Kafka cluster, {state}: {self._access.label}>"
 
     def _ask_quickly(self):
-        told = self.ask(self._running_host(), "cluster", connect_s=CONNECT_S, request_s=CONNECT_S)
+        description = self.ask(self._running_host(), "cluster", connect_s=CONNECT_S, request_s=CONNECT_S)
         self._checked_s = time.monotonic()
-        return told
+        return description
 
     def _running_host(self) -> Host:
         return self._lab_hosts()[0]

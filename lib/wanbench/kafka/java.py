@@ -1,4 +1,4 @@
-"""The words of Java commands on a host, and where Kafka's jars are there."""
+"""Java commands on a host, and where Kafka's jars are there."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..checks import check_number, refusal
 from ..errors import ParameterError
 from ..folders import kafka_jars
 from ..labs.base import Host
 from .errors import ClusterError
-from .secret import names_secret
+from .security.secret import names_secret
 
 PROFILES = {
     "load": ("-XX:+UseG1GC",),
     "functional": ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
 }
 """
-JVM flags of nodes: "load" compiles and collects as Java does by default; "functional" starts sooner and takes less
-memory, and is slower under load.
+JVM flags of nodes: "load" is Java's default, for measuring; "functional" starts sooner and takes less memory, but is
+slower under load.
 """
 
 ARCHIVE = "broker.jsa"
@@ -56,17 +57,17 @@ class Jars:
         return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
 
     def _named(self, name):
-        found = sorted(self._here.glob(f"{name}-*.jar"))
-        if not found:
+        jars = sorted(self._here.glob(f"{name}-*.jar"))
+        if not jars:
             raise ClusterError(
                 f"{name} is not among the jars in {self._here}; `make setup` fetches it by Maven."
             )
-        return found[0]
+        return jars[0]
 
     def _brought(self, host):
-        witness = self._named("kafka_2.13")
+        sample = self._named("kafka_2.13")  # where the host sees this one, it sees this machine's files
         host.put(package_file("tools_log4j2.properties"), f"{host.scratch}/tools_log4j2.properties")
-        if host.run(["test", "-f", str(witness)], timeout_s=30, ok=None).returncode == 0:
+        if host.run(["test", "-f", str(sample)], timeout_s=30, ok=None).returncode == 0:
             return str(self._here)
         folder = f"{host.scratch}/jars"
         host.run(["mkdir", "-p", folder], timeout_s=30)
@@ -75,38 +76,42 @@ class Jars:
         return folder
 
 
-def java_words(
-    jars: str, main_class: str, words: Sequence[str], *, heap_mb: int, flags: Sequence[str], temporary: str
+def java_command(
+    jars: str,
+    main_class: str,
+    arguments: Sequence[str],
+    *,
+    heap_mb: int,
+    flags: Sequence[str],
+    temporary: str,
 ) -> list[str]:
     """
-    A Java command that leaves no file outside its folder for temporary ones, even if it is killed.
+    A Java command that leaves no file outside `temporary`, even if it is killed.
 
-    >>> java_words("/jars", "kafka.Kafka", ["a"], heap_mb=256, flags=["-XX:+UseG1GC"], temporary="/scratch")
+    >>> java_command("/jars", "kafka.Kafka", ["a"], heap_mb=256, flags=["-XX:+UseG1GC"], temporary="/scratch")
     ['java', '-Xmx256m', '-XX:-UsePerfData', '-Djava.io.tmpdir=/scratch', '-XX:+UseG1GC', '-cp', '/jars/*', \
 'kafka.Kafka', 'a']
     """
     flags = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={temporary}", *flags]
-    return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *words]
+    return ["java", f"-Xmx{heap_mb}m", *flags, "-cp", f"{jars}/*", main_class, *arguments]
 
 
 def checked_heap(heap_mb: object) -> int:
-    """The heap in MiB, if it is one."""
-    if isinstance(heap_mb, bool) or not isinstance(heap_mb, int) or not 64 <= heap_mb <= 2**20:
-        raise ParameterError(f"heap_mb is {heap_mb!r}; allowed is a whole number of MiB, 64 at least.")
-    return heap_mb
+    """The heap in MiB: at least 64, for Java to start Kafka in."""
+    return check_number("heap_mb", heap_mb, 64, 2**20, whole=True)
 
 
 def checked_flags(flags: object) -> tuple[str, ...]:
-    """The JVM flags, if they are a list of them."""
+    """The JVM flags, without secrets."""
     if not isinstance(flags, list | tuple) or not all(
         isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
     ):
-        raise ParameterError(f"jvm is {flags!r}; it must be a list of flags such as '-XX:+UseZGC'.")
+        raise refusal("jvm", flags, "a list of flags such as '-XX:+UseZGC'")
     if any(names_secret(flag.partition("=")[0]) for flag in flags):
-        raise ParameterError("jvm has a flag that may hold a secret, and flags stand in a command line.")
+        raise ParameterError("jvm has a flag that may hold a secret, and a command line can be seen.")
     return tuple(flags)
 
 
 def package_file(name: str) -> Path:
-    """A file that lies beside this module."""
+    """A file in the folder of this module."""
     return Path(__file__).with_name(name)

@@ -1,4 +1,4 @@
-"""A lab that holds a Kafka cluster: opened and closed together. Imports `labs.base` and this package."""
+"""A lab that holds a Kafka cluster: opened and closed together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from ..labs.base import Lab
 from ..runs import RawFile
 from .cluster import Cluster
-from .security import Security
+from .security.kinds import Security
 
 
 class KafkaLab(Lab):
@@ -72,7 +72,7 @@ class KafkaLab(Lab):
         return [*self.lab.keep(folder, stem), *self.cluster.keep(folder, stem)]
 
     def describe(self) -> dict:
-        """What the manifest keeps. ClusterError, with the broker's last words, if a broker has died."""
+        """What the manifest keeps. ClusterError, with the broker's last message, if a broker has died."""
         self.cluster.check()
         lab, cluster = self.lab.describe(), self.cluster.describe()
         return {**lab, "tools": {**lab.get("tools", {}), "Kafka": cluster["kafka"]}, "cluster": cluster}

@@ -1,22 +1,24 @@
-"""What a broker said last, from its log or from what Java printed."""
+"""The last error of a broker, from its log or from what Java printed."""
 
 from __future__ import annotations
 
 import re
 
-_HEAD = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) (?P<said>.*?)( \([\w.$]+\))?$")
+_HEAD = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) (?P<message>.*?)( \([\w.$]+\))?$")
 _PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error))")
-_IDLE = re.compile(
+_NOISE = re.compile(
     r"at |\.\.\. |\[[\d.]+s\]\[(warning|info)\]|OpenJDK.* warning|Picked up |Error: Could not create|Error: A fatal"
 )
 _MOST = 400
+"""Characters; Kafka's own messages may hold a whole configuration."""
 
 
-def last_words(log: bytes, printed: bytes) -> str:
+def last_message(log: bytes, printed: bytes) -> str:
     """
-    The error of which a broker died, with its root cause, in one line.
+    The error that ended a broker, with its root cause, in one line.
 
-    That is the first that its log calls fatal (those after it follow from it), or else the last, or what Java printed.
+    It is the first error that the log calls fatal (later ones follow from it), else the last error of the log, else
+    what Java printed.
 
     Examples
     --------
@@ -26,12 +28,12 @@ def last_words(log: bytes, printed: bytes) -> str:
     ... Caused by: java.net.BindException: Address already in use
     ...     at somewhere
     ... 2026-01-01T00:00:01.000Z INFO bye (kafka.Kafka$)'''
-    >>> last_words(log, b"")
+    >>> last_message(log, b"")
     'Exiting Kafka: KafkaException: Socket server failed: BindException: Address already in use'
     >>> at = b"2026-01-01T00:00:00.000Z"
-    >>> last_words(at + b" ERROR Fatal error: no disk (A)\\n" + at + b" ERROR more (B)", b"")
+    >>> last_message(at + b" ERROR Fatal error: no disk (A)\\n" + at + b" ERROR more (B)", b"")
     'Fatal error: no disk'
-    >>> last_words(b"", b"Unrecognized VM option 'UseXGC'\\nError: Could not create the Java Virtual Machine.")
+    >>> last_message(b"", b"Unrecognized VM option 'UseXGC'\\nError: Could not create the Java Virtual Machine.")
     "Unrecognized VM option 'UseXGC'"
     """
     error = _last_error(log.decode("utf-8", "replace").splitlines())
@@ -41,28 +43,28 @@ def last_words(log: bytes, printed: bytes) -> str:
 
 
 def _printed_error(lines):
-    told = [line.strip() for line in lines if line.strip() and not _IDLE.match(line.strip())]
-    causes = [line for line in told[1:] if line.startswith("Caused by: ")]
-    return ": ".join(map(_plain, [*told[:1], *causes[-1:]])) or "it said nothing"
+    kept = [line.strip() for line in lines if line.strip() and not _NOISE.match(line.strip())]
+    causes = [line for line in kept[1:] if line.startswith("Caused by: ")]
+    return ": ".join(map(_plain, [*kept[:1], *causes[-1:]])) or "it printed nothing"
 
 
 def _plain(line):
-    """Without the packages of exceptions."""
+    """A line without the packages of exceptions."""
     return _PACKAGE.sub(r"\1", line).removeprefix("Caused by: ")
 
 
 def _last_error(lines):
-    found = None
+    last = None
     for number, line in enumerate(lines):
         head = _HEAD.match(line)
         if head and head["level"] in ("ERROR", "FATAL"):
-            found = number, head["said"]
-            if head["level"] == "FATAL" or "fatal" in head["said"].lower():
+            last = number, head["message"]
+            if head["level"] == "FATAL" or "fatal" in head["message"].lower():
                 break
-    if found is None:
+    if last is None:
         return None
-    number, said = found
-    parts = [said]
+    number, message = last
+    parts = [message]
     for line in lines[number + 1 :]:
         if _HEAD.match(line):
             break

@@ -10,18 +10,21 @@ from ..errors import CommandError, LabError
 from ..labs.base import Completed, Process
 from .available import java_fault
 from .errors import ClusterError
-from .java import Jars, java_words, package_file
-from .last_message import last_words
-from .placement import METRICS_PORT, Seat
+from .java import Jars, java_command, package_file
+from .last_message import last_message
+from .placement import METRICS_PORT, NodePlacement
 from .ports import check_free
-from .private_files import put_private
+from .security.private_files import put_private
 from .settings import properties
 
-FORMAT_S, STOP_S = 120.0, 60.0
+FORMAT_S = 120.0
+"""For formatting the disk: a start of Java, on a machine with other work."""
+STOP_S = 60.0
+"""For a broker to hand over its partitions and end."""
 KEY_FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
-# Notes its own number before it becomes the command, so that the command can be signalled wherever it runs.
-_NOTED = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
+# The shell writes down its process id before it becomes the command, which can then be signalled wherever it runs.
+_WITH_PID_FILE = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
 
 
 class Node:
@@ -39,28 +42,30 @@ class Node:
         Serve metrics on `METRICS_PORT` of the host's address.
     """
 
-    def __init__(self, seat: Seat, *, jars: Jars, heap_mb: int, flags: Sequence[str], metrics: bool):
-        self.seat, self.host = seat, seat.host
+    def __init__(
+        self, placement: NodePlacement, *, jars: Jars, heap_mb: int, flags: Sequence[str], metrics: bool
+    ):
+        self.placement, self.host = placement, placement.host
         self.settings: Mapping[str, str] = {}
         self.is_up, self.starts = False, 0
         self._jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
-        self._metrics = metrics and seat.is_broker
+        self._metrics = metrics and placement.is_broker
         self._process: Process | None = None
         self._has_folder = False
 
     @property
     def folder(self) -> str:
-        """All that the node has on its host."""
-        return f"{self.host.scratch}/kafka-{self.seat.node_id}"
+        """The folder with all files of the node on its host."""
+        return f"{self.host.scratch}/kafka-{self.placement.node_id}"
 
     @property
     def data_folder(self) -> str:
-        """Where the partitions lie, a folder each."""
+        """The folder that holds a folder for each partition."""
         return f"{self.folder}/data"
 
     @property
     def command(self) -> list[str]:
-        """The words that start it."""
+        """The command that starts it."""
         flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
         if self._metrics:
             agent = f"{self._jars.on(self.host)}/{self._jars.agent}"
@@ -73,32 +78,32 @@ class Node:
 
     def prepare(self, cluster_id: str) -> None:
         """Make the folder and format the disk; ClusterError if a port is taken or the tool refuses."""
-        check_free(self.seat, self._metrics)
+        check_free(self.placement, self._metrics)
         if self.host.run(["mkdir", self.folder], timeout_s=30, ok=None).returncode:
             raise ClusterError(
                 f"{self.folder} on {self.host.name} cannot be made, or belongs to another cluster."
             )
         self._has_folder = True
-        put_private(self.host, f"kafka-{self.seat.node_id}/server.properties", properties(self.settings))
+        put_private(self.host, f"kafka-{self.placement.node_id}/server.properties", properties(self.settings))
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
             self.host.put(package_file(name), f"{self.folder}/{name}")
-        words = ["format", "-t", cluster_id, "-c", self._properties]
+        arguments = ["format", "-t", cluster_id, "-c", self._properties]
         flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         done = self.host.run(
-            self._java("kafka.tools.StorageTool", words, "format.log", 128, flags),
+            self._java("kafka.tools.StorageTool", arguments, "format.log", 128, flags),
             timeout_s=FORMAT_S,
             ok=None,
         )
         if done.returncode:
             self._check_java()
             log = self._read("format.log")
-            words = last_words(log, done.stdout + b"\n" + done.stderr)
-            raise ClusterError(f"the disk of {self.seat.name} cannot be formatted: {words}", log)
+            message = last_message(log, done.stdout + b"\n" + done.stderr)
+            raise ClusterError(f"the disk of {self.placement.name} cannot be formatted: {message}", log)
 
     def start(self) -> None:
         """Start the Java process, with a log of its own; it does not serve yet."""
         self.starts += 1
-        self._process = self.host.start([*_NOTED, f"{self.folder}/pid", *self.command])
+        self._process = self.host.start([*_WITH_PID_FILE, f"{self.folder}/pid", *self.command])
         self.is_up = True
 
     def stop(self) -> None:
@@ -108,10 +113,10 @@ class Node:
         try:
             self._process.wait(STOP_S)
         except CommandError:
-            words = last_words(self.log(), b"")
+            message = last_message(self.log(), b"")
             self.kill()
             raise ClusterError(
-                f"{self.seat.name} did not end within {STOP_S:g} s and was killed: {words}"
+                f"{self.placement.name} did not end within {STOP_S:g} s and was killed: {message}"
             ) from None
 
     def kill(self) -> None:
@@ -124,20 +129,20 @@ class Node:
                 self._process.stop()
 
     def death(self) -> ClusterError | None:
-        """How it ended, in its own words, if nobody asked it to; None if it runs."""
+        """The error with which it ended, if nobody asked it to; None if it runs."""
         done = self._ended() if self.is_up else None
         if done is None:
             return None
         log = self.log()
-        words = last_words(log, done.stdout + b"\n" + done.stderr)
-        return ClusterError(f"{self.seat.name} ended with status {done.returncode}: {words}", log)
+        message = last_message(log, done.stdout + b"\n" + done.stderr)
+        return ClusterError(f"{self.placement.name} ended with status {done.returncode}: {message}", log)
 
     def log(self, start: int | None = None) -> bytes:
-        """What it logged since its latest start, or since the start of that number (from 1)."""
+        """Its log since its latest start, or since the start of that number (from 1)."""
         return self._read(f"server-{start or self.starts}.log")
 
     def printed(self) -> Completed | None:
-        """What it printed beside its log, since its latest start; None if it was never started."""
+        """What it printed since its latest start, outside its log; None if it was never started."""
         if self._process is None:
             return None
         try:
@@ -156,15 +161,15 @@ class Node:
     def _properties(self):
         return f"{self.folder}/server.properties"
 
-    def _java(self, main_class, words, log, heap_mb, flags):
+    def _java(self, main_class, arguments, log, heap_mb, flags):
         logging = [
             f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties",
             f"-Dwanbench.log={self.folder}/{log}",
         ]
-        return java_words(
+        return java_command(
             self._jars.on(self.host),
             main_class,
-            words,
+            arguments,
             heap_mb=heap_mb,
             flags=[*self._jars.archive(self.host), *flags, *logging],
             temporary=self.folder,

@@ -10,7 +10,7 @@ from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .effective_settings import effective_settings
 from .node import Node
-from .secret import without_secrets
+from .security.secret import without_secrets
 
 EXPERIMENT = "kafka_cluster"
 
@@ -22,19 +22,19 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     Per node <stem>.<role>-<node_id>.server.log (server-2.log of its second start, and so on), .txt and .stderr.txt of
     what it printed, if anything, and .settings.json with `given` and `effective` settings, secrets hidden.
     """
-    began, files = now_utc(), []
+    started, files = now_utc(), []
 
     def write(name, content, node, returncode=None):
         about = {"command": node.command, "returncode": returncode}
         files.append(
             write_raw(
-                folder, EXPERIMENT, name, content, **about, started_at_utc=began, ended_at_utc=now_utc()
+                folder, EXPERIMENT, name, content, **about, started_at_utc=started, ended_at_utc=now_utc()
             )
         )
 
     for node in nodes:
-        role = "broker" if node.seat.is_broker else "controller"
-        base = ".".join(filter(None, [stem, f"{role}-{node.seat.node_id}"]))
+        role = "broker" if node.placement.is_broker else "controller"
+        base = ".".join(filter(None, [stem, f"{role}-{node.placement.node_id}"]))
         for start in range(1, node.starts + 1):
             write(f"{base}.server{f'-{start}' if start > 1 else ''}.log", node.log(start), node)
         done = node.printed()

@@ -6,15 +6,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..checks import refusal
 from ..errors import ParameterError
 from ..labs.base import Host, Lab
 
 MOST_BROKERS = 9
+"""Each is a Java process, and on a local lab all of them share one machine."""
 MOST_CONTROLLERS = 5
+"""A quorum of five survives two failures; Kafka's documentation advises 3 or 5."""
 COMBINED_CONTROLLERS = 3
-"""So many brokers, at the most, are controllers as well."""
+"""At most so many brokers are controllers as well."""
 
-CLIENT_PORT, BROKER_PORT, CONTROLLER_PORT, METRICS_PORT = 9092, 9093, 9094, 9404
+CLIENT_PORT = 9092
+BROKER_PORT = 9093
+CONTROLLER_PORT = 9094
+METRICS_PORT = 9404
+"""The port of Prometheus's exporter for JMX."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,8 @@ class Broker:
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Where a node sits, and what it does there."""
+class NodePlacement:
+    """On which host a node runs, and in which roles."""
 
     node_id: int
     host: Host
@@ -42,7 +49,7 @@ class Seat:
 
     @property
     def name(self) -> str:
-        """How people call it: "broker 1 on eu/0"."""
+        """For messages: "broker 1 on eu/0"."""
         return f"{'broker' if self.is_broker else 'controller'} {self.node_id} on {self.host.name}"
 
     @property
@@ -51,9 +58,11 @@ class Seat:
         return ",".join(["broker"] * self.is_broker + ["controller"] * self.is_controller)
 
 
-def seats(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]) -> tuple[Seat, ...]:
+def place_nodes(
+    lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]
+) -> tuple[NodePlacement, ...]:
     """
-    Give each node its host: the first of a region on `lab.host(region, 0)`, the second on `lab.host(region, 1)`.
+    Place each node on a host: the first of a region on `lab.host(region, 0)`, the second on `lab.host(region, 1)`.
 
     Parameters
     ----------
@@ -70,30 +79,31 @@ def seats(lab: Lab, brokers: Sequence[str], controllers: str | Sequence[str]) ->
     """
     _check(lab, "brokers", brokers, 1, MOST_BROKERS)
     if controllers == "combined":
-        combined, apart = _combined(brokers), ()
+        combined, separate = _combined(brokers), ()
     else:
         _check(lab, "controllers", controllers, 1, MOST_CONTROLLERS)
         if len(controllers) % 2 == 0:
             raise ParameterError(f"there are {len(controllers)} controllers; a quorum needs 1, 3 or 5.")
-        combined, apart = set(), controllers
+        combined, separate = set(), controllers
     placed = [
-        Seat(index + 1, host, True, index in combined) for index, host in enumerate(_hosts(lab, brokers))
+        NodePlacement(number, host, True, number in combined)
+        for number, host in enumerate(_hosts(lab, brokers), 1)
     ]
     placed += [
-        Seat(len(placed) + index, host, False, True) for index, host in enumerate(_hosts(lab, apart), 1)
+        NodePlacement(number, host, False, True)
+        for number, host in enumerate(_hosts(lab, separate), len(placed) + 1)
     ]
     return tuple(placed)
 
 
-def _check(lab, name, regions, least, most):
+def _check(lab, name, regions, minimum, maximum):
     if isinstance(regions, str) or not all(isinstance(region, str) for region in regions):
-        raise ParameterError(f"{name} is {regions!r}; it must be a list of regions, one for each.")
-    if not least <= len(regions) <= most:
-        raise ParameterError(f"there are {len(regions)} {name}; allowed are {least} to {most}.")
+        raise refusal(name, regions, "a list of regions, one for each node")
+    if not minimum <= len(regions) <= maximum:
+        raise ParameterError(f"there are {len(regions)} {name}; allowed: {minimum} to {maximum}.")
     for region, wanted in Counter(regions).items():
         if region not in lab.hosts:
-            known = ", ".join(lab.hosts)
-            raise ParameterError(f"{name} names the region {region!r}; the lab has {known}.")
+            raise ParameterError(f"{name} names the region {region!r}; the lab has {', '.join(lab.hosts)}.")
         if wanted > (there := len(lab.hosts[region])):
             raise ParameterError(
                 f"{wanted} {name} in {region} need as many hosts there, and the lab has {there}: "
@@ -109,9 +119,10 @@ def _hosts(lab, regions):
 
 
 def _combined(brokers):
-    taken, turn = Counter(), []
-    for index, region in enumerate(brokers):
-        turn.append((taken[region], index))
+    """Node ids of the brokers that are controllers: the first broker of each region, then the second, and so on."""
+    taken, order = Counter(), []
+    for number, region in enumerate(brokers, 1):
+        order.append((taken[region], number))
         taken[region] += 1
     wanted = COMBINED_CONTROLLERS if len(brokers) >= COMBINED_CONTROLLERS else 1
-    return {index for _, index in sorted(turn)[:wanted]}
+    return {number for _, number in sorted(order)[:wanted]}

@@ -6,30 +6,32 @@ import re
 
 from ..labs.base import Host
 from .errors import ClusterError
-from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, METRICS_PORT, Seat
+from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, METRICS_PORT, NodePlacement
 
 _EVERYWHERE = ("0.0.0.0", "*", "::", "")
 
 
-def ports_of(seat: Seat, metrics: bool) -> tuple[int, ...]:
+def _ports_of(placement: NodePlacement, metrics: bool) -> tuple[int, ...]:
     """The ports that a node listens on."""
     of_broker = (CLIENT_PORT, BROKER_PORT) + (METRICS_PORT,) * metrics
-    return of_broker * seat.is_broker + (CONTROLLER_PORT,) * seat.is_controller
+    return of_broker * placement.is_broker + (CONTROLLER_PORT,) * placement.is_controller
 
 
-def check_free(seat: Seat, metrics: bool) -> None:
-    """ClusterError that names the port and who has it, if one is taken. A host without `ss` is not asked."""
-    taken = listening(seat.host)
-    for port in ports_of(seat, metrics):
+def check_free(placement: NodePlacement, metrics: bool) -> None:
+    """
+    ClusterError, with the port and the process that has it, if a port is taken. Does nothing on a host without `ss`.
+    """
+    taken = listening(placement.host)
+    for port in _ports_of(placement, metrics):
         for address, by in taken.get(port, ()):
-            if address in (seat.host.address, *_EVERYWHERE):
+            if address in (placement.host.address, *_EVERYWHERE):
                 raise ClusterError(
-                    f"{seat.name} cannot start: port {port} of {seat.host.address} is in use by {by}."
+                    f"{placement.name} cannot start: port {port} of {placement.host.address} is in use by {by}."
                 )
 
 
 def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
-    """Per port: the addresses on which somebody listens on the host, and who."""
+    """Per port: the addresses on which processes of the host listen, and which processes."""
     return parsed(
         host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines()
     )
@@ -42,14 +44,16 @@ def parsed(lines: list[str]) -> dict[int, list[tuple[str, str]]]:
     >>> parsed(['LISTEN 0 50 [::ffff:10.1.0.1]:9092 *:* users:(("java",pid=22,fd=130))', 'LISTEN 0 5 *:80 *:*'])
     {9092: [('10.1.0.1', 'java (process 22)')], 80: [('*', 'another process')]}
     """
-    found = {}
+    ports = {}
     for line in lines:
-        words = line.split()
+        fields = line.split()
         local = (
-            re.fullmatch(r"\[?(?:::ffff:)?([^\]%]*)\]?(?:%\w+)?:(\d+)", words[3]) if len(words) > 3 else None
+            re.fullmatch(r"\[?(?:::ffff:)?([^\]%]*)\]?(?:%\w+)?:(\d+)", fields[3])
+            if len(fields) > 3
+            else None
         )
         if local:
-            who = re.search(r'\("(.*?)",pid=(\d+)', line)
-            by = f"{who[1]} (process {who[2]})" if who else "another process"
-            found.setdefault(int(local[2]), []).append((local[1], by))
-    return found
+            process = re.search(r'\("(.*?)",pid=(\d+)', line)
+            by = f"{process[1]} (process {process[2]})" if process else "another process"
+            ports.setdefault(int(local[2]), []).append((local[1], by))
+    return ports

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ..checks import refusal
 from ..errors import ParameterError
-from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, Seat
+from .placement import BROKER_PORT, CLIENT_PORT, CONTROLLER_PORT, NodePlacement
 
 BROKER_OWNED = re.compile(
     r"node\.id|broker\.(id|rack)|process\.roles|(advertised\.)?listeners|log\.dirs?|metadata\.log\.dir"
@@ -14,16 +15,16 @@ BROKER_OWNED = re.compile(
     r"|inter\.broker\.listener\.name|listener\.security\.protocol\.map|(listener\.name\..*)?(ssl|sasl)\..*"
 )
 CLIENT_OWNED = re.compile(r"bootstrap\.servers|security\.protocol|sasl\.mechanism|ssl\.(key|trust)store\..*")
-"""Settings of clients that follow from how they are let in."""
+"""Settings of clients that follow from the cluster's addresses and security."""
 _NAME = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
 
 
 def defaults(brokers: int) -> dict[str, str]:
     """
-    What this library sets where nobody says otherwise; all else is left as Kafka has it.
+    Settings of every broker, unless they are given; all others have Kafka's defaults.
 
-    Consumers start at once, topics appear only when made and free the disk when deleted, a consumer whose client.rack
-    is a region with a replica reads from that replica, and nine nodes fit on one machine.
+    With them consumers start at once, topics are created only on request and free the disk when they are deleted,
+    consumers read from a replica in their client.rack's region, and nine nodes fit on one machine.
     """
     copies = str(min(3, brokers))
     return {
@@ -61,7 +62,7 @@ def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_
     wanbench.errors.ParameterError: the cluster sets broker.rack itself; leave it out of the settings.
     """
     if not isinstance(settings, Mapping):
-        raise ParameterError(f"settings is {settings!r}; it must map names to values.")
+        raise refusal("settings", settings, "a mapping of names to values")
     checked = {}
     for name, value in settings.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -70,18 +71,20 @@ def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_
             raise ParameterError(f"the cluster sets {name} itself; leave it out of the settings.")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if not isinstance(value, str | int | float) or not text.isprintable():
-            raise ParameterError(
-                f"setting {name}: its value is {value!r}; it must be one line, a number, or true or false."
-            )
+            raise refusal(f"setting {name}", value, "one line of text, a number, True or False")
         checked[name] = text
     return checked
 
 
 def node_settings(
-    seat: Seat, everyone: Sequence[Seat], data_folder: str, security, wanted: Mapping[str, str]
+    placement: NodePlacement,
+    everyone: Sequence[NodePlacement],
+    data_folder: str,
+    security,
+    wanted: Mapping[str, str],
 ) -> dict[str, str]:
     """
-    All that stands in a node's server.properties.
+    The content of a node's server.properties.
 
     Parameters
     ----------
@@ -90,19 +93,19 @@ def node_settings(
     wanted : mapping of str to str
         Checked settings; they go over `defaults`.
     """
-    address = seat.host.address
+    address = placement.host.address
     listeners = []
-    if seat.is_broker:
+    if placement.is_broker:
         listeners += [f"CLIENT://{address}:{CLIENT_PORT}", f"BROKER://{address}:{BROKER_PORT}"]
-    if seat.is_controller:
+    if placement.is_controller:
         listeners.append(f"CONTROLLER://{address}:{CONTROLLER_PORT}")
     voters = [
         f"{other.node_id}@{other.host.address}:{CONTROLLER_PORT}" for other in everyone if other.is_controller
     ]
     own = {
-        "node.id": str(seat.node_id),
-        "process.roles": seat.roles,
-        "broker.rack": seat.host.region,
+        "node.id": str(placement.node_id),
+        "process.roles": placement.roles,
+        "broker.rack": placement.host.region,
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(voters),
         "listeners": ",".join(listeners),
@@ -111,10 +114,10 @@ def node_settings(
         ),
         "log.dirs": data_folder,
     }
-    if seat.is_broker:
+    if placement.is_broker:
         own["inter.broker.listener.name"] = "BROKER"
     brokers = sum(other.is_broker for other in everyone)
-    return {**defaults(brokers), **wanted, **own, **security.broker_settings(seat.host)}
+    return {**defaults(brokers), **wanted, **own, **security.broker_settings(placement.host)}
 
 
 def properties(settings: Mapping[str, str]) -> str:
@@ -131,6 +134,6 @@ def properties(settings: Mapping[str, str]) -> str:
 def _escaped(value):
     text = value.replace("\\", "\\\\").replace("\n", "\\n")
     units = text.encode("utf-16-be")
-    codes = [units[place] << 8 | units[place + 1] for place in range(0, len(units), 2)]
+    codes = [units[at] << 8 | units[at + 1] for at in range(0, len(units), 2)]
     escaped = "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped

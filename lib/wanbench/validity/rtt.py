@@ -33,7 +33,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
             ("cautions of neighbours that deviate alike", fit.line.moran),
             ("cautions of skewed effects", fit.line.skew),
         ):
-            raised = float(bool(test and test.found))
+            raised = float(bool(test and test.significant))
             results.append(Outcome(caution, "share of surveys", raised, raised, 1.0))
     return results
 

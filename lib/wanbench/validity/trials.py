@@ -80,7 +80,9 @@ def _two_links(rng, seed: int, spread: float, blocks: int, drift: float) -> list
         bytes=counted,
     )
     empty = pd.DataFrame(columns=["run_id", "test_id", "setting", "reason"])
-    found = compare_links(TrialRates(rates, seconds, empty, empty, ""), beside=(), resamples=2, seed=seed)
+    found = compare_links(
+        TrialRates(rates, seconds, empty, empty, ""), other_values=(), resamples=2, seed=seed
+    )
     # both links' draws and those of the hours are log-normal, so that the ratio of means has their variances in it
     means = MEANS["private"] / MEANS["internet"] * np.exp((spread**2 - (2 * spread) ** 2) / 2)
     single = found.by_trial.means

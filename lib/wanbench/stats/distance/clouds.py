@@ -23,11 +23,11 @@ from ..regions.group_differences import (
     Scale,
     crossings,
     ends,
+    group_label,
     pairwise,
-    said,
 )
 from ..regions.line import Part
-from ..regions.permutation import FEWEST, few, p_estimate
+from ..regions.permutation import FEWEST, few_orders, p_estimate
 from ..regions.regression import Coefficients, determined, least_squares
 from ..regions.unordered_pairs import Sample, require_regions, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
@@ -86,7 +86,8 @@ class CloudComparison(Result):
     @property
     def sentence(self) -> str:
         parts = [
-            (contrast.said, contrast.p) for contrast in (self.difference, *self.crossing, *self.directions)
+            (contrast.reported, contrast.p)
+            for contrast in (self.difference, *self.crossing, *self.directions)
         ]
         parts.insert(1, (self.slope_difference, self.slope_p))
         return " ".join(f"{estimate.sentence} MRQAP p = {p.written}." for estimate, p in parts)
@@ -169,7 +170,7 @@ def compare_clouds(
     y = matrices.square(value, *cells, n_regions, symmetric=True)
     orders = qap.relabellings(n_regions, permutations, seed)
     notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
-    notes += few(n_regions, permutations)
+    notes += few_orders(n_regions, permutations)
     levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
     if unclear:
         listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
@@ -364,7 +365,7 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
     for one, other in combinations(sorted({cloud for name in ways for cloud in ends(name)}), 2):
         forth, back = f"{one}>{other}", f"{other}>{one}"
         if forth in members and back in members:
-            wanted.append(({forth: 1.0, back: -1.0}, (said(forth), said(back))))
+            wanted.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
     if not wanted:
         return ()
     grouped = units(sample, cluster)

@@ -15,7 +15,7 @@ from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import dyadic
 from ..regions.check_pairs import check_pairs
-from ..regions.clusters import PLACE, mapping, units
+from ..regions.clusters import PLACE, unit_of_region, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
@@ -97,7 +97,7 @@ def path_inflation(
     notes = sample.warnings()[: len(sample.left_out) > 0]
     if len(near):
         notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
-    places = mapping(sample, cluster)
+    places = unit_of_region(sample, cluster)
     medians = {
         name: _median(frame, name, notes, places, level, resamples, seed)
         for name in [*sorted(frame.cloud_pair.unique()), ALL]

@@ -1,5 +1,6 @@
 """The emulated lab judged: requested against delivered, drops, utilisation."""
 
-from .calibration_figure import cut_timeline, requested_against_delivered
+from .cut_figure import cut_timeline
+from .verdicts import Verdicts
 
-__all__ = ["cut_timeline", "requested_against_delivered"]
+__all__ = ["Verdicts", "cut_timeline"]

@@ -1,4 +1,4 @@
-"""Where packets were dropped: in the queue of links that have a rate, and nowhere else."""
+"""Where packets were dropped, and how late they were delivered: whether the lab itself got in the way."""
 
 from __future__ import annotations
 
@@ -8,91 +8,131 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
-from .calibration import OUTSIDE, WITHIN
+from ...formatting import count, number
+from ..result import RowsResult
+from .verdicts import OUTSIDE, WITHIN
 
 KEY = ["run_id", "from_region", "to_region"]
+DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
 
-def drops(counters: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
+class LinkDrops(RowsResult):
     """
-    Per direction of a link what its queue dropped, and whether packets vanished where they must not.
+    What each direction of a link dropped.
 
-    "outside" where the queue of a link without a rate dropped anything, where loss was counted and none was
-    requested, or where the receiving device refused packets.
+    Attributes
+    ----------
+    rows : DataFrame
+        run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
+        packets_device_dropped, dropped_share, verdict; directions that carried nothing are left out. The verdict is
+        "outside" where the queue of a link without a rate dropped anything, where loss was counted and none was
+        requested, or where the receiving device refused packets.
+    """
+
+    @property
+    def sentence(self) -> str:
+        """How much the queues dropped, and in how many directions packets were dropped where none may be."""
+        rows = self.rows
+        return (
+            f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
+            f"{count(int(rows.packets_sent.sum()), 'packet')}; {_verdict(rows, 'direction')} dropped packets where "
+            "none may be."
+        )
+
+
+def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
+    """
+    What each direction of a link dropped; ParameterError if `links` lacks one.
 
     Parameters
     ----------
     counters, links : DataFrame
         Tables `link_counters` and `links` of the same runs.
-
-    Returns
-    -------
-    DataFrame
-        run_id, from_region, to_region, rate_bps, packets_sent, packets_queue_dropped, packets_lost,
-        packets_device_dropped, dropped_share, verdict; directions that carried nothing are left out.
     """
     joined = counters.merge(
         links[[*KEY, "rate_bps", "loss"]], on=KEY, how="left", validate="one_to_one", indicator=True
     )
-    if (joined._merge != "both").any():
-        unknown = joined[joined._merge != "both"].iloc[0]
-        raise ParameterError(
-            f"no link from {unknown.from_region} to {unknown.to_region} in run {unknown.run_id}"
-        )
+    for row in joined[joined._merge != "both"].itertuples():
+        raise ParameterError(f"no link from {row.from_region} to {row.to_region} in run {row.run_id}")
     joined = joined[joined.packets_sent > 0]
     wrong = (
         (joined.rate_bps.isna() & (joined.packets_queue_dropped > 0))
         | ((joined.loss == 0) & (joined.packets_lost > 0))
         | (joined.packets_device_dropped.fillna(0) > 0)
     )
-    counted = ["packets_sent", "packets_queue_dropped", "packets_lost", "packets_device_dropped"]
-    return (
-        joined[[*KEY, "rate_bps", *counted]]
-        .assign(
-            dropped_share=joined.packets_queue_dropped / joined.packets_sent,
-            verdict=wrong.map({True: OUTSIDE, False: WITHIN}),
-        )
-        .reset_index(drop=True)
+    rows = joined[[*KEY, "rate_bps", "packets_sent", *DROPPED]].assign(
+        dropped_share=joined.packets_queue_dropped / joined.packets_sent,
+        verdict=np.where(wrong, OUTSIDE, WITHIN),
     )
+    return LinkDrops(rows.reset_index(drop=True))
 
 
-def outside_links(sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
+class DeviceDrops(RowsResult):
     """
-    What the kernel dropped at the regions' devices, per run and device, before or after any link could count it.
+    What the kernel dropped at the regions' devices, before or after any link could count it.
 
-    "outside" where it dropped anything.
+    Attributes
+    ----------
+    rows : DataFrame
+        run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict:
+        "outside" where anything was dropped.
+    """
+
+    @property
+    def sentence(self) -> str:
+        """At how many devices the kernel dropped packets."""
+        runs = count(self.rows.run_id.nunique(), "run")
+        return f"The kernel dropped packets at {_verdict(self.rows, 'device')} in {runs}."
+
+
+def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:
+    """
+    What the kernel dropped, per run and device.
 
     Parameters
     ----------
     sessions : sequence of DataFrame
         Tables `device_counters`.
-
-    Returns
-    -------
-    DataFrame
-        run_id, device, packets_received, packets_dropped_receiving, packets_sent, packets_dropped_sending, verdict.
     """
     counters = pd.concat(sessions, ignore_index=True)
     names = ["packets_received", "packets_dropped_receiving", "packets_sent", "packets_dropped_sending"]
-    summed = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
-    dropped = summed.packets_dropped_receiving + summed.packets_dropped_sending
-    return summed.assign(verdict=(dropped > 0).map({True: OUTSIDE, False: WITHIN}))
+    rows = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
+    dropped = rows.packets_dropped_receiving + rows.packets_dropped_sending
+    return DeviceDrops(rows.assign(verdict=np.where(dropped > 0, OUTSIDE, WITHIN)))
 
 
-def lateness(sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
+class Lateness(RowsResult):
     """
-    How late an emulator delivered packets, per run: whether the machine was fast enough.
+    How late an emulator delivered packets: whether the machine was fast enough.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        Per run: run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN where
+        the emulator does not report it.
+    """
+
+    @property
+    def sentence(self) -> str:
+        """The worst of all runs."""
+        known = self.rows[self.rows.worst_late_ms.notna()]
+        if known.empty:
+            return "The emulator does not report how late it delivered packets."
+        worst, mean = number(known.worst_late_ms.max()), number(known.mean_late_ms.max())
+        return (
+            f"In {count(len(known), 'run')} packets were delivered at most {worst} ms late, and in the worst run "
+            f"{mean} ms late on average."
+        )
+
+
+def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
+    """
+    How late packets were delivered, per run.
 
     Parameters
     ----------
     sessions : sequence of DataFrame
         Tables `link_counters`.
-
-    Returns
-    -------
-    DataFrame
-        run_id, packets_delivered, mean_late_ms (of links, weighted by their packets), worst_late_ms; NaN where the
-        emulator does not tell.
     """
     counters = pd.concat(sessions, ignore_index=True)
     rows = []
@@ -101,4 +141,10 @@ def lateness(sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
         packets = known.packets_delivered.astype(float)
         mean = np.average(known.mean_late_ms, weights=packets) if packets.sum() else np.nan
         rows.append((run_id, int(links.packets_delivered.sum()), mean, known.worst_late_ms.max()))
-    return pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"])
+    return Lateness(
+        pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"])
+    )
+
+
+def _verdict(rows: pd.DataFrame, noun: str) -> str:
+    return f"{int((rows.verdict == OUTSIDE).sum()):,} of {count(len(rows), noun)}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import isfinite, nan
-from statistics import fmean
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from ...checks import check_choice
 from ...errors import ParameterError
 from ...figures import theme
 from ...formatting import count, number, quantity
@@ -18,8 +19,8 @@ SHADES = (theme.WITHIN, theme.OUTSIDE)
 PALETTE = tuple(dict.fromkeys(theme.COLOURS.values()))
 SINCE = "seconds since the test began"
 FILL = "rgba(107, 114, 128, 0.25)"
-HEADROOM_PX = 24
-MOST_KINDS = 6
+MAX_KINDS = 6
+"""Kinds of request drawn: more lines than colours that can be told apart say nothing."""
 MBPS = 1e6
 
 
@@ -27,14 +28,14 @@ def link_utilisation(
     windows: pd.DataFrame, *, background: pd.DataFrame | None = None, note: str = ""
 ) -> go.Figure:
     """
-    What each direction of a pair carried over one test, its rate as a dashed line, and what of it was background.
+    What each direction of a pair carried over one test; dashed its rate, shaded the background traffic.
 
     Parameters
     ----------
     windows : DataFrame
-        As `stats.utilisation.windows` returns it, of one test.
+        As `utilisation.windows` returns it, of one test.
     background : DataFrame, optional
-        As `stats.utilisation.background` returns it; the part of the same test is drawn.
+        As `utilisation.background` returns it; the part of the same test is drawn.
     """
     test = _only_test(windows)
     began_s = windows.start_s.min()
@@ -58,7 +59,7 @@ def link_utilisation(
     figure.update_xaxes(title=SINCE, range=[0, windows.end_s.max() - began_s])
     figure.update_yaxes(title="carried (Mbit/s)", rangemode="tozero")
     fullest = windows.loc[windows.utilisation.idxmax()] if windows.utilisation.notna().any() else None
-    said = (
+    summary = (
         "No link has a rate."
         if fullest is None
         else f"The fullest window is {quantity(fullest.utilisation, 'fraction')} of the rate, from {fullest.link_from} "
@@ -71,8 +72,8 @@ def link_utilisation(
         title="What the links carried",
         subtitle=f"Bits per second, headers included, in windows of {length_s} s. Dashed: the rate of the link. "
         "Shaded: background traffic as its sender counted it.",
-        alt=f"Lines of what {count(len(links), 'link')} carried over test {test}. {said}",
-        caption=f"Traffic on the links during test {test}, from their counters. {said}",
+        alt=f"Lines of what {count(len(links), 'link')} carried over test {test}. {summary}",
+        caption=f"Traffic on the links during test {test}, from their counters. {summary}",
         table=windows,
         note=note,
     )
@@ -85,24 +86,22 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
     Parameters
     ----------
     packets : DataFrame
-        As `stats.utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
+        As `utilisation.packets` returns it, and the column arm. With a column counts (`TrialRates.marked`) means
         are of the windows that count.
     arms : pair of str
         Which to draw; each needs a row.
     """
     panels = {"rx_packets_per_s": "received", "tx_packets_per_s": "sent"}
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1, subplot_titles=list(panels.values()))
-    told, counts = [], "counts" in packets
+    means_of, counts = [], "counts" in packets
     for arm, shade in zip(arms, SHADES, strict=True):
         rows = packets[packets.arm == arm]
         if rows.empty:
-            raise ParameterError(
-                f"no packets of arm {arm!r}; there are {', '.join(sorted(set(packets.arm)))}"
-            )
+            check_choice("arms", arm, sorted(set(packets.arm)))
         tests = [part for _, part in rows.groupby(KEY, dropna=False)]
         counted = [part[part.counts] for part in tests if part.counts.any()] if counts else tests
-        means = {value: fmean([_mean(part, value) for part in counted] or [nan]) for value in panels}
-        told.append(
+        means = {value: np.mean([_mean(part, value) for part in counted] or [nan]) for value in panels}
+        means_of.append(
             f"{arm}: {means['rx_packets_per_s']:,.0f} received and {means['tx_packets_per_s']:,.0f} sent"
         )
         for column, (value, way) in enumerate(panels.items(), 1):
@@ -126,7 +125,7 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
     figure.update_xaxes(title=SINCE)
     figure.update_yaxes(title="packets per second", rangemode="tozero", col=1)
     figure.update_yaxes(rangemode="tozero", col=2)
-    said = "; ".join(told)
+    summary = "; ".join(means_of)
     within = " in the seconds that count" if counts else ""
     return theme.finish(
         figure,
@@ -134,11 +133,11 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
         title="Packets that the brokers' region received and sent",
         subtitle="One line per test, from the counters of the links. Dashed: the mean of the tests' means"
         f"{within}.",
-        alt=f"Packets per second over time in two arms. Means{within} of {said}.",
-        caption=f"Packets per second at the brokers, mean over tests{within} of {said}.",
+        alt=f"Packets per second over time in two arms. Means{within} of {summary}.",
+        caption=f"Packets per second at the brokers, mean over tests{within} of {summary}.",
         table=packets,
         note=note,
-        headroom_px=HEADROOM_PX,
+        headroom_px=theme.PANEL_TITLES_PX,
     )
 
 
@@ -146,18 +145,18 @@ def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure
     """
     Requests per second at the brokers over one test, by kind: a line per kind and broker, the most frequent kinds.
 
-    Fetch, which Kafka counts beside FetchConsumer and FetchFollower as the sum of both, is not drawn where these are.
+    Kafka counts Fetch as the sum of FetchConsumer and FetchFollower: it is not drawn where these are.
 
     Parameters
     ----------
     requests : DataFrame
-        As `stats.rates.by_label` returns it for the label "request".
+        As `stats.time.rates.by_label` returns it for the label "request".
     """
     test = _only_test(requests)
     means = requests.groupby("request").rate.mean().sort_values(ascending=False)
     if {"FetchConsumer", "FetchFollower"} & set(means.index):
         means = means.drop("Fetch", errors="ignore")
-    kinds = means[means > 0].index[:MOST_KINDS].tolist()
+    kinds = means[means > 0].index[:MAX_KINDS].tolist()
     began = (requests.at_utc - pd.to_timedelta(requests.interval_s, unit="s")).min()
     brokers = sorted(requests.node_id.dropna().unique())
     figure = go.Figure()
@@ -168,7 +167,7 @@ def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure
                 y=part.rate,
                 mode="lines+markers",
                 line={"color": shade, "width": 1.5},
-                marker={"size": [9 if each else 4 for each in part.restarted], "symbol": "circle"},
+                marker={"size": [9 if restarted else 4 for restarted in part.restarted], "symbol": "circle"},
                 name=theme.plain(kind),
                 legendgroup=kind,
                 showlegend=bool(node_id == brokers[0]) if brokers else True,
@@ -178,14 +177,14 @@ def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure
     figure.update_yaxes(title="requests per second", rangemode="tozero")
     left_out = int((means > 0).sum()) - len(kinds)
     more = f" {count(left_out, 'rarer kind')} not shown." if left_out else ""
-    said = ", ".join(f"{kind} {means[kind]:,.1f}" for kind in kinds) or "none"
+    summary = ", ".join(f"{kind} {means[kind]:,.1f}" for kind in kinds) or "none"
     return theme.finish(
         figure,
         name="broker-request-rates",
         title="Requests at the brokers",
-        subtitle=f"A line per kind and broker, from their counters. A large point: the broker was started anew.{more}",
-        alt=f"Requests per second at {count(len(brokers), 'broker')} over test {test}. Means per broker: {said}.",
-        caption=f"Requests per second and broker during test {test}; means: {said}.{more}",
+        subtitle=f"A line per kind and broker, from their counters. A large point: the broker was restarted.{more}",
+        alt=f"Requests per second at {count(len(brokers), 'broker')} over test {test}. Means per broker: {summary}.",
+        caption=f"Requests per second and broker during test {test}; means: {summary}.{more}",
         table=requests,
         note=note,
     )
@@ -194,7 +193,7 @@ def broker_request_rates(requests: pd.DataFrame, *, note: str = "") -> go.Figure
 def _only_test(frame: pd.DataFrame) -> str:
     tests = frame[KEY].drop_duplicates()
     if len(tests) != 1:
-        raise ParameterError(f"this figure takes one test; given were {len(tests)}")
+        raise ParameterError(f"this figure takes one test; the rows are of {len(tests)}")
     return str(tests.test_id.iloc[0])
 
 
@@ -205,5 +204,4 @@ def _steps(start, end, values) -> tuple[list, list]:
 
 
 def _mean(part: pd.DataFrame, value: str) -> float:
-    lasts_s = part.end_s - part.start_s
-    return float((part[value] * lasts_s).sum() / lasts_s.sum())
+    return np.average(part[value], weights=part.end_s - part.start_s)

@@ -1,13 +1,13 @@
 """
 Intervals of Pearson's r and Spearman's rho over pairs that share regions, on the scale of Fisher's z.
 
-A correlation varies for two reasons: the slope does, and the scatter about the line and the spread of x do. The
-jackknife over regions overstates both where much of the scatter is a pair's own, by factors that the working
-model of `leaveout` gives for the slope and for the height of the line. So r is taken apart into slope, scatter and
-spread of x; what leaving out a region does to the slope is scaled as the slope's, what it does to the scatter as
-the height's, and the spread of x is left as it is. Rho cannot be taken apart; its variance is scaled by the root of
-the slope's factor. The degrees of freedom are the harmonic mean of the slope's and of those of its two parameters
-(regions - 2). These choices were made by simulation (`make validity`), not derived.
+A correlation varies for two reasons: the slope varies, and so do the scatter about the line and the spread of x. If
+much of the scatter belongs to single pairs, the jackknife over regions overstates both, by factors that the working
+model of `leave_one_out` gives for the slope and for the height of the line. Pearson's r is therefore split into slope,
+scatter and spread of x: the slope's jackknife deviations are scaled by the slope's factor, the scatter's by the
+height's, and the spread of x is unchanged. Spearman's rho cannot be split; its variance is scaled by the root of the
+slope's factor. The degrees of freedom are the harmonic mean of the slope's and of (regions - 2), the line's two
+parameters deducted. Simulation (`make validity`), not theory, led to these choices.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from .leave_one_out import LeaveOut
 SCALED_Z = "jackknife over places on Fisher's z, scaled by variance components"
 PERFECT = 1 - 1e-12
 """A correlation that is perfect without some region has no variance on the scale of Fisher's z, so no interval."""
-HEIGHT, SLOPE = (1.0, 0.0), (0.0, 1.0)
+VARIES = 1e-9
+"""Sum of squares of standardised x below which x is constant up to rounding."""
+HEIGHT = (1.0, 0.0)
+SLOPE = (0.0, 1.0)
 
 
 def fisher_z(r):
     """
-    Fisher's z, short of infinity.
+    Fisher's z, kept finite for a perfect correlation.
 
     >>> float(round(fisher_z(0.5), 3))
     0.549
@@ -35,7 +38,18 @@ def fisher_z(r):
     return np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))
 
 
-def pearson(total: np.ndarray, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
+def slope_and_squares(sums: np.ndarray) -> tuple[np.ndarray, ...]:
+    """
+    Slope of y on x (NaN where undetermined) and centred sums of squares xx, xy, yy, from sums of 1, x, y, xx, xy, yy
+    along the last axis.
+    """
+    n, sx, sy, sxx, sxy, syy = np.moveaxis(sums, -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        xx, xy, yy = sxx - sx * sx / n, sxy - sx * sy / n, syy - sy * sy / n
+        return np.where(xx > VARIES, xy / xx, np.nan), xx, xy, yy
+
+
+def pearson_interval(total: np.ndarray, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
     """
     The interval of r from sums over pairs of 1, x, y, xx, xy, yy (6,), and those without each region (regions, 6),
     of standardised x and y.
@@ -45,19 +59,32 @@ def pearson(total: np.ndarray, without: np.ndarray, left: LeaveOut, level: float
     r = slope * np.sqrt(spread / (slope**2 * spread + scatter)) if spread > 0 else np.nan
     if not np.isfinite(slopes).all() or (scatters < (1 - PERFECT) * spreads).any():
         return Interval(SCALED_Z)
-    by_height, by_slope = np.sqrt(left.scale([HEIGHT, SLOPE]))
-    moved = slope + by_slope * (slopes - slopes.mean())
+    height_factor, slope_factor = np.sqrt(left.scale([HEIGHT, SLOPE]))
+    moved = slope + slope_factor * (slopes - slopes.mean())
     log = np.log(scatters)
-    scattered = scatter * np.exp(by_height * (log - log.mean()))
+    scattered = scatter * np.exp(height_factor * (log - log.mean()))
     z = fisher_z(moved * np.sqrt(spreads / (moved**2 * spreads + scattered)))
     return _interval(r, jackknife(z), left, level)
 
 
-def spearman(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
+def spearman_interval(rho: float, without: np.ndarray, left: LeaveOut, level: float) -> Interval:
     """The interval of rho from its values without each region."""
     if not np.isfinite(without).all() or np.abs(without).max() > PERFECT:
         return Interval(SCALED_Z)
     return _interval(rho, np.sqrt(left.scale(SLOPE)) * jackknife(fisher_z(without)), left, level)
+
+
+def spearman(x: np.ndarray, y: np.ndarray) -> float:
+    """Spearman's rho; NaN, without a warning as scipy gives, if either is constant or empty."""
+    a, b = (stats.rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
+    with np.errstate(invalid="ignore"):
+        return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+def spearman_without(x: np.ndarray, y: np.ndarray, first, second, n_regions: int) -> np.ndarray:
+    """Spearman's rho without each region."""
+    region = np.arange(n_regions)[:, None]
+    return np.array([spearman(x[kept], y[kept]) for kept in (first != region) & (second != region)])
 
 
 def _interval(r: float, variance: float, left: LeaveOut, level: float) -> Interval:
@@ -69,8 +96,7 @@ def _interval(r: float, variance: float, left: LeaveOut, level: float) -> Interv
 
 def _parts(sums: np.ndarray):
     """Slope of y on x, variance of x, variance of y about the line."""
-    n, sx, sy, sxx, sxy, syy = np.moveaxis(sums, -1, 0)
+    slope, xx, xy, yy = slope_and_squares(sums)
+    n = sums[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        xx, xy, yy = sxx - sx * sx / n, sxy - sx * sy / n, syy - sy * sy / n
-        slope = np.where(xx > 1e-9, xy / xx, np.nan)
         return slope, xx / n, np.maximum(yy - slope * xy, 0) / n

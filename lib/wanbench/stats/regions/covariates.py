@@ -1,29 +1,32 @@
-"""A column of pairs on distance and further columns at once, each with a p-value from permuted regions."""
+"""Regression of a column of pairs on distance and further columns, each with a p-value from permuted regions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ...checks import check_level
-from ...errors import ParameterError
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
+from ...checks import check_level, refusal
+from ...formatting import count
+from ..result import Estimate, Result
 from . import matrices, mrqap, qap
 from .clusters import PLACE, units
 from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES, Part
-from .permutation import FEWEST, few, p_estimate
+from .permutation import few_orders, p_estimate, permutable_sample
 from .regression import least_squares
-from .unordered_pairs import Sample, require_regions, unordered
+from .unordered_pairs import Sample
 
-DISTANCE, CROSS_CLOUD, CONSTANT = "distance_km", "cross_cloud", "constant"
+DISTANCE = "distance_km"
+CROSS_CLOUD = "cross_cloud"
+CONSTANT = "constant"
 METHOD = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
 OF_DIRECTIONS = f"least squares over ordered pairs; interval from the {DYADIC} ({REFERENCES})"
 PERMUTED = (
     "MRQAP by double semi-partialling (Dekker, Krackhardt & Snijders 2007): (k + 1) / (B + 1) over B random "
-    "relabellings of what the other covariates leave of this one, by its t statistic; the interval is that of the "
+    "relabellings of the residuals of this covariate on the others, by its t statistic; the interval is that of the "
     "Monte Carlo error alone (Clopper & Pearson 1934)"
 )
 
@@ -35,15 +38,22 @@ class CovariateFit(Result):
 
     Attributes
     ----------
+    column : str
+        The outcome.
     coefficients : dict of Estimate
-        By covariate, "constant" among them; intervals by place.
+        By covariate, including "constant"; intervals by place.
     p_values : dict of Estimate
         By covariate: permutation p-values with their Monte Carlo interval.
-    sample : Sample
-        The pairs with the column; `n_pairs` of the estimates says how many had every covariate as well.
+    observed : dict of float
+        By covariate: its t statistic.
     drawn : DataFrame
-        The t statistics under each relabelling, a column per covariate; `observed` holds those of the data.
+        The t statistics of each relabelling, a column per covariate.
+    sample : Sample
+        The pairs with the column; `n` of the estimates counts those that also have every covariate.
     """
+
+    TITLE: ClassVar[str] = "Regression on several covariates"
+    DRAWN_BY: ClassVar[str] = "permutation_figure.relabelled_covariates"
 
     column: str
     coefficients: dict[str, Estimate]
@@ -54,19 +64,15 @@ class CovariateFit(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        both = ((self.coefficients[name], self.p_values[name]) for name in self.p_values)
-        return (*(each for pair in both for each in pair), self.coefficients[CONSTANT])
+        with_p = (self.coefficients[name] for name in self.p_values)
+        both = zip(with_p, self.p_values.values(), strict=True)
+        return (*(estimate for pair in both for estimate in pair), self.coefficients[CONSTANT])
 
-    DRAWN_BY = "permutation_figure.relabelled_covariates"
-
-    def __str__(self) -> str:
-        parts = (
-            f"{self.coefficients[name]} Its p = {self.p_values[name].written}." for name in self.p_values
+    @property
+    def sentence(self) -> str:
+        return " ".join(
+            f"{self.coefficients[name].sentence} Its p = {p.written}." for name, p in self.p_values.items()
         )
-        return " ".join(parts)
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, f"{self.column} on {', '.join(self.p_values)}")
 
 
 def fit_covariates(
@@ -89,12 +95,12 @@ def fit_covariates(
     pairs : DataFrame
         Table `pairs`.
     covariates : sequence of str
-        Columns of numbers in `pairs`, the median of both directions; or "cross_cloud", which is 1 between clouds and
-        0 within one. Pairs without one of them are left out, and counted.
+        Columns of numbers in `pairs`, of which each pair takes the median of both directions; or "cross_cloud": 1
+        between clouds and 0 within a cloud. Pairs without a covariate are left out and counted.
     column, logarithm, regions, permutations, seed
         As for `mantel`.
     cluster
-        As for `fit_rtt`. p-values permute regions whatever it is.
+        As for `fit_rtt`. p-values always permute regions.
 
     Raises
     ------
@@ -103,54 +109,53 @@ def fit_covariates(
     """
     level = check_level(level)
     if isinstance(covariates, str) or not covariates or len(set(covariates)) < len(covariates):
-        raise ParameterError(f"covariates={covariates!r}: give different columns, as in a list")
-    logarithm = column == "throughput_bps" if logarithm is None else logarithm
-    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
-    require_regions(sample, FEWEST, "a permutation of regions")
+        raise refusal("covariates", covariates, "a list of different columns")
+    sample, value, label = permutable_sample(pairs, column, logarithm)
     names, n_regions, first, second = sample.regions, sample.n_regions, sample.first, sample.second
-    value = sample.frame.value.to_numpy()
-    value = np.log10(value) if logarithm else value
     columns = {name: _matrix(pairs, name, names, regions) for name in covariates}
-    known = np.isfinite(np.stack([each[first, second] for each in columns.values()])).all(axis=0)
-    first, second, value = first[known], second[known], value[known]
-    grouped = units(replace(sample, frame=sample.frame[known]), cluster)
+    complete = np.isfinite(np.stack([matrix[first, second] for matrix in columns.values()])).all(axis=0)
+    first, second, value = first[complete], second[complete], value[complete]
+    grouped = units(replace(sample, frame=sample.frame[complete]), cluster)
+    n_pairs, n_used_regions = len(value), len({*first, *second})
     notes = [*sample.warnings(), *grouped.warnings()]
-    if not known.all():
-        notes.append(f"{int((~known).sum()):,} pairs left out for want of a covariate")
-    basis = len(value), len({*first, *second})
-    notes += matrices.gaps(basis[0], [*columns.values()])
-    notes += few(n_regions, permutations)
-    design = np.column_stack([np.ones(len(value)), *(each[first, second] for each in columns.values())])
+    if not complete.all():
+        notes.append(f"{count(int((~complete).sum()), 'pair')} without a covariate left out")
+    notes += matrices.gaps(n_pairs, [*columns.values()])
+    notes += few_orders(n_regions, permutations)
+    design = np.column_stack([np.ones(n_pairs), *(matrix[first, second] for matrix in columns.values())])
     shifted = [1 + k for k, name in enumerate(columns) if name == DISTANCE]
     fit = least_squares(
         design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=shifted
     )
+    shared = {"n": n_pairs, "n_regions": n_used_regions, "level": level, "warnings": tuple(notes)}
+    coefficients = {
+        name: _coefficient(
+            name, fit.combination(np.eye(len(columns) + 1)[k], level), label, n_places=grouped.n, **shared
+        )
+        for k, name in enumerate([CONSTANT, *columns])
+    }
     y = matrices.square(value, first, second, n_regions, symmetric=True)
     orders = qap.relabellings(n_regions, permutations, seed)
-    said = f"log10 of {column}" if logarithm else column
-    found, p_values, observed, drawn = {}, {}, {}, {}
-    for k, name in enumerate([CONSTANT, *columns]):
-        part = fit.combination(np.eye(len(columns) + 1)[k], level)
-        found[name] = _coefficient(name, part, said, (*basis, grouped.n), level, tuple(notes))
+    p_values, observed, drawn = {}, {}, {}
     for name, matrix in columns.items():
-        others = [each for other, each in columns.items() if other != name]
+        others = [other for other_name, other in columns.items() if other_name != name]
         observed[name], drawn[name] = mrqap.t_statistics(y, matrix, others, (first, second), orders)
-        extreme = qap.as_extreme(drawn[name], observed[name])
         p_values[name] = p_estimate(
             f"permutation p of {name}",
-            f"relabelled, what the others leave of {name} has at least as strong a t statistic with probability {{}}",
-            extreme,
+            f"relabelled residuals of {name} on the other covariates have at least as strong a t statistic with "
+            "probability {}",
+            qap.as_extreme(drawn[name], observed[name]),
             permutations,
-            basis,
+            (n_pairs, n_used_regions),
             level,
             tuple(notes),
             PERMUTED,
         )
-    return CovariateFit(column, found, p_values, observed, pd.DataFrame(drawn), sample)
+    return CovariateFit(column, coefficients, p_values, observed, pd.DataFrame(drawn), sample)
 
 
 def cross_cloud(names: list[str]) -> np.ndarray:
-    """1 where two regions belong to different clouds, else 0: (regions, regions)."""
+    """1 for two regions of different clouds, else 0: (regions, regions)."""
     clouds = np.array([name.partition(":")[0] for name in names])
     return (clouds[:, None] != clouds).astype(float)
 
@@ -163,24 +168,16 @@ def _matrix(pairs: pd.DataFrame, name: str, names: list[str], regions: pd.DataFr
     return matrices.of_column(pairs, name, names, symmetric=True)
 
 
-def _coefficient(name: str, part: Part, said: str, basis, level, warnings) -> Estimate:
-    per = "of distance" if name == DISTANCE else f"per unit of {name}"
-    factor = 1000.0 if name == DISTANCE else 1.0
-    unit = "per 1,000 km" if name == DISTANCE else ""
-    claim = f"With the other covariates held, {said} changes by {{}} {per}"
-    return Estimate(
+def _coefficient(name: str, part: Part, label: str, **fields) -> Estimate:
+    is_distance = name == DISTANCE
+    claim = f"With the other covariates held, {label} changes by {{}} "
+    claim += "of distance" if is_distance else f"per unit of {name}"
+    return part.estimate(
+        (lambda value: value * 1000) if is_distance else float,
         quantity=f"coefficient of {name}",
-        claim=claim if name != CONSTANT else f"The constant of {said} is {{}}",
-        estimate=part.value * factor,
-        low=part.interval.low * factor,
-        high=part.interval.high * factor,
-        unit=unit,
-        n=basis[0],
-        n_regions=basis[1],
-        n_places=basis[2],
+        claim=claim if name != CONSTANT else f"The constant of {label} is {{}}",
+        unit="per 1,000 km" if is_distance else "",
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
-        naive=Interval(PAIRS_INDEPENDENT, part.naive.low * factor, part.naive.high * factor),
-        warnings=warnings,
+        **fields,
     )

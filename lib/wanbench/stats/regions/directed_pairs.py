@@ -1,4 +1,4 @@
-"""From the rows of table `pairs` to one value per direction of a pair: for what has a direction."""
+"""From the rows of table `pairs` to one value per ordered pair, for analyses of directions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ DIRECTION = ["from_region", "to_region"]
 @dataclass(frozen=True)
 class Directed:
     """
-    One value per ordered pair, and what was left out.
+    One value per ordered pair, and the rows left out.
 
-    `frame` has from_region, to_region, from_cloud, to_cloud, distance_km, `value` and further columns asked
-    for. `first` and `second` index `regions`; `both` numbers the unordered pairs, the same for the two
-    directions of one. `left_out` holds the rows not in use with their `reason`.
+    `frame` has from_region, to_region, from_cloud, to_cloud, distance_km, `value` and the columns kept. `first` and
+    `second` index `regions`; `both` numbers the unordered pairs. `left_out` holds the unused rows with their `reason`.
     """
 
     column: str
@@ -58,7 +57,7 @@ class Directed:
         return unordered_numbers(self.first, self.second, self.n_regions)
 
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know of this sample: rows left out, few regions."""
+        """Cautions about this sample: rows left out, few regions."""
         return self.notes
 
 
@@ -66,20 +65,15 @@ def directed(pairs: pd.DataFrame, column: str, *, keep: tuple[str, ...] = ()) ->
     """
     One value per ordered pair: the median of its rows.
 
-    Rows without a positive value or without a distance are left out and counted, by the rules of
-    `sample.unordered`. `keep` names further columns of numbers to carry along (their median).
+    Rows without a positive value or without a distance are left out and counted, by the rules of `unordered`. `keep`
+    names further columns of numbers, which become medians as well.
     """
-    rows = check_pairs(pairs, *DIRECTION, "distance_km", column, *(name for name in keep if name != column))
+    rows = check_pairs(pairs, *DIRECTION, "distance_km", column, *keep)
     rows = rows.assign(row=range(len(rows)))
     sample = unordered(rows, column)
     rows = rows[~rows.row.isin(sample.left_out.row)]
-    names = ["distance_km", column, *(name for name in keep if name not in ("distance_km", column))]
-    numbers = rows[DIRECTION].assign(**{name: rows[name] for name in names})
-    if column in keep:
-        numbers["value"] = numbers[column]
-    else:
-        numbers = numbers.rename(columns={column: "value"})
-    frame = numbers.groupby(DIRECTION, as_index=False).median()
+    kept = rows[[*DIRECTION, *dict.fromkeys(("distance_km", *keep))]].assign(value=rows[column])
+    frame = kept.groupby(DIRECTION, as_index=False).median()
     for end in ("from", "to"):
         clouds = [name.partition(":")[0] for name in frame[f"{end}_region"]]
         frame[f"{end}_cloud"] = pd.Series(clouds, index=frame.index, dtype="str")

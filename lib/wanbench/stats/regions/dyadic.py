@@ -1,22 +1,20 @@
 """
-Variance when pairs share regions: the dyadic-robust sandwich, its leave-one-region-out form, a region
-bootstrap.
+Variances for pairs that share regions: the dyadic-robust sandwich, its leave-one-region-out form, a region bootstrap.
 
-Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far less than
-2,070 independent observations. Three answers for any statistic; `leaveout` has a better one for least squares:
+Two pairs with a common region are dependent, so the 2,070 ordered pairs of 46 regions hold far fewer than 2,070
+independent observations. Three methods for any statistic (`leave_one_out` has a better one for least squares):
 
-- `sandwich`: the dyadic-cluster-robust variance of Fafchamps & Gubert (2007), Cameron & Miller (2014) and
-  Aronow, Samii & Assenova (2015). It is too small with few regions, because residuals are smaller than
-  errors.
-- `variance`: its leave-one-out form, in the manner of the CV3 estimator that MacKinnon, Nielsen & Webb (2023)
-  recommend for clusters. Leaving out each region counts the part of the variance that is a pair's own twice,
-  so the leave-one-pair-out variance is taken off once. It holds for any smooth statistic.
+- `sandwich`: the dyadic-cluster-robust variance of Fafchamps & Gubert (2007), Cameron & Miller (2014) and Aronow, Samii
+  & Assenova (2015). It is too small for few regions, because residuals are smaller than errors.
+- `variance`: its leave-one-out form, after the CV3 estimator that MacKinnon, Nielsen & Webb (2023) recommend for
+  clusters. Leaving out regions counts the variance of single pairs twice, so the leave-one-pair-out variance is
+  subtracted once. It suits any smooth statistic.
 - `region_weights`, `weighted_median`: resampling regions, not pairs (Snijders & Borgatti 1999; Davezies,
-  D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative where pairs differ for
-  reasons of their own.
+  D'Haultfœuille & Guyonvarch 2021), for statistics that are not smooth. It is conservative if much of the variance
+  belongs to single pairs.
 
-`first` and `second` are the index of each pair's two units: regions, or clusters of them (`clusters`). Then a pair
-may lie within one unit, with `first` equal to `second`; it counts once there.
+`first` and `second` index each pair's two units: regions, or clusters of regions (`clusters`). A pair within one unit
+has `first` equal to `second`, and counts once there.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from scipy import stats
 from .unordered_pairs import unordered_numbers
 
 CHUNK_CELLS = 4_000_000
+"""Weights held at a time, 32 MB."""
 
 
 def region_sums(values: np.ndarray, first: np.ndarray, second: np.ndarray, n_regions: int) -> np.ndarray:
@@ -50,8 +49,8 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
     Dyadic-cluster-robust covariance of OLS coefficients (Aronow, Samii & Assenova 2015, with the correction
     G/(G-1) (n-1)/(n-k) of Cameron & Miller 2014).
 
-    The sum over all pairs of pairs that share a region is taken as sums per region. Pairs that join the same two
-    regions meet in both, so their sums are taken off once.
+    The sum over all pairs of pairs with a common region is computed from sums per region. Pairs of the same two
+    regions meet in both, so their sums are subtracted once.
 
     Parameters
     ----------
@@ -75,11 +74,10 @@ def sandwich(design: np.ndarray, residual: np.ndarray, first, second, n_regions:
 
 def variance(without_region: np.ndarray, without_pair: np.ndarray) -> np.ndarray:
     """
-    Variance of a statistic from its values without each region (regions, ...) and without each pair (pairs,
-    ...).
+    Variance of a statistic from its values without each region (regions, ...) and without each pair (pairs, ...).
 
-    The jackknife over regions less the jackknife over pairs, and never less than the latter, which is the
-    variance if pairs were independent. NaN where any of the values is not finite.
+    The jackknife over regions less the jackknife over pairs, but at least the latter, the variance of independent
+    pairs. NaN where a value is not finite.
     """
     by_region = jackknife(without_region)
     by_pair = jackknife(without_pair)
@@ -99,8 +97,8 @@ def region_weights(n_regions: int, resamples: int, seed: int, strata: np.ndarray
     """
     How often each region is drawn in each resample, with replacement: (resamples, regions).
 
-    With `strata` (a label per region) each stratum keeps its number of regions. A pair's weight is the
-    product of its regions' weights (`pair_weights`); two copies of one region make no pair.
+    With `strata` (a label per region) each stratum keeps its number of regions. A pair's weight is the product of its
+    regions' weights (`pair_weights`); two copies of a region form no pair.
     """
     rng = np.random.default_rng(seed)
     strata = np.zeros(n_regions) if strata is None else np.asarray(strata)
@@ -120,10 +118,9 @@ def pair_weights(weights: np.ndarray, first, second) -> np.ndarray:
 
 def weighted_sums(weights: np.ndarray, values: np.ndarray, first, second) -> np.ndarray:
     """
-    Sums over pairs of `values` (pairs, k), each weighted by the product of its regions' weights: (resamples,
-    k).
+    Sums over pairs of `values` (pairs, k), weighted by the product of their regions' weights: (resamples, k).
 
-    Taken as quadratic forms, so that no array of resamples x pairs is made.
+    Quadratic forms in the weights need no array of resamples x pairs.
     """
     n_regions = weights.shape[1]
     total = np.empty((len(weights), values.shape[1]))
@@ -140,7 +137,7 @@ def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> n
     """
     Median over pairs for each row of region weights (resamples, regions); NaN where a resample has no pair.
 
-    A pair weighs the product of its regions' weights; between two middle values their mean is taken.
+    A pair's weight is the product of its regions' weights; the median is the mean of two middle values.
     """
     step = max(1, CHUNK_CELLS // len(values))
     chunks = (weights[start : start + step] for start in range(0, len(weights), step))
@@ -148,29 +145,29 @@ def weighted_median(values: np.ndarray, weights: np.ndarray, first, second) -> n
 
 
 def medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Median of `values` (n,) under each row of weights (rows, n); the mean of two middle ones, NaN without any."""
+    """Median of `values` (n,) for each row of weights (rows, n); NaN for a row without weight."""
     order = np.argsort(values, kind="stable")
     values, below = values[order], np.cumsum(weights[:, order], axis=1)
     half = below[:, -1:] / 2
     lower, upper = (below < half).sum(axis=1), (below <= half).sum(axis=1)
     some = half[:, 0] > 0
-    found = np.full(len(weights), np.nan)
-    found[some] = (values[lower[some]] + values[upper[some]]) / 2
-    return found
+    median = np.full(len(weights), np.nan)
+    median[some] = (values[lower[some]] + values[upper[some]]) / 2
+    return median
 
 
 def ratio(
     over: np.ndarray, under: np.ndarray, first, second, n_regions: int, level: float
 ) -> tuple[float, float]:
     """
-    Sum of `over` (pairs,) over that of `under`, a mean where that is 1, and half the width of its interval.
+    The sum of `over` (pairs,) divided by that of `under` (all 1 for a mean), and half the width of its interval.
 
-    From `variance`, with a t quantile of (regions - 1) degrees of freedom.
+    The interval uses `variance` and a t quantile with (regions - 1) degrees of freedom.
     """
     both = np.column_stack([over, under])
     total = both.sum(axis=0)
     left = (total - region_sums(both, first, second, n_regions), total - both)
     with np.errstate(invalid="ignore", divide="ignore"):
-        without_region, without_pair = (each[:, 0] / each[:, 1] for each in left)
+        without_region, without_pair = (sums[:, 0] / sums[:, 1] for sums in left)
     half = stats.t.ppf((1 + level) / 2, n_regions - 1) * np.sqrt(variance(without_region, without_pair))
     return float(total[0] / total[1]), float(half)

@@ -1,4 +1,4 @@
-"""Differences between groups of pairs at equal distance: what such a contrast is, and how it is said."""
+"""Differences between groups of pairs at equal distance: the contrast, and its wording."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from math import inf, isnan
 
 import numpy as np
 
-from ...formatting import count
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from ...formatting import count, number
+from ..result import Estimate, Interval, Result
 from . import mrqap, qap
 from .covariates import METHOD, OF_DIRECTIONS, PERMUTED
 from .line import ASSUMPTION
 from .permutation import p_estimate
 from .regression import Coefficients
+from .unordered_pairs import FEWEST_FOR_INTERVAL
 
 CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "ibm": "IBM"}
 LARGEST_LOG10 = 308.0
+"""The largest power of 10 that a float holds."""
 FEWEST_OF_A_CLOUD = 5
-"""Regions of a cloud below which its part of the variance rests on the working model."""
+"""With fewer places of a cloud, its part of the variance comes from the working model rather than from the data."""
 EQUAL = (
     "Distance acts alike in the groups compared, and the regions of a cloud differ from each other by chance only. "
     + ASSUMPTION
@@ -29,7 +31,7 @@ EQUAL = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How differences are written: of milliseconds, or of log10(bit/s), which are ratios."""
+    """The scale of differences: milliseconds, or log10(bit/s), whose differences are shown as ratios."""
 
     ratio: bool
 
@@ -37,6 +39,12 @@ class Scale:
         if not self.ratio:
             return value
         return inf if value > LARGEST_LOG10 else 10**value
+
+    def opposite(self, value: float) -> float:
+        """The same difference seen from the other group."""
+        if not self.ratio:
+            return -value
+        return 1 / value if value > 0 else inf
 
     @property
     def unit(self) -> str:
@@ -48,7 +56,7 @@ class Scale:
         return 1.0 if self.ratio else 0.0
 
     def claim(self, one: str, other: str, greater: bool) -> str:
-        """What is said of a positive difference, or a ratio above 1, of the greater group over the lesser."""
+        """The statement about a difference, given as positive, or as a ratio above 1, of the larger group."""
         if not self.ratio:
             word = "slower" if greater else "faster"
             return f"At equal distance, round trips {one} are {{}} {word} than {other}"
@@ -72,32 +80,29 @@ class GroupContrast(Result):
     scale: Scale
 
     @property
-    def said(self) -> Estimate:
-        """The same in plain words: turned round where it is negative or below 1, so that a word says which way."""
-        value = self.estimate.estimate
-        greater = value >= self.scale.nothing
-        claim = self.scale.claim(self.one, self.other, greater)
-        turned = self.estimate
-        if not greater:
-            turned = turned.transformed(
-                (lambda each: 1 / each if each > 0 else float("inf"))
-                if self.scale.ratio
-                else (lambda each: -each),
-                quantity=turned.quantity,
-                claim=claim,
-                unit=turned.unit,
-            )
-        if isnan(turned.low):
-            return replace(turned, claim=claim)
-        if turned.low <= self.scale.nothing <= turned.high:
-            claim = f"{claim}, which may be chance"
-        return replace(turned, claim=claim)
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.reported, self.p)
 
-    def __str__(self) -> str:
-        return f"{self.said} MRQAP p = {self.p.written}."
+    @property
+    def sentence(self) -> str:
+        return f"{self.reported.sentence} MRQAP p = {self.p.written}."
+
+    @property
+    def reported(self) -> Estimate:
+        """The estimate for a sentence: never negative or below 1, with a word for the direction."""
+        estimate, nothing = self.estimate, self.scale.nothing
+        greater = estimate.estimate >= nothing
+        claim = self.scale.claim(self.one, self.other, greater)
+        if not greater:
+            estimate = estimate.transformed(
+                self.scale.opposite, quantity=estimate.quantity, claim=claim, unit=estimate.unit
+            )
+        if not isnan(estimate.low) and estimate.low <= nothing <= estimate.high:
+            claim = f"{claim}, which may be chance"
+        return replace(estimate, claim=claim)
 
     def row(self) -> dict:
-        """The contrast as a row of a table: that of its estimate, with its p-value."""
+        """The contrast as a table row: that of its estimate, with its p-value."""
         ends = {"p": self.p.estimate, "p_low": self.p.low, "p_high": self.p.high}
         return {"one": self.one, "other": self.other} | self.estimate.row() | ends
 
@@ -105,11 +110,11 @@ class GroupContrast(Result):
 @dataclass(frozen=True)
 class Groups:
     """
-    Regression of pairs on distance and on membership in groups, as contrasts need it.
+    Regression of pairs on distance and on membership in groups, for contrasts.
 
     `members` maps each group to a (regions, regions) array of 0 and 1; `y` and `distance` (in 1,000 km) are
-    (regions, regions) arrays; `cells` the pairs in use; `fit` the coefficients of the groups in their order, then
-    that of distance; `of_region` the place of each of `names`.
+    (regions, regions) arrays; `cells` are the pairs in use; `fit` holds the coefficients of the groups in their order,
+    then that of distance; `of_region` is the place of each of `names`.
     """
 
     members: dict[str, np.ndarray]
@@ -123,7 +128,7 @@ class Groups:
     def contrast(
         self,
         weights: dict[str, float],
-        said: tuple[str, str],
+        labels: tuple[str, str],
         scale: Scale,
         orders: np.ndarray,
         *,
@@ -134,29 +139,30 @@ class Groups:
         """
         The weighted sum of the groups' heights (weights that add to 0), with its p-value.
 
-        Of directions, the interval's t quantile has one degree of freedom less than the smallest of the clouds
-        concerned has places: the safe end of Welch's range. Beside the interval stands the one with Bonferroni's
-        correction for `several` contrasts.
+        For directions, the t quantile of the interval has one degree of freedom less than the smallest cloud involved
+        has places: the conservative end of Welch's range. `others` holds the interval with Bonferroni's correction for
+        `several` contrasts.
         """
-        c = np.array([weights.get(name, 0.0) for name in self.members])
-        vector = np.append(c, 0.0)
+        group_weights = np.array([weights.get(name, 0.0) for name in self.members])
+        vector = np.append(group_weights, 0.0)
         smallest = self._smallest(weights)
         freedom = max(smallest - 1, 1) if any(">" in name for name in weights) else None
         part = self.fit.combination(vector, level, freedom)
         others = ()
         if several > 1:
-            ends = self.fit.combination(vector, 1 - (1 - level) / several, freedom).interval
+            corrected = self.fit.combination(vector, 1 - (1 - level) / several, freedom).interval
             method = f"the same, with Bonferroni's correction for {several} contrasts"
-            others = (Interval(method, scale.estimate(ends.low), scale.estimate(ends.high)),)
-        if isnan(part.interval.low) and self.fit.n_regions >= 5:
-            warnings = (*warnings, "no interval: it cannot be told without one of the places")
+            others = (Interval(method, scale.estimate(corrected.low), scale.estimate(corrected.high)),)
+        if isnan(part.interval.low) and self.fit.n_regions >= FEWEST_FOR_INTERVAL:
+            warnings = (*warnings, "no interval: the contrast is not determined without one of the places")
         if smallest < FEWEST_OF_A_CLOUD:
             warnings = (*warnings, f"one of the clouds has only {count(smallest, 'place')} here")
         degrees = self.fit.freedom(vector) if freedom is None else freedom
-        observed, drawn = self._permuted(c, orders)
+        observed, drawn = self._permuted(group_weights, orders)
+        one, other = labels
         basis = (len(self.cells[0]), len(self.names))
         p = p_estimate(
-            f"permutation p, {said[0]} against {said[1]}",
+            f"permutation p, {one} against {other}",
             "relabelled, as strong a t statistic arises with probability {}",
             qap.as_extreme(drawn, observed),
             len(orders),
@@ -165,42 +171,37 @@ class Groups:
             warnings,
             PERMUTED,
         )
-        value = scale.estimate(part.value)
-        join = "over" if scale.ratio else "less"
-        estimate = Estimate(
-            quantity=f"{said[0]} {join} {said[1]}, at equal distance",
-            claim=f"{said[0][0].upper()}{said[0][1:]} {join} {said[1]}, at equal distance: {{}}",
-            estimate=value,
-            low=scale.estimate(part.interval.low),
-            high=scale.estimate(part.interval.high),
+        quantity = f"{one} {'over' if scale.ratio else 'less'} {other}, at equal distance"
+        method = METHOD if freedom is None else OF_DIRECTIONS
+        estimate = part.estimate(
+            scale.estimate,
+            quantity=quantity,
+            claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}",
             unit=scale.unit,
             n=basis[0],
             n_regions=basis[1],
             n_places=self.fit.n_regions,
-            method=f"{METHOD if freedom is None else OF_DIRECTIONS}, t with {degrees:.1f} degrees of freedom; "
-            "common slope",
+            method=f"{method}, t with {number(degrees, 1)} degrees of freedom; common slope",
             assumption=EQUAL,
             level=level,
-            naive=Interval(
-                PAIRS_INDEPENDENT, scale.estimate(part.naive.low), scale.estimate(part.naive.high)
-            ),
             others=others,
             warnings=warnings,
         )
-        return GroupContrast(*said, estimate, p, scale)
+        return GroupContrast(one, other, estimate, p, scale)
 
     def _smallest(self, weights: dict[str, float]) -> int:
-        """Places of the smallest of the clouds concerned."""
-        concerned = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
+        """Number of places of the smallest cloud involved."""
+        involved = {cloud for name, weight in weights.items() if weight for cloud in ends(name)}
         clouds = np.array([name.partition(":")[0] for name in self.names])
-        return min(len({*self.of_region[clouds == cloud]}) for cloud in concerned)
+        return min(len({*self.of_region[clouds == cloud]}) for cloud in involved)
 
-    def _permuted(self, c: np.ndarray, orders: np.ndarray) -> tuple[float, np.ndarray]:
-        """t statistics of the contrast: the groups' columns turned so that one coefficient is the contrast."""
+    def _permuted(self, group_weights: np.ndarray, orders: np.ndarray) -> tuple[float, np.ndarray]:
+        """t statistics of the contrast, observed and relabelled."""
+        # Rotate the groups' columns such that one coefficient is the contrast. Their sum is the constant, which
+        # `t_statistics` adds itself, so the other columns are orthogonal to both.
         stack = np.stack([*self.members.values()])
-        covariate = np.tensordot(c / (c @ c), stack, axes=1)
-        beside = np.stack([c, np.ones_like(c)])
-        rest = np.linalg.svd(beside)[2][2:]
+        covariate = np.tensordot(group_weights / (group_weights @ group_weights), stack, axes=1)
+        rest = np.linalg.svd(np.stack([group_weights, np.ones_like(group_weights)]))[2][2:]
         others = [np.tensordot(row, stack, axes=1) for row in rest]
         return mrqap.t_statistics(self.y, covariate, [self.distance, *others], self.cells, orders)
 
@@ -211,11 +212,11 @@ def ends(group: str) -> tuple[str, str]:
     return one, other
 
 
-def said(group: str) -> str:
+def group_label(group: str) -> str:
     """
     A group of pairs in words.
 
-    >>> said("aws-aws"), said("aws-gcp"), said("gcp>aws")
+    >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
     ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')
     """
     one, other = (CLOUDS.get(cloud, cloud) for cloud in ends(group))
@@ -225,21 +226,21 @@ def said(group: str) -> str:
 
 
 def pairwise(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
-    """Each group against each other: weights and words."""
-    return [({a: 1.0, b: -1.0}, (said(a), said(b))) for a, b in combinations(groups, 2)]
+    """The contrast of every two groups: weights and labels."""
+    return [({a: 1.0, b: -1.0}, (group_label(a), group_label(b))) for a, b in combinations(groups, 2)]
 
 
 def crossings(groups: Sequence[str]) -> list[tuple[dict[str, float], tuple[str, str]]]:
     """
-    Each pair of different clouds against the mean of both clouds' own pairs: what crossing costs.
+    The contrast of two clouds' common pairs with the mean of the pairs within either: the cost of crossing.
 
-    What a cloud's regions have in common drops out: each cloud has half a share on either side.
+    Whatever the regions of a cloud have in common cancels, since each cloud has half the weight on either side.
     """
-    found = []
+    contrasts = []
     for name in groups:
         one, other = ends(name)
         within = f"{one}-{one}", f"{other}-{other}"
         if one != other and set(within) <= set(groups):
             weights = {name: 1.0, within[0]: -0.5, within[1]: -0.5}
-            found.append((weights, (said(name), "within either (their mean)")))
-    return found
+            contrasts.append((weights, (group_label(name), "within either (their mean)")))
+    return contrasts

@@ -1,12 +1,12 @@
 """
-Least squares without each region in turn, and from that the variance of its coefficients.
+Least squares without each region in turn, and the variance of the coefficients from that.
 
-The jackknife over regions (Quenouille 1956; for clusters the CV3 of MacKinnon, Nielsen & Webb 2023) is never
-negative and needs no model, but with pairs that belong to two regions it is too large by a factor that depends on
-how much of the scatter is a pair's own, and with few regions its own scatter matters more than the number of
-regions says. Both are worked out under a working model, as Bell & McCaffrey (2002) do for clusters and Imbens &
-Kolesár (2016) with estimated components: its expectation scales the jackknife, its variance gives the degrees of
-freedom. A wrong working model leaves the jackknife in place and only the scale and the degrees of freedom are off.
+The jackknife over regions (Quenouille 1956; for clusters the CV3 of MacKinnon, Nielsen & Webb 2023) is never negative
+and needs no model. But as each pair belongs to two regions, it is too large, by a factor that depends on the share of
+the scatter that belongs to single pairs; and with few regions it varies more than their number suggests. A working
+model corrects both, as Bell & McCaffrey (2002) do for clusters and Imbens & Kolesár (2016) with estimated components:
+the expectation of the jackknife under the model scales it, its variance gives the degrees of freedom. A wrong working
+model affects only the scale and the degrees of freedom.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from . import dyadic
 from .variance_components import Components, Sums
 
 FEWEST_DEGREES = 1.5
-SINGULAR, LOST = 1e-9, 1e-6
+"""Lower bound of the degrees of freedom: the t quantile grows beyond use below it."""
+SINGULAR = 1e-9
+"""Eigenvalues below this share of the largest are zero up to rounding."""
+LOST = 1e-6
+"""Entries of a projection above this are more than rounding."""
 
 
 @dataclass(frozen=True)
 class LeaveOut:
     """
-    Coefficients of least squares (k,), those without each region (regions, k), and what the working model says:
-    the covariance of the former, and of the latter about their mean (regions, k, regions, k). `lost` (regions, k, k)
-    projects onto what cannot be told without a region.
+    Least-squares coefficients (k,), those without each region (regions, k), and their covariance under the working
+    model: of the former (k, k), and of the latter about their mean (regions, k, regions, k). `lost` (regions, k, k)
+    projects onto the combinations that the pairs without a region leave undetermined.
     """
 
     coefficients: np.ndarray
@@ -36,16 +41,10 @@ class LeaveOut:
     model_without: np.ndarray
     lost: np.ndarray
 
-    def told(self, combination) -> np.ndarray:
-        """Whether combinations (..., k) can be told without any one region."""
+    def determined(self, combination) -> np.ndarray:
+        """Whether combinations (..., k) are determined without any one region."""
         moved = np.einsum("gab,...b->...ga", self.lost, np.asarray(combination, dtype=float))
         return np.abs(moved).max(axis=(-2, -1)) < LOST
-
-    def jackknife(self, combination) -> np.ndarray:
-        """Jackknife variance over regions of combinations (..., k) of the coefficients."""
-        n = len(self.without_region)
-        apart = self.without_region - self.without_region.mean(axis=0)
-        return (n - 1) / n * ((np.asarray(combination, dtype=float) @ apart.T) ** 2).sum(axis=-1)
 
     def _expected(self, combination) -> np.ndarray:
         """Covariance (..., regions, regions) of a combination without each region, under the working model."""
@@ -53,7 +52,7 @@ class LeaveOut:
         return np.einsum("...a,gahb,...b->...gh", combination, self.model_without, combination)
 
     def scale(self, combination) -> np.ndarray:
-        """What the jackknife variance is multiplied by: variance over expected jackknife, by the working model."""
+        """The factor of the jackknife variance: variance over expected jackknife under the working model."""
         combination, n = np.asarray(combination, dtype=float), len(self.without_region)
         model = np.einsum("...a,ab,...b->...", combination, self.model, combination)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -61,14 +60,15 @@ class LeaveOut:
 
     def spread(self, combination) -> tuple[np.ndarray, np.ndarray]:
         """
-        Variance and degrees of freedom of combinations (..., k) of the coefficients; NaN where they cannot be told
-        without some region.
+        Variance and degrees of freedom of combinations (..., k) of the coefficients; a variance is NaN if the
+        combination is undetermined without some region.
         """
         expected = self._expected(combination)
         with np.errstate(divide="ignore", invalid="ignore"):
             freedom = np.einsum("...gg->...", expected) ** 2 / (expected**2).sum(axis=(-2, -1))
-        variance = self.scale(combination) * self.jackknife(combination)
-        return np.where(self.told(combination), variance, np.nan), np.maximum(freedom, FEWEST_DEGREES)
+        moved = self.without_region @ np.asarray(combination, dtype=float).T
+        variance = self.scale(combination) * dyadic.jackknife(moved)
+        return np.where(self.determined(combination), variance, np.nan), np.maximum(freedom, FEWEST_DEGREES)
 
     def half(self, combination, level: float) -> np.ndarray:
         """Half the width of the interval of combinations (..., k)."""
@@ -78,12 +78,14 @@ class LeaveOut:
 
 
 def leave_out(sums: Sums, components: Components) -> LeaveOut:
-    """Leave every region out; where too little is left to determine coefficients, they are those of least norm."""
+    """Leave every region out; undetermined coefficients are those of the smallest norm."""
     G, k = sums.n_regions, sums.k
     inverse = np.linalg.inv(sums.total_outer)
-    left, lost = _inverses(sums.total_outer - sums.own_outer, sums.total_outer)
+    largest = np.abs(sums.total_outer).max()
+    left, lost = pseudo_inverses(sums.total_outer - sums.own_outer, SINGULAR * largest)
     without = np.einsum("gab,gb->ga", left, sums.total_cross - sums.own_cross)
-    # x x' over the pairs that have neither g nor h, and over those of h that do not have g
+    # Sums of x x' over the pairs with neither region g nor h, and over the pairs of h without g: the coefficients
+    # without g and without h share the errors of the former and the effects of other regions through the latter.
     neither = sums.total_outer - sums.own_outer[:, None] - sums.own_outer[None, :] + sums.outer
     own = np.arange(G)
     neither[own, own] = sums.total_outer - sums.own_outer
@@ -100,12 +102,15 @@ def leave_out(sums: Sums, components: Components) -> LeaveOut:
     return LeaveOut(inverse @ sums.total_cross, without, model, omega, lost)
 
 
-def _inverses(matrices: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pseudo-inverse of each part (parts, k, k) of a whole (k, k), and the projection onto what it leaves open."""
+def pseudo_inverses(matrices: np.ndarray, zero) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Pseudo-inverses of symmetric matrices (cases, k, k), and projections onto their null spaces; eigenvalues up to
+    `zero` count as zero.
+    """
     size, axes = np.linalg.eigh(matrices)
-    known = size > SINGULAR * np.abs(whole).max()
-    inverse = np.where(known, 1 / np.where(known, size, 1.0), 0.0)
+    used = size > zero
+    inverse = np.where(used, 1 / np.where(used, size, 1.0), 0.0)
     return (
         np.einsum("gij,gj,gkj->gik", axes, inverse, axes),
-        np.einsum("gij,gj,gkj->gik", axes, (~known).astype(float), axes),
+        np.einsum("gij,gj,gkj->gik", axes, (~used).astype(float), axes),
     )

@@ -1,9 +1,9 @@
-"""A straight line through unordered pairs, and two correlations, with intervals that know the regions."""
+"""A straight line through unordered pairs, and two correlations, with intervals that allow for shared regions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
@@ -12,16 +12,15 @@ from scipy import stats
 
 from ...checks import check_level
 from ...errors import ParameterError
-from ...formatting import quantity
-from ..result import Interval
-from . import clusters, correlation, dyadic, ranks
-from . import skew as skewed
+from ...formatting import number, quantity
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval
+from . import clusters, correlation, dyadic, skew
 from .leave_one_out import LOST, LeaveOut, leave_out
-from .ranks import CHUNK_CELLS  # noqa: F401
 from .unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from .variance_components import Sums, reml
 
 PARAMETERS = 2
+NAMES = ("intercept", "slope", "pearson", "spearman")
 
 SCALED = "jackknife over places, scaled by variance components"
 DYADIC = "dyadic-robust variance, leave-one-region-out form"
@@ -33,7 +32,7 @@ REFERENCES = (
 )
 SCALED_REFERENCES = "Quenouille 1956; Bell & McCaffrey 2002; Imbens & Kolesár 2016"
 ASSUMPTION = (
-    "Pairs without a common place are independent, and the places stand for those one wants to speak of. "
+    "Pairs without a common place are independent, and the places represent those of interest. "
     "Places that share a cable would break it"
 )
 
@@ -41,7 +40,7 @@ ASSUMPTION = (
 @dataclass(frozen=True)
 class Part:
     """
-    One number of the line: its value, its interval, the naive one, and others; `at` gives the interval at a level.
+    One number of a fit: its value, its interval, the naive one, and others; `at` gives the interval at a level.
     """
 
     value: float
@@ -51,16 +50,21 @@ class Part:
     standard_error: float = nan
     at: Callable[[float], Interval] | None = None
 
+    def estimate(self, change: Callable[[float], float] = float, **fields) -> Estimate:
+        """The part as an Estimate with these fields; `change` is a growing function, such as a change of unit."""
+        low, high = change(self.interval.low), change(self.interval.high)
+        naive = Interval(PAIRS_INDEPENDENT, change(self.naive.low), change(self.naive.high))
+        return Estimate(estimate=change(self.value), low=low, high=high, naive=naive, **fields)
+
 
 @dataclass(frozen=True)
 class Line:
     """
     y = intercept + slope x by ordinary least squares over unordered pairs, with `pearson` and `spearman`.
 
-    `warnings` are those of the sample and of the computation. `band` gives the interval of the line itself.
-    `left` holds the standardised line without each unit (`grouped`: the places, unless others were asked for); None
-    with too few units for intervals. `moran` says whether units near each other deviate alike, `skew` whether their
-    effects are skewed.
+    `warnings` are those of the sample and of the computation. `left` holds the standardised line without each unit
+    (`grouped`: the places, unless others were asked for); None with too few units for intervals. `moran` tests whether
+    nearby units deviate alike, `skew` whether the effects of units are skewed.
     """
 
     n_pairs: int
@@ -77,11 +81,11 @@ class Line:
     left: LeaveOut | None = None
     grouped: clusters.Units | None = None
     moran: clusters.Moran | None = None
-    skew: skewed.Skew | None = None
+    skew: skew.Skew | None = None
 
     @property
     def n_places(self) -> int:
-        """How many units the intervals take as independent."""
+        """Number of units that the intervals take as independent."""
         return self.grouped.n
 
     def band(self, x) -> pd.DataFrame:
@@ -96,7 +100,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Scale:
-    """Means and standard deviations of x and y; the line is fitted to both centred and scaled."""
+    """Means and standard deviations of x and y; the line is fitted to both, centred and scaled."""
 
     mean_x: float
     mean_y: float
@@ -112,19 +116,19 @@ class Scale:
         return (x - self.mean_x) / self.sd_x, (y - self.mean_y) / self.sd_y
 
     def back(self, solved: np.ndarray) -> np.ndarray:
-        """(intercept, slope, r) of x and y from that of the standardised ones."""
+        """(intercept, slope, r) of x and y from those of the standardised x and y."""
         slope = solved[..., 1] * self.sd_y / self.sd_x
         intercept = self.mean_y + self.sd_y * solved[..., 0] - slope * self.mean_x
         return np.stack([intercept, slope, solved[..., 2]], axis=-1)
 
     def height(self, x) -> np.ndarray:
-        """The combinations of the standardised coefficients whose spread is that of the line's height at x."""
+        """Weights of the standardised coefficients in the line's height at x."""
         x = np.asarray(x, dtype=float)
         return self.sd_y * np.stack([np.ones_like(x), (x - self.mean_x) / self.sd_x], axis=-1)
 
     @property
     def slope(self) -> np.ndarray:
-        """The combination whose spread is that of the slope."""
+        """Weights of the standardised coefficients in the slope."""
         return np.array([0.0, self.sd_y / self.sd_x])
 
 
@@ -141,15 +145,15 @@ def straight_line(
     """
     Fit the line, with intervals at the level of places, or of other clusters of regions (`clusters.units`).
 
-    All rest on the line without each place in turn (`leaveout`). Intervals of slope and intercept are symmetric,
-    with degrees of freedom of their own; those of the correlations are symmetric in Fisher's z. Beside them stand
-    the same jackknife less that over pairs, the sandwich, and percentiles of a bootstrap over regions. `make
-    validity` counts how often each covers; `coverage` holds the result.
+    All main intervals rest on the line without each place in turn (`leave_one_out`). Those of slope and intercept are
+    symmetric, each with its own degrees of freedom; those of the correlations are symmetric in Fisher's z. For
+    comparison, `others` holds that jackknife less the one over pairs, the sandwich, and percentiles of a bootstrap over
+    regions. `make validity` counts how often each covers; `coverage` holds the result.
 
     Raises
     ------
     ParameterError
-        With fewer than 3 regions or pairs, or where x is the same for every pair.
+        For fewer than 3 regions or pairs, or if x is the same for every pair.
     """
     level = check_level(level)
     require_regions(sample, 3, "a line")
@@ -160,46 +164,30 @@ def straight_line(
         same = quantity(sample.frame.distance_km.iloc[0], "km")
         raise ParameterError(f"every pair has the same distance ({same}): no line can be fitted to it")
     grouped = clusters.units(sample, cluster)
-    first, second, n_units = grouped.first, grouped.second, grouped.n
     scale = Scale.of(x, y)
     zx, zy = scale.standard(x, y)
     moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
-    total = moments.sum(axis=0)
-    centre = scale.back(solve(total))
-    ranked = ranks.spearman(x, y, np.ones((1, len(x))))[0]
-    naive = _naive(x, y, centre, ranked, level)
-    notes, left, regional, others = [*grouped.warnings()], None, [Interval(SCALED)] * 4, [()] * 4
-    errors, at = [nan] * 4, [None] * 4
-    if n_units >= FEWEST_FOR_INTERVAL:
-        sums = Sums.of(np.column_stack([np.ones_like(zx), zx]), zy, first, second, n_units)
+    values = (*scale.back(solve(moments.sum(axis=0))), correlation.spearman(x, y))
+    naive = _naive(x, y, values, level)
+    parts = {
+        name: Part(value, Interval(SCALED), ends)
+        for name, value, ends in zip(NAMES, values, naive, strict=True)
+    }
+    notes, left = [*grouped.warnings()], None
+    if grouped.n >= FEWEST_FOR_INTERVAL:
+        sums = Sums.of(np.column_stack([np.ones_like(zx), zx]), zy, grouped.first, grouped.second, grouped.n)
         left = leave_out(sums, reml(sums))
-        apart = np.flatnonzero((np.abs(left.lost) > LOST).any(axis=(1, 2)))
-        if len(apart):
-            named = grouped.names[apart[0]]
-            notes.append(f"no interval: without {named} too little is left to fit a line")
-        without = total - dyadic.region_sums(moments, first, second, n_units)
-        rho = ranks.spearman_without(x, y, first, second, n_units)
-        at = [
-            lambda level: _symmetric(centre[0], left.half(scale.height(0.0), level)),
-            lambda level: _symmetric(centre[1], left.half(scale.slope, level)),
-            lambda level: correlation.pearson(total, without, left, level),
-            lambda level: correlation.spearman(ranked, rho, left, level),
-        ]
-        regional = [each(level) for each in at]
-        errors[:2] = (float(np.sqrt(left.spread(each)[0])) for each in (scale.height(0.0), scale.slope))
-        weights = dyadic.region_weights(n_units, resamples, seed)
-        resampled = scale.back(solve(dyadic.weighted_sums(weights, moments, first, second)))
-        joined = grouped.both
-        between = total - dyadic.sums(moments, joined, joined.max() + 1)
-        less = _less_pairs(centre, scale.back(solve(without)), scale.back(solve(between)), level)
-        others = _others(x, y, centre, grouped, less, resampled, level)
-    values = (*centre, ranked)
-    parts = [Part(*each) for each in zip(values, regional, naive, others, errors, at, strict=True)]
-    residual = y - centre[0] - centre[1] * x
+        lost = np.flatnonzero((np.abs(left.lost) > LOST).any(axis=(1, 2)))
+        if len(lost):
+            notes.append(f"no interval: the pairs without {grouped.names[lost[0]]} do not determine a line")
+        parts = _with_intervals(parts, x, y, moments, scale, left, grouped, level)
+        others = _others(x, y, values, moments, scale, grouped, level, (resamples, seed))
+        parts = {name: replace(part, others=others[name]) for name, part in parts.items()}
+    residual = y - values[0] - values[1] * x
     return Line(
         sample.n_pairs,
         sample.n_regions,
-        *parts,
+        **parts,
         level=level,
         method=_method(scale, left),
         warnings=(*sample.warnings(), *notes),
@@ -208,72 +196,111 @@ def straight_line(
         left=left,
         grouped=grouped,
         moran=clusters.moran(residual, sample.frame.distance_km.to_numpy(), grouped),
-        skew=skewed.skew(residual, x, grouped),
+        skew=skew.skew_of_effects(residual, x, grouped),
     )
-
-
-def _method(scale: Scale, left: LeaveOut | None) -> str:
-    said = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
-    freedom = float(left.spread(scale.slope)[1]) if left is not None else nan
-    return said + (f", t with {freedom:.1f} degrees of freedom for the slope" if freedom > 0 else "")
-
-
-def _symmetric(value: float, half: float) -> Interval:
-    return Interval(SCALED, value - half, value + half)
 
 
 def solve(sums: np.ndarray) -> np.ndarray:
     """(intercept, slope, r) from sums of 1, x, y, xx, xy, yy along the last axis; NaN where undetermined."""
-    n, sx, sy, sxx, sxy, syy = np.moveaxis(sums, -1, 0)
+    slope, xx, xy, yy = correlation.slope_and_squares(sums)
+    n, sx, sy = sums[..., 0], sums[..., 1], sums[..., 2]
     with np.errstate(divide="ignore", invalid="ignore"):
-        xx, xy, yy = sxx - sx * sx / n, sxy - sx * sy / n, syy - sy * sy / n
-        slope = np.where(xx > 1e-9, xy / xx, nan)
-        r = np.where((xx > 1e-9) & (yy > 1e-12), np.clip(xy / np.sqrt(xx * yy), -1, 1), nan)
+        varies = (xx > correlation.VARIES) & (yy > 1e-12)
+        r = np.where(varies, np.clip(xy / np.sqrt(xx * yy), -1, 1), nan)
         return np.stack([(sy - slope * sx) / n, slope, r], axis=-1)
 
 
-def _quantile(level: float, n_regions: int) -> float:
-    return stats.t.ppf((1 + level) / 2, n_regions - PARAMETERS)
+def _method(scale: Scale, left: LeaveOut | None) -> str:
+    method = f"least squares over unordered pairs; interval from the {SCALED} ({SCALED_REFERENCES})"
+    freedom = float(left.spread(scale.slope)[1]) if left is not None else nan
+    return method + (f", t with {number(freedom, 1)} degrees of freedom for the slope" if freedom > 0 else "")
 
 
-def _less_pairs(centre, without_region, without_pair, level) -> list[Interval]:
-    """Intercept, slope and r by the jackknife over regions less that over pairs."""
-    t, found = _quantile(level, len(without_region)), []
-    half = t * np.sqrt(dyadic.variance(without_region[:, :2], without_pair[:, :2]))
-    found = [Interval(DYADIC, centre[k] - half[k], centre[k] + half[k]) for k in range(2)]
-    z = correlation.fisher_z(centre[2])
-    left = [correlation.fisher_z(each[:, 2]) for each in (without_region, without_pair)]
-    wide = t * np.sqrt(dyadic.variance(*left))
-    return [*found, Interval(DYADIC, np.tanh(z - wide), np.tanh(z + wide))]
+def _with_intervals(parts: dict[str, Part], x, y, moments, scale, left, grouped, level) -> dict[str, Part]:
+    """The parts with their main intervals, from the line without each unit."""
+    first, second, n = grouped.first, grouped.second, grouped.n
+    without = moments.sum(axis=0) - dyadic.region_sums(moments, first, second, n)
+    rho_without = correlation.spearman_without(x, y, first, second, n)
+    weights = {"intercept": scale.height(0.0), "slope": scale.slope}
 
+    def interval(name: str, level: float) -> Interval:
+        value = parts[name].value
+        if name == "pearson":
+            return correlation.pearson_interval(moments.sum(axis=0), without, left, level)
+        if name == "spearman":
+            return correlation.spearman_interval(value, rho_without, left, level)
+        half = left.half(weights[name], level)
+        return Interval(SCALED, value - half, value + half)
 
-def _others(x, y, centre, grouped: clusters.Units, less, resampled, level) -> list[tuple[Interval, ...]]:
-    """The plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
-    design = np.column_stack([np.ones_like(x), x])
-    residual = y - design @ centre[:2]
-    spread = np.diag(dyadic.sandwich(design, residual, grouped.first, grouped.second, grouped.n))
-    half = _quantile(level, grouped.n) * np.sqrt(np.where(spread >= 0, spread, nan))
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    finite = resampled[np.isfinite(resampled).all(axis=1)]
-    ends = np.quantile(finite, tails, axis=0) if len(finite) else np.full((2, 3), nan)
-    drawn = [Interval(BOOTSTRAP, *ends[:, k]) for k in range(3)]
-    robust = [Interval(SANDWICH, centre[k] - half[k], centre[k] + half[k]) for k in range(2)]
-    return [(less[0], robust[0], drawn[0]), (less[1], robust[1], drawn[1]), (less[2], drawn[2]), ()]
-
-
-def _naive(x, y, centre, ranked, level) -> list[Interval]:
-    """Intervals that take pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
-    n, name = len(x), "pairs taken as independent"
-    design = np.column_stack([np.ones(n), x - x.mean()])
-    residual = y - centre[0] - centre[1] * x
-    sigma2 = residual @ residual / (n - PARAMETERS)
-    slope = sigma2 / (design[:, 1] @ design[:, 1])
-    half = stats.t.ppf((1 + level) / 2, n - PARAMETERS) * np.sqrt([sigma2 / n + slope * x.mean() ** 2, slope])
-    found = [Interval(name, centre[k] - half[k], centre[k] + half[k]) for k in range(2)]
-    z = stats.norm.ppf((1 + level) / 2)
-    for r, factor in ((centre[2], 1.0), (ranked, 1 + ranked**2 / 2)):
-        wide = z * np.sqrt(factor / (n - 3)) if n > 3 else nan
-        found.append(
-            Interval(name, np.tanh(correlation.fisher_z(r) - wide), np.tanh(correlation.fisher_z(r) + wide))
+    return {
+        name: replace(
+            part,
+            interval=interval(name, level),
+            standard_error=float(np.sqrt(left.spread(weights[name])[0])) if name in weights else nan,
+            at=lambda level, name=name: interval(name, level),
         )
-    return found
+        for name, part in parts.items()
+    }
+
+
+def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, tuple[Interval, ...]]:
+    """The plain jackknife and the bootstrap (intercept, slope, r), the sandwich (not r); none for rho."""
+    first, second, n = grouped.first, grouped.second, grouped.n
+    t = stats.t.ppf((1 + level) / 2, n - PARAMETERS)
+    centre = np.array(values[:3])
+    total, joined = moments.sum(axis=0), grouped.both
+    without_unit, without_pair = (
+        scale.back(solve(total - taken))
+        for taken in (
+            dyadic.region_sums(moments, first, second, n),
+            dyadic.sums(moments, joined, joined.max() + 1),
+        )
+    )
+    # The jackknife of r is taken on Fisher's z, where it is nearly symmetric.
+    for fits in (centre, without_unit, without_pair):
+        fits[..., 2] = correlation.fisher_z(fits[..., 2])
+    half = t * np.sqrt(dyadic.variance(without_unit, without_pair))
+    jackknifed = np.stack([centre - half, centre + half])
+    jackknifed[:, 2] = np.tanh(jackknifed[:, 2])
+
+    residual = y - values[0] - values[1] * x
+    spread = np.diag(dyadic.sandwich(np.column_stack([np.ones_like(x), x]), residual, first, second, n))
+    robust = t * np.sqrt(np.where(spread >= 0, spread, nan))
+
+    weights = dyadic.region_weights(n, *drawing)
+    resampled = scale.back(solve(dyadic.weighted_sums(weights, moments, first, second)))
+    finite = resampled[np.isfinite(resampled).all(axis=1)]
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    drawn = np.quantile(finite, tails, axis=0) if len(finite) else np.full((2, 3), nan)
+
+    others = {"spearman": ()}
+    for k, name in enumerate(NAMES[:3]):
+        sandwich = (
+            [Interval(SANDWICH, values[k] - robust[k], values[k] + robust[k])] if k < len(robust) else []
+        )
+        others[name] = (
+            Interval(DYADIC, *jackknifed[:, k]),
+            *sandwich,
+            Interval(BOOTSTRAP, *drawn[:, k]),
+        )
+    return others
+
+
+def _naive(x, y, values, level) -> list[Interval]:
+    """Intervals that take pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
+    n, (intercept, slope, r, rho) = len(x), values
+    off = x - x.mean()
+    residual = y - intercept - slope * x
+    sigma2 = residual @ residual / (n - PARAMETERS)
+    of_slope = sigma2 / (off @ off)
+    t = stats.t.ppf((1 + level) / 2, n - PARAMETERS)
+    intervals = []
+    for value, variance in ((intercept, sigma2 / n + of_slope * x.mean() ** 2), (slope, of_slope)):
+        half = t * np.sqrt(variance)
+        intervals.append(Interval(PAIRS_INDEPENDENT, value - half, value + half))
+    normal = stats.norm.ppf((1 + level) / 2)
+    for value, factor in ((r, 1.0), (rho, 1 + rho**2 / 2)):
+        half = normal * np.sqrt(factor / (n - 3)) if n > 3 else nan
+        z = correlation.fisher_z(value)
+        intervals.append(Interval(PAIRS_INDEPENDENT, np.tanh(z - half), np.tanh(z + half)))
+    return intervals

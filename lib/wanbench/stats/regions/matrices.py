@@ -1,4 +1,4 @@
-"""Square arrays over regions, as permutations of regions take them; NaN where nothing is known."""
+"""Square arrays over regions, as permutations of regions need them; NaN where unknown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from geopy.distance import geodesic
 
-from ...errors import ParameterError
+from ...checks import check_columns
 from ...formatting import count
 
 POSITION = ["name", "latitude_deg", "longitude_deg"]
@@ -24,10 +24,9 @@ def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndar
 def of_column(pairs: pd.DataFrame, column: str, names: list[str], *, symmetric: bool) -> np.ndarray:
     """
     A column of table `pairs` over the regions `names`: the median of the rows of a pair, of both directions if
-    `symmetric`. Rows of other regions are not looked at; a pair without a finite value is NaN.
+    `symmetric`. Rows of other regions are ignored; a pair without a finite value is NaN.
     """
-    if column not in pairs.columns:
-        raise ParameterError(f"the pairs lack {column}; they have {', '.join(map(str, pairs.columns))}")
+    check_columns("pairs", pairs, [column])
     value = pd.to_numeric(pairs[column], errors="coerce").astype("float64").to_numpy()
     index = pd.Index(names)
     first, second = (
@@ -37,44 +36,41 @@ def of_column(pairs: pd.DataFrame, column: str, names: list[str], *, symmetric: 
     rows = pd.DataFrame({"a": first[used], "b": second[used], "value": value[used]})
     if symmetric:
         rows["a"], rows["b"] = rows[["a", "b"]].min(axis=1), rows[["a", "b"]].max(axis=1)
-    each = rows.groupby(["a", "b"], as_index=False).value.median()
-    return square(each.value, each.a.to_numpy(), each.b.to_numpy(), len(names), symmetric=symmetric)
+    medians = rows.groupby(["a", "b"], as_index=False).value.median()
+    return square(medians.value, medians.a.to_numpy(), medians.b.to_numpy(), len(names), symmetric=symmetric)
 
 
 def distances(pairs: pd.DataFrame, names: list[str], regions: pd.DataFrame | None = None) -> np.ndarray:
     """
-    Distance in km of every pair of the regions `names`: from all rows of `pairs`, also those without the value
-    that is analysed, and where no row has it from the coordinates in `regions` (columns name, latitude_deg,
-    longitude_deg), along the WGS-84 geodesic.
+    Distance in km of every pair of the regions `names`: from any row of `pairs`, with or without the analysed value,
+    otherwise along the WGS-84 geodesic between the coordinates in `regions` (columns name, latitude_deg,
+    longitude_deg).
     """
-    known = of_column(pairs, "distance_km", names, symmetric=True)
+    distance_km = of_column(pairs, "distance_km", names, symmetric=True)
     if regions is None:
-        return known
-    missing = [column for column in POSITION if column not in regions.columns]
-    if missing:
-        raise ParameterError(f"the regions lack {', '.join(missing)}")
-    columns = (regions[column] for column in POSITION)
-    places = {name: (latitude, longitude) for name, latitude, longitude in zip(*columns, strict=True)}
-    for i, j in zip(*np.nonzero(np.triu(np.isnan(known), 1)), strict=True):
-        ends = [places.get(names[end], (np.nan, np.nan)) for end in (i, j)]
+        return distance_km
+    columns = (check_columns("regions", regions, POSITION)[column] for column in POSITION)
+    points = {name: (latitude, longitude) for name, latitude, longitude in zip(*columns, strict=True)}
+    for i, j in zip(*np.nonzero(np.triu(np.isnan(distance_km), 1)), strict=True):
+        ends = [points.get(names[end], (np.nan, np.nan)) for end in (i, j)]
         if np.isfinite(np.array(ends, dtype=float)).all():
-            known[i, j] = known[j, i] = geodesic(*ends, ellipsoid="WGS-84").km
-    return known
+            distance_km[i, j] = distance_km[j, i] = geodesic(*ends, ellipsoid="WGS-84").km
+    return distance_km
 
 
 def gaps(n_pairs: int, covariates: list[np.ndarray]) -> tuple[str, ...]:
-    """What a reader must know of missing pairs before reading a permutation p-value; unordered pairs."""
+    """The caution about missing unordered pairs for a permutation p-value; empty if none is missing."""
     n_regions = len(covariates[0])
     possible = n_regions * (n_regions - 1) // 2
     if n_pairs == possible:
         return ()
-    away = ~np.eye(n_regions, dtype=bool)
-    unknown = int((~np.isfinite(np.stack(covariates)).all(axis=0) & away).sum()) // 2
-    said = f"{count(possible - n_pairs, 'pair')} of {possible:,} not measured: "
+    off_diagonal = ~np.eye(n_regions, dtype=bool)
+    unknown = int((~np.isfinite(np.stack(covariates)).all(axis=0) & off_diagonal).sum()) // 2
+    missing = f"{count(possible - n_pairs, 'pair')} of {possible:,} not measured: "
     if not unknown:
-        return (said + f"every relabelling is compared over the {n_pairs:,} measured ones",)
+        return (missing + f"every relabelling is compared over the {n_pairs:,} measured ones",)
     where = "its distance" if unknown == 1 else "their distances"
     return (
-        said + f"without {where} relabellings are compared over fewer pairs than the data, which makes p "
-        "rather too large than too small; coordinates (regions=) would mend it",
+        missing + f"without {where} relabellings are compared over fewer pairs than the data, which makes p "
+        "too large rather than too small; give coordinates (regions=)",
     )

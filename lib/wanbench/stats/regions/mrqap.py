@@ -1,9 +1,9 @@
 """
 Several covariates at once: MRQAP by double semi-partialling (Dekker, Krackhardt & Snijders 2007).
 
-For each covariate: what the others do not explain of it is relabelled, the outcome is regressed on that and on the
-others, and the t statistic is compared with its value without relabelling. Permuting the covariate itself would
-break its link with the other covariates as well, and the outcome's with them, and so test the wrong hypothesis.
+For each covariate, its residuals on the other covariates are relabelled, the outcome is regressed on them and on the
+others, and the t statistic is compared with the one of the data. Permuting the covariate itself would also break its
+link to the other covariates, and so test the wrong hypothesis.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ def t_statistics(
     y: np.ndarray, covariate: np.ndarray, others: list[np.ndarray], cells: Cells, orders: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """
-    The t statistic of a covariate beside the others, and under each relabelling of what they leave of it.
+    The t statistic of a covariate next to the others, and for each relabelling of its residuals on them.
 
     Parameters
     ----------
     y, covariate : array (regions, regions)
-        NaN where unknown. The regression takes the cells in which all are known. What is left of the
-        covariate is computed for every cell in which it and the others are known, also where y is not, so
-        that a covariate known for all pairs of regions gives each relabelling the same cells.
+        NaN where unknown. The regression uses the cells known in all of them. The residuals of the covariate are
+        computed for every cell known in it and the others, even without y: then all relabellings of a covariate that is
+        known for all pairs of regions use the same cells.
     others : list of array (regions, regions)
-        Without the constant, which is always among them.
+        Without the constant, which is always included.
 
     Returns
     -------
@@ -36,27 +36,28 @@ def t_statistics(
     stack = np.stack([np.ones_like(y), *others])
     known = np.isfinite(y[cells]) & np.isfinite(covariate[cells]) & np.isfinite(stack[:, *cells]).all(axis=0)
     cells = cells[0][known], cells[1][known]
-    beside, value = stack[:, *cells].T, y[cells]
-    n, k = len(value), beside.shape[1] + 1
+    design, value = stack[:, *cells].T, y[cells]
+    n, k = len(value), design.shape[1] + 1
     if n <= k:
         raise ParameterError(f"{k} coefficients need more pairs; there are {n}")
-    weights, _, rank, _ = np.linalg.lstsq(beside, covariate[cells], rcond=None)
+    weights, _, rank, _ = np.linalg.lstsq(design, covariate[cells], rcond=None)
     rest = covariate - np.tensordot(weights, stack, axes=1)
     left = rest[cells]
     if rank < k - 1 or left @ left <= 1e-18 * max(covariate[cells] @ covariate[cells], 1e-300):
         raise ParameterError("the covariates depend on each other over these pairs")
-    basis = np.linalg.qr(beside)[0]
-    rest = np.where(np.eye(len(rest), dtype=bool), np.nan, rest)
-    whole = bool(np.isfinite(rest[~np.eye(len(rest), dtype=bool)]).all())
+    basis = np.linalg.qr(design)[0]
+    diagonal = np.eye(len(rest), dtype=bool)
+    rest = np.where(diagonal, np.nan, rest)
+    whole = bool(np.isfinite(rest[~diagonal]).all())
     observed = _complete(left[:, None], value, basis)[0]
-    found = np.empty(len(orders))
+    t = np.empty(len(orders))
     for rows, drawn in relabelled(rest, cells, orders):
-        found[rows] = _complete(drawn, value, basis) if whole else _incomplete(drawn.T, value, beside)
-    return float(observed), found
+        t[rows] = _complete(drawn, value, basis) if whole else _incomplete(drawn.T, value, design)
+    return float(observed), t
 
 
 def _complete(drawn: np.ndarray, value: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """t of each column of `drawn` beside `basis` (orthonormal), by Frisch & Waugh."""
+    """t of each column of `drawn` next to the orthonormal `basis` of the others (Frisch & Waugh 1933)."""
     remaining = value - basis @ (basis.T @ value)
     projected = basis.T @ drawn
     size = np.einsum("cb,cb->b", drawn, drawn)
@@ -65,15 +66,15 @@ def _complete(drawn: np.ndarray, value: np.ndarray, basis: np.ndarray) -> np.nda
     return _t(remaining @ drawn, free, remaining @ remaining, len(value) - basis.shape[1] - 1)
 
 
-def _incomplete(drawn: np.ndarray, value: np.ndarray, beside: np.ndarray) -> np.ndarray:
-    """The same for each row, where each lacks other cells; NaN where too little is left."""
+def _incomplete(drawn: np.ndarray, value: np.ndarray, design: np.ndarray) -> np.ndarray:
+    """The same for each row of `drawn`, each with other unknown cells; NaN for too few cells."""
     known = np.isfinite(drawn)
     mask, drawn = known.astype(float), np.where(known, drawn, 0.0)
-    n, k = mask.sum(axis=1), beside.shape[1]
-    products = (beside[:, :, None] * beside[:, None, :]).reshape(len(beside), -1)
+    n, k = mask.sum(axis=1), design.shape[1]
+    products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     gram = (mask @ products).reshape(-1, k, k)
     inverse = np.linalg.pinv(gram, hermitian=True)
-    with_y, with_drawn = mask @ (beside * value[:, None]), drawn @ beside
+    with_y, with_drawn = mask @ (design * value[:, None]), drawn @ design
     solved = np.einsum("bij,bj->bi", inverse, with_drawn)
     size = np.einsum("bc,bc->b", drawn, drawn)
     free = size - np.einsum("bi,bi->b", solved, with_drawn)

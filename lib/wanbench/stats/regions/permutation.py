@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import factorial
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from ...checks import check_level
-from ...errors import ParameterError
-from ...formatting import count, number, percent
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
+from ...checks import check_choice, check_level
+from ...formatting import number, percent
+from ..result import Estimate, Result
 from . import matrices, qap
 from .line import ASSUMPTION, Line, straight_line
 from .unordered_pairs import Sample, require_regions, unordered
 
 FEWEST = 4
+"""3 regions have 6 orders, so p could not fall below 1/6."""
 METHOD = (
     "(k + 1) / (B + 1) over B random relabellings of the regions of one matrix (Mantel 1967; Krackhardt 1988); "
     "the interval is that of the Monte Carlo error alone (Clopper & Pearson 1934)"
 )
 NULL = (
-    "Under the hypothesis of no association any region could stand in the place of any other. It speaks of the "
-    "association in these regions; how far it may be off in others, the correlation's interval says"
+    "Under the hypothesis of no association any region could replace any other. The p-value is about the association "
+    "in these regions; the interval of the correlation is about other regions"
 )
-BOOTSTRAP_BESIDE = 1_000
+RESAMPLES = 1_000
+"""Of the bootstrap that the correlations are compared with; no p-value depends on it."""
+AS_EXTREME = {
+    "two-sided": "at least as strong",
+    "greater": "at least as large",
+    "less": "at least as low",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,20 +46,21 @@ class Mantel(Result):
         The correlations, with intervals by place.
     pearson_p, spearman_p : Estimate
         Permutation p-values; the interval is their Monte Carlo error.
-    pearson_naive_p, spearman_naive_p : float
-        The p-values that take pairs as independent.
     drawn : DataFrame
         `pearson` and `spearman` of each relabelling.
+    alternative : str
+        As given to `mantel`.
     sample : Sample
-        The pairs in use, and the rows left out.
+        The pairs used, and the rows left out.
     """
+
+    TITLE: ClassVar[str] = "Correlation with distance, tested by permuting regions"
+    DRAWN_BY: ClassVar[str] = "permutation_figure.relabelled_correlations"
 
     pearson: Estimate
     spearman: Estimate
     pearson_p: Estimate
     spearman_p: Estimate
-    pearson_naive_p: float
-    spearman_naive_p: float
     drawn: pd.DataFrame
     alternative: str
     sample: Sample
@@ -62,18 +69,15 @@ class Mantel(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.pearson, self.pearson_p, self.spearman, self.spearman_p)
 
-    DRAWN_BY = "permutation_figure.relabelled_correlations"
-
-    def __str__(self) -> str:
-        r, p = self.pearson, self.pearson_p
-        ends = f", {percent(r.level)} interval {r.written_interval}" if r.written_interval else ""
-        cautions = (f"Caution: {warning}." for warning in p.warnings)
-        basis = f"{count(r.n, 'pair')} of {count(r.n_regions, 'region')}{ends}"
-        said = f"{r.claim.replace('{}', r.written)} ({basis}); {_said(self.drawn.pearson, r, p, self.alternative)}."
-        return " ".join([said, *cautions])
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, "Permuting regions: is there an association with distance?")
+    @property
+    def sentence(self) -> str:
+        p = self.pearson_p
+        extreme = qap.as_extreme(self.drawn.pearson.to_numpy(), self.pearson.estimate, self.alternative)
+        return (
+            f"{self.pearson.sentence} Of {len(self.drawn):,} relabellings of the regions "
+            f"{f'{extreme:,}' if extreme else 'none'} gave {AS_EXTREME[self.alternative]} a correlation "
+            f"(p = {p.written}, Monte Carlo {percent(p.level)} interval {p.written_interval})."
+        )
 
 
 def mantel(
@@ -90,21 +94,21 @@ def mantel(
     """
     The Mantel test of a column on distance, one value per unordered pair.
 
-    Missing pairs: a relabelling moves the distances, and is compared over the pairs whose value was measured. That
-    takes the distance of every pair of regions, also of those not measured; it is taken from rows without the
-    value, or from `regions`. Where it stays unknown, the pair is left out of that relabelling, and a warning
-    says so; p is then rather too large than too small.
+    Missing pairs: a relabelling moves the distances, and is compared over the pairs with a measured value. It therefore
+    needs the distance of every pair of regions, measured or not: from rows without the value, or from `regions`. If a
+    distance stays unknown, the relabelling omits that pair, and a caution says so; p is then too large rather than too
+    small.
 
     Parameters
     ----------
     pairs : DataFrame
         Table `pairs`.
     column : str
-        What to correlate with `distance_km`; positive.
+        The column to correlate with `distance_km`; positive.
     logarithm : bool, optional
         Correlate its log10; default for `throughput_bps`. Spearman's rho is the same.
     regions : DataFrame, optional
-        Table `regions`: coordinates for the distances that no row has.
+        Table `regions`: coordinates for missing distances.
     alternative : str
         "two-sided", "greater" or "less".
     permutations, seed : int
@@ -113,50 +117,43 @@ def mantel(
     Raises
     ------
     ParameterError
-        With fewer than 4 regions or an unknown alternative.
+        For fewer than 4 regions or an unknown alternative.
     """
     level = check_level(level)
-    logarithm = column == "throughput_bps" if logarithm is None else logarithm
-    if alternative not in qap.ALTERNATIVES:
-        raise ParameterError(f"alternative={alternative!r}: allowed are {', '.join(qap.ALTERNATIVES)}")
-    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
-    require_regions(sample, FEWEST, "a permutation of regions")
-    value = sample.frame.value.to_numpy()
-    value = np.log10(value) if logarithm else value
+    check_choice("alternative", alternative, AS_EXTREME)
+    sample, value, label = permutable_sample(pairs, column, logarithm)
     cells, n_regions = (sample.first, sample.second), sample.n_regions
     y = matrices.square(value, *cells, n_regions, symmetric=True)
     x = matrices.distances(pairs, sample.regions, regions)
     x[cells] = x[cells[::-1]] = sample.frame.distance_km.to_numpy()
     orders = qap.relabellings(n_regions, permutations, seed)
-    line = straight_line(sample, x[cells] / 1000, value, level=level, resamples=BOOTSTRAP_BESIDE, seed=seed)
-    notes = (*sample.warnings(), *matrices.gaps(sample.n_pairs, [x]), *few(n_regions, permutations))
-    said = f"log10 of {column}" if logarithm else column
-    found, drawn = {}, {}
+    line = straight_line(sample, x[cells] / 1000, value, level=level, resamples=RESAMPLES, seed=seed)
+    notes = (*sample.warnings(), *matrices.gaps(sample.n_pairs, [x]), *few_orders(n_regions, permutations))
+    estimates, drawn = {}, {}
     for name, symbol in (("pearson", "Pearson r"), ("spearman", "Spearman rho")):
-        part = getattr(line, name)
         drawn[name] = qap.correlations(x, y, cells, orders, ranks=name == "spearman")
-        extreme = qap.as_extreme(drawn[name], part.value, alternative)
-        found[name] = _correlation(line, name, symbol, said)
-        found[f"{name}_p"] = p_estimate(
+        estimates[name] = _correlation(line, name, symbol, label)
+        estimates[f"{name}_p"] = p_estimate(
             f"permutation p of {symbol}",
-            f"the probability that relabelled regions give {_as(alternative)} {symbol} is {{}}",
-            extreme,
+            f"The probability that relabelled regions give {AS_EXTREME[alternative]} a {symbol} is {{}}",
+            qap.as_extreme(drawn[name], estimates[name].estimate, alternative),
             permutations,
             (sample.n_pairs, n_regions),
             level,
             notes,
         )
-    tests = (stats.pearsonr, stats.spearmanr)
-    varies = np.ptp(value) > 0
-    naive = (test(x[cells], value, alternative=alternative).pvalue if varies else np.nan for test in tests)
-    return Mantel(
-        **found,
-        pearson_naive_p=float(next(naive)),
-        spearman_naive_p=float(next(naive)),
-        drawn=pd.DataFrame(drawn),
-        alternative=alternative,
-        sample=sample,
-    )
+    return Mantel(**estimates, drawn=pd.DataFrame(drawn), alternative=alternative, sample=sample)
+
+
+def permutable_sample(
+    pairs: pd.DataFrame, column: str, logarithm: bool | None
+) -> tuple[Sample, np.ndarray, str]:
+    """The unordered pairs with enough regions to permute, their values (or log10 of them) and a label for these."""
+    logarithm = column == "throughput_bps" if logarithm is None else logarithm
+    sample = unordered(pairs, column, combine="geometric mean" if logarithm else "median")
+    require_regions(sample, FEWEST, "a permutation of regions")
+    value = sample.frame.value.to_numpy()
+    return sample, np.log10(value) if logarithm else value, f"log10 of {column}" if logarithm else column
 
 
 def p_estimate(
@@ -171,10 +168,9 @@ def p_estimate(
 ) -> Estimate:
     """A permutation p-value as an Estimate; `basis` is (unordered pairs, regions)."""
     p, low, high = qap.p_value(extreme, permutations, level)
-    claim = claim[0].upper() + claim[1:]
     return Estimate(
         quantity=quantity,
-        claim=claim,
+        claim=claim[0].upper() + claim[1:],
         estimate=p,
         low=low,
         high=high,
@@ -188,8 +184,8 @@ def p_estimate(
     )
 
 
-def few(n_regions: int, permutations: int) -> tuple[str, ...]:
-    """A warning where so few regions have fewer orders than were drawn."""
+def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
+    """A caution if the regions have fewer orders than were drawn."""
     orders = factorial(n_regions)
     if orders > permutations:
         return ()
@@ -198,39 +194,17 @@ def few(n_regions: int, permutations: int) -> tuple[str, ...]:
     )
 
 
-def _as(alternative: str) -> str:
-    return {
-        "two-sided": "at least as strong a",
-        "greater": "at least as great a",
-        "less": "at least as low a",
-    }[alternative]
-
-
-def _said(drawn: pd.Series, r: Estimate, p: Estimate, alternative: str) -> str:
-    extreme = qap.as_extreme(drawn.to_numpy(), r.estimate, alternative)
-    many = "none" if extreme == 0 else f"{extreme:,}"
-    what = _as(alternative).removesuffix(" a")
-    return (
-        f"of {len(drawn):,} relabellings of the regions {many} gave {what} a correlation (p = {p.written}, "
-        f"Monte Carlo {percent(p.level)} interval {p.written_interval})"
-    )
-
-
-def _correlation(line: Line, name: str, symbol: str, said: str) -> Estimate:
+def _correlation(line: Line, name: str, symbol: str, label: str) -> Estimate:
     part = getattr(line, name)
-    return Estimate(
+    return part.estimate(
         quantity=symbol,
-        claim=f"The correlation of {said} with distance is {symbol} = {{}}",
-        estimate=float(part.value),
-        low=float(part.interval.low),
-        high=float(part.interval.high),
+        claim=f"The correlation of {label} with distance is {symbol} = {{}}",
         unit="",
         n=line.n_pairs,
         n_regions=line.n_regions,
         method=line.method,
         assumption=ASSUMPTION,
         level=line.level,
-        naive=Interval(PAIRS_INDEPENDENT, float(part.naive.low), float(part.naive.high)),
         others=part.others,
         warnings=line.warnings,
     )

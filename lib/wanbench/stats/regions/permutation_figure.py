@@ -13,79 +13,70 @@ from .covariates import CovariateFit
 from .permutation import Mantel
 
 BINS = 60
-SUBTITLE = "Bars: what relabelled regions give. Line: the data."
 
 
-def relabelled_correlations(found: Mantel, *, note: str = "") -> go.Figure:
+def relabelled_correlations(result: Mantel, *, note: str = "") -> go.Figure:
     """Histograms of Pearson's r and Spearman's rho under relabelling, and the observed ones as lines."""
-    observed = {name: getattr(found, name).estimate for name in ("pearson", "spearman")}
-    p = {name: getattr(found, f"{name}_p").written for name in observed}
-    titles = [
-        f"{each} (p = {p[name]})" for name, each in (("pearson", "Pearson r"), ("spearman", "Spearman rho"))
-    ]
-    return theme.finish(
-        _histograms(found.drawn, observed, titles, "correlation"),
+    pairs = f"{count(result.sample.n_pairs, 'pair')} of {count(result.sample.n_regions, 'region')}"
+    return _histograms(
+        result,
+        observed={"pearson": result.pearson.estimate, "spearman": result.spearman.estimate},
+        titles=[
+            f"Pearson r (p = {result.pearson_p.written})",
+            f"Spearman rho (p = {result.spearman_p.written})",
+        ],
+        statistic="correlation",
         name="relabelled-correlations",
         title="Correlation with distance, against relabelled regions",
-        subtitle=SUBTITLE,
-        alt=f"Histograms of correlations under {count(len(found.drawn), 'relabelling')} of the regions. {found}",
-        caption=f"{found.pearson.claim.replace('{}', found.pearson.written)}; the bars show "
-        f"{count(len(found.drawn), 'random relabelling')} of the regions "
-        f"({count(found.sample.n_pairs, 'pair')} of {count(found.sample.n_regions, 'region')}).",
-        table=_behind(found.drawn, observed),
+        caption=f"{result.pearson.claim.replace('{}', result.pearson.written)}; the bars show "
+        f"{count(len(result.drawn), 'random relabelling')} of the regions ({pairs}).",
         note=note,
-        headroom_px=20,
     )
 
 
-def relabelled_covariates(found: CovariateFit, *, note: str = "") -> go.Figure:
+def relabelled_covariates(result: CovariateFit, *, note: str = "") -> go.Figure:
     """Histograms of each covariate's t statistic under relabelling, and the observed one as a line."""
-    titles = [f"{theme.plain(name)} (p = {found.p_values[name].written})" for name in found.drawn]
-    basis = next(iter(found.p_values.values()))
-    return theme.finish(
-        _histograms(found.drawn, found.observed, titles, "t statistic"),
+    basis = next(iter(result.p_values.values())).counted
+    return _histograms(
+        result,
+        observed=result.observed,
+        titles=[f"{theme.plain(name)} (p = {p.written})" for name, p in result.p_values.items()],
+        statistic="t statistic",
         name="relabelled-covariates",
         title="Each covariate, against relabelled regions",
-        subtitle=SUBTITLE,
-        alt=f"Histograms of t statistics under {count(len(found.drawn), 'relabelling')} of the regions. {found}",
-        caption=f"What the other covariates leave of each, under {count(len(found.drawn), 'random relabelling')} of "
-        f"the regions ({count(basis.n, 'pair')} of {count(basis.n_regions, 'region')}).",
-        table=_behind(found.drawn, found.observed),
+        caption="Residuals of each covariate on the others, under "
+        f"{count(len(result.drawn), 'random relabelling')} of the regions ({basis}).",
         note=note,
-        headroom_px=20,
     )
 
 
-def _histograms(drawn: pd.DataFrame, observed: dict[str, float], titles: list[str], axis: str) -> go.Figure:
+def _histograms(
+    result, *, observed: dict[str, float], titles: list[str], statistic: str, **texts
+) -> go.Figure:
+    drawn, rows = result.drawn, []
     figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles, horizontal_spacing=0.08)
     for column, name in enumerate(drawn, start=1):
-        heights, edges = _counted(drawn[name])
+        heights, edges = np.histogram(drawn[name][np.isfinite(drawn[name])], bins=BINS)
+        at = {"row": 1, "col": column}
         bars = {"color": theme.LIGHT, "line": {"width": 0}}
         middles, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-        figure.add_bar(x=middles, y=heights, width=width, marker=bars, showlegend=False, row=1, col=column)
+        figure.add_bar(x=middles, y=heights, width=width, marker=bars, showlegend=False, **at)
         line = {"color": theme.OUTSIDE, "width": 3}
-        ends = [0, heights.max() if len(heights) else 1]
-        at = [observed[name]] * 2
-        figure.add_scatter(x=at, y=ends, mode="lines", line=line, showlegend=False, row=1, col=column)
+        ends = {"x": [observed[name]] * 2, "y": [0, heights.max()]}
+        figure.add_scatter(**ends, mode="lines", line=line, showlegend=False, **at)
         shown = np.append(edges, observed[name])
         pad = 0.03 * np.ptp(shown)
-        span = [shown.min() - pad, shown.max() + pad]
-        figure.update_xaxes(title=axis, range=span, row=1, col=column)
+        figure.update_xaxes(title=statistic, range=[shown.min() - pad, shown.max() + pad], **at)
+        bins = zip(edges[:-1], edges[1:], heights, strict=True)
+        rows += [{"statistic": name, "from": low, "to": high, "relabellings": n} for low, high, n in bins]
+        rows.append({"statistic": f"{name}, observed {number(observed[name])}", "from": observed[name]})
     figure.update_yaxes(title="relabellings", col=1)
     figure.update_layout(bargap=0)
-    return figure
-
-
-def _counted(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    return np.histogram(values[np.isfinite(values)], bins=BINS)
-
-
-def _behind(drawn: pd.DataFrame, observed: dict[str, float]) -> pd.DataFrame:
-    """The bars: statistic, from, to, relabellings; and the observed values."""
-    rows = []
-    for name in drawn:
-        heights, edges = _counted(drawn[name])
-        bars = zip(edges[:-1], edges[1:], heights, strict=True)
-        rows += [{"statistic": name, "from": low, "to": high, "relabellings": n} for low, high, n in bars]
-        rows.append({"statistic": f"{name}, observed {number(observed[name])}", "from": observed[name]})
-    return pd.DataFrame(rows)
+    return theme.finish(
+        figure,
+        subtitle="Bars: relabelled regions. Line: the data.",
+        alt=f"Histograms of the {statistic} under {count(len(drawn), 'relabelling')} of the regions. {result}",
+        table=pd.DataFrame(rows),
+        headroom_px=20,
+        **texts,
+    )

@@ -1,10 +1,9 @@
 """
-Permuting regions: the p-value of an association between two matrices over pairs (Mantel 1967; Krackhardt
-1988).
+Permuting regions: the p-value of an association between two matrices over pairs (Mantel 1967; Krackhardt 1988).
 
-Under the null hypothesis it does not matter which region is which: relabelling the regions of one matrix keeps
-everything that pairs share through their regions, and breaks only its link with the other matrix. Permuting pairs
-instead would treat them as independent.
+Under the null hypothesis the regions are exchangeable: relabelling the regions of one matrix keeps everything that
+pairs share through their regions, and breaks only the link to the other matrix. Permuting pairs instead would treat
+them as independent.
 
 Matrices are (regions, regions) arrays, NaN where unknown; `cells` are the pairs in use, as two arrays of indices.
 """
@@ -16,27 +15,27 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from ...errors import ParameterError
+from ...checks import check_number
+from ..result import exact_binomial
 
 CHUNK_CELLS = 100_000
-ALTERNATIVES = ("two-sided", "greater", "less")
+"""Relabelled cells held at a time: 800 kB, which a processor's cache holds."""
 TIE = 1e-12
-"""Statistics nearer than this are the same number, summed in another order."""
+"""Statistics closer than this are the same number, summed in another order."""
 
 Cells = tuple[np.ndarray, np.ndarray]
 
 
 def relabellings(n_regions: int, permutations: int, seed: int) -> np.ndarray:
-    """So many random orders of the regions: (permutations, regions)."""
-    if isinstance(permutations, bool) or not isinstance(permutations, int) or permutations < 1:
-        raise ParameterError(f"permutations={permutations!r}: it must be a whole number of at least 1")
+    """Random orders of the regions: (permutations, regions)."""
+    check_number("permutations", permutations, 1, whole=True)
     rng = np.random.default_rng(seed)
     return rng.permuted(np.tile(np.arange(n_regions), (permutations, 1)), axis=1)
 
 
 def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """
-    The cells of a matrix under each relabelling, some relabellings at a time: (slice, (cells, relabellings)).
+    The cells of a matrix under each relabelling, in chunks of relabellings: (slice, (cells, relabellings)).
 
     Region i becomes region orders[k, i], so the cell (i, j) takes the value of (orders[k, i], orders[k, j]).
     """
@@ -46,7 +45,7 @@ def relabelled(matrix: np.ndarray, cells: Cells, orders: np.ndarray) -> Iterator
         part = np.ascontiguousarray(orders[start : start + step].T)
         index = (part * n_regions).take(cells[0], axis=0)
         index += part.take(cells[1], axis=0)
-        # Every index is in range; "clip" spares numpy a buffered check.
+        # Every index is in range; "clip" skips numpy's buffered check.
         yield slice(start, start + part.shape[1]), flat.take(index, mode="clip")
 
 
@@ -54,9 +53,9 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
     """
     Pearson's r (with `ranks`, Spearman's rho) of x, relabelled, with y over the cells: one per relabelling.
 
-    A cell that is unknown in x after relabelling, or in y, is left out of that relabelling. Where x is known
-    for every pair of regions, each relabelling uses the same cells, those known in y. Spearman's ranks are
-    those among the cells in use. NaN where fewer than 3 cells are left or all are alike.
+    A relabelling omits the cells that are unknown in the relabelled x or in y. If x is known for every pair of regions,
+    all relabellings use the same cells, those known in y. Spearman's ranks are taken among the cells in use. NaN for
+    fewer than 3 cells or constant values.
     """
     known = np.isfinite(y[cells])
     cells = cells[0][known], cells[1][known]
@@ -65,17 +64,17 @@ def correlations(x: np.ndarray, y: np.ndarray, cells: Cells, orders, *, ranks: b
     every = whole and _every(x, cells)
     if every and ranks:
         x, value, ranks = _ranked(x, cells), stats.rankdata(value), False
-    found = np.empty(len(orders))
+    r = np.empty(len(orders))
     for rows, drawn in relabelled(x, cells, orders):
         if whole and not ranks:
-            found[rows] = _pearson_complete(drawn, value, every)
+            r[rows] = _pearson_complete(drawn, value, every)
         else:
-            found[rows] = _pearson_incomplete(np.ascontiguousarray(drawn.T), value, ranks)
-    return found
+            r[rows] = _pearson_incomplete(np.ascontiguousarray(drawn.T), value, ranks)
+    return r
 
 
 def _every(x: np.ndarray, cells: Cells) -> bool:
-    """Whether the cells are all ordered pairs of regions, or, of a symmetric matrix, all unordered ones."""
+    """Whether the cells are all ordered pairs of regions, or all unordered ones of a symmetric matrix."""
     n, (first, second) = len(x), cells
     if len(first) == n * (n - 1):
         return len(np.unique(first * n + second)) == len(first)
@@ -84,7 +83,7 @@ def _every(x: np.ndarray, cells: Cells) -> bool:
 
 
 def _ranked(x: np.ndarray, cells: Cells) -> np.ndarray:
-    """The matrix of ranks of x among its cells; with one cell per pair of regions, the same both ways."""
+    """Ranks of x among its cells (regions, regions); symmetric if there is one cell per pair of regions."""
     out = np.full_like(x, np.nan)
     out[cells] = stats.rankdata(x[cells])
     if len(cells[0]) < len(x) * (len(x) - 1):
@@ -93,7 +92,7 @@ def _ranked(x: np.ndarray, cells: Cells) -> np.ndarray:
 
 
 def _pearson_complete(drawn: np.ndarray, value: np.ndarray, every: bool) -> np.ndarray:
-    """r of each column; with `every` pair of regions among the cells, all columns hold the same values."""
+    """r of each column. If the cells are `every` pair of regions, all columns hold the same values in another order."""
     centred, n = value - value.mean(), len(value)
     middle = drawn[:, 0].mean()
     shifted = drawn[:, :1] - middle if every else drawn - middle
@@ -120,9 +119,7 @@ def _pearson_incomplete(drawn: np.ndarray, value: np.ndarray, ranks: bool) -> np
 
 
 def as_extreme(drawn: np.ndarray, observed: float, alternative: str = "two-sided") -> int:
-    """How many of the drawn statistics are as extreme as the observed one; one that is NaN counts as so."""
-    if alternative not in ALTERNATIVES:
-        raise ParameterError(f"alternative={alternative!r}: allowed are {', '.join(ALTERNATIVES)}")
+    """Number of drawn statistics at least as extreme as the observed one; NaN counts, which errs towards a large p."""
     if alternative == "two-sided":
         drawn, observed = np.abs(drawn), abs(observed)
     elif alternative == "less":
@@ -132,11 +129,10 @@ def as_extreme(drawn: np.ndarray, observed: float, alternative: str = "two-sided
 
 def p_value(extreme: int, permutations: int, level: float = 0.95) -> tuple[float, float, float]:
     """
-    The permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value that all
-    relabellings together would give (Clopper & Pearson 1934).
+    The permutation p-value (k + 1) / (B + 1), and the Monte Carlo interval of the p-value over all relabellings
+    (Clopper & Pearson 1934).
 
-    >>> [round(each, 5) for each in p_value(0, 9999)]
+    >>> [round(number, 5) for number in p_value(0, 9999)]
     [0.0001, 0.0, 0.00037]
     """
-    ends = stats.binomtest(extreme, permutations).proportion_ci(level, method="exact")
-    return (extreme + 1) / (permutations + 1), float(ends.low), float(ends.high)
+    return (extreme + 1) / (permutations + 1), *exact_binomial(extreme, permutations, level)

@@ -1,10 +1,10 @@
 """
 Straight lines by quantile regression (Koenker & Bassett 1978), many weightings at once.
 
-A line that minimises the sum of weight x check loss goes through two of the points. From any point, the best line
-through it is a weighted quantile of the slopes to the others, which gives a second point; going on from there, the
-loss falls until neither of the two points offers a better line. That is the simplex method with its two edges, so
-where it stops the loss is least.
+A line that minimises the sum of weight x check loss goes through two of the points. The best line through a point has
+a weighted quantile of the slopes to the others, which gives the second point; repeated from there, the loss falls until
+no line through either point is better. This is the simplex method with its two edges, so it stops at the minimum.
+statsmodels fits one unweighted line at a time, too slowly for thousands of resamples.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ from __future__ import annotations
 import numpy as np
 
 CHUNK_CELLS = 1_000_000
-MOST_STEPS = 200
-SMALL, ROUNDING = 1e-10, 1e-13
-APART, GOLDEN = 1e-9, 0.6180339887498949
-"""Points are moved by less than APART standard deviations, so that no three stand in one line."""
+"""Weights held at a time, 8 MB."""
+MAXIMUM_STEPS = 200
+"""Limit of the search, which ends when no line is better."""
+SMALL = 1e-10
+"""Points whose standardised x differ by less have the same x up to rounding."""
+ROUNDING = 1e-13
+"""A smaller relative improvement of the loss is rounding."""
+PERTURBATION = 1e-9
+"""In standard deviations of y: moves points so that no three are collinear, too little to change a result."""
+GOLDEN = 0.6180339887498949
+"""Multiples of the golden ratio, modulo 1, spread evenly without a pattern."""
 
 
 def quantile_lines(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float) -> np.ndarray:
@@ -26,16 +33,14 @@ def quantile_lines(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float
     ----------
     x, y : array (points,)
     weights : array (weightings, points)
-        At least 0. A weighting whose points have fewer than two different x gives NaN.
+        At least 0. A weighting whose points have fewer than two different x values gives NaN.
     tau : float
         Between 0 and 1.
     """
     x, y, weights = (np.asarray(part, dtype=float) for part in (x, y, weights))
-    found = np.empty((len(weights), 2))
     step = max(1, CHUNK_CELLS // len(x))
-    for start in range(0, len(weights), step):
-        found[start : start + step] = _lines(x, y, weights[start : start + step], tau)
-    return found
+    chunks = (weights[start : start + step] for start in range(0, len(weights), step))
+    return np.concatenate([_lines(x, y, chunk, tau) for chunk in chunks])
 
 
 def check_loss(x, y, weights, tau: float, line) -> np.ndarray:
@@ -47,11 +52,11 @@ def check_loss(x, y, weights, tau: float, line) -> np.ndarray:
 def _lines(x, y, weights, tau: float) -> np.ndarray:
     mean_x, scale_x, mean_y, scale_y = x.mean(), x.std() or 1.0, y.mean(), y.std() or 1.0
     u = (x - mean_x) / scale_x
-    v = (y - mean_y) / scale_y + APART * ((np.arange(len(y)) * GOLDEN) % 1)
+    v = (y - mean_y) / scale_y + PERTURBATION * ((np.arange(len(y)) * GOLDEN) % 1)
     usable = np.array([bool((row > 0).any()) and np.ptp(u[row > 0]) > SMALL for row in weights])
     loss, ends = np.full(len(weights), np.inf), np.zeros((2, len(weights)), dtype=int)
     pivot, active = np.argmax(weights > 0, axis=1), np.flatnonzero(usable)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAXIMUM_STEPS):
         if not len(active):
             break
         at = pivot[active]
@@ -71,12 +76,12 @@ def _lines(x, y, weights, tau: float) -> np.ndarray:
 
 
 def _through(u, v, weights, tau: float, at_u, at_v) -> tuple[np.ndarray, np.ndarray]:
-    """The best line of each weighting through a point of its own, and the point that it goes through besides."""
+    """The best line of each weighting through its pivot, and the index of its second point."""
     run, rise = u - at_u[:, None], v - at_v[:, None]
     mass = weights * np.abs(run)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = np.where(mass > 0, rise / run, np.inf)
-    # A point to the left of the pivot lies above the line where the slope is greater than its own.
+    # A point to the left of the pivot lies above the line if the line is steeper than the slope to that point.
     target = (np.where(run > 0, tau, 1 - tau) * mass).sum(axis=1)
     order = np.argsort(slopes, axis=1)
     below = np.cumsum(np.take_along_axis(mass, order, axis=1), axis=1)

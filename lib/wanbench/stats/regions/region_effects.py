@@ -1,11 +1,11 @@
 """
-A robust line with an effect of each region, shrunk: what to expect of a pair, also of one that was not measured.
+A robust line with a shrunken effect of each region: predicts a pair, measured or not.
 
-y = fixed part + u[first] + u[second] + error. The effects u are random, so they are shrunk towards 0 the more the
-fewer pairs a region has (best linear unbiased prediction, Henderson 1975); how much follows from the ratio of the
-two variances, by restricted maximum likelihood (Patterson & Thompson 1971). Huber's weights keep a few odd pairs
-from bending it. For given weights and ratio the fit is a ridge regression, so the fits without a pair, without a
-region, and without two regions are exact and need no iteration.
+y = fixed part + u[first] + u[second] + error. The effects u are random, so they are shrunk towards 0, more for regions
+with fewer pairs (best linear unbiased prediction, Henderson 1975). The ratio of the two variances, by restricted
+maximum likelihood (Patterson & Thompson 1971), determines how much. Huber's weights limit the influence of outlying
+pairs. For given weights and ratio the fit is a ridge regression, so the fits without a pair, a region or two regions
+are exact and need no iteration.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
 HUBER = 1.345
+"""95 % as efficient as least squares for normal errors (Huber 1964)."""
 ROUNDS = 5
+"""Rounds of reweighting, enough for Huber's weights to settle."""
 LOG_RATIO = (-6.0, 14.0)
+"""Search range of the log ratio: from almost no shrinkage to no effects of regions."""
 CHUNK_CELLS = 2_000_000
+"""Numbers held at a time, 16 MB."""
 IMPOSSIBLE = 1e30
-"""In place of an infinite deviance, whose differences the search could not take."""
+"""Stands for an infinite deviance, which the search could not subtract."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Effects:
     The fit. `coefficients` holds the fixed part, then one effect per region (0 for a region without pairs).
 
     `design` (pairs, coefficients) and `weights` (pairs,) are those of the fit, `ratio` is the variance of an error
-    over that of a region's effect, `error_sd` and `region_sd` their roots.
+    over that of a region's effect.
     """
 
     coefficients: np.ndarray
@@ -38,14 +42,9 @@ class Effects:
     y: np.ndarray
     weights: np.ndarray
     ratio: float
-    error_sd: float
     n_fixed: int
     first: np.ndarray
     second: np.ndarray
-
-    @property
-    def region_sd(self) -> float:
-        return self.error_sd / float(np.sqrt(self.ratio))
 
     def _normal(self) -> tuple[np.ndarray, np.ndarray]:
         fixed = self.design[:, : self.n_fixed]
@@ -67,7 +66,7 @@ class Effects:
         return self.coefficients - moved * step[:, None]
 
     def without_regions(self) -> np.ndarray:
-        """Coefficients without the pairs of each region: (regions, coefficients); NaN where none can be had."""
+        """Coefficients without the pairs of each region: (regions, coefficients); NaN where undetermined."""
         grams, sums = self._by_region()
         normal, right = self._normal()
         return _solve(normal - grams, right - sums)
@@ -77,20 +76,20 @@ class Effects:
         grams, sums = self._by_region()
         normal, right = self._normal()
         first, second = self.first, self.second
-        found = np.empty_like(self.design)
+        coefficients = np.empty_like(self.design)
         step = max(1, CHUNK_CELLS // normal.size)
         for start in range(0, len(self.y), step):
             k = slice(start, start + step)
             rows, weight = self.design[k], self.weights[k]
             own = (rows * weight[:, None])[:, :, None] * rows[:, None, :]
             left = normal - grams[first[k]] - grams[second[k]] + own
-            found[k] = _solve(
-                left, right - sums[first[k]] - sums[second[k]] + rows * (weight * self.y[k])[:, None]
-            )
-        return found
+            # Subtracting both regions removes their common pair twice, so it is added back once.
+            own_y = rows * (weight * self.y[k])[:, None]
+            coefficients[k] = _solve(left, right - sums[first[k]] - sums[second[k]] + own_y)
+        return coefficients
 
     def _by_region(self) -> tuple[np.ndarray, np.ndarray]:
-        """The part of the normal equations that each region's pairs make."""
+        """The share of each region's pairs in the normal equations."""
         n_coefficients = self.design.shape[1]
         grams = np.zeros((n_coefficients - self.n_fixed, n_coefficients, n_coefficients))
         sums = np.zeros((len(grams), n_coefficients))
@@ -110,8 +109,8 @@ def rows(fixed: np.ndarray, first, second, n_regions: int) -> np.ndarray:
     design = np.zeros((len(fixed), fixed.shape[1] + n_regions))
     design[:, : fixed.shape[1]] = fixed
     for end in (np.asarray(first), np.asarray(second)):
-        known = end >= 0
-        design[np.flatnonzero(known), fixed.shape[1] + end[known]] += 1.0
+        has_effect = end >= 0
+        design[np.flatnonzero(has_effect), fixed.shape[1] + end[has_effect]] += 1.0
     return design
 
 
@@ -128,7 +127,7 @@ def fit(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effe
     """
     design, n_fixed = rows(fixed, first, second, n_regions), fixed.shape[1]
     weights = np.ones(len(y))
-    for turn in range(ROUNDS):
+    for round_ in range(ROUNDS):
         normal, right = _gram(fixed, first, second, n_regions, weights, y)
         total = float((weights * y) @ y)
         ratio = _ratio(normal, right, total, n_fixed, len(y))
@@ -136,15 +135,13 @@ def fit(fixed: np.ndarray, first, second, n_regions: int, y: np.ndarray) -> Effe
         coefficients = np.linalg.lstsq(normal, right, rcond=None)[0]
         residual = np.abs(y - (design * coefficients).sum(axis=1))
         scale = max(1.4826 * float(np.median(residual)), 1e-9)
-        if turn < ROUNDS - 1:
+        if round_ < ROUNDS - 1:
             weights = np.minimum(1.0, HUBER * scale / np.maximum(residual, 1e-12))
-    rest = max(total - float(coefficients @ right), 0.0)
-    error_sd = float(np.sqrt(rest / max(len(y) - n_fixed, 1)))
-    return Effects(coefficients, design, y, weights, ratio, error_sd, n_fixed, first, second)
+    return Effects(coefficients, design, y, weights, ratio, n_fixed, first, second)
 
 
 def _gram(fixed, first, second, n_regions, weights, y) -> tuple[np.ndarray, np.ndarray]:
-    """The normal equations without penalty, summed by region: a dense product would be mostly zeros."""
+    """The normal equations without penalty, summed by region, as a dense product would be mostly zeros."""
     k = fixed.shape[1]
     gram, right = np.zeros((k + n_regions,) * 2), np.zeros(k + n_regions)
     weighted = fixed * weights[:, None]
@@ -184,19 +181,15 @@ def _ratio(gram, right, total: float, n_fixed: int, n_pairs: int) -> float:
         determinant = 2 * np.log(np.diag(factor[0])).sum()
         return freedom * np.log(rest) + determinant - n_effects * log_ratio
 
-    found = minimize_scalar(deviance, bounds=LOG_RATIO, method="bounded", options={"xatol": 0.05})
-    return float(np.exp(found.x if found.fun < IMPOSSIBLE else LOG_RATIO[1]))
+    best = minimize_scalar(deviance, bounds=LOG_RATIO, method="bounded", options={"xatol": 0.05})
+    return float(np.exp(best.x if best.fun < IMPOSSIBLE else LOG_RATIO[1]))
 
 
 def _solve(normal: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Many small systems at once; NaN for those that are not determined."""
+    """Solve many small systems at once; NaN for the singular ones."""
     try:
         return np.linalg.solve(normal, right[..., None])[..., 0]
     except np.linalg.LinAlgError:
-        found = np.full(right.shape, np.nan)
-        for k in range(len(normal)):
-            try:
-                found[k] = np.linalg.solve(normal[k], right[k])
-            except np.linalg.LinAlgError:
-                continue
-        return found
+        if len(normal) == 1:
+            return np.full(right.shape, np.nan)
+        return np.concatenate([_solve(normal[[k]], right[[k]]) for k in range(len(normal))])

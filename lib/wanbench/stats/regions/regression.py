@@ -1,4 +1,4 @@
-"""Least squares over pairs with several columns, with variances that know the regions, as `leaveout` has them."""
+"""Least squares over pairs with several columns, with variances that allow for shared regions (`leave_one_out`)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,23 @@ import numpy as np
 from scipy import stats
 
 from ...errors import ParameterError
-from ..result import Interval
+from ..result import PAIRS_INDEPENDENT, Interval
 from . import dyadic
-from .leave_one_out import LOST, LeaveOut, leave_out
+from .leave_one_out import LOST, SINGULAR, LeaveOut, leave_out, pseudo_inverses
 from .line import DYADIC, SCALED, Part
 from .unordered_pairs import FEWEST_FOR_INTERVAL
 from .variance_components import Sums, reml
-
-SINGULAR = 1e-9
-NAIVE = "pairs taken as independent"
 
 
 @dataclass(frozen=True)
 class Coefficients:
     """
-    Coefficients of a linear model, and what they are without each unit and without each unordered pair of units.
+    Coefficients of a linear model, also without each unit and without each unordered pair of units.
 
     A unit is a region or a cluster of regions. `values` is (coefficients,); `without_region` (units, coefficients)
-    and `without_pair` (pairs, coefficients) come with `lost_region` and `lost_pair`, projections onto what cannot be
-    told without that unit or pair. `covariance` takes pairs as independent. `left` holds the variances of the
-    coefficients of which `turned` (coefficients, coefficients) makes these.
+    and `without_pair` (pairs, coefficients) come with `lost_region` and `lost_pair`, projections onto the combinations
+    that are undetermined without that unit or pair. `covariance` takes pairs as independent. `left` holds the variances
+    of rotated coefficients; `turned` (coefficients, coefficients) rotates them back.
     """
 
     values: np.ndarray
@@ -55,11 +52,11 @@ class Coefficients:
         ----------
         weights : array (coefficients,)
         freedom : int, optional
-            With it the variance is the jackknife over units less that over pairs, and the t quantile has so many
-            degrees of freedom: for ordered pairs, where a region may differ as sender and as receiver, which the
-            working model does not know.
+            For ordered pairs: a region may differ as sender and as receiver, which the working model ignores. The
+            variance is then the jackknife over units less the one over pairs, and the t quantile has these degrees of
+            freedom.
 
-        The interval is NaN with fewer than 5 units, or where the sum cannot be told without some unit.
+        The interval is NaN with fewer than 5 units, or if the sum is undetermined without some unit.
         """
         weights = np.asarray(weights, dtype=float)
         value = float(weights @ self.values)
@@ -70,7 +67,7 @@ class Coefficients:
             if freedom is not None:
                 half = self._less_pairs(weights) * _t(level, freedom)
         ends = Interval(SCALED if freedom is None else DYADIC, value - half, value + half)
-        return Part(value, ends, Interval(NAIVE, value - naive, value + naive))
+        return Part(value, ends, Interval(PAIRS_INDEPENDENT, value - naive, value + naive))
 
     def _less_pairs(self, weights: np.ndarray) -> float:
         by_region, by_pair = (
@@ -98,13 +95,13 @@ def least_squares(
     both : array of int (rows,)
         Number of the unordered pair of each row: two directions of one pair leave together.
     shifted : sequence of int or array
-        Columns, or weights of a sum of columns, whose coefficients each unit shifts in the working model, besides the
-        constant.
+        Columns, or weights of a sum of columns, whose coefficients vary between units in the working model, besides
+        the constant.
 
     Raises
     ------
     ParameterError
-        Where the columns depend on each other, or there are no more unordered pairs than columns.
+        If the columns depend on each other, or there are no more unordered pairs than columns.
     """
     design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
     n_pairs, n_coefficients = int(np.max(both)) + 1, design.shape[1]
@@ -146,7 +143,7 @@ def least_squares(
 
 
 def determined(design: np.ndarray, grouped) -> bool:
-    """Whether every coefficient can be told, also without any one unit; columns of unit size."""
+    """Whether every coefficient is determined, also without any one unit; columns must have unit size."""
     gram = design[:, :, None] * design[:, None, :]
     total = gram.sum(axis=0)
     left = total - dyadic.region_sums(gram, grouped.first, grouped.second, grouped.n)
@@ -156,8 +153,8 @@ def determined(design: np.ndarray, grouped) -> bool:
 
 def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarray:
     """
-    Combinations of the columns (coefficients, coefficients) that span the same: the constant first, then those
-    shifted, standardised, then others.
+    Combinations of the columns (coefficients, coefficients) that span the same space: the constant first, then the
+    shifted columns, standardised, then others.
     """
     constant = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0]
     if not np.allclose(design @ constant, 1.0, atol=1e-6):
@@ -169,22 +166,17 @@ def _turned(design: np.ndarray, shifted: Sequence[int | np.ndarray]) -> np.ndarr
         columns.append((one - column.mean() * constant) / column.std())
     size = np.sqrt((design**2).mean(axis=0))
     for column in np.eye(design.shape[1]) / size:
-        # in units of the columns' sizes all entries are about 1, so that rounding does not pass for a direction
-        if np.linalg.matrix_rank(np.column_stack([*columns, column]) * size[:, None], tol=1e-6) > len(
-            columns
-        ):
+        # In units of the columns' sizes all entries are about 1, so rounding cannot pass for a direction.
+        candidates = np.column_stack([*columns, column]) * size[:, None]
+        if np.linalg.matrix_rank(candidates, tol=1e-6) > len(columns):
             columns.append(column)
     return np.column_stack(columns)
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least-norm solutions (cases, k) and projections (cases, k, k) onto what the rows leave undetermined."""
-    size, axes = np.linalg.eigh(gram)
-    known = size > SINGULAR * size[:, -1:]
-    inverse = np.where(known, 1 / np.where(known, size, 1.0), 0.0)
-    solved = np.einsum("cij,cj,ckj,ck->ci", axes, inverse, axes, target, optimize=True)
-    lost = np.einsum("cij,cj,ckj->cik", axes, (~known).astype(float), axes, optimize=True)
-    return solved, lost
+    """Smallest-norm solutions (cases, k) and projections (cases, k, k) onto undetermined combinations."""
+    inverse, lost = pseudo_inverses(gram, SINGULAR * np.linalg.eigvalsh(gram)[:, -1:])
+    return np.einsum("cij,cj->ci", inverse, target), lost
 
 
 def _t(level: float, freedom: int) -> float:

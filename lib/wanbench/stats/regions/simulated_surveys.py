@@ -1,20 +1,20 @@
-"""Surveys with a known answer and effects of regions in them, to judge estimates by."""
+"""Simulated surveys with effects of regions and a known answer, to test estimates with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
 
+from ...checks import check_choice, check_number
 from ...errors import ParameterError
 from ...regions import LIGHT_RTT_MS_PER_KM
-from .unordered_pairs import Sample
+from .unordered_pairs import Sample, cloud_pair
 
 EARTH_RADIUS_KM = 6371.0
-
-
+CLOUDS = ("aws", "azure", "gcp")
 PLACES = np.array(
     [  # latitude, longitude, share of the regions
         (40, -78, 0.20),
@@ -27,31 +27,43 @@ PLACES = np.array(
         (-34, 148, 0.04),
     ]
 )
+"""Roughly where clouds build: North America (east, west), Europe, Asia (east, south-east, south), Brazil, Australia."""
 AROUND = 0.12
+"""Standard deviation of a region's position about its place, as a share of the Earth's radius: 760 km."""
+AROUND_CLUSTER = 0.25
+"""The same about a cluster's centre: 1,600 km."""
 RARE = 0.1
+"""Share of the regions that the law "rare" affects."""
 CITIES = 0.6
-"""Share of cities to regions where clouds share them: 46 regions of the survey of 2022 lie in 28 places."""
+"""Cities per region if clouds share them: 46 regions of the survey of 2022 lie in 28 places."""
 ALIKE = 0.95
 """Correlation of the effects of two clouds' regions in one city, in the survey of 2022."""
-LAWS = {
-    "normal": lambda rng, n: rng.normal(0, 1, n),
-    "t3": lambda rng, n: rng.standard_t(3, n) / np.sqrt(3),
-    "t5": lambda rng, n: rng.standard_t(5, n) / np.sqrt(5 / 3),
-    "exponential": lambda rng, n: rng.exponential(1, n) - 1,
-    "rare": lambda rng, n: ((rng.random(n) < RARE) - RARE) / np.sqrt(RARE * (1 - RARE)),
-}
-"""Laws of mean 0 and variance 1: Student's t with 3 and 5 degrees of freedom, an exponential one, and 1 in 10."""
+LAWS = ("normal", "t3", "t5", "exponential", "rare")
+
+
+def draw(law: str, rng: np.random.Generator, n: int) -> np.ndarray:
+    """n effects of mean 0 and variance 1; "t3" and "t5" are Student's t with 3 and 5 degrees of freedom."""
+    match law:
+        case "normal":
+            return rng.normal(0, 1, n)
+        case "t3":
+            return rng.standard_t(3, n) / np.sqrt(3)
+        case "t5":
+            return rng.standard_t(5, n) / np.sqrt(5 / 3)
+        case "exponential":
+            return rng.exponential(1, n) - 1
+        case _:
+            return ((rng.random(n) < RARE) - RARE) / np.sqrt(RARE * (1 - RARE))
 
 
 @dataclass(frozen=True)
 class Model:
     """
-    What a survey's values are made of. Standard deviations of 0 mean no such effect.
+    The model behind a survey's values. A standard deviation of 0 switches an effect off.
 
     RTT = intercept + slope x distance + effects; throughput = min(capacity, 8 window / RTT) x effects, or, with
-    `half_distance_km`, capacity x 0.5 ** (distance / half_distance_km) x effects. An effect of a region is one
-    draw that all its pairs share; both directions of a pair have one RTT, and throughputs that differ by a draw of
-    their own.
+    `half_distance_km`, capacity x 0.5 ** (distance / half_distance_km) x effects. All pairs of a region share one draw
+    of its effect; both directions of a pair share the RTT, and each has a separate draw of throughput.
 
     Parameters
     ----------
@@ -65,12 +77,12 @@ class Model:
     region_log_slope : float
         Standard deviation of the effect of a region on the natural logarithm of throughput, per 1,000 km.
     law, pair_law : str
-        Law of the effects of regions, and of pairs: a name in `LAWS`.
+        Law of the effects of regions, and of pairs: one of `LAWS`.
     alike : float
         Correlation of the effects of two regions in one city.
     reach_km : float
-        Length over which it falls by a factor e between cities; 0: regions of two cities have nothing in common.
-        Takes normal effects.
+        Length over which this correlation falls by a factor e between cities; 0: regions of different cities are
+        independent. Requires normal effects.
     """
 
     intercept_ms: float = 40.0
@@ -90,17 +102,14 @@ class Model:
     reach_km: float = 0.0
 
     def __post_init__(self):
-        for law in (self.law, self.pair_law):
-            if law not in LAWS:
-                raise ParameterError(f"law {law!r}: allowed are {', '.join(LAWS)}")
-        if not 0 <= self.alike <= 1 or self.reach_km < 0 or (self.reach_km and self.law != "normal"):
-            raise ParameterError(
-                f"alike={self.alike!r}, reach_km={self.reach_km!r}: from 0 to 1, and from 0 with normal effects"
-            )
+        check_choice("pair_law", self.pair_law, LAWS)
+        check_choice("law", self.law, ["normal"] if self.reach_km else LAWS)
+        check_number("alike", self.alike, 0, 1)
+        check_number("reach_km", self.reach_km, 0)
 
     def _effects(self, points):
-        """The law of the effects of regions at these places, as a function of a generator and their number."""
-        law = LAWS[self.law]
+        """A function that draws effects of regions at these places, from a generator and their number."""
+        law = partial(draw, self.law)
         if not self.alike:
             return law
         if self.reach_km:
@@ -111,23 +120,24 @@ class Model:
         city = np.unique(points.round(6), axis=0, return_inverse=True)[1].reshape(-1)
 
         def shared(rng, n):
-            return np.sqrt(self.alike) * law(rng, city.max() + 1)[city] + np.sqrt(1 - self.alike) * law(
-                rng, n
-            )
+            common = law(rng, city.max() + 1)[city]
+            return np.sqrt(self.alike) * common + np.sqrt(1 - self.alike) * law(rng, n)
 
         return shared
 
     def values(self, distance_km, first, second, points, rng) -> tuple[np.ndarray, np.ndarray]:
-        """RTT in ms and the logarithm of throughput in bit/s per pair, before what its directions differ by."""
-        law, own, n_regions = self._effects(points), LAWS[self.pair_law], len(points)
+        """RTT in ms and the logarithm of throughput in bit/s per pair, without the effects of directions."""
+        law, n_regions = self._effects(points), len(points)
         on_rtt = self.region_ms * law(rng, n_regions)
         on_slope = self.region_slope * law(rng, n_regions)
         on_log = self.region_log_sd * law(rng, n_regions)
         slope = self.slope_ms_per_1000_km + on_slope[first] + on_slope[second]
         rtt_ms = self.intercept_ms + slope * distance_km / 1000 + on_rtt[first] + on_rtt[second]
-        rtt_ms = rtt_ms + self.pair_ms * own(rng, len(first))
+        rtt_ms = rtt_ms + self.pair_ms * draw(self.pair_law, rng, len(first))
         if rtt_ms.min() <= 0:
-            raise ParameterError("these effects make an RTT of 0 or less; give a greater intercept_ms")
+            raise ParameterError(
+                f"intercept_ms is {self.intercept_ms:g}; allowed: more, as these effects make RTTs of 0 or less."
+            )
         log = np.log(np.minimum(self.capacity_bps, 8 * self.window_bytes / (rtt_ms / 1000)))
         if self.half_distance_km is not None:
             log = np.log(self.capacity_bps) - np.log(2) * distance_km / self.half_distance_km
@@ -138,36 +148,35 @@ class Model:
         return rtt_ms, log
 
     def of_direction(self, n: int, rng) -> np.ndarray:
-        """What the logarithm of throughput of one direction differs by."""
-        return self.pair_log_sd * LAWS[self.pair_law](rng, n)
+        """Effects of n directions on the logarithm of throughput."""
+        return self.pair_log_sd * draw(self.pair_law, rng, n)
 
 
 def survey(
     n_regions: int,
     *,
     seed: int,
-    clouds: tuple[str, ...] = ("aws", "azure", "gcp"),
+    clouds: tuple[str, ...] = CLOUDS,
     places: str = "clusters",
     missing: float = 0.0,
     **effects,
 ) -> pd.DataFrame:
     """
-    A table `pairs` of all ordered pairs of invented regions on a sphere.
+    A table `pairs` of all ordered pairs of simulated regions on a sphere.
 
     Parameters
     ----------
     places : str
-        "clusters": around a few centres that are drawn anew for each survey. "continents": each region
-        independently around one of eight fixed places, so that surveys are samples of one population. "cities": the
-        same for cities, of which there are 0.6 for each region, so that clouds share them.
+        "clusters": around a few centres, drawn for each survey. "continents": each region independently around one of
+        eight fixed places, which makes surveys samples of one population. "cities": the same for cities, 0.6 per
+        region, which clouds therefore share.
     missing : float
-        Share of the unordered pairs that are left out at random.
+        Share of the unordered pairs to leave out at random.
     **effects
         Fields of `Model`.
     """
-    drawn = _draw(n_regions, seed, places, missing, effects)
-    names = _names(n_regions, clouds)
-    first, second = names[drawn.first], names[drawn.second]
+    drawn = _draw_pairs(n_regions, seed, places, missing, effects)
+    first, second = _names(n_regions, clouds, drawn)
     ends = ((first, second), (second, first))
     directions = [
         _rows(*both, drawn.distance_km, drawn.rtt_ms, np.exp(log))
@@ -176,41 +185,25 @@ def survey(
     return pd.concat(directions).sort_values(["from_region", "to_region"], ignore_index=True)
 
 
-def sample(
-    n_regions: int,
-    *,
-    seed: int,
-    clouds: tuple[str, ...] = ("aws", "azure", "gcp"),
-    places: str = "clusters",
-    missing: float = 0.0,
-    **effects,
-) -> Sample:
+def sample(n_regions: int, *, seed: int, places: str = "clusters", missing: float = 0.0, **effects) -> Sample:
     """
-    The unordered pairs of the same survey, for studies that need many: `rtt_ms`, and `throughput_bps` as the
-    geometric mean of both directions; `value` is the former.
+    The unordered pairs of the same survey, faster than by `unordered`: `rtt_ms`, also as `value`, and `throughput_bps`
+    as the geometric mean of both directions.
     """
-    drawn = _draw(n_regions, seed, places, missing, effects)
-    names = _names(n_regions, clouds)
-    order = np.argsort(names)
-    rank = np.argsort(order)
-    ends = [rank[drawn.first], rank[drawn.second]]
-    a, b = np.minimum(*ends), np.maximum(*ends)
-    rows = np.lexsort((b, a))
-    a, b, names = order[a[rows]], order[b[rows]], pd.Series(names, dtype="str")
-    cloud = np.arange(n_regions) % len(clouds)
-    label = np.array([["-".join(sorted((one, two))) for two in clouds] for one in clouds])
-    log = (drawn.log_throughput[0] + drawn.log_throughput[1])[rows] / 2
-    frame = {
-        "region_a": names.array[a],
-        "region_b": names.array[b],
-        "cloud_pair": pd.array(label[cloud[a], cloud[b]], dtype="str"),
-        "distance_km": drawn.distance_km[rows],
-        "rtt_ms": drawn.rtt_ms[rows],
-        "throughput_bps": np.exp(log),
-        "n_directions": 2,
-        "value": drawn.rtt_ms[rows],
-    }
-    frame = pd.DataFrame(frame)
+    drawn = _draw_pairs(n_regions, seed, places, missing, effects)
+    first, second = _names(n_regions, CLOUDS, drawn)
+    frame = pd.DataFrame(
+        {
+            "region_a": pd.array(np.minimum(first, second), dtype="str"),
+            "region_b": pd.array(np.maximum(first, second), dtype="str"),
+            "distance_km": drawn.distance_km,
+            "rtt_ms": drawn.rtt_ms,
+            "throughput_bps": np.exp(sum(drawn.log_throughput) / 2),
+            "n_directions": 2,
+            "value": drawn.rtt_ms,
+        }
+    ).sort_values(["region_a", "region_b"], ignore_index=True)
+    frame.insert(2, "cloud_pair", cloud_pair(frame.region_a, frame.region_b))
     return Sample("rtt_ms", frame, frame.head(0))
 
 
@@ -223,16 +216,17 @@ class _Drawn:
     log_throughput: list[np.ndarray]
 
 
-def _names(n_regions: int, clouds: tuple[str, ...]) -> np.ndarray:
-    return np.array([f"{clouds[k % len(clouds)]}:region-{k:03d}" for k in range(n_regions)], dtype=object)
+def _names(n_regions: int, clouds: tuple[str, ...], drawn: _Drawn) -> tuple[np.ndarray, np.ndarray]:
+    """The names of both regions of each pair."""
+    names = [f"{clouds[k % len(clouds)]}:region-{k:03d}" for k in range(n_regions)]
+    names = np.array(names, dtype=object)
+    return names[drawn.first], names[drawn.second]
 
 
-def _draw(n_regions: int, seed: int, places: str, missing: float, effects: dict) -> _Drawn:
-    """Places, effects and values of the unordered pairs of a survey."""
-    if n_regions < 2:
-        raise ParameterError(f"n_regions={n_regions!r}: a survey has at least 2")
-    if places not in PLACED:
-        raise ParameterError(f"places={places!r}: allowed are {', '.join(PLACED)}")
+def _draw_pairs(n_regions: int, seed: int, places: str, missing: float, effects: dict) -> _Drawn:
+    """Positions, effects and values of the unordered pairs of a survey."""
+    check_number("n_regions", n_regions, 2, whole=True)
+    check_choice("places", places, PLACED)
     model, rng = Model(**effects), np.random.default_rng(seed)
     points = PLACED[places](n_regions, rng)
     first, second = np.triu_indices(n_regions, 1)
@@ -245,7 +239,7 @@ def _draw(n_regions: int, seed: int, places: str, missing: float, effects: dict)
 
 def independent_pairs(n_pairs: int, seed: int = 0, **effects) -> pd.DataFrame:
     """
-    Pairs no two of which share a region, of the population that surveys with `places="continents"` sample.
+    Pairs without common regions, from the population that surveys with `places="continents"` sample.
 
     Returns
     -------
@@ -264,7 +258,7 @@ def independent_pairs(n_pairs: int, seed: int = 0, **effects) -> pd.DataFrame:
 @lru_cache(maxsize=64)
 def population(n_pairs: int = 1_000_000, seed: int = 0, **effects) -> dict[str, float]:
     """
-    What a line through a survey with `places="continents"` estimates, from one large simulation.
+    The quantities that a line through a survey with `places="continents"` estimates, from one large simulation.
 
     Returns
     -------
@@ -272,12 +266,12 @@ def population(n_pairs: int = 1_000_000, seed: int = 0, **effects) -> dict[str, 
         For "rtt" and "log10_throughput": the slope on distance per 1,000 km (`rtt_slope`) and Pearson's r with
         distance (`rtt_r`).
     """
-    pairs, found = independent_pairs(n_pairs, seed, **effects), {}
+    pairs, truth = independent_pairs(n_pairs, seed, **effects), {}
     for name, values in (("rtt", pairs.rtt_ms), ("log10_throughput", np.log10(pairs.throughput_bps))):
         covariance = np.cov(pairs.distance_km / 1000, values)
-        found[f"{name}_slope"] = float(covariance[0, 1] / covariance[0, 0])
-        found[f"{name}_r"] = float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
-    return found
+        truth[f"{name}_slope"] = float(covariance[0, 1] / covariance[0, 0])
+        truth[f"{name}_r"] = float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
+    return truth
 
 
 def _distance_km(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -285,7 +279,7 @@ def _distance_km(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _continents(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors, each around a place of its own choice."""
+    """Unit vectors, each around one of `PLACES`."""
     latitude, longitude = np.radians(PLACES[:, :2]).T
     flat = np.cos(latitude)
     centres = np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])
@@ -295,15 +289,15 @@ def _continents(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _clusters(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors around a quarter as many centres."""
+    """Unit vectors around n / 4 random centres."""
     centres = rng.normal(size=(max(3, n // 4), 3))
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    points = centres[rng.integers(len(centres), size=n)] + rng.normal(0, 0.25, size=(n, 3))
+    points = centres[rng.integers(len(centres), size=n)] + rng.normal(0, AROUND_CLUSTER, size=(n, 3))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
 def _cities(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors of regions of which several lie in one city, no city with more than two."""
+    """Unit vectors of regions, one or two in each city."""
     cities = _continents(round(CITIES * n), rng)
     return np.concatenate([cities, cities[rng.permutation(len(cities))[: n - len(cities)]]])
 

@@ -1,4 +1,4 @@
-"""From the ordered rows of table `pairs` to unordered pairs, one value each: the unit of every analysis."""
+"""From the ordered rows of table `pairs` to one value per unordered pair, the unit of every analysis."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from ...checks import check_choice
 from ...errors import ParameterError
-from ...formatting import count
+from ...formatting import count, number
 from .check_pairs import check_pairs
 
 FEWEST_FOR_INTERVAL = 5
+"""With fewer units the jackknife has too few degrees of freedom for an interval worth reading."""
 FEW = 10
+"""Below this many regions every interval carries a caution."""
 SAME_DISTANCE_KM = 1.0
+"""Tolerance for rounded distances of the two directions of a pair, which have the same length."""
 COMBINE = ("median", "geometric mean")
 
 
 @dataclass(frozen=True, repr=False)
 class Sample:
     """
-    Unordered pairs with one value each, and what was left out.
+    Unordered pairs with one value each, and the rows left out.
 
-    `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if the pairs
-    had it, `value`, `n_directions`. `first` and `second` index `regions`. `left_out` holds the ordered rows
-    not in use with their `reason`.
+    `frame` has `region_a` < `region_b`, `cloud_pair` ("aws-gcp"), `distance_km`, `light_rtt_ms` if table pairs had it,
+    `value`, `n_directions`. `first` and `second` index `regions`. `left_out` holds the unused ordered rows with their
+    `reason`.
     """
 
     column: str
@@ -59,17 +63,19 @@ class Sample:
         return f"<{count(self.n_pairs, 'pair')} of {count(self.n_regions, 'region')} with {self.column}>"
 
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know of this sample: rows left out, few regions."""
-        said = []
+        """Cautions about this sample: rows left out, few regions."""
+        cautions = []
         if len(self.left_out):
             reasons = self.left_out.reason.value_counts(sort=False)
             listed = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items()))
-            said.append(f"{count(len(self.left_out), 'row')} of the pairs left out ({listed})")
+            cautions.append(f"{count(len(self.left_out), 'row')} of the pairs left out ({listed})")
         if self.n_regions < FEWEST_FOR_INTERVAL:
-            said.append(f"no interval from {self.n_regions} regions; it takes {FEWEST_FOR_INTERVAL}")
+            cautions.append(
+                f"no interval from {count(self.n_regions, 'region')}; it needs at least {FEWEST_FOR_INTERVAL}"
+            )
         elif self.n_regions < FEW:
-            said.append(f"with {self.n_regions} regions the interval itself is rough")
-        return tuple(said)
+            cautions.append(f"with {self.n_regions} regions the interval itself is rough")
+        return tuple(cautions)
 
 
 def cloud_pair(first: pd.Series, second: pd.Series) -> pd.Series:
@@ -83,39 +89,34 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     """
     Collapse ordered pairs to one value per unordered pair.
 
-    Repeated rows of one direction give their median first; then the two directions are combined: by their
-    median, or by their geometric mean (for what is analysed as a logarithm).
+    Each direction first becomes the median of its rows; then the two directions are combined by their median, or by
+    their geometric mean for analyses of the logarithm.
 
     Parameters
     ----------
     pairs : DataFrame
         Needs `from_region`, `to_region`, `distance_km` and the column.
     column : str
-        What to take; must be positive. Rows without it, or without a distance, are left out and counted. A row with
-        a value that is no number, or with a negative or infinite distance, is a ParameterError that names it.
+        The column of values, which must be positive. Rows without a value or a distance are left out and counted. A
+        value that is not a number, or a negative or infinite distance, raises ParameterError with its row.
     combine : str
         "median" or "geometric mean".
     """
-    if combine not in COMBINE:
-        raise ParameterError(f"combine={combine!r}: allowed are {', '.join(COMBINE)}")
-    light = [name for name in ("light_rtt_ms",) if isinstance(pairs, pd.DataFrame) and name in pairs.columns]
+    check_choice("combine", combine, COMBINE)
+    light = ["light_rtt_ms"] if "light_rtt_ms" in getattr(pairs, "columns", ()) else []
     rows = check_pairs(pairs, "from_region", "to_region", "distance_km", *light, column)
     reason = _reasons(rows, column)
     left_out = rows.assign(reason=reason)[reason.notna()].reset_index(drop=True)
     rows = rows[reason.isna()]
     ends = np.sort(rows[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     value = rows[column]
-    kept = {
-        "region_a": pd.Series(ends[:, 0], index=rows.index, dtype="str"),
-        "region_b": pd.Series(ends[:, 1], index=rows.index, dtype="str"),
-        "from_region": rows.from_region,
-        "distance_km": rows.distance_km,
-        "value": np.log(value) if combine == "geometric mean" else value,
-    }
-    if "light_rtt_ms" in rows:
-        kept["light_rtt_ms"] = rows.light_rtt_ms
+    kept = rows[["from_region", "distance_km", *light]].assign(
+        region_a=pd.Series(ends[:, 0], index=rows.index, dtype="str"),
+        region_b=pd.Series(ends[:, 1], index=rows.index, dtype="str"),
+        value=np.log(value) if combine == "geometric mean" else value,
+    )
     both = ["region_a", "region_b"]
-    directions = pd.DataFrame(kept).groupby([*both, "from_region"], as_index=False).median()
+    directions = kept.groupby([*both, "from_region"], as_index=False).median()
     directions["n_directions"] = 1
     groups = directions.drop(columns="from_region").groupby(both, as_index=False)
     frame = groups.median().assign(n_directions=groups.n_directions.sum().n_directions)
@@ -123,8 +124,8 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     if (apart > SAME_DISTANCE_KM).any():
         worst = frame.loc[apart.idxmax()]
         raise ParameterError(
-            f"{worst.region_a} and {worst.region_b}: distance_km differs by {apart.max():.0f} km "
-            "between the two directions; a distance has none"
+            f"{worst.region_a} and {worst.region_b}: distance_km differs by {number(apart.max(), 0)} km between "
+            "directions; allowed: one distance per pair."
         )
     if combine == "geometric mean":
         frame["value"] = np.exp(frame.value)
@@ -133,7 +134,7 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
 
 
 def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
-    """Why a row is left out, or None."""
+    """The reason for leaving a row out, or None; later reasons override earlier ones."""
     value = rows[column]
     reason = pd.Series(None, index=rows.index, dtype=object)
     reason[~(value > 0)] = f"where {column} is not positive"
@@ -146,7 +147,7 @@ def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:
     """The rows that any of several samples of the same pairs leaves out, each direction of a pair once."""
-    rows = pd.concat([each.left_out for each in samples], ignore_index=True)
+    rows = pd.concat([sample.left_out for sample in samples], ignore_index=True)
     return rows.drop_duplicates(["from_region", "to_region"], ignore_index=True)
 
 
@@ -161,11 +162,11 @@ def unordered_numbers(first: np.ndarray, second: np.ndarray, n_regions: int) -> 
     return np.unique(low * n_regions + high, return_inverse=True)[1]
 
 
-def require_regions(sample: Sample, least: int, purpose: str) -> None:
-    """ParameterError unless the sample has so many regions."""
-    if sample.n_regions < least:
-        why = "; ".join(sample.warnings()[: len(sample.left_out) > 0])
+def require_regions(sample: Sample, minimum: int, purpose: str) -> None:
+    """Raise ParameterError if the sample has fewer regions than the minimum."""
+    if sample.n_regions < minimum:
+        why = f" ({sample.warnings()[0]})" if len(sample.left_out) else ""
         raise ParameterError(
-            f"{purpose} needs pairs of at least {least} regions with {sample.column}; "
-            f"there are {sample.n_regions}" + (f" ({why})" if why else "")
+            f"{purpose} needs pairs of at least {minimum} regions with {sample.column}; there are "
+            f"{sample.n_regions}{why}."
         )

@@ -1,14 +1,13 @@
 """
-How much of the scatter is a pair's own and how much belongs to its regions: variance components by REML.
+Variance components of single pairs and of regions, by REML.
 
-The working model is y = X b + u_first'x + u_second'x + e: every region shifts the coefficients of all its pairs by
-a draw of its own, and every pair has an error of its own (the crossed random effects of Snijders & Kenny 1999;
-for the round-robin design, Kenny, Kashy & Cook 2006). Components come by restricted maximum likelihood
-(Patterson & Thompson 1971) as iterated MINQUE (Rao 1971): each step solves the equations that set quadratic forms
-of y equal to what they are expected to be.
+The working model is y = X b + u_first'x + u_second'x + e: each region shifts the coefficients of all its pairs by one
+random draw, and each pair has an independent error (the crossed random effects of Snijders & Kenny 1999; for the
+round-robin design, Kenny, Kashy & Cook 2006). Restricted maximum likelihood (Patterson & Thompson 1971) is computed as
+iterated MINQUE (Rao 1971): each step solves the equations of quadratic forms of y and their expectations.
 
-All work is done on sums per pair of regions, so its cost grows with regions, not with pairs. A cluster of regions
-may stand for a region (`clusters`); a pair within one then gets the cluster's effect twice.
+All computations use sums per pair of regions, so their cost grows with the number of regions, not of pairs. A cluster
+of regions may replace a region (`clusters`); a pair within a cluster then has its effect twice.
 """
 
 from __future__ import annotations
@@ -19,14 +18,17 @@ from functools import cached_property
 import numpy as np
 
 ROUNDS = 30
+"""Limit of the iteration, which usually converges earlier."""
 CLOSE = 1e-3
-LEAST = 1e-6
+"""Change of the components, as a share of the residual variance, that counts as converged."""
+SMALLEST = 1e-6
+"""Smallest share of the residual variance for single pairs, which keeps the equations regular."""
 
 
 @dataclass(frozen=True)
 class Sums:
     """
-    What least squares needs of a table of pairs, kept by pair of regions.
+    Sums for least squares over a table of pairs, by pair of regions.
 
     `outer` (regions, regions, k, k) holds the sum of x x' over the pairs of two regions, `cross` (regions,
     regions, k) that of x y; both are symmetric in the regions. A pair within one unit counts twice on the diagonal.
@@ -57,7 +59,7 @@ class Sums:
 
     @cached_property
     def outer_of_region(self) -> np.ndarray:
-        """Sum of x x' over the pairs of each region, a pair within it twice."""
+        """Sum of x x' over the pairs of each region, pairs within the region twice."""
         return self.outer.sum(axis=1)
 
     @cached_property
@@ -66,7 +68,7 @@ class Sums:
 
     @cached_property
     def own_outer(self) -> np.ndarray:
-        """Sum of x x' over the pairs of each region, each pair once: what leaves with the region."""
+        """Sum of x x' over the pairs of each region, each pair once, as needed to leave the region out."""
         return self.outer_of_region - np.einsum("gg...->g...", self.outer) / 2
 
     @cached_property
@@ -83,7 +85,7 @@ class Sums:
 
     @cached_property
     def shared(self) -> np.ndarray:
-        """U'U, where U (pairs, regions x k) spreads the effects of regions over their pairs."""
+        """U'U, where U (pairs, regions x k) maps the effects of regions to their pairs."""
         blocks = self.outer.copy()
         blocks[np.arange(self.n_regions), np.arange(self.n_regions)] += self.outer_of_region
         return blocks.transpose(0, 2, 1, 3).reshape(self.n_regions * self.k, self.n_regions * self.k)
@@ -99,9 +101,9 @@ class Components:
 
 def reml(sums: Sums, random: int | None = None) -> Components:
     """
-    Components of the working model, the region's covariance kept positive semidefinite.
+    Components of the working model, with a positive semidefinite covariance of regions.
 
-    y is best of unit variance, the columns of the design of a like size. Regions shift the first `random`
+    y should have unit variance, and the columns of the design similar sizes. Regions shift the first `random`
     coefficients only; default all.
     """
     k = sums.k
@@ -112,9 +114,9 @@ def reml(sums: Sums, random: int | None = None) -> Components:
         form[a, b] = form[b, a] = 1.0
     residual = sums.square - sums.total_cross @ np.linalg.solve(sums.total_outer, sums.total_cross)
     residual = residual / max(sums.n_pairs - k, 1)
-    if not residual > LEAST**2:
+    if not residual > SMALLEST**2:
         return Components(1.0, np.zeros((k, k)))
-    least = LEAST * residual
+    smallest = SMALLEST * residual
     pair, region = residual / 2, np.eye(q) * residual / 4 / q
     for _ in range(ROUNDS):
         matrix, right = _equations(sums, pair, region, forms)
@@ -124,7 +126,7 @@ def reml(sums: Sums, random: int | None = None) -> Components:
             solved = np.linalg.lstsq(matrix, right, rcond=None)[0]
         new_region = _positive(np.tensordot(solved[1:], forms, axes=1))
         kept = np.array([new_region[a, b] for a, b in basis])
-        new_pair = max((right[0] - matrix[0, 1:] @ kept) / matrix[0, 0], least)
+        new_pair = max((right[0] - matrix[0, 1:] @ kept) / matrix[0, 0], smallest)
         moved = max(abs(new_pair - pair), np.abs(new_region - region).max())
         pair, region = new_pair, new_region
         if moved < CLOSE * residual:
@@ -139,7 +141,13 @@ def _positive(matrix: np.ndarray) -> np.ndarray:
 
 
 def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
-    """Left and right sides of the MINQUE equations at these components."""
+    """
+    Left and right sides of the MINQUE equations at these components.
+
+    With P = V^-1 - V^-1 X (X' V^-1 X)^-1 X' V^-1 and V_i the derivative of V = Var(y) by component i, the left side is
+    tr(P V_i P V_j) and the right side y' P V_i P y. Woodbury's formula replaces V^-1, (pairs, pairs), by matrices of
+    size regions x k.
+    """
     G, k = sums.n_regions, len(region)
     shared = sums.shared.reshape(G, sums.k, G, sums.k)[:, :k, :, :k].reshape(G * k, G * k)
     values, vectors = np.linalg.eigh(region)
@@ -151,9 +159,11 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     xx, xy, yy = sums.total_outer, sums.total_cross, sums.square
 
     def once(ab, au, ub):
+        """A' V^-1 B from A'B, A'U and U'B."""
         return (ab - au @ q @ ub) / pair
 
     def twice(ab, au, ub):
+        """A' V^-2 B from the same."""
         return (ab - au @ q2 @ ub) / pair**2
 
     uvx, xvx = once(ux, shared, ux), once(xx, ux.T, ux)
@@ -171,11 +181,12 @@ def _equations(sums: Sums, pair: float, region: np.ndarray, forms: np.ndarray):
     n = 1 + len(forms)
     matrix, right = np.zeros((n, n)), np.zeros(n)
     matrix[0, 1:] = matrix[1:, 0] = [(diagonal * form).sum() for form in forms]
-    known = sum(
-        region[np.unravel_index(form.argmax(), form.shape)] * m
-        for form, m in zip(forms, matrix[0, 1:], strict=True)
+    # tr(P V P) = tr(P), so the entry of the pairs' component follows from those of the regions'.
+    of_regions = sum(
+        region[np.unravel_index(form.argmax(), form.shape)] * entry
+        for form, entry in zip(forms, matrix[0, 1:], strict=True)
     )
-    matrix[0, 0] = (trace - known) / pair
+    matrix[0, 0] = (trace - of_regions) / pair
     for i, a in enumerate(applied):
         for j, c in enumerate(applied):
             matrix[1 + i, 1 + j] = (a.reshape(G * k, -1) * c.reshape(G * k, -1).T).sum()

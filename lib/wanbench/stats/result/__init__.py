@@ -1,7 +1,7 @@
-"""What every analysis returns: estimates with intervals, their sentences and cautions, as text, table and HTML."""
+"""The common form of analysis results: estimates with intervals, sentences and cautions, as text, table and HTML."""
 
 from .estimate import PAIRS_INDEPENDENT, VALUES_INDEPENDENT, Estimate, Interval, exact_binomial
-from .result import Result, cautions_html, estimates_shown, html, table, table_html
+from .result import Result, RowsResult, cautions_html, estimates_shown, html, table, table_html, text_table
 
 __all__ = [
     "PAIRS_INDEPENDENT",
@@ -9,10 +9,12 @@ __all__ = [
     "Estimate",
     "Interval",
     "Result",
+    "RowsResult",
     "cautions_html",
     "estimates_shown",
     "exact_binomial",
     "html",
     "table",
     "table_html",
+    "text_table",
 ]

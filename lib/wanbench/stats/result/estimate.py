@@ -12,7 +12,7 @@ from scipy import stats
 from ...checks import check_level
 from ...errors import ParameterError
 from ...findings import Finding
-from ...formatting import count, decimals, interval, percent, scale, span
+from ...formatting import count, decimals, first_finite, interval, percent, scale, span
 
 PAIRS_INDEPENDENT = "taking pairs as independent"
 VALUES_INDEPENDENT = "values taken as independent"
@@ -20,7 +20,7 @@ VALUES_INDEPENDENT = "values taken as independent"
 
 @dataclass(frozen=True)
 class Interval:
-    """The two ends of an interval and how they were computed; NaN where it could not be."""
+    """An interval and the method behind it; both ends are NaN if it could not be computed."""
 
     method: str
     low: float = nan
@@ -41,33 +41,33 @@ class Estimate:
     quantity : str
         Short name, for tables.
     claim : str
-        What is said of the number: a clause with `{}` where number and unit stand.
+        The statement about the number, with `{}` in place of number and unit.
     estimate, low, high : float
-        Estimate and interval in `unit`; NaN where it could not be computed (a warning says why), infinite
-        where the interval is open.
+        Estimate and interval in `unit`; NaN if it could not be computed (a warning says why), infinite where the
+        interval is open.
     unit : str
-        Unit; "fraction" is written in per cent, "bit/s" and "bytes" with the prefix that fits.
+        "fraction" is shown in per cent, "bit/s" and "bytes" with a suitable prefix.
     n : int
-        Units of replication in all: unordered pairs, runs, trials.
+        Number of units of replication: unordered pairs, runs or trials.
     method, assumption : str
-        How the interval was computed, with its source; what would break it.
+        How the interval was computed, with its source; what would invalidate it.
     basis : str
-        What the n units are: "4 runs against 4". By default, pairs of `n_regions` regions in `n_places` places.
+        The n units in words: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
     n_regions, n_places : int, optional
-        Regions that the pairs join, and the places (or other clusters) that are the units of replication.
+        Number of regions in the pairs, and of the places (or other clusters) that count as independent.
     level : float
         Confidence level of every interval here.
     naive : Interval
-        The interval that takes dependent values as independent, shown so that a reader sees what it hides; its
-        `method` says what it takes so.
+        The interval that ignores dependence, for comparison; its `method` says which values it takes as
+        independent.
     others : tuple of Interval
         The same interval by other methods.
     warnings : tuple of str
         What a reader must know before quoting the number.
     standard_error : float
-        In `unit`; NaN where the interval does not rest on one.
+        In `unit`; NaN if the interval does not use one.
     ends : callable, optional
-        Both ends of the interval at a level, for `conf_int`.
+        Computes both ends of the interval at a level, for `conf_int`.
     """
 
     quantity: str
@@ -101,7 +101,7 @@ class Estimate:
         Raises
         ------
         ParameterError
-            For another level where the interval was not computed by a formula: fit again with `level=`.
+            If the interval is not given by a formula: fit again with `level=`.
 
         Examples
         --------
@@ -117,47 +117,41 @@ class Estimate:
         level = check_level(level)
         if self.ends is None:
             raise ParameterError(
-                f"the interval of {self.quantity} is known at the level {self.level:g} only; fit again with "
-                f"level={level:g}"
+                f"level is {level:g}; allowed: {self.level:g}, the only level at which the interval of {self.quantity} "
+                f"was computed; fit again with level={level:g}."
             )
         return self.ends(level)
 
     @property
     def sentence(self) -> str:
         """The claim with number, interval and basis, without cautions."""
+        ends = self.written_interval
         if isnan(self.estimate):
-            return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated ({self._unknown})."
-        ends = self.written_interval
-        inside = [f"{self.written_level} interval {ends}" if ends else "no interval", self.counted]
+            basis = f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
+            return f"{self.quantity[0].upper()}{self.quantity[1:]} cannot be estimated ({basis})."
+        details = [f"{self.written_level} interval {ends}" if ends else "no interval", self.counted]
         if ends and self.written_naive:
-            inside.append(f"{self.naive.method} would say {self.written_naive}")
-        return f"{self.claim.replace('{}', self.written)} ({'; '.join(inside)})."
-
-    @property
-    def _unknown(self) -> str:
-        ends = self.written_interval
-        return f"it is {ends} {self._scale()[1]}; {self.counted}" if ends else self.counted
+            details.append(f"{self.naive.method} would say {self.written_naive}")
+        return f"{self.claim.replace('{}', self.written)} ({'; '.join(details)})."
 
     @property
     def counted(self) -> str:
-        """How many units the estimate rests on, in words."""
+        """The units behind the estimate, in words."""
         if self.basis or self.n_regions is None:
             return self.basis or count(self.n, "value")
         pairs = f"{count(self.n, 'pair')} of {count(self.n_regions, 'region')}"
-        return (
-            pairs
-            if self.n_places in (None, self.n_regions)
-            else f"{pairs} in {count(self.n_places, 'place')}"
-        )
+        if self.n_places in (None, self.n_regions):
+            return pairs
+        return f"{pairs} in {count(self.n_places, 'place')}"
 
     @property
     def written(self) -> str:
-        """The estimate with its unit, as it should be quoted."""
+        """The estimate with its unit, rounded as its interval allows."""
         return interval(self.estimate, self.low, self.high, self.unit)[0]
 
     @property
     def written_interval(self) -> str:
-        """The interval as it should be quoted, in the unit of `written`; "" where there is none."""
+        """The interval in the unit and with the decimals of `written`; "" if there is none."""
         return interval(self.estimate, self.low, self.high, self.unit)[1]
 
     @property
@@ -167,18 +161,17 @@ class Estimate:
 
     @property
     def written_naive(self) -> str:
-        """The naive interval in the unit of `written`; "" where there is none."""
+        """The naive interval in the unit of `written`; "" if there is none."""
         return self.spell(self.naive)
 
     def spell(self, other: Interval) -> str:
-        """Another interval in the unit of `written`; "" where there is none."""
+        """Another interval of the same number in the unit of `written`; "" if there is none."""
         factor = self._scale()[0]
         low, high = other.low / factor, other.high / factor
         return span(low, high, decimals(self.estimate / factor, low, high))
 
     def _scale(self) -> tuple[float, str]:
-        known = [value for value in (self.estimate, self.low, self.high) if abs(value) < inf]
-        return scale(self.unit, known[0] if known else 0.0)
+        return scale(self.unit, first_finite(self.estimate, self.low, self.high))
 
     def __str__(self) -> str:
         return " ".join([self.sentence, *(f"Caution: {warning}." for warning in self.warnings)])
@@ -194,14 +187,16 @@ class Estimate:
             *((f"By {other.method}", self.spell(other) or "none") for other in self.others),
             ("From", self.counted),
             ("Method", self.method),
-            ("Would break it", self.assumption),
+            ("Assumption", self.assumption),
             *(("Caution", warning) for warning in self.warnings),
         ]
-        cells = "".join(f"<tr><th scope='row'>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
+        cells = "".join(
+            f"<tr><th scope='row'>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows
+        )
         return f'<p>{escape(self.sentence)}</p><table class="estimate"><tbody>{cells}</tbody></table>'
 
     def row(self) -> dict:
-        """The estimate as a row of a table."""
+        """The estimate as a table row."""
         return {
             "quantity": self.quantity,
             "estimate": self.estimate,
@@ -241,22 +236,22 @@ class Estimate:
         self, change: Callable[[float], float], *, quantity: str, claim: str, unit: str, note: str = ""
     ) -> Estimate:
         """
-        The estimate of a monotone function of this number; the ends of every interval go through it.
+        The estimate of a monotone function of this number, with every interval transformed as well.
 
-        `note` is put in front of the method.
+        `note` is prefixed to the method.
         """
 
         def changed(value: float) -> float:
             try:
                 return change(value)
-            except OverflowError:  # an end so far out that its power has no float
+            except OverflowError:  # the power of a distant end may exceed the range of floats
                 return inf
 
         def ends(low, high):
             if isnan(low) or isnan(high):
                 return nan, nan
-            both = changed(low), changed(high)
-            return (nan, nan) if any(map(isnan, both)) else (min(both), max(both))
+            both = sorted((changed(low), changed(high)))
+            return (nan, nan) if any(map(isnan, both)) else tuple(both)
 
         low, high = ends(self.low, self.high)
         others = tuple(Interval(other.method, *ends(other.low, other.high)) for other in self.others)
@@ -278,7 +273,7 @@ class Estimate:
 
 def exact_binomial(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """
-    The exact interval of a share (Clopper & Pearson 1934); NaN, NaN where nothing was tried.
+    The exact interval of a share (Clopper & Pearson 1934); (NaN, NaN) for n = 0.
 
     >>> low, high = exact_binomial(950, 1000)
     >>> round(low, 4), round(high, 4)

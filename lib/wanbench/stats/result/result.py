@@ -1,15 +1,17 @@
-"""The base of everything that an analysis returns: estimates, a sentence, cautions, rows, a figure, a finding."""
+"""The base class of every analysis result: estimates, sentence, cautions, rows, figure and finding."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
+from numbers import Real
 from typing import ClassVar
 
 import pandas as pd
 
 from ...findings import Finding
+from ...formatting import number
 from .estimate import Estimate
 
 
@@ -17,17 +19,17 @@ class Result:
     """
     What an analysis returns.
 
-    A subclass gives `estimates`, and overrides what differs: `sentence` where the first estimate does not say it all,
-    `cautions` where there are some that no estimate carries, `table` and `shown` where its rows are not its estimates.
-    Text, HTML, finding and figure follow.
+    A subclass gives `estimates` and overrides only what differs: `sentence` if the first estimate is not the whole
+    answer, `cautions` if there are more than those of the estimates, `table` and `shown` if the rows are not the
+    estimates. This class derives text, HTML, finding and figure from them.
 
     Attributes
     ----------
     TITLE : str
         Caption of the table on a page.
     DRAWN_BY : str
-        "<module>.<function>" of the same room that draws it; "" if nothing does. The module is loaded when the figure
-        is asked for, so that a result does not depend on what draws it.
+        "<module>.<function>" in the package of the result that draws it; "" for no figure. `figure` imports the module,
+        so a result module never imports its figure module.
     """
 
     TITLE: ClassVar[str] = ""
@@ -40,13 +42,13 @@ class Result:
 
     @property
     def sentence(self) -> str:
-        """What came out, without cautions."""
+        """The answer, without cautions."""
         return self.estimates[0].sentence
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What a reader must know before quoting the result, each once."""
-        return tuple(dict.fromkeys(each for estimate in self.estimates for each in estimate.warnings))
+        return tuple(dict.fromkeys(text for estimate in self.estimates for text in estimate.warnings))
 
     def table(self) -> pd.DataFrame:
         """One row per estimate; columns as `Estimate.row`."""
@@ -57,46 +59,77 @@ class Result:
         return estimates_shown(self.estimates) if self.estimates else None
 
     def __str__(self) -> str:
-        return " ".join([self.sentence, *(f"Caution: {each}." for each in self.cautions)]).strip()
+        return " ".join([self.sentence, *(f"Caution: {text}." for text in self.cautions)]).strip()
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        said = f"<p>{escape(self.sentence)}</p>" if self.sentence else ""
-        shown = self.shown()
-        return said + ("" if shown is None else table_html(shown, self.TITLE)) + cautions_html(self.cautions)
+        paragraph = f"<p>{escape(self.sentence)}</p>" if self.sentence else ""
+        rows = self.shown()
+        rows_html = "" if rows is None else table_html(rows, self.TITLE)
+        return paragraph + rows_html + cautions_html(self.cautions)
 
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding whose sentence is `str` of the result, and whose numbers are those of its first estimate."""
         return replace(self.estimates[0].finding(name, page), sentence=str(self))
 
     def figure(self, *, note: str = "", **options):
-        """The figure of the result; `note` is added to its caption. AttributeError if it has none."""
+        """Draw the result; `note` is added to the caption. AttributeError if nothing draws it."""
         if not self.DRAWN_BY:
             raise AttributeError(f"{type(self).__name__} has no figure")
         return self.drawn_by(self.DRAWN_BY, note=note, **options)
 
     def drawn_by(self, name: str, *args, **options):
-        """What "<module>.<function>" of the same room draws of the result."""
+        """Draw the result by "<module>.<function>" of its package."""
         module, _, function = name.partition(".")
-        room = type(self).__module__.rpartition(".")[0]
-        return getattr(import_module(f"{room}.{module}"), function)(self, *args, **options)
+        package = type(self).__module__.rpartition(".")[0]
+        return getattr(import_module(f"{package}.{module}"), function)(self, *args, **options)
+
+
+@dataclass(frozen=True, repr=False)
+class RowsResult(Result):
+    """A result whose numbers are the rows of a table; a subclass gives the sentence."""
+
+    rows: pd.DataFrame
+
+    def table(self) -> pd.DataFrame:
+        """`rows`."""
+        return self.rows
+
+    def shown(self) -> pd.DataFrame:
+        """`rows` as text."""
+        return text_table(self.rows)
+
+
+def text_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """
+    The cells of a table as text: numbers as `number` writes them, "" for a missing one.
+
+    >>> text_table(pd.DataFrame({"n": [2070], "mean": [0.12345], "sd": [None], "link": ["a"]})).values.tolist()
+    [['2,070', '0.123', '', 'a']]
+    """
+
+    def text(value) -> str:
+        if pd.isna(value):
+            return ""
+        return number(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+
+    return frame.map(text)
 
 
 def estimates_shown(estimates) -> pd.DataFrame:
-    """Estimates as text, a row each: quantity, estimate, interval, the interval that takes all as independent."""
-    levels = dict.fromkeys(each.written_level for each in estimates)
+    """One row of text per estimate: quantity, estimate, interval, interval that ignores dependence, basis."""
+    levels = dict.fromkeys(one.written_level for one in estimates)
     rows = [
-        (each.quantity, each.written, each.written_interval, each.written_naive, each.counted)
-        for each in estimates
+        (one.quantity, one.written, one.written_interval, one.written_naive, one.counted) for one in estimates
     ]
     heads = ("Quantity", "Estimate", f"{', '.join(levels)} interval", "Taken as independent", "From")
     return pd.DataFrame(rows, columns=heads)
 
 
 def table_html(frame: pd.DataFrame, title: str = "") -> str:
-    """A table of texts as HTML, everything escaped; an empty cell reads "none", and so does an empty table."""
+    """An HTML table of text, escaped. An empty cell, or a table without rows, reads "none"."""
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     if frame.empty:
         return f'<table class="estimates">{caption}<tbody><tr><td>none</td></tr></tbody></table>'
@@ -109,14 +142,14 @@ def table_html(frame: pd.DataFrame, title: str = "") -> str:
 
 
 def cautions_html(cautions) -> str:
-    """A paragraph for each caution."""
-    return "".join(f'<p class="caution">Caution: {escape(each)}.</p>' for each in cautions)
+    """One paragraph per caution."""
+    return "".join(f'<p class="caution">Caution: {escape(text)}.</p>' for text in cautions)
 
 
 def html(estimates, title: str = "") -> str:
     """Estimates as an HTML table, cautions below."""
     estimates = list(estimates)
-    notes = dict.fromkeys(warning for each in estimates for warning in each.warnings)
+    notes = dict.fromkeys(warning for one in estimates for warning in one.warnings)
     return table_html(estimates_shown(estimates), title) + cautions_html(notes)
 
 

@@ -10,13 +10,16 @@ from ...errors import ParameterError
 from ...figures import map as world
 from ...figures import theme
 from ...formatting import count, percent, quantity
-from .compare_models import ModelComparison
+from .compare_models import RULE, ModelComparison
+from .scores import BEST, TIED, WORSE
 
-SIDES = (
-    ("faster than all models say", lambda ratio: ratio > 1, "dot"),
-    ("slower than all models say", lambda ratio: ratio < 1, "solid"),
-)
-ROW_PX, TOP_PX, FEWEST_ROWS = 44, 150, 5
+TONES = {BEST: theme.WITHIN, TIED: theme.FIT, WORSE: theme.OUTSIDE}
+ROW_PX = 44
+"""Height of a model's row: its name, and the point with its interval, without touching the next."""
+TOP_PX = 150
+"""Room for title, subtitle and legend."""
+MIN_ROWS = 5
+"""The figure is at least as high as with so many models, so that its title does not fill it."""
 
 
 def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
@@ -32,11 +35,7 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
         marker={"symbol": "circle-open", "size": 9, "color": theme.LIGHT},
         hovertemplate="%{y}, in sample: factor %{x:.3f}<extra></extra>",
     )
-    for verdict, tone in (
-        ("best", theme.WITHIN),
-        ("not told apart from the best", theme.FIT),
-        ("worse", theme.OUTSIDE),
-    ):
+    for verdict, tone in TONES.items():
         part = scores[scores.verdict == verdict]
         if part.empty:
             continue
@@ -62,7 +61,7 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
         type="log",
         range=[-0.01, np.log10(worst * 1.05)],
     )
-    figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), FEWEST_ROWS))
+    figure.update_layout(height=TOP_PX + ROW_PX * max(len(scores), MIN_ROWS))
     return theme.finish(
         figure,
         name="throughput-models",
@@ -71,8 +70,8 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
         f"{percent(comparison.level)} interval by region. {comparison.counted} of "
         f"{count(comparison.n_regions, 'region')}.",
         alt=f"Points with intervals for {count(len(scores), 'model')}. {comparison.sentence}",
-        caption=f"{comparison.sentence} Whether models differ is told by the differences pair by pair, not by "
-        "whether these bars meet.",
+        caption=f"{comparison.sentence} Verdicts come from the differences pair by pair, not from whether these bars "
+        "overlap.",
         table=scores,
         note=note,
     )
@@ -81,34 +80,37 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
 def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note: str = "") -> go.Figure:
     """The pairs that none of the models explains, as great circles: faster or slower than all models say."""
     frame = comparison.unexplained
-    known = regions.set_index("name")
-    named = sorted({*comparison.pairs.region_a, *comparison.pairs.region_b})
-    if missing := [name for name in named if name not in known.index]:
+    catalogue = regions.set_index("name")
+    used = sorted({*comparison.pairs.region_a, *comparison.pairs.region_b})
+    if missing := [name for name in used if name not in catalogue.index]:
         raise ParameterError(f"table regions lacks {', '.join(missing[:3])} of {len(missing)} in the pairs")
     figure = world.world()
-    said = []
-    for name, picked, dash in SIDES:
-        part = frame[picked(frame.closest_ratio)]
-        said.append(f"{len(part):,} {name}")
+    counts = []
+    for name, part, dash in (
+        ("faster than all models say", frame[frame.closest_ratio > 1], "dot"),
+        ("slower than all models say", frame[frame.closest_ratio < 1], "solid"),
+    ):
+        counts.append(f"{len(part):,} {name}")
         if not part.empty:
-            _circles(figure, part, known, name, dash)
-    world.draw_regions(figure, known.loc[named].reset_index(), world.RING_STEP // 2)
-    few = f"{len(frame):,} of {comparison.counted}"
+            _circles(figure, part, catalogue, name, dash)
+    world.draw_regions(figure, catalogue.loc[used].reset_index(), world.RING_STEP // 2)
+    share = f"{len(frame):,} of {comparison.counted}"
+    sides = "; ".join(counts)
     return theme.finish(
         figure,
         name="throughput-unexplained",
         title="Pairs whose throughput no model explains",
-        subtitle=f"{few}: {'; '.join(said)}. A pair is drawn if {comparison.rule}.",
-        alt=f"World map with {few} that no model explains: {'; '.join(said)}.",
-        caption=f"{few} whose throughput no model explains ({'; '.join(said)}). Coastline: Natural Earth.",
+        subtitle=f"{share}: {sides}. A pair is drawn if {RULE}.",
+        alt=f"World map with {share} that no model explains: {sides}.",
+        caption=f"{share} whose throughput no model explains ({sides}). Coastline: Natural Earth.",
         table=frame,
         note=note,
     )
 
 
-def _circles(figure: go.Figure, part: pd.DataFrame, known: pd.DataFrame, name: str, dash: str) -> None:
+def _circles(figure: go.Figure, part: pd.DataFrame, catalogue: pd.DataFrame, name: str, dash: str) -> None:
     """Great circles of one style, and a point halfway along each for its label."""
-    ends = [known.loc[part[end]] for end in ("region_a", "region_b")]
+    ends = [catalogue.loc[part[end]] for end in ("region_a", "region_b")]
     gap = np.full(len(part), np.nan)
     line = {
         axis: np.column_stack([ends[0][column], ends[1][column], gap]).ravel()

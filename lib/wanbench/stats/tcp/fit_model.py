@@ -1,4 +1,4 @@
-"""The numbers of one model of throughput, with intervals by place."""
+"""The parameters of one model of throughput, with intervals by place."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from math import exp
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_choice, check_level
 from ...errors import ParameterError
 from ..regions import dyadic
 from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, REFERENCES
-from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
-from . import curve_fit as fitting
-from .curves import Form, Paths, forms
-from .measured_pairs import with_both
+from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions, unordered_numbers
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from . import robust_fit
+from .cross_validation import touches
+from .intervals import half_width
+from .models import Paths, throughput_models
+from .pairs_with_both import pairs_with_both
 
 NAMES = {"W": "window W", "C": "capacity C", "p": "loss rate p"}
 METHOD = (
@@ -30,25 +31,33 @@ METHOD = (
 @dataclass(frozen=True, repr=False)
 class ModelFit(Result):
     """
-    One model: `numbers` maps each of its symbols ("W", "C", "p") to an Estimate; `pairs` has measured, model and ratio.
+    One fitted model.
+
+    Attributes
+    ----------
+    model, formula : str
+        Its name and its formula in a few words.
+    parameters : dict of Estimate
+        By symbol: "W", "C", "p".
+    pairs : DataFrame
+        As `pairs_with_both.COLUMNS`, with model_bps and ratio (measured over model).
     """
 
+    TITLE = "Fitted parameters of a TCP model"
+    DRAWN_BY = "model_figure.model_curve"
+
     model: str
-    says: str
-    numbers: dict[str, Estimate]
+    formula: str
+    parameters: dict[str, Estimate]
     pairs: pd.DataFrame
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        return tuple(self.numbers.values())
+        return tuple(self.parameters.values())
 
-    DRAWN_BY = "model_figure.model_curve"
-
-    def __str__(self) -> str:
-        return " ".join(map(str, self.estimates))
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, f"{self.model}: {self.says}")
+    @property
+    def sentence(self) -> str:
+        return " ".join(estimate.sentence for estimate in self.estimates)
 
 
 def fit_model(
@@ -58,16 +67,14 @@ def fit_model(
     transfer_bytes: float | None = None,
     transfer_s: float | None = None,
     ordered: bool = False,
-    rtt_column: str = "rtt_ms",
-    throughput_column: str = "throughput_bps",
     level: float = 0.95,
     cluster=PLACE,
 ) -> ModelFit:
     """
-    Fit one of the models of `compare_models` and say how well its numbers are known.
+    Fit one of the models of `compare_models`, with an interval for each of its parameters.
 
-    The interval is for the number that this model would have in other regions; that the model itself is wrong, it does
-    not count. `compare_models` says how well the model predicts.
+    The interval says how far the parameter may differ in other regions, given the model. It does not say how far the
+    model is wrong: `compare_models` scores its predictions.
 
     Parameters
     ----------
@@ -80,35 +87,32 @@ def fit_model(
     Raises
     ------
     ParameterError
-        An unknown model, or one without numbers that have a unit; fewer than 5 regions.
+        An unknown model, or one whose parameters have no unit; fewer than 5 regions or places.
     """
     level = check_level(level)
-    known = {each.name: each for each in forms(transfer_bytes=transfer_bytes, transfer_s=transfer_s)}
-    if model not in known or not any(unit for _, unit in known[model].parameters):
-        fine = [name for name, form in known.items() if all(unit for _, unit in form.parameters)]
-        raise ParameterError(f"model={model!r}: allowed here are {', '.join(fine)}")
-    form: Form = known[model]
-    sample = with_both(pairs, rtt_column, throughput_column, ordered)
+    models = throughput_models(transfer_bytes=transfer_bytes, transfer_s=transfer_s)
+    by_name = {each.name: each for each in models if all(unit for _, unit in each.parameters)}
+    chosen = by_name[check_choice("model", model, by_name)]
+    sample = pairs_with_both(pairs, ordered=ordered)
     require_regions(sample, FEWEST_FOR_INTERVAL, "a model's interval")
+    places = units(sample, cluster)
+    if places.n < FEWEST_FOR_INTERVAL:
+        raise ParameterError(f"a model's interval needs {FEWEST_FOR_INTERVAL} places; there are {places.n}")
     frame = sample.frame
     paths = Paths(frame.rtt_ms.to_numpy(), frame.distance_km.to_numpy())
     y = np.log(frame.throughput_bps.to_numpy())
-    best, scale = fitting.fit(form, paths, y)
-    grouped = units(sample, cluster)
-    if grouped.n < FEWEST_FOR_INTERVAL:
-        raise ParameterError(f"a model's interval needs {FEWEST_FOR_INTERVAL} places; there are {grouped.n}")
-    ends = np.sort(np.column_stack([grouped.first, grouped.second]), axis=1)
-    region = np.arange(grouped.n)[:, None]
-    kept = ((ends[:, 0] != region) & (ends[:, 1] != region)).astype(float)
-    without, _ = fitting.refit(form, paths, y, kept, np.broadcast_to(best, (len(kept), len(best))), scale)
-    codes = np.unique(ends, axis=0, return_inverse=True)[1].ravel()
-    single = 1.0 - (codes[None, :] == np.arange(codes.max() + 1)[:, None])
-    alone, _ = fitting.refit(form, paths, y, single, np.broadcast_to(best, (len(single), len(best))), scale)
-    half = stats.t.ppf((1 + level) / 2, grouped.n - 1) * np.sqrt(dyadic.variance(without, alone))
-    naive = stats.t.ppf((1 + level) / 2, len(single) - 1) * np.sqrt(dyadic.jackknife(alone))
-    numbers = {}
-    for k, (symbol, unit) in enumerate(form.parameters):
-        numbers[symbol] = Estimate(
+    best, scale = robust_fit.fit(chosen, paths, y)
+
+    def refit(kept: np.ndarray) -> np.ndarray:
+        return robust_fit.refit(chosen, paths, y, kept.astype(float), best, scale)[0]
+
+    without_place = refit(~touches(places.first, places.second, places.n))
+    pair = unordered_numbers(places.first, places.second, places.n)
+    without_pair = refit(pair != np.arange(pair.max() + 1)[:, None])
+    half = half_width(level, places.n - 1, dyadic.variance(without_place, without_pair))
+    naive = half_width(level, len(without_pair) - 1, dyadic.jackknife(without_pair))
+    parameters = {
+        symbol: Estimate(
             quantity=f"{NAMES[symbol]} ({model})",
             claim=f"The {NAMES[symbol]} that {model} needs is {{}}",
             estimate=exp(best[k]),
@@ -117,14 +121,15 @@ def fit_model(
             unit=unit,
             n=len({frozenset(pair) for pair in zip(sample.first, sample.second, strict=True)}),
             n_regions=sample.n_regions,
-            n_places=grouped.n,
-            method=f"{METHOD}; {form.says}",
-            assumption=f"The model holds, with the same numbers for all. {ASSUMPTION}",
+            n_places=places.n,
+            method=f"{METHOD}; {chosen.formula}",
+            assumption=f"The model holds, with the same parameters for all pairs. {ASSUMPTION}",
             level=level,
             naive=Interval(PAIRS_INDEPENDENT, exp(best[k] - naive[k]), exp(best[k] + naive[k])),
             warnings=sample.warnings(),
         )
-    model_bps = np.exp(form.curve(best[None], paths)[0])
-    return ModelFit(
-        model, form.says, numbers, frame.assign(model_bps=model_bps, ratio=frame.throughput_bps / model_bps)
-    )
+        for k, (symbol, unit) in enumerate(chosen.parameters)
+    }
+    model_bps = np.exp(chosen.curve(best[None], paths)[0])
+    table = frame.assign(model_bps=model_bps, ratio=frame.throughput_bps / model_bps)
+    return ModelFit(model, chosen.formula, parameters, table)

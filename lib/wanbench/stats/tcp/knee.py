@@ -14,13 +14,21 @@ from math import inf
 import numpy as np
 
 HUBER = 1.345
+"""Residuals beyond so many scales count by their absolute value: 95 % efficient if they are normal (Huber 1981)."""
 ROUNDS = 6
+"""Rounds of reweighting from weights near those of the fit; the fit itself starts from equal ones and takes twice."""
 CHUNK_CELLS = 1_000_000
+"""Cells of weights at a time: about 100 MB with the running sums."""
 
 
 @dataclass(frozen=True)
 class Knee:
-    """The fit: level and falling (infinite where no point lies on that side), the points, their weights."""
+    """
+    The fit of y = min(level, falling - x).
+
+    `level` and `falling` are infinite where no point lies on that side. `x` and `y` are the points, x ascending;
+    `scale` is that of the residuals, `robust` the weights of Huber's loss.
+    """
 
     level: float
     falling: float
@@ -28,6 +36,20 @@ class Knee:
     y: np.ndarray
     scale: float
     robust: np.ndarray
+
+    @property
+    def is_falling(self) -> np.ndarray:
+        """Whether each point lies beyond the knee."""
+        return self.x > self.falling - self.level
+
+    @property
+    def beyond_knee(self) -> np.ndarray:
+        """Residuals of the points beyond the knee."""
+        return (self.y + self.x - self.falling)[self.is_falling]
+
+    def clipped(self, residual: np.ndarray) -> np.ndarray:
+        """Residuals as Huber's loss counts them: none beyond its bend."""
+        return np.clip(residual, -HUBER * self.scale, HUBER * self.scale)
 
 
 def fit(x: np.ndarray, y: np.ndarray) -> Knee:
@@ -59,16 +81,17 @@ def refit(knee: Knee, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def without_each(knee: Knee) -> tuple[np.ndarray, np.ndarray]:
     """Level and falling without each point in turn, the sides of the others and their robust weights kept."""
+    # Each line is a weighted mean, so leaving out a point moves it by that point's share, without another fit.
     residual = knee.y - np.minimum(knee.level, knee.falling - knee.x)
     flat = knee.level < knee.falling - knee.x
-    found = []
+    lines = []
     for value, side in ((knee.level, flat), (knee.falling, ~flat)):
         weight = np.where(side, knee.robust, 0.0)
         rest = weight.sum() - weight
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = value - weight * residual / rest
-        found.append(np.where(weight > 0, np.where(rest > 0, moved, np.nan), value))
-    return found[0], found[1]
+        lines.append(np.where(weight > 0, np.where(rest > 0, moved, np.nan), value))
+    return lines[0], lines[1]
 
 
 def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -78,10 +101,12 @@ def least_squares(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np
     `x` ascends. The level is infinite where every point lies on the falling side, `falling` where all are
     level.
     """
+    # Centred, so that sums of squares keep their digits.
     middle_x, middle_y = x.mean(), y.mean()
     x, y = x - middle_x, y - middle_y
     rows = np.arange(len(weights))
     sums = {name: _running(weights, v) for name, v in _monomials(x, y).items()}
+    # The cost has a minimum in each gap between neighbouring points, or at a point: the smallest of all is exact.
     level, falling, cost = _between(x, sums)
     best = cost.argmin(axis=1)
     at_level, at_cost = _on_a_point(x, sums)

@@ -7,35 +7,32 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import count, percent
-from ..distance.pair_points import POINTS, add_points
+from ..distance.pair_points import POINTS
 from ..result import Estimate
+from .model_figure import add_curve, rtt_and_throughput
 from .window_fit import WindowFit
 
 CURVE_POINTS = 200
+"""Enough that the bend at the knee looks sharp on a page 1,000 pixels wide."""
 
 
 def throughput_against_rtt(fit: WindowFit, *, note: str = "") -> go.Figure:
     """Throughput against RTT on log axes, with the fitted min(C, 8 W / RTT) and its two limits."""
     frame = fit.pairs
-    figure = go.Figure()
-    add_points(figure, frame, frame.rtt_ms, frame.throughput_bps, "%{x:.1f} ms<br>%{y:.3s}bit/s")
     rtt = np.geomspace(frame.rtt_ms.min() / 1.1, frame.rtt_ms.max() * 1.1, CURVE_POINTS)
-    limits = {"C": fit.capacity, "W": fit.window}
-    lines = {"C": np.full_like(rtt, fit.capacity.estimate), "W": 8000 * fit.window.estimate / rtt}
-    for symbol, dash, name in (("C", "dot", "C"), ("W", "dash", "8 W / RTT")):
-        if np.isfinite(limits[symbol].estimate):
-            style = {"color": theme.LIGHT, "width": 1.5, "dash": dash}
-            figure.add_scatter(x=rtt, y=lines[symbol], mode="lines", name=name, line=style, hoverinfo="skip")
     model = fit.throughput_bps(rtt)
-    style = {"color": theme.FIT, "width": 2.5}
-    figure.add_scatter(x=rtt, y=model, mode="lines", name="min(C, 8 W / RTT)", line=style, hoverinfo="skip")
-    shown = np.concatenate([frame.throughput_bps, model])
-    figure.update_xaxes(title="round-trip time (ms, log axis)", **theme.log_axis(frame.rtt_ms, ""))
-    figure.update_yaxes(title="throughput (bit/s, log axis)", **theme.log_axis(shown, "bit/s"))
+    figure = go.Figure()
+    rtt_and_throughput(figure, frame, model)
+    window, capacity = fit.window.estimate, fit.capacity.estimate
+    for name, dash, limit, y in (
+        ("C", "dot", capacity, np.full_like(rtt, capacity)),
+        ("8 W / RTT", "dash", window, 8000 * window / rtt),
+    ):
+        if np.isfinite(limit):
+            add_curve(figure, rtt, y, name, {"color": theme.LIGHT, "width": 1.5, "dash": dash})
+    add_curve(figure, rtt, model, "min(C, 8 W / RTT)")
     level = percent(fit.window.level)
-    fitted = "; ".join(_said(symbol, limit, level) for symbol, limit in limits.items())
-    sides = frame.limit.value_counts()
-    said = ", ".join(f"{count(int(n), 'pair')} limited by the {name}" for name, n in sides.items())
+    fitted = f"{_label('C', fit.capacity, level)}; {_label('W', fit.window, level)}"
     return theme.finish(
         figure,
         name="throughput-against-rtt",
@@ -43,13 +40,13 @@ def throughput_against_rtt(fit: WindowFit, *, note: str = "") -> go.Figure:
         subtitle=f"{POINTS}. Line: fitted min(C, 8 W / RTT). Both axes: logarithmic. {fitted}.",
         alt=f"Scatter of throughput against round-trip time on log axes for {count(len(frame), 'pair')}. {fit}",
         caption="TCP throughput against round-trip time with the window-limited model: the capacity C holds "
-        f"up to the knee, beyond it one window W per round trip ({said}).",
-        table=frame.drop(columns="n_directions", errors="ignore"),
+        f"up to the knee, beyond it one window W per round trip ({fit.limits}).",
+        table=frame,
         note=note,
     )
 
 
-def _said(symbol: str, limit: Estimate, level: str) -> str:
+def _label(symbol: str, limit: Estimate, level: str) -> str:
     if np.isnan(limit.estimate):
         return f"{symbol} is not identified"
     ends = limit.written_interval

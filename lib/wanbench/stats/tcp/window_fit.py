@@ -8,36 +8,41 @@ log scales that is a level line and a line of slope -1, which meet at the knee R
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from html import escape
 from math import exp, inf, isfinite, isinf, nan
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import coverage, dyadic, mean, skew
 from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
-from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
+from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from . import knee
+from .cross_validation import touches
+from .intervals import half_width
+from .pairs_with_both import pairs_with_both
+from .window import BITS, window_limited_bps
 
-FEWEST_PER_SIDE = 3
-FEWEST_FOR_MISFIT, MISFIT = 10, 1.5
+MIN_PER_SIDE = 3
+"""Pairs on a side of the knee below which its limit is not identified: two can be outliers together."""
+MIN_FOR_MISFIT = 10
+"""Pairs of two clouds whose median is compared with the model: of fewer, a few outliers decide."""
+MISFIT = 1.5
+"""Ratio of the medians of two pairs of clouds, over the model, above which one W and one C do not fit all."""
 FEW_BEYOND = 0.15
 """Share of the pairs beyond the knee below which W comes out 5 to 20 % too small, simulated (`validity.window`)."""
 UNEVEN_SD = 0.15
 """Standard deviation of the log of places' effects on throughput: a W by receiver of twice that makes C 3 % low."""
-BITS = 8
-OVERFLOW = 700.0
+MAX_LOGARITHM = 700.0
+"""Logarithms from here on are infinite: exp has no float beyond 709."""
 NAIVE = "pairs taken as independent"
 METHOD = "Huber's loss on log throughput over unordered pairs"
 SCALED = "jackknife over regions less that over pairs by their share, from variance components"
-SYMBOL = {"window": "W", "capacity": "C"}
-SAID = {
+NAMES = {
     "window": ("TCP window W", "The window that limits the far pairs is {}", "bytes"),
     "capacity": ("capacity C", "The capacity that limits the near pairs is {}", "bit/s"),
     "knee": ("knee RTT", "The window limits from an RTT of {}", "ms"),
@@ -61,7 +66,12 @@ class WindowFit(Result):
         Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms, throughput_bps,
         implied_window_bytes (throughput x RTT / 8: what W would have to be if the window were the limit),
         model_throughput_bps, ratio (measured / model), limit ("window" or "capacity").
+    left_out : DataFrame
+        Rows not in use, with their reason.
     """
+
+    TITLE = "Throughput = min(C, 8 W / RTT)"
+    DRAWN_BY = "window_figure.throughput_against_rtt"
 
     window: Estimate
     capacity: Estimate
@@ -73,50 +83,51 @@ class WindowFit(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.window, self.capacity, self.knee_rtt)
 
+    @property
+    def limits(self) -> str:
+        """How many pairs each limit holds back: "the window limits 12 pairs, the capacity limits 3 pairs"."""
+        n_pairs = self.pairs.limit.value_counts()
+        return ", ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.window.sentence} {self.capacity.sentence} In this fit {self.limits}."
+
     def throughput_bps(self, rtt_ms) -> np.ndarray:
-        """What the model says at these RTTs; a limit that could not be fitted is taken as absent."""
-        rtt_s = np.asarray(rtt_ms, dtype=float) / 1000
-        window, capacity = self.window.estimate, self.capacity.estimate
-        by_window = BITS * window / rtt_s if isfinite(window) else np.full_like(rtt_s, inf)
-        return np.minimum(by_window, capacity if isfinite(capacity) else inf)
+        """The model's throughput at these RTTs; a limit that could not be fitted is taken as absent."""
+        window, capacity = (
+            each.estimate if isfinite(each.estimate) else inf for each in (self.window, self.capacity)
+        )
+        return window_limited_bps(window, rtt_ms, capacity)
 
-    DRAWN_BY = "window_figure.throughput_against_rtt"
-
-    def __str__(self) -> str:
-        return f"{self.window} {self.capacity}"
-
-    def _repr_html_(self) -> str:
-        limits = self.pairs.limit.value_counts()
-        said = ", ".join(f"{count(int(n), 'pair')} limited by the {name}" for name, n in limits.items())
-        return html(self.estimates, "Throughput = min(C, 8 W / RTT)") + f"<p>{escape(said)}.</p>"
+    def over_buffer(self, buffer_bytes: float) -> Estimate:
+        """The window over the socket buffer that a program asked for: Linux makes it 1 to 2 (`WINDOW_SHARE`)."""
+        check_number("buffer_bytes", buffer_bytes, 0, above=True)
+        return self.window.transformed(
+            lambda window: window / buffer_bytes,
+            quantity="TCP window W over the buffer requested",
+            claim=f"The window is {{}} times the buffer of {quantity(buffer_bytes, 'bytes')} that was requested",
+            unit="",
+        )
 
 
 def fit_window(
-    pairs: pd.DataFrame,
-    *,
-    rtt_column: str = "rtt_ms",
-    throughput_column: str = "throughput_bps",
-    level: float = 0.95,
-    resamples: int = 1_000,
-    seed: int = 0,
-    cluster=PLACE,
+    pairs: pd.DataFrame, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0, cluster=PLACE
 ) -> WindowFit:
     """
     Fit W and C to the logarithm of throughput with Huber's loss, one value per unordered pair.
 
-    The RTT of a pair is the median of both directions, its throughput their geometric mean. The interval
-    of W comes, on the log scale, from the jackknife over regions less that over pairs, as far as the scatter is a
-    pair's own; its degrees of freedom from variance components (`location`). C and the
-    knee rest on few pairs, and one region more or less makes them jump, so theirs are the percentiles of a
-    bootstrap over regions, open at the end where resamples had no such limit. How often that of W covers in
-    simulated surveys stands in `coverage` and comes from `make validity`.
+    The RTT of a pair is the median of both directions, its throughput their geometric mean. On the log scale, the
+    interval of W comes from the jackknife over regions, less that over pairs as far as the scatter is a pair's own;
+    variance components give its degrees of freedom. C and the knee rest on few pairs, and one region more or less makes
+    them jump, so theirs are the percentiles of a bootstrap over regions, open at the end where resamples had no such
+    limit. `coverage` says how often the interval of W covers in simulated surveys.
 
     Parameters
     ----------
     pairs : DataFrame
-        Table `pairs`.
-    rtt_column : str
-        In ms. An RTT without load misses the queue that the transfer itself fills; W is then too small by it.
+        Table `pairs`, with `rtt_ms` and `throughput_bps`. An RTT without load misses the queue that the transfer itself
+        fills; W is then too small by it.
     cluster
         As for `fit_rtt`.
 
@@ -125,7 +136,7 @@ def fit_window(
     ParameterError
         With fewer than 3 regions or 3 pairs that have both values.
     """
-    sample = _both(pairs, rtt_column, throughput_column)
+    sample = pairs_with_both(pairs)
     return window_of(sample, level=level, resamples=resamples, seed=seed, cluster=cluster)
 
 
@@ -135,65 +146,74 @@ def window_of(
     """`fit_window` of unordered pairs that have `rtt_ms` and `throughput_bps`."""
     level = check_level(level)
     require_regions(sample, 3, "the window model")
-    if sample.n_pairs < FEWEST_PER_SIDE:
-        raise ParameterError(f"the window model needs at least 3 pairs; there are {sample.n_pairs}")
-    x, y = np.log(sample.frame.rtt_ms.to_numpy()), np.log(sample.frame.throughput_bps.to_numpy())
+    if sample.n_pairs < MIN_PER_SIDE:
+        raise ParameterError(
+            f"the window model needs at least {MIN_PER_SIDE} pairs; there are {sample.n_pairs}"
+        )
+    frame = sample.frame
+    x, y = np.log(frame.rtt_ms.to_numpy()), np.log(frame.throughput_bps.to_numpy())
     order = np.argsort(x, kind="stable")
     fit = knee.fit(x[order], y[order])
-    grouped = units(sample, cluster)
-    first, second = grouped.first[order], grouped.second[order]
-    sides = _sides(fit, first, second)
-    warnings = sample.warnings() + grouped.warnings() + _warnings(sides)
-    uneven, skewed = _effects(fit, first, second, grouped)
-    intervals = _intervals(fit, sides, first, second, grouped.n, level, resamples, seed)
-    found = []
-    for name, ends in intervals.items():
-        drawn = next(each for each in ends if each.method == BOOTSTRAP)
-        bounds = _bounds(name, sides, fit, (drawn.low, drawn.high))
-        value = _log(name, fit.level, fit.falling)
-        made = _estimate(name, value, ends, bounds, sample, level, warnings)
-        found.append(replace(made, n_places=grouped.n))
-    model = WindowFit(*found, sample.frame, sample.left_out).throughput_bps(sample.frame.rtt_ms)
-    frame = sample.frame.assign(
-        implied_window_bytes=implied_window_bytes(sample.frame.throughput_bps, sample.frame.rtt_ms),
+    places = units(sample, cluster)
+    places = replace(places, first=places.first[order], second=places.second[order])
+    sides = _sides(fit, places)
+    intervals = _intervals(fit, sides, places, level, resamples, seed)
+    ends, values = {}, {}
+    for name, of_name in intervals.items():
+        bounds = _bounds(name, sides, fit, next(each for each in of_name if each.method == BOOTSTRAP))
+        if bounds:  # not identified: the interval says how small or large it is at least
+            of_name = (Interval(BOOTSTRAP, *bounds), Interval(NAIVE))
+        ends[name] = [
+            Interval(each.method, _in_unit(name, each.low), _in_unit(name, each.high)) for each in of_name
+        ]
+        values[name] = nan if bounds else _in_unit(name, _logarithm(name, fit.level, fit.falling))
+    window, capacity = (values[name] if isfinite(values[name]) else inf for name in ("window", "capacity"))
+    model = window_limited_bps(window, frame.rtt_ms, capacity)
+    frame = frame.assign(
+        implied_window_bytes=frame.throughput_bps * frame.rtt_ms / 1000 / BITS,
         model_throughput_bps=model,
-        ratio=sample.frame.throughput_bps / model,
+        ratio=frame.throughput_bps / model,
         limit=np.where(x > fit.falling - fit.level, "window", "capacity"),
     )
-    found = [replace(each, warnings=each.warnings + _misfit(frame)) for each in found]
-    if np.isfinite(found[0].low) and found[0].low > 0:
-        cautions = coverage.caution("window W", grouped.n, skewed) + _few_beyond(sides, grouped.n)
-        found[0] = replace(
-            found[0],
-            warnings=found[0].warnings + cautions,
-            assumption=found[0].assumption + coverage.harder("window W", grouped.n),
-        )
-    found[1] = replace(found[1], warnings=found[1].warnings + uneven)
-    return WindowFit(*found, frame, sample.left_out)
+    uneven, skewed = _effects(fit, places)
+    warnings = sample.warnings() + places.warnings() + _too_few(sides) + _misfit(frame)
+    of_window, assumption = (), ""
+    if 0 < ends["window"][0].low < inf:
+        of_window = coverage.caution("window W", places.n, skewed) + _few_beyond(sides, places.n)
+        assumption = coverage.harder("window W", places.n)
+    more = {"window": of_window, "capacity": uneven, "knee": ()}
+    estimates = [
+        _estimate(name, values[name], ends[name], sample, places.n, level, warnings + more[name])
+        for name in NAMES
+    ]
+    estimates[0] = replace(estimates[0], assumption=estimates[0].assumption + assumption)
+    return WindowFit(*estimates, frame, sample.left_out)
 
 
-def _few_beyond(sides: dict[str, tuple[int, int]], n_units: int) -> tuple[str, ...]:
-    """A warning where W rests on a small part of the pairs: the fit takes in low near ones, which make it small."""
+def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
+    """A warning where few pairs lie beyond the knee: low near pairs that the fit takes for them make W small."""
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
     return (
         f"W rests on {count(beyond, 'pair')} of {n_pairs:,}, those beyond the knee: simulated with so few, it comes "
-        f"out 5 to 20 % too small, and {coverage.few_beyond(n_units)}",
+        f"out 5 to 20 % too small, and {coverage.few_beyond(n_places)}",
     )
 
 
-def _effects(fit: knee.Knee, first, second, grouped) -> tuple[tuple[str, ...], skew.Skew | None]:
+def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]:
     """A warning on C where W differs between places, and whether the effects of places beyond the knee are skewed."""
-    falling = fit.x > fit.falling - fit.level
-    off = (fit.y + fit.x - fit.falling)[falling]
-    held = np.clip(off, -knee.HUBER * fit.scale, knee.HUBER * fit.scale)
-    share, freedom = mean.share_and_freedom(held, first[falling], second[falling])
+    beyond, residual = fit.is_falling, fit.beyond_knee
+    first, second = places.first[beyond], places.second[beyond]
+    clipped = fit.clipped(residual)
+    share, freedom = mean.share_and_freedom(clipped, first, second)
     if not isfinite(freedom):
         return (), None
-    used = replace(grouped, first=first[falling], second=second[falling])
-    sd = float(np.sqrt((1 - share) / 2) * held.std())
-    skewed = skew.skew(off, fit.x[falling], used) if len({*used.first, *used.second}) == used.n else None
+    all_there = len({*first, *second}) == places.n
+    here = replace(places, first=first, second=second)
+    skewed = skew.skew_of_effects(residual, fit.x[beyond], here) if all_there else None
+    # Two places share what is not the pair's own, so each has half of that variance.
+    sd = float(np.sqrt((1 - share) / 2) * clipped.std())
     if sd < UNEVEN_SD or isinf(fit.level):
         return (), skewed
     return (
@@ -205,158 +225,129 @@ def _effects(fit: knee.Knee, first, second, grouped) -> tuple[tuple[str, ...], s
 def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
     """A warning if some pairs of clouds lie well off the model that the others fit."""
     ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
-    ratios = ratios[ratios["size"] >= FEWEST_FOR_MISFIT]["median"].sort_values()
+    ratios = ratios[ratios["size"] >= MIN_FOR_MISFIT]["median"].sort_values()
     if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
         return ()
     ends = [f"{ratios.index[k]} at {quantity(ratios.iloc[k])} times the model" for k in (0, -1)]
-    return (f"one W and one C do not fit all: the median pair of {' and of '.join(ends)}; fit them apart",)
-
-
-def implied_window_bytes(throughput_bps, rtt_ms):
-    """
-    The bytes in flight that a throughput at an RTT implies: throughput x RTT / 8.
-
-    >>> implied_window_bytes(6.5536e6, 80)
-    65536.0
-    """
-    return throughput_bps * rtt_ms / 1000 / BITS
-
-
-def _both(pairs: pd.DataFrame, rtt_column: str, throughput_column: str) -> Sample:
-    """Unordered pairs that have both values."""
-    rtt = unordered(pairs, rtt_column)
-    throughput = unordered(pairs, throughput_column, combine="geometric mean")
-    ends = ["region_a", "region_b"]
-    frame = rtt.frame.rename(columns={"value": "rtt_ms"}).merge(
-        throughput.frame[[*ends, "value"]].rename(columns={"value": "throughput_bps"}), on=ends
+    return (
+        f"one W and one C do not fit all: the median pair of {' and of '.join(ends)}; fit them separately",
     )
-    left_out = pd.concat([rtt.left_out, throughput.left_out], ignore_index=True)
-    keys = ["from_region", "to_region"]
-    left_out = left_out.drop_duplicates(keys, ignore_index=True)
-    return Sample(f"{rtt_column} and {throughput_column}", frame, left_out)
 
 
-def _sides(fit: knee.Knee, first, second) -> dict[str, tuple[int, int]]:
-    """Pairs and places that W and C rest on: those on their side of the knee."""
-    falling = fit.x > fit.falling - fit.level
+def _sides(fit: knee.Knee, places) -> dict[str, tuple[int, int]]:
+    """How many pairs and places W and C rest on: those on their side of the knee."""
     return {
-        name: (int(side.sum()), len({*first[side], *second[side]}))
-        for name, side in (("window", falling), ("capacity", ~falling))
+        name: (int(side.sum()), len({*places.first[side], *places.second[side]}))
+        for name, side in (("window", fit.is_falling), ("capacity", ~fit.is_falling))
     }
 
 
-def _warnings(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
-    said = []
-    for name, (n_pairs, n_regions) in sides.items():
-        what, basis = SYMBOL[name], f"{count(n_pairs, 'pair')} of {count(n_regions, 'place')}"
-        if n_pairs < FEWEST_PER_SIDE:
-            said.append(f"{what} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
-        elif n_regions < FEWEST_FOR_INTERVAL:
-            said.append(f"{what} rests on {basis} only")
-    return tuple(said)
+def _too_few(sides: dict[str, tuple[int, int]]) -> tuple[str, ...]:
+    warnings = []
+    for (n_pairs, n_places), symbol in zip(sides.values(), "WC", strict=True):
+        if n_pairs < MIN_PER_SIDE:
+            warnings.append(f"{symbol} is not identified: {count(n_pairs, 'pair')} on its side of the knee")
+        elif n_places < FEWEST_FOR_INTERVAL:
+            warnings.append(f"{symbol} rests on {count(n_pairs, 'pair')} of {count(n_places, 'place')} only")
+    return tuple(warnings)
 
 
-def _bounds(name: str, sides, fit: knee.Knee, drawn: tuple[float, float]) -> tuple[float, float] | None:
-    """What is known, on the log scale, of a number that the pairs do not determine; None if they do."""
-    lacking = [each for each, (n_pairs, _) in sides.items() if n_pairs < FEWEST_PER_SIDE]
+def _bounds(name: str, sides, fit: knee.Knee, resampled: Interval) -> tuple[float, float] | None:
+    """The range, on the log scale, of a parameter that the pairs do not determine; None if they do."""
+    lacking = [side for side, (n_pairs, _) in sides.items() if n_pairs < MIN_PER_SIDE]
     if not lacking or name not in (*lacking, "knee"):
         return None
-    if name == "capacity":
-        return min(_finite(drawn[0], inf), fit.falling - fit.x[0]), inf
-    if name == "window":
-        return min(_finite(drawn[0], inf), fit.level + fit.x[-1]), inf
-    if "capacity" in lacking:
-        return -inf, max(_finite(drawn[1], -inf), fit.x[0])
-    return min(_finite(drawn[0], inf), fit.x[-1]), inf
+    if name == "knee" and "capacity" in lacking:  # every pair lies beyond the knee
+        return -inf, max(resampled.high if isfinite(resampled.high) else -inf, fit.x[0])
+    # The limit lies beyond the pairs: C above the falling line's start, W and the knee beyond the level one's end.
+    match name:
+        case "capacity":
+            reached = fit.falling - fit.x[0]
+        case "window":
+            reached = fit.level + fit.x[-1]
+        case _:
+            reached = fit.x[-1]
+    return min(resampled.low if isfinite(resampled.low) else inf, reached), inf
 
 
-def _finite(value: float, otherwise: float) -> float:
-    return value if isfinite(value) else otherwise
-
-
-def _log(name: str, level, falling):
+def _logarithm(name: str, level, falling):
     """The logarithm of W, C or the knee from those of the two lines (bit/s, and bit/s x ms)."""
-    return {"window": lambda: falling, "capacity": lambda: level, "knee": lambda: falling - level}[name]()
+    match name:
+        case "window":
+            return falling
+        case "capacity":
+            return level
+        case _:
+            return falling - level
 
 
-def _number(name: str, logarithm: float) -> float:
+def _in_unit(name: str, logarithm: float) -> float:
     """W in bytes, C in bit/s or the knee in ms from its logarithm."""
-    if not logarithm < OVERFLOW:
+    if not logarithm < MAX_LOGARITHM:
         return logarithm
-    if logarithm == -inf:
-        return 0.0
     return exp(logarithm) / (BITS * 1000) if name == "window" else exp(logarithm)
 
 
 def _intervals(
-    fit, sides, first, second, n_regions, level, resamples, seed
+    fit: knee.Knee, sides, places, level: float, resamples: int, seed: int
 ) -> dict[str, tuple[Interval, ...]]:
-    """Per number, on the log scale: the main interval, the naive one, and the other one by place."""
-    if n_regions < FEWEST_FOR_INTERVAL:
-        return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in SAID}
-    regions = np.arange(n_regions)[:, None]
-    without = knee.refit(fit, ((first != regions) & (second != regions)).astype(float))
-    single = knee.without_each(fit)
-    weights = dyadic.region_weights(n_regions, resamples, seed)
+    """Per parameter, on the log scale: the main interval, the naive one, and the other one by place."""
+    if places.n < FEWEST_FOR_INTERVAL:
+        return {name: (Interval(SCALED), Interval(NAIVE), Interval(BOOTSTRAP)) for name in NAMES}
+    first, second = places.first, places.second
+    without_place = knee.refit(fit, (~touches(first, second, places.n)).astype(float))
+    without_pair = knee.without_each(fit)
+    weights = dyadic.region_weights(places.n, resamples, seed)
     drawn = knee.refit(fit, dyadic.pair_weights(weights, first, second))
-    basis = {name: n for name, (_, n) in sides.items()}
-    basis["knee"] = min(basis.values())
-    found = {}
-    for name in SAID:
-        value = _log(name, fit.level, fit.falling)
+    n_places = {name: n for name, (_, n) in sides.items()}
+    n_places["knee"] = min(n_places.values())
+    intervals = {}
+    for name in NAMES:
+        value = _logarithm(name, fit.level, fit.falling)
         with np.errstate(invalid="ignore"):
-            left, alone, sampled = (_log(name, *each) for each in (without, single, drawn))
-            half = _half(level, basis[name] - 1, dyadic.variance(left, alone))
+            left, alone, resampled = (
+                _logarithm(name, *lines) for lines in (without_place, without_pair, drawn)
+            )
+            half = half_width(level, max(n_places[name] - 1, 1), dyadic.variance(left, alone))
             if name == "window":
-                half = _window_half(fit, first, second, left, alone, level, half)
-            naive = _half(level, len(first) - 1, dyadic.jackknife(alone))
-            main = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
-            naive_interval = Interval(NAIVE, value - naive, value + naive)
-        other = Interval(BOOTSTRAP, *_percentiles(sampled, level))
-        if name != "window" or not isfinite(half):
-            main, other = other, main
-        found[name] = (main, naive_interval, other)
-    return found
+                half = _window_half(fit, places, left, alone, level, half)
+            naive = half_width(level, len(first) - 1, dyadic.jackknife(alone))
+            smooth = Interval(SCALED if name == "window" else DYADIC, value - half, value + half)
+            independent = Interval(NAIVE, value - naive, value + naive)
+        by_resamples = Interval(BOOTSTRAP, *_percentiles(resampled, level))
+        if name == "window" and isfinite(half):
+            intervals[name] = (smooth, independent, by_resamples)
+        else:
+            intervals[name] = (by_resamples, independent, smooth)
+    return intervals
 
 
-def _half(level: float, freedom: float, variance: float) -> float:
-    """Half the width of an interval."""
-    return float(stats.t.ppf((1 + level) / 2, max(freedom, 1)) * np.sqrt(variance))
-
-
-def _window_half(fit: knee.Knee, first, second, left, alone, level: float, otherwise: float) -> float:
+def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: float) -> float:
     """
     Half the width of the interval of log W: the jackknife over regions, less that over pairs times the share of the
     scatter that is a pair's own, with the degrees of freedom of a mean over the same pairs.
     """
-    falling = fit.x > fit.falling - fit.level
-    off = np.clip((fit.y + fit.x - fit.falling)[falling], -knee.HUBER * fit.scale, knee.HUBER * fit.scale)
-    share, freedom = mean.share_and_freedom(off, first[falling], second[falling])
+    first, second = places.first[fit.is_falling], places.second[fit.is_falling]
+    share, freedom = mean.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
     if not isfinite(freedom):
         return otherwise
     by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)
-    return _half(level, freedom, max(by_region - share * by_pair, by_pair))
+    return half_width(level, max(freedom, 1), max(by_region - share * by_pair, by_pair))
 
 
 def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
     """Percentiles without interpolation, so that infinite values can be among them."""
-    values = np.sort(values[~np.isnan(values)])
+    values = values[~np.isnan(values)]
     if not len(values):
         return nan, nan
-    last = len(values) - 1
-    return float(values[round(last * (1 - level) / 2)]), float(values[round(last * (1 + level) / 2)])
+    return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], method="nearest").tolist())
 
 
-def _estimate(name, logarithm, intervals, bounds, sample, level, warnings) -> Estimate:
-    """The Estimate of one number; `bounds` is what is known of it where it is not identified."""
-    quantity, claim, unit = SAID[name]
-    references = SCALED_REFERENCES if intervals[0].method == SCALED else REFERENCES
-    ends = [Interval(each.method, _number(name, each.low), _number(name, each.high)) for each in intervals]
-    value = _number(name, logarithm)
-    if bounds:
-        value, ends = nan, [Interval(BOOTSTRAP, *(_number(name, end) for end in bounds)), Interval(NAIVE)]
+def _estimate(name, value, ends, sample, n_places, level, warnings) -> Estimate:
+    label, claim, unit = NAMES[name]
+    references = SCALED_REFERENCES if ends[0].method == SCALED else REFERENCES
     return Estimate(
-        quantity=quantity,
+        quantity=label,
         claim=claim,
         estimate=value,
         low=ends[0].low,
@@ -364,8 +355,9 @@ def _estimate(name, logarithm, intervals, bounds, sample, level, warnings) -> Es
         unit=unit,
         n=sample.n_pairs,
         n_regions=sample.n_regions,
+        n_places=n_places,
         method=f"{METHOD}; interval by {ends[0].method} ({references})",
-        assumption=f"Throughput is the lesser of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
+        assumption=f"Throughput is the smaller of C and 8 W / RTT, with one W and one C for all. {ASSUMPTION}",
         level=level,
         naive=Interval(PAIRS_INDEPENDENT, ends[1].low, ends[1].high),
         others=tuple(ends[2:]),

@@ -1,45 +1,49 @@
 """
 What limits a trial: the window of its producers, its share of the link's rate, or loss.
 
-- window: a producer has at most so many requests in flight to a broker, and each carries one batch per partition that
-  the broker leads, up to max.request.size; the window of a TCP connection may be less. So many bytes pass per RTT.
+- window: a producer has a maximum of requests in flight to a broker, and each carries one batch per partition that the
+  broker leads, up to max.request.size; the window of a TCP connection may be less. So many bytes pass per RTT.
 - rate: what the background leaves of the link, less headers.
-- loss: what TCP reaches on a lossy path (Mathis et al. 1997), one connection per producer and broker. It is for
-  senders that halve their window: not for BBR.
+- loss: what TCP reaches on a lossy path (Mathis et al. 1997), one connection per producer and broker. It is for senders
+  that halve their window: not for BBR.
 
-A trial can reach no more than the least of the three. That is arithmetic on the settings and on the RTT of its pings;
-nothing is fitted. Window and loss let bytes pass per round trip, and round trips differ: as many of them fit into a
-second as the mean of 1/RTT says, which is more than 1 over the mean RTT.
+The lowest of the three bounds what a trial can reach. It follows by arithmetic from the settings and the RTT of the
+trial's pings; nothing is fitted. Window and loss let bytes pass per round trip, and round trips differ: as many of them
+fit into a second as the mean of 1/RTT says, which is more than 1 over the mean RTT.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
-from math import exp, inf, isfinite, nan, sqrt
+from math import exp, inf, isfinite
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, number, percent
-from ..result import Estimate, Result, html
+from ..result import Estimate, Result, text_table
 from ..tcp.mathis import MSS_BYTES, RANDOM, mathis_bps
 from ..tcp.window import advertised_window_bytes
-from ..time.series import welch_freedom
+from .means import half_width, ratio_estimate, welch_half_width
 from .rates import TrialRates
-from .two_links import of_links, paired_trials
+from .two_links import SETTINGS, link_trials, paired_trials
 
 BITS = 8
 PACKET_BYTES = 1500
+IN_FLIGHT = 5
+"""Kafka's default of max.in.flight.requests.per.connection, and its maximum with idempotence."""
 MAX_REQUEST_BYTES = 1_048_576
+"""Kafka's default of max.request.size."""
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
-FEWEST_LOSSES = 10
-"""With fewer losses per connection while a trial counts, a law of the steady state says little of it."""
+"""What Linux makes of the brokers' default socket.receive.buffer.bytes of 102,400."""
+MIN_LOSSES = 10
+"""With fewer losses per connection while a trial counts, a law of the steady state does not apply."""
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
+RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
 METHOD = "t on log ratios over {}, with the {} as the unit"
 ASSUMPTION = (
     "The producers always have a full batch ready, nothing but these three limits them (not the processor), and pings "
@@ -50,141 +54,132 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class Limits(Result):
     """
-    Measured against the least of three limits.
+    Measured rates against the lowest of three limits.
 
     Attributes
     ----------
     trials : DataFrame
         Per trial: all of `TrialRates.rates`, and `rtt_ms` (harmonic mean of its pings in the counted seconds, else
-        twice the delay asked for),
-        `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that each would allow),
-        `predicted` (their least), `limit` (which that is), `reached` (measured over predicted), `losses` (packets that
-        a connection loses in the counted seconds, on average).
+        twice the delay requested), `batch_bytes_in_log`, `measured`, `by_window`, `by_rate`, `by_loss` (batches/s that
+        each would allow), `predicted` (the lowest of these), `limit` (which that is), `reached` (measured over
+        predicted), `losses` (mean number of packets that a connection loses in the counted seconds).
     reached : dict
         Limit to Estimate: measured over predicted, geometric mean over the trials that it limits.
+    basis : str
+        What the three limits were computed from.
     """
 
     trials: pd.DataFrame
     reached: dict[str, Estimate]
     source: TrialRates
     level: float
-    says: str
+    basis: str
+
+    TITLE = "Means over the trials of each setting and limit"
+    DRAWN_BY = "limits_figure.limits"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
+        """Measured over predicted, per limit."""
         return tuple(self.reached.values())
+
+    @property
+    def sentence(self) -> str:
+        """What trials reach of each limit, and how that was computed."""
+        return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 
     def table(self) -> pd.DataFrame:
         """One row per setting and limit: trials, RTT, what each limit allows, what was measured, and their ratio."""
-        columns = ["rtt_ms", *COLUMNS, "predicted", "measured"]
         groups = self.trials.groupby(["setting", "limit"], sort=False, dropna=False)
-        found = groups[columns].mean()
-        found["reached"] = groups.reached.apply(lambda each: exp(np.log(each).mean()))
-        found.insert(0, "n_trials", groups.size())
-        return found.reset_index()
+        means = groups[["rtt_ms", *COLUMNS, "predicted", "measured"]].mean()
+        means["reached"] = groups.reached.apply(lambda values: exp(np.log(values).mean()))
+        means.insert(0, "n_trials", groups.size())
+        return means.reset_index()
 
-    def ratio(self, settings=("internet", "private"), *, names=None) -> Ratio:
-        """
-        The ratio of two links that the limits predict from their pings, beside the measured one.
+    def shown(self) -> pd.DataFrame:
+        """The rows of `table`."""
+        return text_table(self.table())
 
-        Settings and names as in `compare_links`.
-        """
-        settings = tuple(settings)
-        names = tuple(names or (each.strip("*").strip() or each for each in settings))
-        trials = of_links(self.source, settings, names, "batches_per_s")
-        own = self.trials.set_index(["run_id", "test_id"])
-        at = pd.MultiIndex.from_frame(trials[["run_id", "test_id"]])
-        trials = trials.assign(
-            predicted=own.predicted.reindex(at).to_numpy(), limit=own.limit.reindex(at).to_numpy()
+    def ratio(self, settings: Sequence[str] = SETTINGS) -> PredictedRatio:
+        """The ratio of two links that the limits predict from their pings, and the measured one (`compare_links`)."""
+        trials, names = link_trials(self.source, settings, "batches_per_s")
+        trials = trials.merge(
+            self.trials[["run_id", "test_id", "predicted", "limit"]], on=["run_id", "test_id"]
         )
-        known = trials[trials.predicted.notna()]
-        predicted, measured, off = (
-            _of_pairs(known, what, names, self.level) for what in ("predicted", "batches_per_s", "reached")
-        )
-        limits = {name: known.limit[known.link == name].value_counts().to_dict() for name in names}
-        return Ratio(predicted, measured, off, limits, names)
-
-    DRAWN_BY = "limits_figure.limits"
-
-    def __str__(self) -> str:
-        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
-        return " ".join(
-            [*(each.sentence for each in self.estimates), *(f"Caution: {each}." for each in notes)]
-        )
-
-    def _repr_html_(self) -> str:
-        body = self.table().to_html(
-            index=False, border=0, float_format=lambda value: number(value), na_rep="none"
-        )
-        return f"{body}<p>{escape(str(self))}</p><p>{escape(self.says)}</p>"
+        trials = trials.assign(reached=trials.batches_per_s / trials.predicted)
+        ratios = [_ratio(trials, column, label, names, self.level) for column, label in RATIOS.items()]
+        counts = {name: trials.limit[trials.link == name].value_counts().to_dict() for name in names}
+        return PredictedRatio(*ratios, counts, names)
 
 
-@dataclass(frozen=True)
-class Ratio:
+@dataclass(frozen=True, repr=False)
+class PredictedRatio(Result):
     """
-    Link b over link a: `predicted` by the limits, `measured`, and `off`, the measured ratio over the predicted one;
-    `limits` counts per link which limit is the least.
+    Link b over link a.
+
+    Attributes
+    ----------
+    predicted, measured, measured_over_predicted : Estimate
+        By the limits, by the trials, and the ratio of these two.
+    limits : dict
+        Per link, the number of trials that each limit bounds.
+    names : tuple of str
+        The links.
     """
 
     predicted: Estimate
     measured: Estimate
-    off: Estimate
+    measured_over_predicted: Estimate
     limits: dict[str, dict[str, int]]
     names: tuple[str, str]
 
+    TITLE = "Ratios of batches per second"
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        return (self.predicted, self.measured, self.off)
+        """Measured, predicted, and the one over the other."""
+        return (self.predicted, self.measured, self.measured_over_predicted)
 
-    def __str__(self) -> str:
-        kinds = {
-            name: " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
+    @property
+    def sentence(self) -> str:
+        """Both ratios, and whether they differ."""
+        by = "; ".join(
+            f"{name} by " + " and ".join(f"the {limit} in {count(n, 'trial')}" for limit, n in counts.items())
             for name, counts in self.limits.items()
-        }
-        by = "; ".join(f"{name} by {said}" for name, said in kinds.items())
-        apart = self.off.low > 1 or self.off.high < 1
-        verdict = "which differs from it" if apart else "so no difference is shown"
-        if not isfinite(self.off.low):
-            verdict = "and nobody can say how far that is from it by chance"
+        )
+        off, measured = self.measured_over_predicted, self.measured
+        if not isfinite(off.low):
+            verdict = "and whether that is chance is not known"
+        elif off.low > 1 or off.high < 1:
+            verdict = "which differs from it"
+        else:
+            verdict = "so no difference is shown"
         return (
             f"From settings and pings the limits predict {self.predicted.written} as many batches per second over "
-            f"{self.names[1]} as over {self.names[0]}; measured are {self.measured.written} "
-            f"({percent(self.measured.level)} interval {self.measured.written_interval or 'none'}; geometric mean of "
-            f"{self.measured.basis}). That is {self.off.written} what is predicted (interval "
-            f"{self.off.written_interval or 'none'}), {verdict} (limited: {by})."
+            f"{self.names[1]} as over {self.names[0]}; measured are {measured.written} "
+            f"({percent(measured.level)} interval {measured.written_interval or 'none'}; geometric mean of "
+            f"{measured.basis}). That is {off.written} what is predicted (interval "
+            f"{off.written_interval or 'none'}), {verdict} (limited: {by})."
         )
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>" + html(self.estimates)
 
 
 def limits(
-    found: TrialRates,
+    rates: TrialRates,
     *,
     brokers: int,
-    in_flight: int = 5,
     connection_window_bytes: float = CONNECTION_WINDOW_BYTES,
-    max_request_bytes: float = MAX_REQUEST_BYTES,
-    lossy_tcp: bool = True,
     level: float = 0.95,
 ) -> Limits:
     """
-    What each trial could reach at the most, and what it reached.
+    The upper bound of what each trial could reach, and what it reached.
 
     Parameters
     ----------
     brokers : int
         That lead partitions of the load; with fewer partitions than brokers, as many as partitions.
-    in_flight : int
-        max.in.flight.requests.per.connection; 5 is Kafka's own, and the most with idempotence.
     connection_window_bytes : float
         What TCP can have in flight per connection where socket buffers are fixed; by default what Linux makes of the
-        brokers' own socket.receive.buffer.bytes of 102,400 (`models.window`). Infinite where the brokers have -1 and
-        the kernel tunes them.
-    max_request_bytes : float
-        max.request.size of the producers.
-    lossy_tcp : bool
-        False for BBR, which loss hardly limits.
+        brokers' default buffer. Infinite where the brokers have -1 and the kernel tunes them.
 
     Raises
     ------
@@ -192,78 +187,62 @@ def limits(
         Without the levels that it takes: partitions, producers, batch_bytes, delay or pings.
     """
     level = check_level(level)
-    for name, value in (("brokers", brokers), ("in_flight", in_flight)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ParameterError(f"{name}={value!r}: a whole number from 1")
-    rows = found.rates
+    check_number("brokers", brokers, 1, whole=True)
+    rows = rates.rates
     frame = rows.copy()
     frame["rtt_ms"] = rows.harmonic_rtt_ms.fillna(2 * rows.delay_ms)
-    full = rows.batch_bytes.astype("float64")
-    frame["batch_bytes_in_log"] = rows.batch_log_bytes.fillna(full)
+    frame["batch_bytes_in_log"] = size = rows.batch_log_bytes.fillna(rows.batch_bytes.astype("float64"))
     frame["measured"] = rows.batches_per_s
-    partitions = (rows.topics.fillna(1) * rows.partitions).astype("float64")
     producers = rows.producers.astype("float64")
-    leaders = np.minimum(partitions, brokers)
-    per_producer = partitions / np.maximum(rows.topics.fillna(1).astype("float64"), 1)
-    own_leaders = np.minimum(per_producer, leaders)
-    size = frame.batch_bytes_in_log
+    topics = rows.topics.fillna(1).astype("float64")
+    partitions = (topics * rows.partitions).astype("float64")
+    per_producer = partitions / np.maximum(topics, 1)
+    leaders = np.minimum(per_producer, np.minimum(partitions, brokers))
     frame["by_window"] = window_batches_per_s(
-        frame.rtt_ms,
-        size,
-        producers,
-        own_leaders,
-        per_producer,
-        in_flight,
-        connection_window_bytes,
-        max_request_bytes,
+        frame.rtt_ms, size, producers, leaders, per_producer, connection_window_bytes
     )
     wire = PACKET_BYTES / MSS_BYTES
-    asked = wire * rows.background_bps.astype("float64").fillna(0.0)
-    left = np.maximum(
-        rows.rate_bps.astype("float64").fillna(inf) - rows.background_wire_bps.fillna(asked), 0.0
-    )
-    frame["by_rate"] = left / (BITS * size * wire)
+    requested = wire * rows.background_bps.astype("float64").fillna(0.0)
+    left = rows.rate_bps.astype("float64").fillna(inf) - rows.background_wire_bps.fillna(requested)
+    frame["by_rate"] = np.maximum(left, 0.0) / (BITS * size * wire)
     loss = rows.loss.astype("float64").fillna(0.0)
-    lossy = mathis_bps(loss, frame.rtt_ms, constant=RANDOM) * producers * own_leaders / (BITS * size)
-    frame["by_loss"] = np.where(loss > 0, lossy, inf) if lossy_tcp else inf
+    lossy = mathis_bps(loss, frame.rtt_ms, constant=RANDOM) * producers * leaders / (BITS * size)
+    frame["by_loss"] = np.where(loss > 0, lossy, inf)
     segments = frame.measured * size * rows.n_seconds / MSS_BYTES
-    frame["losses"] = (loss * segments / (producers * own_leaders)).astype("float64")
+    frame["losses"] = (loss * segments / (producers * leaders)).astype("float64")
     known = frame[COLUMNS].notna().all(axis=1) & (frame.measured > 0)
     if not known.any():
         raise ParameterError(
             "no trial states what its limits follow from: partitions, producers, batch_bytes, RTT"
         )
-    out = int((~known).sum())
     frame = frame[known].reset_index(drop=True)
-    both = frame[COLUMNS].to_numpy(dtype=float)
-    frame["predicted"] = both.min(axis=1)
-    frame["limit"] = np.array(NAMES)[both.argmin(axis=1)]
+    allowed = frame[COLUMNS].to_numpy(dtype=float)
+    frame["predicted"] = allowed.min(axis=1)
+    frame["limit"] = np.array(NAMES)[allowed.argmin(axis=1)]
     frame["reached"] = frame.measured / frame.predicted
     reached = {
         name: _reached(frame[frame.limit == name], name, level)
         for name in NAMES
         if (frame.limit == name).any()
     }
-    said = (
-        f"Window: {in_flight} requests in flight per producer and leading broker ({brokers} of these at the most), one "
-        "batch per partition in each; rate: what the background leaves of the link, less headers "
-        f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); loss: "
-        f"{'Mathis et al. 1997, random loss' if lossy_tcp else 'left out'}."
-        + (
-            f" {count(out, 'trial')} not in use: reached nothing, or do not state what a limit follows from."
-            if out
-            else ""
-        )
+    return Limits(frame, reached, rates, level, _basis(brokers, int((~known).sum())))
+
+
+def _basis(brokers: int, n_out: int) -> str:
+    text = (
+        f"Window: {IN_FLIGHT} requests in flight per producer and leading broker (at most {brokers}), one batch per "
+        "partition in each; rate: what the background leaves of the link, less headers "
+        f"({MSS_BYTES} of {PACKET_BYTES:,} bytes are payload); loss: Mathis et al. 1997, random loss."
     )
-    return Limits(frame, reached, found, level, said)
+    out = f" {count(n_out, 'trial')} not in use: reached nothing, or a level that its limits follow from is missing."
+    return text + (out if n_out else "")
 
 
 def window_batches_per_s(
-    rtt_ms, batch_bytes, producers, leaders, partitions, in_flight=5, connection_window_bytes=inf,
-    max_request_bytes=MAX_REQUEST_BYTES,
-):  # fmt: skip
+    rtt_ms, batch_bytes, producers, leaders, partitions, connection_window_bytes: float = inf
+):
     """
-    Batches a second that the producers' requests in flight allow: producers x leaders x window / RTT.
+    Batches per second that the producers' requests in flight allow: producers x leaders x window / RTT.
 
     Parameters
     ----------
@@ -277,91 +256,62 @@ def window_batches_per_s(
     >>> float(window_batches_per_s(100, 16_384, producers=3, leaders=1, partitions=1))
     150.0
     """
-    a_batch = np.asarray(batch_bytes, dtype=float)
-    a_request = np.maximum(np.minimum(partitions / leaders, np.floor(max_request_bytes / a_batch)), 1.0)
-    in_the_air = np.minimum(in_flight * a_request, connection_window_bytes / a_batch)
-    return producers * leaders * in_the_air / (np.asarray(rtt_ms, dtype=float) / 1000)
+    batch = np.asarray(batch_bytes, dtype=float)
+    per_request = np.maximum(np.minimum(partitions / leaders, np.floor(MAX_REQUEST_BYTES / batch)), 1.0)
+    in_flight = np.minimum(IN_FLIGHT * per_request, connection_window_bytes / batch)
+    return producers * leaders * in_flight / (np.asarray(rtt_ms, dtype=float) / 1000)
 
 
 def _reached(part: pd.DataFrame, name: str, level: float) -> Estimate:
-    logs = np.log(part.reached.to_numpy(dtype=float))
     notes = ()
-    if name == "loss" and part.losses.median() < FEWEST_LOSSES:
+    if name == "loss" and part.losses.median() < MIN_LOSSES:
         notes = (
             f"where loss limits, a connection loses some {number(part.losses.median(), 0)} packets while a trial "
             "counts: too few for a law of the steady state, so measure longer",
         )
-    beyond = int((part.reached > 1 + part.rtt_ms / 1000 / part.n_seconds).sum())
     # Whole seconds may begin just before the batches of a round trip and end just after them; a law of mean rates, as
     # that of loss, may be exceeded by chance.
+    beyond = int((part.reached > 1 + part.rtt_ms / 1000 / part.n_seconds).sum())
     if beyond and name != "loss":
         notes += (
             f"{count(beyond, 'trial')} reached more than the {name} allows, by more than the batches of one round "
             "trip: pings did not see the RTT of requests, or a setting is not what the trial states",
         )
-    found = _of_logs(
-        logs,
-        f"measured over predicted, {name}",
-        f"Where the {name} limits, trials reach {{}} what it allows",
-        count(len(part), "trial"),
-        "trial",
-        level,
-    )
-    return replace(found, warnings=(*notes, *found.warnings))
+    claim = f"Where the {name} limits, trials reach {{}} what it allows"
+    estimate = _of_units([part.reached], f"measured over predicted, {name}", claim, "trial", level)
+    return replace(estimate, warnings=(*notes, *estimate.warnings))
 
 
-def _of_pairs(trials: pd.DataFrame, value: str, names, level: float) -> Estimate:
-    """Geometric mean over pairs of b over a; without pairs, of the trials."""
-    trials = trials.assign(reached=trials.batches_per_s / trials.predicted)
-    said = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}[
-        value
-    ]
-    claim = f"The {said} ratio of {names[1]} to {names[0]} is {{}}"
-    pairs = paired_trials(trials, value, names)
+def _ratio(trials: pd.DataFrame, column: str, label: str, names, level: float) -> Estimate:
+    """Geometric mean over pairs of b over a; with fewer than two pairs, over the trials of each link."""
+    pairs = paired_trials(trials, column, names)
+    claim = f"The {label} ratio of {names[1]} to {names[0]} is {{}}"
     if len(pairs) > 1:
-        basis = f"{count(len(pairs), 'pair')} of trials"
-        return _of_logs(
-            np.log(pairs.ratio.to_numpy(dtype=float)), f"ratio, {said}", claim, basis, "pair", level
-        )
-    sides = [np.log(trials[value][trials.link == name].to_numpy(dtype=float)) for name in names]
-    return _of_two(sides, f"ratio, {said}", claim, level)
+        return _of_units([pairs.ratio], f"ratio, {label}", claim, "pair", level)
+    sides = [trials[column][trials.link == name] for name in names]
+    return _of_units(sides, f"ratio, {label}", claim, "trial", level)
 
 
-def _of_logs(logs, quantity_, claim, basis, unit, level) -> Estimate:
-    half, notes = nan, ()
-    if len(logs) > 1:
-        half = stats.t.ppf((1 + level) / 2, len(logs) - 1) * logs.std(ddof=1) / sqrt(len(logs))
+def _of_units(sides: list[pd.Series], quantity: str, claim: str, unit: str, level: float) -> Estimate:
+    """The geometric mean of one side, or the ratio of those of two (b over a)."""
+    logs = [np.log(side.to_numpy(dtype=float)) for side in sides]
+    basis = count(len(logs[0]), unit) + (" of trials" if unit == "pair" else "")
+    if len(logs) == 1:
+        log, half = float(logs[0].mean()), half_width(logs[0], level)
+        missing = f"no interval: a single {unit}"
     else:
-        notes = (f"no interval: a single {unit}",)
-    return _contrast(float(logs.mean()), half, quantity_, claim, len(logs), basis, unit, level, notes)
-
-
-def _of_two(sides, quantity_, claim, level) -> Estimate:
-    value, half, notes = float(sides[1].mean() - sides[0].mean()), nan, ()
-    n = len(sides[0]) + len(sides[1])
-    if min(map(len, sides)) > 1:
-        variance = [each.var(ddof=1) / len(each) for each in sides]
-        half = stats.t.ppf((1 + level) / 2, welch_freedom(variance, list(map(len, sides)))) * sqrt(
-            sum(variance)
-        )
-    else:
-        notes = ("no interval: a link with a single trial",)
-    basis = f"{count(len(sides[0]), 'trial')} against {len(sides[1])}"
-    return _contrast(value, half, quantity_, claim, n, basis, "trial", level, notes)
-
-
-def _contrast(value, half, quantity_, claim, n, basis, unit, level, notes) -> Estimate:
-    return Estimate(
-        quantity=quantity_,
+        log, half = float(logs[1].mean() - logs[0].mean()), welch_half_width(logs, level)
+        missing = "no interval: a link with a single trial"
+        basis += f" against {len(logs[1])}"
+    return ratio_estimate(
+        log,
+        half,
+        quantity=quantity,
         claim=claim,
-        estimate=exp(value),
-        low=exp(value - half),
-        high=exp(value + half),
-        unit="times",
-        n=n,
+        n=sum(map(len, logs)),
         basis=basis,
         method=METHOD.format(basis, unit),
         assumption=ASSUMPTION,
         level=level,
-        warnings=notes,
+        warnings=() if isfinite(half) else (missing,),
     )

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import count
-from .limits import Limits
+from .limits import COLUMNS, Limits
 
 SHADES = {"window": theme.WITHIN, "rate": theme.OUTSIDE, "loss": "#882288"}
 SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
 
 
-def limits(found: Limits, *, note: str = "") -> go.Figure:
-    """A point per trial on logarithmic axes; on the line it reaches what its least limit allows."""
-    trials = found.trials
-    ends = np.array([trials.predicted.min(), trials.predicted.max()])
+def limits(result: Limits, *, note: str = "") -> go.Figure:
+    """A point per trial on logarithmic axes; on the line it reaches what its lowest limit allows."""
+    trials = result.trials
+    ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
     figure = go.Figure()
-    figure.add_scatter(
-        x=ends,
-        y=ends,
-        mode="lines",
-        name="measured = allowed",
-        line={"color": theme.LIGHT, "dash": "dash", "width": 2},
-        hoverinfo="skip",
-    )
+    figure.add_scatter(x=ends, y=ends, mode="lines", name="measured = allowed", line=line, hoverinfo="skip")
     for name, part in trials.groupby("limit", sort=False):
         text = [theme.plain(f"{row.setting}, RTT {row.rtt_ms:.3g} ms") for row in part.itertuples()]
         figure.add_scatter(
@@ -38,7 +30,7 @@ def limits(found: Limits, *, note: str = "") -> go.Figure:
             hovertemplate="%{text}<br>allowed %{x:.4g}, measured %{y:.4g}<extra></extra>",
         )
     figure.update_xaxes(
-        title="batches/s that the least limit allows (log axis)", **theme.log_axis(trials.predicted, "")
+        title="batches/s that the lowest limit allows (log axis)", **theme.log_axis(trials.predicted, "")
     )
     figure.update_yaxes(
         title="batches/s measured (log axis)", **theme.log_axis([*trials.measured, *trials.predicted], "")
@@ -47,22 +39,10 @@ def limits(found: Limits, *, note: str = "") -> go.Figure:
         figure,
         name="limits",
         title="What limits: window, rate or loss",
-        subtitle="One point per trial: batches/s against the least of what the producers' window, their share of the "
+        subtitle="One point per trial: batches/s against the lowest of what the producers' window, their share of the "
         "rate and loss allow. Nothing is fitted.",
-        alt=f"Measured against allowed rates. {found}",
-        caption=f"{found.says} {found}",
-        table=trials[
-            [
-                "setting",
-                "test_id",
-                "rtt_ms",
-                "by_window",
-                "by_rate",
-                "by_loss",
-                "predicted",
-                "limit",
-                "measured",
-            ]
-        ],
+        alt=f"Measured against allowed rates. {result}",
+        caption=str(result),
+        table=trials[["setting", "test_id", "rtt_ms", *COLUMNS, "predicted", "limit", "measured"]],
         note=note,
     )

@@ -1,24 +1,23 @@
-"""Whether the machine held trials up: how busy its processors were, by sysstat, and what trials reached meanwhile."""
+"""How busy the processors were, by sysstat, and whether trials reached less where they were busier."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from html import escape
-from math import exp, nan, sqrt
+from dataclasses import dataclass
+from math import nan, sqrt
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from ...errors import ParameterError
-from ...findings import Finding
 from ...formatting import count, number
 from ..lab.utilisation import KEY
 from ..result import Estimate, Result
 from .limits import Limits
+from .means import ratio_estimate
 
 STEP_PERCENT = 10.0
-"""What is said of the processors is said per so many per cent of their time: a difference that trials do show."""
+"""The effect is stated per so many per cent of the processors' time: a difference that occurs between trials."""
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
          "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
@@ -26,21 +25,21 @@ METHOD = (
     "level of its own; t with {} degrees of freedom, trials as units; sysstat"
 )
 ASSUMPTION = (
-    "Trials of a setting differ in nothing else that slows them; that a trial which carries more keeps processors "
-    "busier works against what is said"
+    "Trials of a setting differ in nothing else that slows them; a trial that carries more keeps processors busier, "
+    "which works against the effect"
 )
 
 
 @dataclass(frozen=True, repr=False)
-class HeldUp(Result):
+class ProcessorEffect(Result):
     """
-    What trials reached of their limit, beside how busy the processors were.
+    What trials reached of their limit, against how busy the processors were.
 
     Attributes
     ----------
     slope : Estimate
-        What a trial reaches where the processors are busier by 10 per cent of their time, over what it reaches else, at
-        the same setting; NaN where no setting has two trials.
+        The factor on what a trial reaches where the processors are busier by 10 per cent of their time, at the same
+        setting; NaN where no setting has two trials.
     trials : DataFrame
         Per trial: run_id, test_id, attempt, setting, rate_bps, limit, `reached` (measured over what the limit allows),
         `busy_percent` (of the busiest machine, mean over the counted seconds).
@@ -49,94 +48,85 @@ class HeldUp(Result):
     slope: Estimate
     trials: pd.DataFrame
 
-    DRAWN_BY = "processors_figure.held_up"
+    DRAWN_BY = "processors_figure.processor_effect"
 
-    def range_sentence(self) -> str:
-        """What the least and the most busy trial reached."""
-        least, most = (
-            self.trials.loc[at]
-            for at in (self.trials.busy_percent.idxmin(), self.trials.busy_percent.idxmax())
-        )
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The slope."""
+        return (self.slope,)
+
+    @property
+    def sentence(self) -> str:
+        """The slope, and what the trials with the least and the most busy processors reached."""
+        busy = self.trials.busy_percent
+        calm, full = self.trials.loc[busy.idxmin()], self.trials.loc[busy.idxmax()]
         return (
-            f"The trial with the least busy processors ({number(least.busy_percent, 0)} % of their time) reached "
-            f"{number(least.reached, 2)} of what its limit allows, the one with the busiest "
-            f"({number(most.busy_percent, 0)} %) {number(most.reached, 2)}."
+            f"{self.slope.sentence} The trial with the least busy processors ({number(calm.busy_percent, 0)} % of "
+            f"their time) reached {number(calm.reached, 2)} of what its limit allows, the one with the busiest "
+            f"({number(full.busy_percent, 0)} %) {number(full.reached, 2)}."
         )
 
-    def __str__(self) -> str:
-        return f"{self.slope} {self.range_sentence()}"
 
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>"
-
-    def finding(self, name: str, page: str = "") -> Finding:
-        """The finding of the slope, with what the least and the most busy trial reached."""
-        return replace(self.slope.finding(name, page), sentence=str(self))
-
-
-def processors(metrics: pd.DataFrame) -> pd.DataFrame:
+def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
     """
     How busy the processors of each machine were in each test.
 
-    Busy is what is neither idle nor waiting for a disk; time stolen by others of the same physical machine is busy.
+    Processors are busy unless idle or waiting for a disk; time stolen by other guests of the physical machine is busy.
 
     Parameters
     ----------
     metrics : DataFrame
-        Table metrics; rows of sysstat on processors are in use.
+        Table metrics; rows of sysstat on processors are used.
 
     Returns
     -------
     DataFrame
         run_id, test_id, attempt, host, n_samples; the means user_percent, system_percent, iowait_percent,
-        steal_percent, idle_percent and busy_percent over all processors; greatest_busy_percent and
-        greatest_steal_percent of a sample; busiest_cpu_percent, the mean over samples of the busiest single processor.
+        steal_percent, idle_percent and busy_percent over all processors; max_busy_percent and max_steal_percent of a
+        sample; busiest_cpu_percent, the mean over samples of the busiest single processor.
     """
     rows = metrics[(metrics.source == "sysstat") & metrics.subject.str.fullmatch(r"cpu (all|\d+)")]
-    keys = [*KEY, "host", "at_utc", "subject"]
-    wide = pd.DataFrame({name: _shares(rows, keys, said) for name, said in NAMES.items()})
+    keys, machine = [*KEY, "host", "at_utc", "subject"], [*KEY, "host"]
+    wide = pd.DataFrame(
+        {
+            name: rows[rows.metric.isin(metric)].drop_duplicates(keys).set_index(keys).value
+            for name, metric in NAMES.items()
+        }
+    )
     wide["busy_percent"] = (100 - wide.idle_percent - wide.iowait_percent).clip(0, 100)
     wide = wide.reset_index()
-    whole = wide[wide.subject == "cpu all"]
-    single = (
-        wide[wide.subject != "cpu all"].groupby([*KEY, "host", "at_utc"], dropna=False).busy_percent.max()
-    )
-    groups = whole.groupby([*KEY, "host"], dropna=False)
+    single = wide[wide.subject != "cpu all"]
+    busiest = single.groupby([*machine, "at_utc"], dropna=False).busy_percent.max()
+    groups = wide[wide.subject == "cpu all"].groupby(machine, dropna=False)
     means = groups[[*NAMES, "busy_percent"]].mean()
-    found = means.assign(
-        greatest_busy_percent=groups.busy_percent.max(),
-        greatest_steal_percent=groups.steal_percent.max(),
-        busiest_cpu_percent=single.groupby(level=[*KEY, "host"], dropna=False).mean(),
-    )
-    found.insert(0, "n_samples", groups.size())
-    return found.reset_index()
+    means.insert(0, "n_samples", groups.size())
+    return means.assign(
+        max_busy_percent=groups.busy_percent.max(),
+        max_steal_percent=groups.steal_percent.max(),
+        busiest_cpu_percent=busiest.groupby(level=machine, dropna=False).mean(),
+    ).reset_index()
 
 
-def _shares(rows, keys, names):
-    part = rows[rows.metric.isin(names)]
-    return part.drop_duplicates(keys).set_index(keys).value
-
-
-def held_up(limits: Limits, processors: pd.DataFrame) -> HeldUp:
+def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     """
     Whether trials reach less of their limit where the processors are busier.
 
     No threshold says when a machine is too busy: one that is 75 % busy on average over a second makes threads wait
-    within it. So what trials reached is put beside how busy it was, among trials of one setting and link rate.
+    within it. So what trials reached is set against how busy it was, among trials of one setting and link rate.
 
     Parameters
     ----------
     limits : Limits
-        What `stats.limits` found of the trials.
-    processors : DataFrame
-        As `processors` returns it, of the seconds that count (`TrialRates.marked`).
+        Of the trials.
+    use : DataFrame
+        As `processor_use` returns it, of the seconds that count (`TrialRates.marked`).
 
     Raises
     ------
     ParameterError
         No trial has both.
     """
-    busy = processors.groupby(KEY, dropna=False).busy_percent.max().rename("busy_percent").reset_index()
+    busy = use.groupby(KEY, dropna=False).busy_percent.max().rename("busy_percent").reset_index()
     trials = limits.trials.drop(columns="busy_percent", errors="ignore").merge(busy, on=KEY)
     trials = trials[trials.busy_percent.notna()].reset_index(drop=True)
     if trials.empty:
@@ -145,27 +135,26 @@ def held_up(limits: Limits, processors: pd.DataFrame) -> HeldUp:
         )
     frame = pd.DataFrame({"busy": trials.busy_percent / STEP_PERCENT, "log": np.log(trials.reached)})
     groups = frame.groupby([trials.setting, trials.rate_bps], dropna=False)
+    # Deviations from the mean of the setting: settings differ in both without the one causing the other.
     apart = frame - groups.transform("mean")
     total, freedom = float(apart.busy @ apart.busy), len(frame) - groups.ngroups - 1
     slope = float(apart.busy @ apart.log) / total if total > 0 else nan
     half, notes = nan, ()
-    if freedom > 0 and total > 0:
+    if freedom <= 0:
+        notes = ("too few trials of one setting to say how what they reach goes with busy processors",)
+    elif total > 0:
         rest = float(((apart.log - slope * apart.busy) ** 2).sum())
         half = stats.t.ppf((1 + limits.level) / 2, freedom) * sqrt(rest / freedom / total)
-    elif freedom <= 0:
-        notes = ("too few trials of one setting to say how what they reach goes with busy processors",)
     else:
         notes = (
-            "processors were equally busy in all trials of a setting, so what that changes cannot be said",
+            "processors were equally busy in all trials of a setting, so the effect of busier ones is unknown",
         )
-    contrast = Estimate(
+    estimate = ratio_estimate(
+        slope,
+        half,
         quantity="reached, busier processors over less busy ones",
         claim=f"At the same setting, trials with processors busier by {STEP_PERCENT:g} % of their time reached {{}} as "
         "much of what their limit allows",
-        estimate=exp(slope),
-        low=exp(slope - half),
-        high=exp(slope + half),
-        unit="times",
         n=len(trials),
         basis=count(len(trials), "trial"),
         method=METHOD.format(max(freedom, 0)),
@@ -173,5 +162,6 @@ def held_up(limits: Limits, processors: pd.DataFrame) -> HeldUp:
         level=limits.level,
         warnings=notes,
     )
-    columns = [*KEY, "setting", "rate_bps", "limit", "reached", "busy_percent"]
-    return HeldUp(contrast, trials[columns])
+    return ProcessorEffect(
+        estimate, trials[[*KEY, "setting", "rate_bps", "limit", "reached", "busy_percent"]]
+    )

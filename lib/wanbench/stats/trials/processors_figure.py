@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import count
-from .processors import HeldUp
+from .processors import ProcessorEffect
+from .rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 
-SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
 
-
-def held_up(found: HeldUp, *, note: str = "") -> go.Figure:
+def processor_effect(result: ProcessorEffect, *, note: str = "") -> go.Figure:
     """A point per trial; dashed: all that the limit allows."""
     figure = go.Figure()
-    for k, (name, part) in enumerate(found.trials.groupby("setting", sort=False)):
+    for k, (name, part) in enumerate(result.trials.groupby("setting", sort=False)):
         figure.add_scatter(
             x=part.busy_percent,
             y=part.reached,
             mode="markers",
             name=f"{theme.plain(name)} ({count(len(part), 'trial')})",
-            marker={"size": 10, "color": SHADES[k % 2], "symbol": SYMBOLS[k % 2], "opacity": 0.8},
+            marker={
+                "size": 10,
+                "color": SHADES[k % MAX_SETTINGS],
+                "symbol": SYMBOLS[k % MAX_SETTINGS],
+                "opacity": 0.8,
+            },
             hovertemplate="processors %{x:.0f} % busy<br>reached %{y:.3g}<extra></extra>",
         )
-    figure.add_hline(y=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2})
+    primitives.reference_line(figure, y=1)
     figure.update_xaxes(title="busy part of the processors' time in the seconds that count (%)")
     figure.update_yaxes(title="measured over what the limit allows", rangemode="tozero")
     return theme.finish(
         figure,
-        name="held-up",
-        title="Did busy processors hold trials up?",
-        subtitle="One point per trial: what it reached of what its least limit allows. Dashed: all of it.",
-        alt=f"What trials reached against how busy the processors were. {found}",
-        caption=str(found),
-        table=found.trials,
+        name="processor-effect",
+        title="Did busy processors slow trials down?",
+        subtitle="One point per trial: what it reached of what its lowest limit allows. Dashed: all of it.",
+        alt=f"What trials reached against how busy the processors were. {result}",
+        caption=str(result),
+        table=result.trials,
         note=note,
     )

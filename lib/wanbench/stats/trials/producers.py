@@ -1,4 +1,4 @@
-"""What the producers of one trial said of themselves: rates, latency, shares."""
+"""What the producers of one trial reported: rates, latency, shares."""
 
 from __future__ import annotations
 
@@ -10,51 +10,52 @@ import pandas as pd
 from ...formatting import count, number
 
 SATURATED_S = 1.0
-"""Producers further behind than this, a reporting interval, are behind by more than records on their way."""
+"""A reporting interval: producers further behind than this are behind by more than records on their way."""
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:
-    """Records a second of each producer, of its lines inside the counted seconds."""
+    """Records per second of each producer, of its lines inside the counted seconds."""
     sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
     return sums.records / sums.length_s
 
 
 def behind_s(inside: pd.DataFrame) -> float:
-    """How far the slowest producer was behind the rate asked of it, at its last line; NaN where none was asked."""
+    """How far the slowest producer was behind its target rate, at its last line; NaN where none had a target."""
     last = inside.sort_values("window").groupby("producer").behind_s.last()
     return float(last.max()) if last.notna().any() else nan
 
 
 def cautions(rates: pd.DataFrame) -> list[str]:
-    """Of trials whose producers fell behind the rate asked of them."""
+    """Of trials whose producers fell behind their target rate."""
     behind = rates.behind_s[rates.behind_s > SATURATED_S]
     if behind.empty:
         return []
     return [
-        f"in {count(len(behind), 'trial')} the producers fell behind the rate that was asked, by up to "
-        f"{number(behind.max())} s: the system was saturated, and latencies grow as long as that lasts"
+        f"in {count(len(behind), 'trial')} the producers fell behind their target rate, by up to "
+        f"{number(behind.max())} s: the system was saturated, and latencies grow for as long as that lasts"
     ]
 
 
 def latency(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:
-    """Latency of all records, of the lines or else of the sums of a producer's whole time after its warm-up."""
-    found = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
-    for name, rows in (("the producers' lines", inside), ("their sums", producers[~producers.warmup])):
-        told = rows[["mean_latency_ms", "max_latency_ms", "records"]].astype("float64")
-        told = told[told.records != 0]
-        if len(told) and told.notna().all(axis=None):
-            found["mean_latency_ms"] = float(np.average(told.mean_latency_ms, weights=told.records))
-            found["max_latency_ms"] = float(told.max_latency_ms.max())
-            found["latency_by"] = name
+    """Latency of all records, from the lines or else from each producer's totals after its warm-up."""
+    row = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
+    totals = producers[~producers.warmup]
+    for name, rows in (("the producers' lines", inside), ("their sums", totals)):
+        reported = rows[["mean_latency_ms", "max_latency_ms", "records"]].astype("float64")
+        reported = reported[reported.records != 0]
+        if len(reported) and reported.notna().all(axis=None):
+            row["mean_latency_ms"] = float(np.average(reported.mean_latency_ms, weights=reported.records))
+            row["max_latency_ms"] = float(reported.max_latency_ms.max())
+            row["latency_by"] = name
             break
-    n = inside.producer.nunique() or producers[~producers.warmup].producer.nunique()
-    return found | {"n_producers": int(n), "n_producer_errors": int(producers.n_errors.sum())}
+    n = inside.producer.nunique() or totals.producer.nunique()
+    return row | {"n_producers": int(n), "n_producer_errors": int(producers.n_errors.sum())}
 
 
 def shares(inside: pd.DataFrame, producers: pd.DataFrame) -> pd.DataFrame:
-    """Records a second and share of each producer, of its lines or else of the sums of its time after the warm-up."""
-    found = records_per_s(inside).rename("records_per_s").reset_index()
-    if found.empty:
-        whole = producers[~producers.warmup & producers.records_per_s.notna()]
-        found = whole[["producer", "records_per_s"]].reset_index(drop=True)
-    return found.assign(share=found.records_per_s / found.records_per_s.sum())
+    """Records per second and share of each producer, from its lines or else from its totals after the warm-up."""
+    rates = records_per_s(inside).rename("records_per_s").reset_index()
+    if rates.empty:
+        totals = producers[~producers.warmup & producers.records_per_s.notna()]
+        rates = totals[["producer", "records_per_s"]].reset_index(drop=True)
+    return rates.assign(share=rates.records_per_s / rates.records_per_s.sum())

@@ -1,30 +1,76 @@
 """
-Whether trials keep their rate over the seconds that count: the later half of these against the earlier one.
+Whether trials keep their rate over the seconds that count: the later half of these against the earlier half.
 
 A warm-up that was cut too short shows as a rate that still rises. The trial is the unit.
 """
 
 from __future__ import annotations
 
-from math import nan, sqrt
-
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ...checks import check_level
-from ...formatting import count, number, percent, quantity
+from ...formatting import count, interval, percent
+from ..result import RowsResult
+from .means import half_width
 
 COLUMNS = ["setting", "n_trials", "later_over_earlier", "low", "high", "level"]
+MAX_LISTED = 6
+"""Settings in a sentence; more are in the table only."""
 
 
-def settled(seconds: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+class Steadiness(RowsResult):
     """
-    Per setting, how many times as many batches came in the later half of the counted seconds as in the earlier one.
+    How many times as many batches came in the later half of the counted seconds as in the earlier half.
 
-    Geometric mean over trials, with an interval by t on their logarithms that holds for all settings together
-    (Bonferroni), null for a single trial. A second in the middle belongs to neither half. Trials without a batch in a
-    half, and those without a log, are not in it.
+    Attributes
+    ----------
+    rows : DataFrame
+        Per setting: setting, n_trials, later_over_earlier (geometric mean over trials), low, high, level. The intervals
+        (t on the logarithms) hold for all settings together (Bonferroni); they are null for a single trial.
+    """
+
+    @property
+    def sentence(self) -> str:
+        """The ratio of each setting."""
+        if self.rows.empty:
+            return "No trial has seconds to compare."
+        listed = [f"{_ratio(row)} over {row.setting}" for row in self.rows.head(MAX_LISTED).itertuples()]
+        more = f"; and {len(self.rows) - MAX_LISTED} more settings" if len(self.rows) > MAX_LISTED else ""
+        return f"Batches in the later half of the counted seconds over the earlier half: {'; '.join(listed)}{more}."
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """The settings whose trials did not keep their rate."""
+        unsteady = self.rows[(self.rows.low > 1) | (self.rows.high < 1)]
+        return tuple(
+            f"over {row.setting} rates still {'rose' if row.low > 1 else 'fell'} while they counted: the later half of "
+            f"the seconds has {_ratio(row)} the batches of the earlier half"
+            for row in unsteady.itertuples()
+        )
+
+    def shown(self) -> pd.DataFrame:
+        """The rows, with the precision of the intervals."""
+        rows = []
+        for row in self.rows.itertuples():
+            ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")
+            rows.append((row.setting, f"{row.n_trials:,}", ratio, ends))
+        level = percent(self.rows.level.max()) if len(rows) else "no"
+        return pd.DataFrame(rows, columns=["setting", "trials", "later over earlier", f"{level} interval"])
+
+
+def _ratio(row) -> str:
+    ratio, ends = interval(row.later_over_earlier, row.low, row.high, "times")
+    between = f"{percent(row.level)} interval {ends}; " if ends else ""
+    return f"{ratio} ({between}{count(row.n_trials, 'trial')})"
+
+
+def steadiness(seconds: pd.DataFrame, level: float = 0.95) -> Steadiness:
+    """
+    The later half of the counted seconds against the earlier half.
+
+    A second in the middle belongs to neither half. Trials without a batch in a half, and those without a log, are left
+    out.
 
     Parameters
     ----------
@@ -35,7 +81,7 @@ def settled(seconds: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     --------
     >>> about = {"run_id": "r", "attempt": 1, "setting": "a"}
     >>> rows = [{**about, "test_id": t, "second": s, "batches": 100 + 10 * s} for t in "xyz" for s in range(4)]
-    >>> settled(pd.DataFrame(rows)).later_over_earlier.round(3).tolist()
+    >>> steadiness(pd.DataFrame(rows)).rows.later_over_earlier.round(3).tolist()
     [1.19]
     """
     level = check_level(level)
@@ -46,23 +92,9 @@ def settled(seconds: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         earlier, later = batches[:half].sum(), batches[len(batches) - half :].sum()
         if earlier > 0 and later > 0:
             logs.setdefault(key[-1], []).append(np.log(later / earlier))
-    several = max(sum(len(each) > 1 for each in logs.values()), 1)
+    several = max(sum(len(own) > 1 for own in logs.values()), 1)
     rows = []
-    for setting, each in logs.items():
-        middle, half = float(np.mean(each)), nan
-        if len(each) > 1:
-            reach = stats.t.ppf(1 - (1 - level) / 2 / several, len(each) - 1)
-            half = reach * float(np.std(each, ddof=1)) / sqrt(len(each))
-        ends = np.exp([middle, middle - half, middle + half])
-        rows.append(dict(zip(COLUMNS, (setting, len(each), *ends, level), strict=True)))
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def cautions(found: pd.DataFrame) -> tuple[str, ...]:
-    """What must be said of the settings whose trials did not keep their rate."""
-    return tuple(
-        f"over {row.setting} rates still {'rose' if row.low > 1 else 'fell'} while they counted: the later half of the "
-        f"seconds has {quantity(row.later_over_earlier, 'times', row.low, row.high)} the batches of the earlier one "
-        f"({percent(row.level)} interval {number(row.low)} to {number(row.high)}; {count(row.n_trials, 'trial')})"
-        for row in found[(found.low > 1) | (found.high < 1)].itertuples()
-    )
+    for setting, own in logs.items():
+        middle, half = np.mean(own), half_width(own, 1 - (1 - level) / several)
+        rows.append((setting, len(own), *np.exp([middle, middle - half, middle + half]), level))
+    return Steadiness(pd.DataFrame(rows, columns=COLUMNS))

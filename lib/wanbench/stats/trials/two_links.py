@@ -1,9 +1,9 @@
 """
-Two links by turns (A B B A ...): how many times as much passes over one as over the other.
+Two interleaved links (A B B A ...): how many times as much passes over one as over the other.
 
-The trial is the unit. Each is compared with the one of the other link that was planned next to it, so that what
-changes slowly acts on both; a steady drift is estimated and taken off. Beside it stand Welch's interval over trials,
-which knows nothing of pairs, and the one that takes every second as independent.
+The trial is the unit. Each is compared with the trial of the other link that was planned next to it, so that slow
+changes act on both; a steady drift is estimated and removed. For comparison there are Welch's interval over trials,
+which ignores pairs, and the interval that takes every second as independent.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from html import escape
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_choice, check_level, refusal
 from ...errors import ParameterError
 from ...formatting import count, number
-from ..result import Estimate, Interval, Result, html, table
+from ..result import Estimate, Interval, Result, RowsResult
 from ..time.compare import Comparison, compare_arms
-from . import steadiness
-from .rates import MEASURED, TrialRates
+from .means import ratio_estimate
+from .rates import MEASURED, TrialRates, reasons
+from .steadiness import steadiness
 
-BESIDE = (
+SETTINGS = ("internet", "private")
+OTHER_VALUES = (
     "records_per_s",
     "throughput_bps",
     "rx_packets_per_s",
@@ -34,24 +35,17 @@ BESIDE = (
     "tx_packets_per_s",
     "mean_latency_ms",
 )
-SAID = {
-    "batches_per_s": "rate of batches",
-    "records_per_s": "rate of records",
-    "throughput_bps": "payload throughput",
-    "rx_packets_per_s": "rate of packets towards the brokers, background included",
-    "rx_own_packets_per_s": "rate of packets towards the brokers, background taken off",
-    "tx_packets_per_s": "rate of packets from the brokers",
-    "mean_latency_ms": "time to acknowledgement",
-    "mean_rtt_ms": "RTT of pings",
-}
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
+"""The column of `TrialRates.seconds` that varies as a value does."""
 DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
 DRIFT_ASSUMPTION = "The drift is a steady one, in per cent per trial; pairs are independent of each other"
-RESAMPLES, UNUSED = 1_000, 2
-"""Of the bootstrap of medians; where only the means are wanted, hardly any."""
+RESAMPLES = 1_000
+"""Of the bootstrap of medians."""
+MEANS_ONLY = 2
+"""Resamples where the medians are not wanted: the fewest that the bootstrap allows."""
 FLAT_OUT = (
     "producers that send as fast as they can fill their own buffers, so the time to acknowledgement is mostly the "
     "time that records wait there: it says how long the producers ran, not how far the brokers are"
@@ -74,11 +68,11 @@ class TwoLinks(Result):
     by_trial : Comparison
         Trials without pairs, with every second that counts; its naive interval takes these as independent.
     drift_free : Estimate or None
-        b over a (ratio of geometric means) with a steady drift taken off; None where the order of the trials cannot
-        tell it apart.
+        b over a (ratio of geometric means) without a steady drift; None where the order of the trials does not allow to
+        tell them apart.
     drift : Estimate or None
-        What a trial is multiplied by per trial that was measured before it.
-    beside : dict
+        The factor from one trial to the next.
+    other_values : dict
         The ratio of other values, by column of `TrialRates.rates`.
     pairs : DataFrame
         One row per pair: `block`, `pair`, `a`, `b` (the value of either trial), `order_a`, `order_b`, `ratio`.
@@ -91,38 +85,34 @@ class TwoLinks(Result):
     by_trial: Comparison
     drift_free: Estimate | None
     drift: Estimate | None
-    beside: dict[str, Estimate]
+    other_values: dict[str, Estimate]
     pairs: pd.DataFrame
     trials: pd.DataFrame
     seconds: pd.DataFrame
     names: tuple[str, str]
     value: str
 
+    TITLE = "Ratios"
+    DRAWN_BY = "two_links_figure.two_links"
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        known = (self.ratio, self.drift_free, self.drift, *self.beside.values())
-        return tuple(each for each in known if each is not None)
+        """The ratio, the one without drift, the drift, and those of other values."""
+        known = (self.ratio, self.drift_free, self.drift, *self.other_values.values())
+        return tuple(estimate for estimate in known if estimate is not None)
 
-    def table(self) -> pd.DataFrame:
-        """One row per number."""
-        return table(self.estimates)
+    @property
+    def sentence(self) -> str:
+        """The ratio, as "times" and as "per cent more", so that they are not mistaken; then without drift."""
+        drift_free = [self.drift_free.sentence] if self.drift_free is not None else []
+        return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
-    def wording(self) -> str:
-        """The sentence to quote, in which "times" and "per cent more" cannot be mistaken for each other."""
-        return (self.paired or self.by_trial).sentence
-
-    def within(self) -> pd.DataFrame:
-        """
-        The second view, inside the trials: one row per link.
-
-        `autocorrelation` is of one second's count with the next one's, mean over trials; `sd_between_trials` that of
-        the trials' means; `sd_if_independent` what it would be if seconds were independent draws (a second's standard
-        deviation over the root of the seconds in a trial). Where the first is the larger, seconds are no replicates.
-        """
+    def within(self) -> WithinTrials:
+        """How far trials scatter, and how far they would if their seconds were independent."""
         rows = []
         for name, part in self.trials.groupby("link", sort=False):
             own = self.seconds[self.seconds.link == name]
-            single = own.groupby("trial")._value.std(ddof=1)
+            variance = (own.groupby("trial")._value.std(ddof=1) ** 2).mean()
             rows.append(
                 {
                     "link": name,
@@ -130,32 +120,43 @@ class TwoLinks(Result):
                     "seconds_per_trial": part.n_seconds.mean(),
                     "autocorrelation": part.autocorrelation.mean(),
                     "sd_between_trials": part[self.value].std(ddof=1),
-                    "sd_if_independent": sqrt((single**2).mean() / part.n_seconds.mean())
-                    if len(own)
-                    else np.nan,
+                    "sd_if_independent": sqrt(variance / part.n_seconds.mean()) if len(own) else np.nan,
                 }
             )
-        return pd.DataFrame(rows)
+        return WithinTrials(pd.DataFrame(rows))
 
-    DRAWN_BY = "trials_figures.two_links"
 
-    def __str__(self) -> str:
-        more = [self.drift_free.sentence] if self.drift_free is not None else []
-        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
-        return " ".join([self.wording(), *more, *(f"Caution: {each}." for each in notes)])
+class WithinTrials(RowsResult):
+    """
+    The scatter of trials against that of their seconds.
 
-    def _repr_html_(self) -> str:
-        title = f"{self.names[1]} over {self.names[0]}"
-        return f"<p>{escape(self.wording())}</p>" + html(self.estimates, title)
+    Attributes
+    ----------
+    rows : DataFrame
+        Per link: link, n_trials, seconds_per_trial, autocorrelation (of one second's count with the next one's, mean
+        over trials), sd_between_trials (of the trials' means), and sd_if_independent: what that would be if seconds
+        were independent draws (a second's standard deviation over the root of the seconds in a trial).
+    """
+
+    @property
+    def sentence(self) -> str:
+        """By which factor each link's trials scatter more than independent seconds would make them."""
+        rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
+        if rows.empty:
+            return "Too few trials or seconds to compare their scatter."
+        listed = " and ".join(
+            f"{number(row.sd_between_trials / row.sd_if_independent)} times as much over {row.link}"
+            for row in rows.itertuples()
+        )
+        return f"Trials scatter {listed} as they would if their seconds were independent replicates."
 
 
 def compare_links(
-    found: TrialRates,
-    settings: Sequence[str] = ("internet", "private"),
+    rates: TrialRates,
+    settings: Sequence[str] = SETTINGS,
     *,
-    names: Sequence[str] | None = None,
     value: str = "batches_per_s",
-    beside: Sequence[str] = BESIDE,
+    other_values: Sequence[str] = OTHER_VALUES,
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -169,15 +170,13 @@ def compare_links(
 
     Parameters
     ----------
-    found : TrialRates
+    rates : TrialRates
         What `trial_rates` made of the tables.
     settings : two str
-        Settings a and b; patterns are allowed, such as "internet*".
-    names : two str
-        What to call them; default the settings without asterisks.
+        Settings a and b; patterns are allowed, such as "internet*". The links are called so, without asterisks.
     value : str
-        A column of `found.rates`, such as batches_per_s.
-    beside : sequence of str
+        A column in `rates.MEASURED`.
+    other_values : sequence of str
         Columns whose ratio is wanted too; those that are not known of every trial are left out.
     resamples, seed
         Of the bootstrap of medians, in `paired` and `by_trial`.
@@ -188,67 +187,65 @@ def compare_links(
         For a setting that no measured trial has, or trials of both patterns.
     """
     level = check_level(level)
-    settings = tuple(settings)
-    names = tuple(names or (each.strip("*").strip() or each for each in settings))
-    trials = of_links(found, settings, names, value)
+    trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
     pairs = paired_trials(trials, value, names)
-    notes = _notes(trials, pairs, found, value)
-    by_trial = _by_trial(trials, found, value, names, level, seed, resamples)
+    by_trial = _by_trial(trials, rates, value, names, level, seed, resamples)
     paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
-    ratio = _said((paired or by_trial).means, notes)
+    ratio = _cautioned((paired or by_trial).means, _notes(trials, pairs, rates, value))
     drift_free, drift = _drift(pairs, value, names, level)
     others = {}
-    for name in beside:
+    for name in other_values:
         if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
             own = paired_trials(trials, name, names)
-            single = _by_trial(trials, found, name, names, level, seed, UNUSED)
-            one = _paired(own, name, names, level, seed, single, UNUSED) if len(own) > 1 else single
+            comparison = _by_trial(trials, rates, name, names, level, seed, MEANS_ONLY)
+            if len(own) > 1:
+                comparison = _paired(own, name, names, level, seed, comparison, MEANS_ONLY)
             flat_out = name == "mean_latency_ms" and trials.target_records_per_s.isna().any()
-            others[name] = _said(one.means, (FLAT_OUT,) if flat_out else ())
-    columns = ["run_id", "test_id", "at_s", "second"]
-    seconds = _seconds(trials, found, value)
-    seconds = seconds[[each for each in (*columns, "link", "trial", "_value") if each in seconds]]
+            others[name] = _cautioned(comparison.means, (FLAT_OUT,) if flat_out else ())
+    columns = ["run_id", "test_id", "at_s", "second", "link", "trial", "_value"]
+    seconds = _seconds(trials, rates, value)
+    seconds = seconds[[name for name in columns if name in seconds]]
     return TwoLinks(ratio, paired, by_trial, drift_free, drift, others, pairs, trials, seconds, names, value)
 
 
-def of_links(found: TrialRates, settings, names, value: str) -> pd.DataFrame:
+def link_trials(
+    rates: TrialRates, settings: Sequence[str], value: str
+) -> tuple[pd.DataFrame, tuple[str, str]]:
     """
-    The trials of two settings, with `link`, `trial` and `nth`; those without a positive value are left out.
+    The trials of two settings, with `link`, `trial` and `nth`, and the names of the links; trials without a positive
+    value are left out.
 
-    `nth` is a trial's place among those of its link in its block of the plan, whether these were measured or not.
+    `nth` is a trial's position among those of its link in its block of the plan, including those not measured.
     """
-    if len(settings) != 2 or len(names) != 2 or names[0] == names[1]:
-        raise ParameterError(
-            f"two links are compared; given were {', '.join(map(str, settings)) or 'none'} "
-            f"as {', '.join(map(str, names))}"
-        )
-    if value not in found.rates:
-        raise ParameterError(f"value={value!r}: the trials have {', '.join(MEASURED)}")
-    measured, missing = (_linked(frame, settings, names) for frame in (found.rates, found.left_out))
-    rows = measured.assign(nth=_places(measured, missing))[measured[value] > 0].reset_index(drop=True)
+    if len(settings) != 2 or settings[0] == settings[1]:
+        raise refusal("settings", settings, "two links")
+    names = tuple(setting.strip("*").strip() or setting for setting in settings)
+    measured, missing = (_linked(frame, settings, names) for frame in (rates.rates, rates.left_out))
+    rows = measured.assign(nth=_positions(measured, missing))
+    rows = rows[rows[value] > 0].reset_index(drop=True)
     for name, setting in zip(names, settings, strict=True):
         if not (rows.link == name).any():
-            known = ", ".join(dict.fromkeys(map(str, found.rates.setting))) or "none"
+            given = ", ".join(dict.fromkeys(map(str, rates.rates.setting))) or "none"
             raise ParameterError(
-                f"no measured trial of setting {setting} with a positive {value}; there are {known}"
+                f"no measured trial of setting {setting} has a positive {value}; measured are {given}"
             )
-    return rows.assign(trial=rows.run_id + " " + rows.test_id)
+    return rows.assign(trial=rows.run_id + " " + rows.test_id), names
 
 
 def _linked(rows: pd.DataFrame, settings, names) -> pd.DataFrame:
     """The rows of either link, with `link`."""
     if rows.empty:
         return rows.assign(link=None)
-    fits = [rows.setting.map(lambda each, one=one: fnmatchcase(str(each), one)) for one in settings]
-    fits = [fit.astype(bool) for fit in fits]
+    fits = [
+        np.array([fnmatchcase(str(setting), pattern) for setting in rows.setting]) for pattern in settings
+    ]
     both = rows[fits[0] & fits[1]]
     if len(both):
         raise ParameterError(f"setting {both.setting.iloc[0]!r} matches both {' and '.join(settings)}")
-    link = np.select(fits, [0, 1], -1)
-    return rows.assign(link=[names[k] if k >= 0 else None for k in link])[link >= 0]
+    return rows.assign(link=np.where(fits[0], *names))[fits[0] | fits[1]]
 
 
-def _places(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
+def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
     block = ["run_id", "block", "link"]
     columns = [*block, "test_id"]
     planned = pd.concat(
@@ -261,82 +258,75 @@ def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
     """The n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
     rows = trials[trials.block.notna()].sort_values(["run_id", "block", "nth"])
     columns = ["run_id", "block", "nth", value, "order"]
-    sides = [rows.loc[rows.link == name, columns] for name in names]
+    sides = [rows.loc[rows.link == name, columns].rename(columns={value: "value"}) for name in names]
     both = sides[0].merge(sides[1], on=["run_id", "block", "nth"], suffixes=("_a", "_b"))
-    both = both.rename(columns={f"{value}_a": "a", f"{value}_b": "b"})
     pair = both.run_id + " " + both.block.astype(str) + " " + both.nth.astype(int).astype(str)
-    found = pd.DataFrame({"run_id": both.run_id, "block": both.block, "pair": pair, "a": both.a, "b": both.b})
-    return found.assign(order_a=both.order_a, order_b=both.order_b, ratio=both.b / both.a)
+    pairs = pd.DataFrame({"run_id": both.run_id, "block": both.block, "pair": pair})
+    pairs = pairs.assign(a=both.value_a, b=both.value_b, order_a=both.order_a, order_b=both.order_b)
+    return pairs.assign(ratio=pairs.b / pairs.a)
 
 
-def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, found: TrialRates, value: str) -> tuple[str, ...]:
+def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: str) -> tuple[str, ...]:
     notes = []
     settings = set(trials.setting)
-    out = found.left_out[found.left_out.setting.isin(settings)]
+    out = rates.left_out[rates.left_out.setting.isin(settings)]
     if len(out):
-        why = ", ".join(f"{n:,} {each}" for each, n in sorted(out.reason.value_counts().items()))
-        notes.append(f"{count(len(out), 'trial')} of these settings left out ({why})")
-    nothing = int((found.rates.setting.isin(settings) & ~(found.rates[value] > 0)).sum())
+        notes.append(f"{count(len(out), 'trial')} of these settings left out ({reasons(out)})")
+    nothing = int((rates.rates.setting.isin(settings) & ~(rates.rates[value] > 0)).sum())
     if nothing:
-        notes.append(f"{count(nothing, 'trial')} without a positive {SAID.get(value, value)} left out")
+        notes.append(f"{count(nothing, 'trial')} without a positive {MEASURED[value][0]} left out")
     alone = len(trials) - 2 * len(pairs)
     if alone and len(pairs) > 1:
         notes.append(f"{count(alone, 'trial')} without a partner, not in the pairs")
     for column in ("counted_by", "window_rule"):
         if trials[column].nunique() > 1:
-            kinds = ", ".join(f"{n} by {each}" for each, n in trials[column].value_counts().items())
+            kinds = ", ".join(f"{n} by {kind}" for kind, n in trials[column].value_counts().items())
             notes.append(f"trials are not all counted alike ({kinds})")
-    own = found.seconds[found.seconds.setting.isin(settings)]
-    return (*notes, *steadiness.cautions(steadiness.settled(own)))
+    own = rates.seconds[rates.seconds.setting.isin(settings)]
+    return (*notes, *steadiness(own).cautions)
 
 
-def _seconds(trials: pd.DataFrame, found: TrialRates, value: str) -> pd.DataFrame:
+def _seconds(trials: pd.DataFrame, rates: TrialRates, value: str) -> pd.DataFrame:
     """A row per counted second, scaled so that a trial's mean is its value; a row per trial where none are known."""
     counted = PER_SECOND.get(value)
     key = ["run_id", "test_id"]
-    own = found.seconds.merge(trials[[*key, "link", "trial", value]], on=key) if counted else pd.DataFrame()
+    own = rates.seconds.merge(trials[[*key, "link", "trial", value]], on=key) if counted else pd.DataFrame()
     if len(own) and own.trial.nunique() == len(trials):
         mean = own.groupby("trial")[counted].transform("mean")
         return own.assign(_value=own[counted] * own[value] / mean)
     return trials.assign(_value=trials[value], second=0)
 
 
-def _by_trial(trials, found, value, names, level, seed, resamples=RESAMPLES) -> Comparison:
-    said = SAID.get(value, value)
-    rows = _seconds(trials, found, value).rename(columns={"_value": said})
+def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison:
+    label, unit = MEASURED[value]
+    rows = _seconds(trials, rates, value).rename(columns={"_value": label})
     result = compare_arms(
-        rows, said, arm="link", arms=names, run="trial", time="second", unit=MEASURED.get(value, ""),
+        rows, label, arm="link", arms=names, run="trial", time="second", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
     naive = replace(result.means.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
-    return replace(result, means=_in_trials(replace(result.means, naive=naive)))
+    basis = result.means.basis.replace(" run", " trial")
+    return replace(result, means=replace(result.means, naive=naive, basis=basis))
 
 
-def _in_trials(contrast: Estimate) -> Estimate:
-    return replace(contrast, basis=contrast.basis.replace(" run", " trial"))
-
-
-def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples=RESAMPLES) -> Comparison:
-    said = SAID.get(value, value)
+def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
+    label, unit = MEASURED[value]
     sides = [
-        pairs[["pair"]].assign(link=name, **{said: pairs[k]}) for name, k in zip(names, "ab", strict=True)
+        pairs[["pair"]].assign(link=name, **{label: pairs[k]}) for name, k in zip(names, "ab", strict=True)
     ]
     result = compare_arms(
-        pd.concat(sides), said, arm="link", arms=names, block="pair", unit=MEASURED.get(value, ""),
+        pd.concat(sides), label, arm="link", arms=names, block="pair", unit=unit,
         level=level, seed=seed, resamples=resamples,
     )  # fmt: skip
-    naive = replace(result.means.naive, method=OF_TRIALS)
+    ratio, unpaired = result.means, by_trial.means
     means = replace(
-        result.means,
-        naive=naive,
-        basis=_in_pairs(result.means.basis),
-        method=_in_pairs(result.means.method),
-        assumption=_in_pairs(result.means.assumption),
-        warnings=tuple(each for each in result.means.warnings if "medians" not in each),
-        others=(
-            Interval(by_trial.means.method, by_trial.means.low, by_trial.means.high),
-            by_trial.means.naive,
-        ),
+        ratio,
+        naive=replace(ratio.naive, method=OF_TRIALS),
+        basis=_in_pairs(ratio.basis),
+        method=_in_pairs(ratio.method),
+        assumption=_in_pairs(ratio.assumption),
+        warnings=tuple(warning for warning in ratio.warnings if "medians" not in warning),
+        others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
     )
     return replace(result, means=means)
 
@@ -345,13 +335,14 @@ def _in_pairs(text: str) -> str:
     return text.replace("block", "pair").replace("with both arms", "of trials")
 
 
-def _said(contrast: Estimate, notes: tuple[str, ...]) -> Estimate:
-    return replace(contrast, warnings=(*notes, *contrast.warnings))
+def _cautioned(estimate: Estimate, notes: tuple[str, ...]) -> Estimate:
+    return replace(estimate, warnings=(*notes, *estimate.warnings))
 
 
 def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None]:
-    """The ratio with a steady drift taken off, and the drift: least squares over pairs."""
+    """The ratio without a steady drift, and the drift: least squares over pairs."""
     apart = (pairs.order_b - pairs.order_a).to_numpy(dtype=float)
+    # In A B A B every b follows its a by as much: drift and ratio then have the same effect.
     if len(pairs) < 3 or np.ptp(apart) == 0:
         return None, None
     design = np.column_stack([np.ones(len(pairs)), apart])
@@ -360,32 +351,28 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
     params = inverse @ design.T @ logs
     freedom = len(pairs) - 2
     variance = float(((logs - design @ params) ** 2).sum()) / freedom
-    reach = stats.t.ppf((1 + level) / 2, freedom)
-    said, basis = SAID.get(value, value), f"{count(len(pairs), 'pair')} of trials"
-    made = []
-    for k, (quantity, claim) in enumerate(
-        (
-            (
-                f"ratio without drift, {said}",
-                f"With a steady drift taken off, the {said} of {names[1]} is {{}} that of {names[0]}",
-            ),
-            (f"drift per trial, {said}", f"From one trial to the next the {said} is multiplied by {{}}"),
-        )
-    ):
-        half = reach * sqrt(max(variance * inverse[k, k], 0.0))
-        made.append(
-            Estimate(
-                quantity=quantity,
-                claim=claim,
-                estimate=exp(params[k]),
-                low=exp(params[k] - half),
-                high=exp(params[k] + half),
-                unit="times" if k == 0 else "",
-                n=len(pairs),
-                basis=basis,
-                method=DRIFT.format(number(freedom)),
-                assumption=DRIFT_ASSUMPTION,
-                level=level,
-            )
-        )
-    return made[0], made[1]
+    halves = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(np.maximum(variance * np.diag(inverse), 0.0))
+    label, _ = MEASURED[value]
+    about = {
+        "n": len(pairs),
+        "basis": f"{count(len(pairs), 'pair')} of trials",
+        "method": DRIFT.format(number(freedom)),
+        "assumption": DRIFT_ASSUMPTION,
+        "level": level,
+    }
+    drift_free = ratio_estimate(
+        params[0],
+        halves[0],
+        quantity=f"ratio without drift, {label}",
+        claim=f"Without a steady drift, the {label} of {names[1]} is {{}} that of {names[0]}",
+        **about,
+    )
+    drift = ratio_estimate(
+        params[1],
+        halves[1],
+        unit="",
+        quantity=f"drift per trial, {label}",
+        claim=f"From one trial to the next the {label} is multiplied by {{}}",
+        **about,
+    )
+    return drift_free, drift

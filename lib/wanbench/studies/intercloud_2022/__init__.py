@@ -1,13 +1,15 @@
-"""The survey of 2022 re-analysed: units of a column, charts with intervals, repeats, scatter, matched cities."""
+"""The survey of 2022 re-analysed: units of a column, charts with intervals, correlations, repeats, scatter, cities."""
 
 from .charts import charts
-from .matched import matched
-from .nearest import nearest
+from .correlations import correlations
+from .matched_cities import matched_cities
+from .nearest_region import nearest_region
 from .repeats import repeats
+from .row_selections import row_selections
 from .scatter import scatter
-from .unit_readings import column_readings
-from .variants import survey_readings, variants
+from .unit_readings import unit_readings
 
 __all__ = [
-    "charts", "column_readings", "matched", "nearest", "repeats", "scatter", "survey_readings", "variants",
+    "charts", "correlations", "matched_cities", "nearest_region", "repeats", "row_selections", "scatter",
+    "unit_readings",
 ]  # fmt: skip

@@ -24,21 +24,30 @@ class Chart(Result):
     `model` is None where there are too few regions, and for all pairs together, which have several windows.
     """
 
+    TITLE = "RTT and throughput against distance"
+    DRAWN_BY = "charts_figure.distance_chart"
+
     name: str
     pairs: pd.DataFrame
     rtt: RttFit
     throughput: ThroughputFit
     model: ModelFit | None
 
-    DRAWN_BY = "charts_figure.distance_chart"
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        lines = (self.rtt.pearson, self.throughput.pearson, self.rtt.slope, self.throughput.half_distance)
+        return lines + (self.model.estimates if self.model else ())
 
-    def __str__(self) -> str:
-        return f"{self.rtt.pearson} {self.throughput.pearson}"
+    @property
+    def sentence(self) -> str:
+        return f"{self.rtt.pearson.sentence} {self.throughput.pearson.sentence}"
 
 
 @dataclass(frozen=True, repr=False)
 class Charts(Result):
     """`charts` maps "all" and each ordered pair of clouds ("aws->gcp") to its Chart; `left_out` says why not others."""
+
+    TITLE = "RTT and throughput against distance"
 
     charts: dict[str, Chart]
     left_out: dict[str, str]
@@ -49,29 +58,50 @@ class Charts(Result):
             return self.charts[name]
         except KeyError:
             why = f" ({self.left_out[name]})" if name in self.left_out else ""
-            raise ParameterError(f"no chart {name!r}{why}; there are {', '.join(self.charts)}") from None
+            raise ParameterError(f"no chart {name!r}{why}; there are {', '.join(self.charts)}.") from None
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return tuple(estimate for chart in self.charts.values() for estimate in chart.estimates)
+
+    @property
+    def sentence(self) -> str:
+        return f"All pairs: {self.charts[ALL].sentence}"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Each kind of caution once, with the names of its charts, and the charts that could not be made."""
+        names: dict[str, list[str]] = {}
+        for name, chart in self.charts.items():
+            # What a caution says before its numbers, which differ from chart to chart.
+            for kind in dict.fromkeys(caution.partition(" (")[0] for caution in chart.cautions):
+                names.setdefault(kind, []).append(name)
+        return (
+            *(f"{kind} ({', '.join(charts)})" for kind, charts in names.items()),
+            *(f"no chart of {name}: {why}" for name, why in self.left_out.items()),
+        )
 
     def table(self) -> pd.DataFrame:
-        """One row per quantity, one column per chart: the value and its interval, in words."""
+        """One row per chart and estimate; columns as `Estimate.row`, and `chart`."""
+        parts = [chart.table().assign(chart=name) for name, chart in self.charts.items()]
+        return pd.concat(parts, ignore_index=True)
+
+    def shown(self) -> pd.DataFrame:
+        """One row per quantity, one column per chart."""
         columns = {}
         for name, chart in self.charts.items():
-            slope = chart.rtt.slope
+            slope, parameters = chart.rtt.slope, chart.model.parameters if chart.model else {}
             columns[name] = {
                 "pairs, regions": f"{slope.n:,}, {slope.n_regions}",
                 "RTT against distance, r": _cell(chart.rtt.pearson),
                 "RTT slope": _cell(slope),
                 "log throughput against distance, r": _cell(chart.throughput.pearson),
                 "half-distance": _cell(chart.throughput.half_distance),
-                **_numbers(chart.model),
+                "TCP window W": _cell(parameters.get("W")),
+                "capacity C": _cell(parameters.get("C")),
             }
         head = f"value ({percent(self.level)} interval by place)"
         return pd.DataFrame(columns).rename_axis(head).reset_index()
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name}: {chart}" for name, chart in self.charts.items())
-
-    def _repr_html_(self) -> str:
-        return self.table().to_html(index=False, border=0)
 
 
 def charts(
@@ -80,7 +110,6 @@ def charts(
     level: float = 0.95,
     resamples: int = 4_000,
     seed: int = 0,
-    clouds: tuple[str, ...] = (),
     transfer_s: float | None = None,
 ) -> Charts:
     """
@@ -90,33 +119,28 @@ def charts(
     ----------
     pairs : DataFrame
         Table `pairs`.
-    clouds : sequence of str
-        Only these ordered pairs of clouds ("aws->gcp"); by default all there are.
     transfer_s : float, optional
         How long each transfer lasted: then slow start is part of the model (finite transfer), else only the window.
     """
-    groups = {ALL: pairs}
     joined = pairs.from_cloud + "->" + pairs.to_cloud
-    for name in clouds or sorted(joined.unique()):
-        groups[name] = pairs[joined == name]
-    found, left_out = {}, {}
+    groups = {ALL: pairs} | {name: pairs[joined == name] for name in sorted(joined.unique())}
+    made, left_out = {}, {}
     for name, part in groups.items():
         try:
-            found[name] = Chart(
-                name,
-                part,
-                fit_rtt(part, level=level, resamples=resamples, seed=seed),
-                fit_throughput(part, level=level, resamples=resamples, seed=seed),
-                None if name == ALL else _model(part, transfer_s, level),
-            )
+            rtt = fit_rtt(part, level=level, resamples=resamples, seed=seed)
+            throughput = fit_throughput(part, level=level, resamples=resamples, seed=seed)
         except ParameterError as error:
             if name == ALL:
                 raise
             left_out[name] = str(error)
-    return Charts(found, left_out, level)
+        else:
+            model = None if name == ALL else _model(part, transfer_s, level)
+            made[name] = Chart(name, part, rtt, throughput, model)
+    return Charts(made, left_out, level)
 
 
 def _model(pairs: pd.DataFrame, transfer_s: float | None, level: float) -> ModelFit | None:
+    """The window of a chart; None where its pairs are too few."""
     model = "window-limited" if transfer_s is None else "finite transfer"
     try:
         return fit_model(pairs, model, transfer_s=transfer_s, ordered=True, level=level)
@@ -124,12 +148,10 @@ def _model(pairs: pd.DataFrame, transfer_s: float | None, level: float) -> Model
         return None
 
 
-def _numbers(model: ModelFit | None) -> dict[str, str]:
-    names = {"W": "TCP window W", "C": "capacity C"}
-    return {label: _cell(model.numbers[symbol]) if model else "" for symbol, label in names.items()}
-
-
-def _cell(part: Estimate) -> str:
-    if isnan(part.estimate):
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    if isnan(estimate.estimate):
         return "not identified"
-    return f"{part.written} ({part.written_interval})" if part.written_interval else part.written
+    interval = estimate.written_interval
+    return f"{estimate.written} ({interval})" if interval else estimate.written

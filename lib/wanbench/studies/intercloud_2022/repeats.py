@@ -1,4 +1,4 @@
-"""How far tests of one ordered pair, repeated, differ: noise of a test beside the differences between pairs."""
+"""How far repeated tests of one ordered pair differ: the noise of a test against the differences between pairs."""
 
 from __future__ import annotations
 
@@ -8,63 +8,57 @@ from math import nan
 import numpy as np
 import pandas as pd
 
-from ...checks import check_level
+from ...checks import check_columns, check_level
 from ...errors import ParameterError
 from ...formatting import count
 from ...stats.regions import dyadic
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL
-from ...stats.result import Estimate, Result, html
+from ...stats.result import Estimate, Result
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
 ASSUMPTION = (
     "Pairs were repeated for reasons that have nothing to do with what was measured, and both tests see the "
     "same path; tests minutes apart say nothing of the noise from day to day"
 )
+ENDS = ["from_region", "to_region"]
 
 
 @dataclass(frozen=True, repr=False)
 class Repeats(Result):
     """
+    How far two tests of one ordered pair differ.
+
     Attributes
     ----------
     factor : Estimate
-        The greater over the lesser of two tests of one ordered pair: the median over pairs.
+        The largest over the smallest test of one ordered pair: the median over pairs.
     share : Estimate
         The share of the variance of the logarithm that lies between pairs rather than between the tests of
         one: the intraclass correlation of a one-way analysis of variance.
     pairs : DataFrame
-        The repeated ordered pairs: from_region, to_region, n_tests, least, greatest, factor.
-    n_single : int
-        Ordered pairs with one test, which have no part in this.
+        The repeated ordered pairs: from_region, to_region, n_tests, smallest, largest, factor. Ordered pairs with one
+        test are left out.
     """
 
+    TITLE = "Repeated tests of one ordered pair"
+    DRAWN_BY = "repeats_figure.differences_of_repeats"
+
+    column: str
     factor: Estimate
     share: Estimate
     pairs: pd.DataFrame
-    n_single: int
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.factor, self.share)
 
-    DRAWN_BY = "survey_figures.repeated"
-
-    def __str__(self) -> str:
-        return f"{self.factor} {self.share}"
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, "Repeated tests of one ordered pair")
+    @property
+    def sentence(self) -> str:
+        return f"{self.factor.sentence} {self.share.sentence}"
 
 
 def repeats(
-    tests: pd.DataFrame,
-    column: str,
-    *,
-    level: float = 0.95,
-    resamples: int = 4_000,
-    seed: int = 0,
+    tests: pd.DataFrame, column: str, *, level: float = 0.95, resamples: int = 4_000, seed: int = 0
 ) -> Repeats:
     """
     Compare tests of the same ordered pair.
@@ -72,8 +66,8 @@ def repeats(
     Parameters
     ----------
     tests : DataFrame
-        One row per test: `from_region`, `to_region` and the column, which must be positive; rows without it
-        have no part, and are counted.
+        One row per test: `from_region`, `to_region` and the column. Rows where it is missing or not positive are left
+        out and counted.
 
     Raises
     ------
@@ -81,82 +75,85 @@ def repeats(
         A column is missing, or no ordered pair was tested twice.
     """
     check_level(level)
-    missing = [name for name in ("from_region", "to_region", column) if name not in tests.columns]
-    if missing:
-        raise ParameterError(f"the tests lack {', '.join(missing)}")
-    rows = tests[["from_region", "to_region", column]].set_axis(["from_region", "to_region", "value"], axis=1)
-    known = rows.value.astype("float64") > 0
-    warnings = () if known.all() else (f"{count(int((~known).sum()), 'test')} without {column} left out",)
-    rows = rows[known]
-    rows = rows.assign(log=np.log(rows.value.astype("float64")))
-    groups = rows.groupby(["from_region", "to_region"], as_index=False).agg(
-        n_tests=("log", "size"),
-        least=("value", "min"),
-        greatest=("value", "max"),
-        mean=("log", "mean"),
-        variance=("log", "var"),
+    check_columns("tests", tests, [*ENDS, column])
+    rows = tests[ENDS].assign(value=tests[column].astype("float64"))
+    rows = rows[rows.value > 0]
+    n_without = len(tests) - len(rows)
+    warnings = (f"{count(n_without, 'test')} without {column} left out",) if n_without else ()
+    groups = (
+        rows.assign(log=np.log(rows.value))
+        .groupby(ENDS, as_index=False)
+        .agg(
+            n_tests=("log", "size"),
+            smallest=("value", "min"),
+            largest=("value", "max"),
+            mean=("log", "mean"),
+            variance=("log", "var"),
+        )
     )
     pairs = groups[groups.n_tests > 1].reset_index(drop=True)
     if pairs.empty:
         raise ParameterError(f"no ordered pair has two tests with {column}")
-    pairs["factor"] = pairs.greatest / pairs.least
+    pairs["factor"] = pairs.largest / pairs.smallest
     regions = sorted({*pairs.from_region, *pairs.to_region})
-    first, second = (
-        np.searchsorted(regions, pairs[name].to_numpy()) for name in ("from_region", "to_region")
-    )
-    sums = _sums(pairs)
-    factor, share = float(pairs.factor.median()), float(_between(sums.sum(axis=0)))
-    ends = {"factor": (nan, nan), "share": (nan, nan)}
+    first, second = (np.searchsorted(regions, pairs[end].to_numpy()) for end in ENDS)
+    sums = _anova_sums(pairs)
+    factor_ends = share_ends = (nan, nan)
     if len(regions) < FEWEST_FOR_INTERVAL:
         warnings += (f"no interval from {len(regions)} regions; it takes {FEWEST_FOR_INTERVAL}",)
     else:
         weights = dyadic.region_weights(len(regions), resamples, seed)
         tails = [(1 - level) / 2, (1 + level) / 2]
-        drawn = dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second)
-        ends["factor"] = np.nanquantile(drawn, tails)
-        ends["share"] = np.nanquantile(_between(dyadic.weighted_sums(weights, sums, first, second)), tails)
+        factors = dyadic.weighted_median(pairs.factor.to_numpy(), weights, first, second)
+        factor_ends = np.nanquantile(factors, tails)
+        shares = _share_between(dyadic.weighted_sums(weights, sums, first, second))
+        share_ends = np.nanquantile(shares, tails)
     common = {
-        "n": len(set(zip(np.minimum(first, second), np.maximum(first, second), strict=True))),
+        "n": len({frozenset(ends) for ends in zip(first, second, strict=True)}),
         "n_regions": len(regions),
         "assumption": ASSUMPTION,
         "level": level,
         "warnings": warnings,
     }
+    basis = f"over the {len(pairs):,} ordered pairs that were repeated; {METHOD}"
     return Repeats(
+        column=column,
         factor=Estimate(
             quantity=f"factor between repeated tests, {column}",
             claim=f"Two tests of one ordered pair differ in {column} by a factor of {{}} in the median",
-            estimate=factor,
-            low=ends["factor"][0],
-            high=ends["factor"][1],
+            estimate=float(pairs.factor.median()),
+            low=factor_ends[0],
+            high=factor_ends[1],
             unit="",
-            method=f"median over the {len(pairs):,} ordered pairs that were repeated; {METHOD}",
+            method=f"median {basis}",
             **common,
         ),
         share=Estimate(
             quantity=f"variance between pairs, {column}",
             claim=f"{{}} of the variance of log {column} lies between pairs, the rest between tests of one pair",
-            estimate=share,
-            low=ends["share"][0],
-            high=ends["share"][1],
+            estimate=float(_share_between(sums.sum(axis=0))),
+            low=share_ends[0],
+            high=share_ends[1],
             unit="fraction",
-            method=f"one-way analysis of variance over the {len(pairs):,} ordered pairs that were repeated; {METHOD}",
+            method=f"one-way analysis of variance {basis}",
             **common,
         ),
         pairs=pairs.drop(columns=["mean", "variance"]),
-        n_single=int((groups.n_tests == 1).sum()),
     )
 
 
-def _sums(pairs: pd.DataFrame) -> np.ndarray:
-    """Per pair: tests, degrees of freedom within, squares within, and tests x (1, mean, mean squared)."""
+def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
+    """
+    What an analysis of variance adds up, per pair (pairs, 7): additive, so that resamples are weighted sums.
+
+    n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2, 1.
+    """
     n, mean = pairs.n_tests.to_numpy(dtype=float), pairs["mean"].to_numpy()
-    return np.column_stack(
-        [n, n - 1, (n - 1) * pairs.variance.to_numpy(), n * mean, n * mean**2, n**2, np.ones(len(n))]
-    )
+    within = (n - 1) * pairs.variance.to_numpy()
+    return np.column_stack([n, n - 1, within, n * mean, n * mean**2, n**2, np.ones(len(n))])
 
 
-def _between(sums: np.ndarray) -> np.ndarray:
+def _share_between(sums: np.ndarray) -> np.ndarray:
     """The intraclass correlation from sums along the last axis (unbalanced one-way ANOVA; Donner 1986)."""
     n, freedom, within, first, second, squares, groups = np.moveaxis(sums, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""By what factor pairs miss a straight line on distance: how spiky one measurement is beside another."""
+"""By what factor pairs miss a straight line on distance: how spiky throughput is compared with RTT."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from ...checks import check_level
 from ...formatting import count
 from ...stats.distance.fits import THOUSAND_KM
 from ...stats.regions import dyadic
-from ...stats.regions.clusters import PLACE, mapping, units
+from ...stats.regions.clusters import PLACE, unit_of_region, units
 from ...stats.regions.line import ASSUMPTION, BOOTSTRAP
-from ...stats.regions.unordered_pairs import (
-    FEWEST_FOR_INTERVAL,
-    Sample,
-    left_out_of_any,
-    require_regions,
-    unordered,
-)
-from ...stats.result import Estimate, Result, html
+from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
+from ...stats.result import Estimate, Result
+from ...stats.tcp.pairs_with_both import pairs_with_both
 
-SHORTEST_KM = 500.0
+MIN_DISTANCE_KM = 500.0
+"""Nearer pairs are left out: where the line of RTT nears zero, a factor off it says little."""
 REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021"
 
 
 @dataclass(frozen=True, repr=False)
 class Scatter(Result):
     """
+    By what factor pairs miss their line on distance.
+
     Attributes
     ----------
+    ratio : Estimate
+        The logarithm of the factor of throughput over that of RTT: above 1, throughput scatters more.
     rtt, throughput : Estimate
         The factor by which a pair typically misses the line: exp of the median absolute log residual.
-    ratio : Estimate
-        The logarithm of the second over that of the first: above 1, throughput scatters more.
     """
+
+    TITLE = "How far pairs lie from the line on distance"
+    DRAWN_BY = "scatter_figure.factors_off_the_line"
 
     rtt: Estimate
     throughput: Estimate
@@ -46,19 +47,15 @@ class Scatter(Result):
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.rtt, self.throughput, self.ratio)
 
-    DRAWN_BY = "survey_figures.scattered"
-
-    def __str__(self) -> str:
-        return " ".join(map(str, self.estimates))
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, "How far pairs lie from the line on distance")
+    @property
+    def sentence(self) -> str:
+        return " ".join(estimate.sentence for estimate in self.estimates)
 
 
 def scatter(
     pairs: pd.DataFrame,
     *,
-    min_distance_km: float = SHORTEST_KM,
+    min_distance_km: float = MIN_DISTANCE_KM,
     level: float = 0.95,
     resamples: int = 1_000,
     seed: int = 0,
@@ -72,99 +69,93 @@ def scatter(
     pairs : DataFrame
         Table `pairs`; only unordered pairs with both values count.
     min_distance_km : float
-        Nearer pairs have no part: where RTT nears zero, factors say little.
+        Nearer pairs are left out and counted.
     cluster
         As for `fit_rtt`.
     """
     check_level(level)
-    rtt = unordered(pairs, "rtt_ms")
-    throughput = unordered(pairs, "throughput_bps", combine="geometric mean")
-    both = rtt.frame.merge(
-        throughput.frame[["region_a", "region_b", "value"]],
-        on=["region_a", "region_b"],
-        suffixes=("", "_throughput"),
-    )
-    whole = Sample("rtt_ms and throughput_bps", both, both.head(0))
-    far = both.distance_km >= min_distance_km
-    sample = Sample(
-        "rtt_ms and throughput_bps", both[far].reset_index(drop=True), left_out_of_any(rtt, throughput)
-    )
-    both = sample.frame
+    whole = pairs_with_both(pairs)
+    far = whole.frame.distance_km >= min_distance_km
+    sample = Sample(whole.column, whole.frame[far].reset_index(drop=True), whole.left_out)
     require_regions(sample, 3, "the scatter")
-    x = both.distance_km.to_numpy() / THOUSAND_KM
-    rtt_ms, log = both.value.to_numpy(), np.log(both.value_throughput.to_numpy())
-    plain = _factors(x, rtt_ms, log, np.ones((1, len(x))))[0]
-    ends, notes = np.full((2, 3), nan), sample.warnings()
+    frame = sample.frame
+    x, rtt_ms = frame.distance_km.to_numpy() / THOUSAND_KM, frame.rtt_ms.to_numpy()
+    log_throughput = np.log(frame.throughput_bps.to_numpy())
+    # The near pairs that are left out still say which regions share a place.
+    place_of = unit_of_region(whole, cluster)
+    places = units(sample, {name: place_of[name] for name in sample.regions})
+    warnings = sample.warnings()
     if not far.all():
-        notes += (f"{count(int((~far).sum()), 'pair')} nearer than {min_distance_km:g} km left out",)
-    known = mapping(whole, cluster)
-    grouped = units(sample, {name: known[name] for name in sample.regions})
-    notes += grouped.warnings()
-    if grouped.n >= FEWEST_FOR_INTERVAL:
-        weights = dyadic.region_weights(grouped.n, resamples, seed)
-        drawn = _factors(x, rtt_ms, log, dyadic.pair_weights(weights, grouped.first, grouped.second))
-        ends = np.column_stack([_ends(column, level) for column in drawn.T])
+        warnings += (f"{count(int((~far).sum()), 'pair')} nearer than {min_distance_km:g} km left out",)
+    warnings += places.warnings()
+    logs = _log_scatter(x, rtt_ms, log_throughput, np.ones((1, len(x))))[0]
+    ends = np.full((2, 3), nan)
+    if places.n >= FEWEST_FOR_INTERVAL:
+        weights = dyadic.region_weights(places.n, resamples, seed)
+        weights = dyadic.pair_weights(weights, places.first, places.second)
+        drawn = _log_scatter(x, rtt_ms, log_throughput, weights)
+        ends = np.column_stack([_percentiles(column, level) for column in drawn.T])
 
-    def estimate(k: int, quantity: str, claim: str) -> Estimate:
-        change = np.exp if k < 2 else (lambda value: value)
+    def estimate(quantity: str, claim: str, value: float, low: float, high: float) -> Estimate:
         return Estimate(
             quantity=quantity,
             claim=claim,
-            estimate=float(change(plain[k])),
-            low=float(change(ends[0, k])),
-            high=float(change(ends[1, k])),
+            estimate=float(value),
+            low=low,
+            high=high,
             unit="",
             n=sample.n_pairs,
             n_regions=sample.n_regions,
-            n_places=grouped.n,
+            n_places=places.n,
             method=f"median absolute log residual of a least-squares line on distance, pairs of at least "
             f"{min_distance_km:g} km; percentile interval of a {BOOTSTRAP} ({REFERENCES})",
             assumption=ASSUMPTION,
             level=level,
-            warnings=notes,
+            warnings=warnings,
         )
 
+    rtt, throughput = np.exp([logs[:2], *ends[:, :2]]).T
+    claim = "A pair typically misses the line of {} by a factor of {{}}"
     return Scatter(
-        estimate(0, "scatter of RTT", "A pair typically misses the line of RTT by a factor of {}"),
+        estimate("scatter of RTT", claim.format("RTT"), *rtt),
+        estimate("scatter of throughput", claim.format("log throughput"), *throughput),
         estimate(
-            1, "scatter of throughput", "A pair typically misses the line of log throughput by a factor of {}"
-        ),
-        estimate(
-            2,
             "scatter of throughput over that of RTT",
             "On log scales throughput scatters {} times as much as RTT",
+            logs[2],
+            *ends[:, 2],
         ),
     )
 
 
-def _ends(drawn: np.ndarray, level: float) -> np.ndarray:
-    known = drawn[np.isfinite(drawn)]
-    return np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else np.full(2, nan)
+def _percentiles(values: np.ndarray, level: float) -> np.ndarray:
+    values = values[np.isfinite(values)]
+    return np.quantile(values, [(1 - level) / 2, (1 + level) / 2]) if len(values) else np.full(2, nan)
 
 
-def _factors(x, rtt_ms, log, weights) -> np.ndarray:
-    """Median absolute log residuals of both lines and their ratio, per row of weights (rows, pairs)."""
-    found = np.empty((len(weights), 3))
+def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
+    """
+    Median absolute log residual of RTT and of throughput, and their ratio: (rows, 3) for weights (rows, pairs).
+    """
+    medians = np.empty((len(weights), 3))
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        centre = weights @ x[:, None] / total
-        for k, y in enumerate((rtt_ms, log)):
-            middle = weights @ y[:, None] / total
-            slope = (
-                (weights * (x - centre))
-                @ y[:, None]
-                / (weights * (x - centre) ** 2).sum(axis=1, keepdims=True)
-            )
-            line = middle + slope * (x - centre)
-            residual = np.abs(np.log(y / np.where(line > 0, line, nan)) if k == 0 else y - line)
-            found[:, k] = _median(residual, weights)
-        found[:, 2] = found[:, 1] / found[:, 0]
-    return found
+        centred = x - weights @ x[:, None] / total
+        squares = (weights * centred**2).sum(axis=1, keepdims=True)
+        for k, y in enumerate((rtt_ms, log_throughput)):
+            slope = (weights * centred) @ y[:, None] / squares
+            line = weights @ y[:, None] / total + slope * centred
+            # RTT has a straight line of its own, so its residual is a ratio; throughput is a logarithm already.
+            residual = np.log(y / np.where(line > 0, line, nan)) if k == 0 else y - line
+            medians[:, k] = _weighted_medians(np.abs(residual), weights)
+        medians[:, 2] = medians[:, 1] / medians[:, 0]
+    return medians
 
 
-def _median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _weighted_medians(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The lower weighted median of each row of values (rows, n); NaN has no weight."""
     order = np.argsort(values, axis=1)
-    sorted_weights = np.take_along_axis(np.where(np.isnan(values), 0.0, weights), order, axis=1)
-    below = np.cumsum(sorted_weights, axis=1)
-    at = (below < below[:, -1:] / 2).sum(axis=1)
-    return np.take_along_axis(np.take_along_axis(values, order, axis=1), at[:, None], axis=1)[:, 0]
+    weights = np.take_along_axis(np.where(np.isnan(values), 0.0, weights), order, axis=1)
+    running = np.cumsum(weights, axis=1)
+    middle = (running < running[:, -1:] / 2).sum(axis=1)[:, None]
+    return np.take_along_axis(np.take_along_axis(values, order, axis=1), middle, axis=1)[:, 0]

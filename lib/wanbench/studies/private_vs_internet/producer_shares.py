@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
-from math import sqrt
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ...checks import check_level
 from ...errors import ParameterError
-from ...formatting import count, number, percent, quantity
-from ...stats.result import Result
+from ...formatting import count, interval, percent, quantity
+from ...stats.result import RowsResult
+from ...stats.trials.means import half_width
 from ...stats.trials.rates import TrialRates
 
 
 @dataclass(frozen=True, repr=False)
-class ProducerShares(Result):
+class ProducerShares(RowsResult):
     """
     Rates of single producers.
 
     Attributes
     ----------
-    producers : DataFrame
+    rows : DataFrame
         Per setting and producer: `n_trials`, `records_per_s` with `low` and `high` (t over trials), `share` of the
         trial's records with `share_low` and `share_high`, `even_share` (one over the producers).
     trials : DataFrame
@@ -32,56 +29,63 @@ class ProducerShares(Result):
     level : float
     """
 
-    producers: pd.DataFrame
     trials: pd.DataFrame
     level: float
 
-    def table(self) -> pd.DataFrame:
-        """One row per setting and producer."""
-        return self.producers
-
     DRAWN_BY = "producer_shares_figure.producer_shares"
 
-    def __str__(self) -> str:
-        said = []
-        for name, part in self.producers.groupby("setting", sort=False):
-            shares = [
-                quantity(each.share, "fraction", each.share_low, each.share_high)
-                for each in part.itertuples()
-            ]
-            uneven = part[(part.share_low > part.even_share) | (part.share_high < part.even_share)]
-            even = "an even share lies in every interval" if uneven.empty else "not all alike"
+    @property
+    def sentence(self) -> str:
+        """The shares of each setting's producers, and whether an even share lies in every interval."""
+        listed = []
+        for name, part in self.rows.groupby("setting", sort=False):
+            shares = ", ".join(
+                quantity(row.share, "fraction", row.share_low, row.share_high) for row in part.itertuples()
+            )
+            uneven = ((part.share_low > part.even_share) | (part.share_high < part.even_share)).any()
+            even = "not all alike" if uneven else "an even share lies in every interval"
             trials = count(int(part.n_trials.max()), "trial")
-            said.append(f"{name}: producers 1 to {len(part)} send {', '.join(shares)} ({trials}; {even}).")
-        return " ".join(said)
+            listed.append(f"{name}: producers 1 to {len(part)} send {shares} ({trials}; {even}).")
+        return " ".join([*listed, f"Intervals: {percent(self.level)}, t with the trial as the unit."])
 
-    def _repr_html_(self) -> str:
-        shown = self.producers.assign(producer=self.producers.producer.astype(int) + 1)
-        body = shown.to_html(index=False, border=0, float_format=lambda value: number(value), na_rep="")
-        said = f"Intervals: {percent(self.level)}, t with the trial as the unit. {self}"
-        return f"{body}<p>{escape(said)}</p>"
+    def shown(self) -> pd.DataFrame:
+        """The rows with intervals, producers counted from 1."""
+        rows = []
+        for row in self.rows.itertuples():
+            rate, rate_ends = interval(row.records_per_s, row.low, row.high, "records/s")
+            share, share_ends = interval(row.share, row.share_low, row.share_high, "fraction")
+            about = (row.setting, f"{row.producer + 1}", f"{row.n_trials:,}")
+            rows.append((*about, rate, rate_ends, share, share_ends, quantity(row.even_share, "fraction")))
+        ends = f"{percent(self.level)} interval"
+        heads = [
+            "setting",
+            "producer",
+            "trials",
+            "rate",
+            f"rate, {ends}",
+            "share",
+            f"share, {ends}",
+            "even share",
+        ]
+        return pd.DataFrame(rows, columns=heads)
 
 
-def producer_shares(found: TrialRates, *, level: float = 0.95) -> ProducerShares:
+def producer_shares(rates: TrialRates, *, level: float = 0.95) -> ProducerShares:
     """
-    Rates and shares of the single producers, over the trials of each setting.
+    Rates and shares of the single producers, over the trials of each setting, from `TrialRates.shares`.
 
-    Of the producers' lines inside the counted seconds; `TrialRates.shares` says what they are without these.
     ParameterError if no trial has any.
     """
     level = check_level(level)
-    if found.shares.empty:
-        raise ParameterError("no producer of these trials says what it sent")
+    if rates.shares.empty:
+        raise ParameterError("no producer of these trials reports what it sent")
     rows = []
-    for (setting, producer), part in found.shares.groupby(["setting", "producer"], sort=False):
+    for (setting, producer), part in rates.shares.groupby(["setting", "producer"], sort=False):
         row = {"setting": setting, "producer": int(producer), "n_trials": len(part)}
         for name, ends in (("records_per_s", ("low", "high")), ("share", ("share_low", "share_high"))):
             values = part[name].to_numpy(dtype=float)
-            half = np.nan
-            if len(values) > 1:
-                reach = stats.t.ppf((1 + level) / 2, len(values) - 1)
-                half = reach * values.std(ddof=1) / sqrt(len(values))
-            row |= {name: values.mean(), ends[0]: values.mean() - half, ends[1]: values.mean() + half}
+            mean, half = values.mean(), half_width(values, level)
+            row |= {name: mean, ends[0]: mean - half, ends[1]: mean + half}
         rows.append(row)
     frame = pd.DataFrame(rows)
     frame["even_share"] = 1 / frame.groupby("setting").producer.transform("nunique")
@@ -89,4 +93,4 @@ def producer_shares(found: TrialRates, *, level: float = 0.95) -> ProducerShares
     frame = frame.sort_values(
         ["setting", "producer"], key=lambda column: column.map(order) if column.name == "setting" else column
     )
-    return ProducerShares(frame.reset_index(drop=True), found.shares, level)
+    return ProducerShares(frame.reset_index(drop=True), rates.shares, level)

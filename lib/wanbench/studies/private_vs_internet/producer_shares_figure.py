@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent
-from ...stats.trials.trials_figures import LEVEL, MOST_SETTINGS, SHADES, SYMBOLS
+from ...stats.trials.rates_figure import MAX_SETTINGS, SHADES, SYMBOLS
 from .producer_shares import ProducerShares
 
 
-def producer_shares(found: ProducerShares, *, note: str = "") -> go.Figure:
+def producer_shares(result: ProducerShares, *, note: str = "") -> go.Figure:
     """Each producer's rate in every trial, and its mean with an interval."""
     figure = go.Figure()
-    names = list(dict.fromkeys(found.trials.setting.astype(str)))
+    names = list(dict.fromkeys(result.trials.setting.astype(str)))
     for k, name in enumerate(names):
-        shade, symbol = SHADES[k % MOST_SETTINGS], SYMBOLS[k % MOST_SETTINGS]
-        part = found.trials[found.trials.setting.astype(str) == name]
+        shade, symbol = SHADES[k % MAX_SETTINGS], SYMBOLS[k % MAX_SETTINGS]
+        part = result.trials[result.trials.setting.astype(str) == name]
         offset = 0.22 * (k - (len(names) - 1) / 2)
         figure.add_scatter(
             x=part.producer.astype(float) + 1 + offset + theme.spread(len(part), 0.08),
@@ -25,31 +25,31 @@ def producer_shares(found: ProducerShares, *, note: str = "") -> go.Figure:
             name=theme.plain(name),
             marker={"size": 6, "color": shade, "symbol": symbol, "opacity": 0.5},
         )
-        mean = found.producers[found.producers.setting.astype(str) == name]
-        bar = {"type": "data", "symmetric": False, "thickness": 2, "width": 6, "color": shade}
-        figure.add_scatter(
-            x=mean.producer.astype(float) + 1 + offset + 0.07,
-            y=mean.records_per_s,
-            mode="markers",
+        mean = result.rows[result.rows.setting.astype(str) == name]
+        primitives.interval_points(
+            figure,
+            mean.producer.astype(float) + 1 + offset + 0.07,
+            mean.records_per_s,
+            mean.low,
+            mean.high,
             marker={"size": 11, "color": shade, "symbol": symbol, "line": {"width": 1, "color": theme.TEXT}},
-            error_y=bar
-            | {"array": mean.high - mean.records_per_s, "arrayminus": mean.records_per_s - mean.low},
+            vertical=True,
             showlegend=False,
         )
-    producers = sorted(found.producers.producer.unique())
+    producers = sorted(result.rows.producer.unique())
     figure.update_xaxes(
         title="producer",
-        tickvals=[float(each) + 1 for each in producers],
-        ticktext=[f"Producer {int(each) + 1}" for each in producers],
+        tickvals=[float(producer) + 1 for producer in producers],
+        ticktext=[f"Producer {int(producer) + 1}" for producer in producers],
     )
     figure.update_yaxes(title="records/s", rangemode="tozero")
     return theme.finish(
         figure,
         name="producer-shares",
         title="What each producer reached",
-        subtitle=f"Small: a trial; large: mean of trials with its {percent(LEVEL)} interval (t, trials as units).",
-        alt=f"Rates of single producers. {found}",
-        caption=str(found),
-        table=found.producers,
+        subtitle=f"Small: a trial; large: mean of trials with its {percent(result.level)} interval (t over trials).",
+        alt=f"Rates of single producers. {result}",
+        caption=str(result),
+        table=result.rows,
         note=note,
     )

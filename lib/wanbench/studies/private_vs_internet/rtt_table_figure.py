@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent
-from .rtt_table import STATISTICS, RttTable
+from ...stats.trials.rates_figure import SHADES, SYMBOLS
+from .rtt_table import PUBLISHED, STATISTICS, RttTable
 
-SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
 OFFSET = 0.13
+"""Of a setting from the middle of its statistic."""
 
 
-def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
+def rtt_table(result: RttTable, *, note: str = "") -> go.Figure:
     """Per statistic and setting every run, their mean with its interval, and the published number as a line."""
     figure = go.Figure()
-    for k, setting in enumerate(found.settings):
-        shade, symbol = SHADES[k % 2], SYMBOLS[k % 2]
-        runs = found.runs[found.runs.setting == setting]
-        side = OFFSET * (2 * k - len(found.settings) + 1)
+    for k, setting in enumerate(result.settings):
+        shade, symbol = SHADES[k], SYMBOLS[k]
+        runs = result.runs[result.runs.setting == setting]
+        side = OFFSET * (2 * k - len(result.settings) + 1)
         for at, (statistic, (column, _)) in enumerate(STATISTICS.items()):
             figure.add_scatter(
                 x=at + side + 0.06 + theme.spread(len(runs), 0.06),
@@ -28,7 +29,7 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
                 hovertemplate="one run: %{y:.2f} ms<extra></extra>",
                 showlegend=False,
             )
-            printed = found.published.get(setting, {}).get(statistic)
+            printed = PUBLISHED.get(setting, {}).get(statistic)
             if printed:
                 figure.add_scatter(
                     x=[at + side - 0.09, at + side + 0.09],
@@ -39,41 +40,29 @@ def rtt_table(found: RttTable, *, note: str = "") -> go.Figure:
                     showlegend=at == 0,
                     hovertemplate="published: %{y} ms<extra></extra>",
                 )
-        numbers = [found.numbers[setting, name] for name in STATISTICS]
-        figure.add_scatter(
-            x=[at + side for at in range(len(STATISTICS))],
-            y=[each.estimate for each in numbers],
-            mode="markers",
-            name=theme.plain(setting),
+        numbers = [result.numbers[setting, name] for name in STATISTICS]
+        primitives.estimate_points(
+            figure,
+            [at + side for at in range(len(STATISTICS))],
+            numbers,
             marker={"size": 11, "color": shade, "symbol": symbol},
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [each.high - each.estimate for each in numbers],
-                "arrayminus": [each.estimate - each.low for each in numbers],
-                "thickness": 2,
-                "width": 6,
-            },
-            text=[f"{each.written} ({each.written_interval or 'no interval'})" for each in numbers],
-            hovertemplate="%{text}<extra></extra>",
+            vertical=True,
+            name=theme.plain(setting),
         )
     figure.update_xaxes(
         tickvals=list(range(len(STATISTICS))), ticktext=[f"RTT {name}" for name in STATISTICS]
     )
-    shown = found.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
-    figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *_published(found)], ""))
-    level = percent(found.estimates[0].level)
+    published = [value for name in result.settings for value in PUBLISHED.get(name, {}).values()]
+    shown = result.runs[[column for column, _ in STATISTICS.values()]].to_numpy().ravel()
+    figure.update_yaxes(title="ms (log axis)", **theme.log_axis([*shown, *published], ""))
+    level = percent(result.estimates[0].level)
     return theme.finish(
         figure,
         name="rtt-table",
         title="Round-trip times of pings",
         subtitle=f"Large: mean over runs, bars: its {level} interval; small: one run; dotted: the source.",
-        alt=f"Round-trip times per setting. {found}",
-        caption=str(found),
-        table=found.table(),
+        alt=f"Round-trip times per setting. {result}",
+        caption=str(result),
+        table=result.table(),
         note=note,
     )
-
-
-def _published(found: RttTable) -> list[float]:
-    return [value for each in found.published.values() for value in each.values()]

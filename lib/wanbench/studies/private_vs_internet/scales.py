@@ -1,7 +1,7 @@
 """
 The same comparison of two links at several link rates: what scaling the link down changes.
 
-A ratio that is the same at each scale, within intervals, speaks for carrying it over to another; it proves nothing
+Ratios that agree at all scales, within intervals, are a reason to expect them at another scale too; they prove nothing
 beyond the scales that were measured.
 """
 
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
-from math import exp, isfinite, nan, sqrt
+from math import isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -18,20 +17,21 @@ from scipy import stats
 
 from ...checks import check_level
 from ...errors import ParameterError
-from ...formatting import count, number, percent, quantity
+from ...formatting import count, percent, quantity
 from ...stats.lab.utilisation import AT_CAPACITY
-from ...stats.result import Estimate, Result, html, table
-from ...stats.time.series import welch_freedom
-from ...stats.trials.rates import TrialRates
-from ...stats.trials.two_links import SAID, TwoLinks, compare_links
+from ...stats.result import Estimate, Result
+from ...stats.trials.means import ratio_estimate, welch_half_width
+from ...stats.trials.rates import MEASURED, TrialRates
+from ...stats.trials.two_links import SETTINGS, TwoLinks, compare_links
 
 METHOD = "difference of mean log ratios of pairs between two scales, {} with the pair as the unit"
-WELCH, POOLED = "t by Welch (1947)", "t with the pooled variance of both scales"
-FEW_PAIRS = 4
+WELCH = "t by Welch (1947)"
+POOLED = "t with the pooled variance of both scales"
+MIN_PAIRS = 4
 """With fewer pairs at a scale, Welch's degrees of freedom leave hardly an interval; the variances are pooled."""
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
-AS_FULL = 0.05
+FILL_TOLERANCE = 0.05
 """Parts of batch.size by which batches may differ in how full they are before Kafka's share of the link differs."""
 
 
@@ -42,187 +42,169 @@ class Scales(Result):
 
     Attributes
     ----------
-    links : dict
-        Scale (such as the link's rate in bit/s) to the comparison there, the greatest first.
+    comparisons : dict
+        The link's rate in bit/s to the comparison there, the highest rate first.
     changes : dict
-        Scale to Estimate: the ratio there over the ratio at the greatest scale; none where there is one scale only.
-    capacity : DataFrame
-        Per scale and link: `n_trials`, `rx_utilisation` (mean and `greatest` of trials, headers and background
-        included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the rate, or a queue dropped
-        a packet.
+        Rate to Estimate: the ratio there over the ratio at the highest rate; empty where there is one rate only.
+    utilisation : DataFrame
+        Per `rate_bps` and `link`: `n_trials`, `mean_utilisation` and `max_utilisation` of trials (towards the brokers,
+        headers and background included), `queue_dropped_packets`, `at_capacity`: whether any trial used 95 % of the
+        rate, or a queue dropped a packet.
     """
 
-    links: dict[float, TwoLinks]
+    comparisons: dict[float, TwoLinks]
     changes: dict[float, Estimate]
-    capacity: pd.DataFrame
-    scale: str
-    unit: str
+    utilisation: pd.DataFrame
+
+    TITLE = "By the link's rate"
+    DRAWN_BY = "scales_figure.scales"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        at = [
+        """The ratio at each scale, and its changes."""
+        ratios = [
             replace(
-                each.ratio,
-                quantity=f"{each.ratio.quantity}, at {self.said(key)}",
-                claim=f"At {self.said(key)}: {each.ratio.claim}",
+                links.ratio,
+                quantity=f"{links.ratio.quantity}, at {label(rate)}",
+                claim=f"At {label(rate)}: {links.ratio.claim}",
             )
-            for key, each in self.links.items()
+            for rate, links in self.comparisons.items()
         ]
-        return (*at, *self.changes.values())
+        return (*ratios, *self.changes.values())
 
-    def said(self, value: float) -> str:
-        """A scale in words."""
-        return quantity(value, self.unit)
+    @property
+    def sentence(self) -> str:
+        """The ratio at each scale, whether they differ, and how full links were."""
+        ratios = [
+            f"At {label(rate)} {links.names[1]} has {links.ratio.written} the {MEASURED[links.value][0]} of "
+            f"{links.names[0]} ({percent(links.ratio.level)} interval {links.ratio.written_interval or 'none'}; "
+            f"{links.ratio.basis})."
+            for rate, links in self.comparisons.items()
+        ]
+        return " ".join([*ratios, self.verdict, self.capacity_sentence])
 
-    def table(self) -> pd.DataFrame:
-        """One row per number."""
-        return table(self.estimates)
-
-    DRAWN_BY = "scales_figure.scales"
-
+    @property
     def verdict(self) -> str:
         """Whether the ratio differs from scale to scale, in a sentence."""
-        first, *rest = self.links
-        if not rest:
-            return f"Both links were measured at {self.said(first)} only: what scaling changes is not known."
-        said = []
-        for key in rest:
-            each = self.changes[key]
-            ends = f"{percent(each.level)} interval {each.written_interval or 'none'}"
-            if not isfinite(each.low):
-                word = "whether that is chance, too few pairs say"
-            elif each.low <= 1 <= each.high:
-                word = "no difference is shown, and none within the interval is ruled out"
+        first = label(next(iter(self.comparisons)))
+        if not self.changes:
+            return f"Both links were measured at {first} only: what scaling changes is not known."
+        listed = []
+        for rate, change in self.changes.items():
+            if not isfinite(change.low):
+                verdict = "whether that is chance cannot be said from so few pairs"
+            elif change.low <= 1 <= change.high:
+                verdict = "no difference is shown, and none within the interval is ruled out"
             else:
-                word = "scaling changes the ratio"
-            said.append(
-                f"at {self.said(key)} the ratio is {each.written} that at {self.said(first)} ({ends}): {word}"
+                verdict = "scaling changes the ratio"
+            ends = f"{percent(change.level)} interval {change.written_interval or 'none'}"
+            listed.append(
+                f"at {label(rate)} the ratio is {change.written} that at {first} ({ends}): {verdict}"
             )
-        whole = "; ".join(said)
-        return f"{whole[0].upper()}{whole[1:]}."
+        text = "; ".join(listed)
+        return f"{text[0].upper()}{text[1:]}."
 
+    @property
     def capacity_sentence(self) -> str:
         """At which scales links were at capacity."""
-        known = self.capacity[self.capacity.greatest.notna()]
+        known = self.utilisation[self.utilisation.max_utilisation.notna()]
         if known.empty:
             return "How full the links were was not measured."
         full = known[known.at_capacity]
-        most = known.loc[known.greatest.idxmax()]
-        reach = f"at most {quantity(most.greatest, 'fraction')} of the rate in any trial"
         if full.empty:
-            return f"Links were never at capacity over a trial ({reach}, and queues dropped nothing)."
+            most = quantity(known.max_utilisation.max(), "fraction")
+            return (
+                f"Links were never at capacity over a trial (at most {most} of the rate in any trial, and queues "
+                "dropped nothing)."
+            )
         listed = "; ".join(
-            f"{row.link} at {self.said(row.scale)} ({quantity(row.greatest, 'fraction')}, "
+            f"{row.link} at {label(row.rate_bps)} ({quantity(row.max_utilisation, 'fraction')}, "
             f"{count(int(row.queue_dropped_packets), 'packet')} dropped)"
             for row in full.itertuples()
         )
         return f"At capacity, or with drops in a queue, were: {listed}."
 
-    def __str__(self) -> str:
-        ratios = [
-            f"At {self.said(key)} {each.names[1]} has {each.ratio.written} the {SAID.get(each.value, each.value)} of "
-            f"{each.names[0]} ({percent(each.ratio.level)} interval {each.ratio.written_interval or 'none'}; "
-            f"{each.ratio.basis})."
-            for key, each in self.links.items()
-        ]
-        notes = dict.fromkeys(note for each in self.estimates for note in each.warnings)
-        cautions = [f"Caution: {each}." for each in notes]
-        return " ".join([*ratios, self.verdict(), self.capacity_sentence(), *cautions]).strip()
 
-    def _repr_html_(self) -> str:
-        shown = self.capacity.assign(scale=self.capacity.scale.map(self.said))
-        body = shown.to_html(index=False, border=0, float_format=lambda value: number(value), na_rep="")
-        said = f"<p>{escape(self.verdict())} {escape(self.capacity_sentence())}</p>"
-        return html(self.estimates, f"By {self.scale}") + said + body
+def label(rate_bps: float) -> str:
+    """A scale in words."""
+    return quantity(rate_bps, "bit/s")
 
 
 def compare_scales(
-    found: TrialRates,
-    settings: Sequence[str] = ("internet", "private"),
-    *,
-    names: Sequence[str] | None = None,
-    scale: str = "rate_bps",
-    unit: str = "bit/s",
-    value: str = "batches_per_s",
-    level: float = 0.95,
-    seed: int = 0,
+    rates: TrialRates, settings: Sequence[str] = SETTINGS, *, level: float = 0.95, seed: int = 0
 ) -> Scales:
     """
-    Compare two links at each scale, and the ratios with each other.
+    Compare two links at each link rate, and the ratios with each other.
 
     Parameters
     ----------
-    found, settings, names, value
+    rates, settings
         As in `compare_links`.
-    scale : str
-        The column of `found.rates` that tells scales apart.
-    unit : str
-        Its unit.
 
     Raises
     ------
     ParameterError
-        For no scale at which both links were measured.
+        For no rate at which both links were measured.
     """
     level = check_level(level)
-    if scale not in found.rates:
-        raise ParameterError(f"scale={scale!r}: the trials have {', '.join(map(str, found.rates.columns))}")
     links = {}
-    for key in sorted(found.rates[scale].dropna().unique(), reverse=True):
-        own = found.at(**{scale: key})
+    for rate in sorted(rates.rates.rate_bps.dropna().unique(), reverse=True):
+        own = rates.at(rate_bps=rate)
         try:
-            links[float(key)] = compare_links(own, settings, names=names, value=value, level=level, seed=seed)
+            links[float(rate)] = compare_links(own, settings, level=level, seed=seed)
         except ParameterError:
+            # One link alone at this rate is no comparison; with both, something else is wrong.
             if own.of(*settings).rates.setting.nunique() > 1:
                 raise
     if not links:
-        raise ParameterError(f"both links were measured at no {scale} in common")
+        raise ParameterError("both links were measured at no rate_bps in common")
     first, *rest = links
-    changes = {
-        key: _change(links[key], links[first], quantity(key, unit), quantity(first, unit), level)
-        for key in rest
-    }
-    return Scales(links, changes, _capacity(links), scale, unit)
+    changes = {rate: _change(links, rate, first, level) for rate in rest}
+    return Scales(links, changes, _utilisation(links))
 
 
-def _change(one: TwoLinks, other: TwoLinks, at: str, against: str, level: float) -> Estimate:
-    """The ratio of two ratios, out of pairs at each scale."""
-    own, others = _fill(one), _fill(other)
-    full = ()
-    if abs(own - others) > AS_FULL:
-        full = (
-            f"batches are {quantity(own, 'fraction')} full at {at} and {quantity(others, 'fraction')} at {against}, so "
-            "Kafka's share of the link is not the same",
+def _change(links: dict[float, TwoLinks], rate: float, first: float, level: float) -> Estimate:
+    """The ratio of the ratios at two rates, from the pairs at each."""
+    here, there = label(rate), label(first)
+    both = (links[rate], links[first])
+    fills = [_fill(one) for one in both]
+    notes = ()
+    if abs(fills[0] - fills[1]) > FILL_TOLERANCE:
+        notes = (
+            f"batches are {quantity(fills[0], 'fraction')} full at {here} and {quantity(fills[1], 'fraction')} at "
+            f"{there}, so Kafka's share of the link is not the same",
         )
-    logs = [np.log(each.pairs.ratio.to_numpy(dtype=float)) for each in (one, other)]
-    sizes, half, notes = [len(each) for each in logs], nan, ()
+    logs = [np.log(one.pairs.ratio.to_numpy(dtype=float)) for one in both]
+    sizes, half = [len(own) for own in logs], nan
     method, assumption = WELCH, ASSUMPTION
     if min(sizes) > 1:
-        value = float(logs[0].mean() - logs[1].mean())
-        variance = [each.var(ddof=1) / len(each) for each in logs]
-        freedom = welch_freedom(variance, sizes)
-        if min(sizes) < FEW_PAIRS:
-            method, assumption, freedom = POOLED, ASSUMPTION + ALIKE, sum(sizes) - 2
-            pooled = sum((n - 1) * each.var(ddof=1) for n, each in zip(sizes, logs, strict=True)) / freedom
-            variance = [pooled / n for n in sizes]
-        half = stats.t.ppf((1 + level) / 2, freedom) * sqrt(sum(variance))
+        log = float(logs[0].mean() - logs[1].mean())
+        half = welch_half_width(logs, level)
+        if min(sizes) < MIN_PAIRS:
+            method, assumption = POOLED, ASSUMPTION + ALIKE
+            half = _pooled_half_width(logs, level)
     else:
-        value = float(np.log(one.ratio.estimate / other.ratio.estimate))
-        notes = ("no interval of the change: a scale with fewer than two pairs",)
-    return Estimate(
-        quantity=f"ratio at {at} over ratio at {against}",
-        claim=f"The ratio at {at} is {{}} that at {against}",
-        estimate=exp(value),
-        low=exp(value - half),
-        high=exp(value + half),
-        unit="times",
+        log = float(np.log(both[0].ratio.estimate / both[1].ratio.estimate))
+        notes += ("no interval of the change: a scale with fewer than two pairs",)
+    return ratio_estimate(
+        log,
+        half,
+        quantity=f"ratio at {here} over ratio at {there}",
+        claim=f"The ratio at {here} is {{}} that at {there}",
         n=sum(sizes),
         basis=f"{count(sizes[0], 'pair')} against {sizes[1]}",
         method=METHOD.format(method),
         assumption=assumption,
         level=level,
-        warnings=(*full, *notes),
+        warnings=notes,
     )
+
+
+def _pooled_half_width(sides: list[np.ndarray], level: float) -> float:
+    sizes = [len(side) for side in sides]
+    freedom = sum(sizes) - 2
+    pooled = sum((n - 1) * side.var(ddof=1) for n, side in zip(sizes, sides, strict=True)) / freedom
+    return stats.t.ppf((1 + level) / 2, freedom) * sqrt(sum(pooled / n for n in sizes))
 
 
 def _fill(links: TwoLinks) -> float:
@@ -230,21 +212,13 @@ def _fill(links: TwoLinks) -> float:
     return float((links.trials.batch_log_bytes / links.trials.batch_bytes.astype("float64")).mean())
 
 
-def _capacity(links: dict[float, TwoLinks]) -> pd.DataFrame:
-    rows = []
-    for key, each in links.items():
-        for name, part in each.trials.groupby("link", sort=False):
-            dropped = part.queue_dropped_packets.astype("float64").sum()
-            greatest = float(part.rx_utilisation.max())
-            rows.append(
-                {
-                    "scale": key,
-                    "link": name,
-                    "n_trials": len(part),
-                    "rx_utilisation": float(part.rx_utilisation.mean()),
-                    "greatest": greatest,
-                    "queue_dropped_packets": int(dropped),
-                    "at_capacity": bool(greatest >= AT_CAPACITY or dropped > 0),
-                }
-            )
-    return pd.DataFrame(rows)
+def _utilisation(links: dict[float, TwoLinks]) -> pd.DataFrame:
+    groups = pd.concat([one.trials for one in links.values()]).groupby(["rate_bps", "link"], sort=False)
+    rows = groups.agg(
+        n_trials=("rx_utilisation", "size"),
+        mean_utilisation=("rx_utilisation", "mean"),
+        max_utilisation=("rx_utilisation", "max"),
+        queue_dropped_packets=("queue_dropped_packets", "sum"),
+    )
+    full = (rows.max_utilisation >= AT_CAPACITY) | (rows.queue_dropped_packets > 0)
+    return rows.assign(at_capacity=full).reset_index()

@@ -2,79 +2,56 @@
 
 from __future__ import annotations
 
-import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent
-from .scales import Scales
-
-SHADES, SYMBOLS = (theme.OUTSIDE, theme.WITHIN), ("diamond", "circle")
-HEADROOM_PX = 24
+from ...stats.trials.rates_figure import SHADES, SYMBOLS
+from .scales import Scales, label
 
 
-def scales(found: Scales, *, note: str = "") -> go.Figure:
+def scales(result: Scales, *, note: str = "") -> go.Figure:
     """Left the ratio of either link at each scale, pairs small; right the part of the link's rate in use."""
-    figure = make_subplots(
-        rows=1,
-        cols=2,
-        horizontal_spacing=0.14,
-        subplot_titles=["ratio at each scale", "part of the link's rate in use"],
-    )
-    labels = [found.said(key) for key in found.links]
-    for k, each in enumerate(found.links.values()):
+    titles = ["ratio at each scale", "part of the link's rate in use"]
+    figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.14, subplot_titles=titles)
+    left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}
+    labels = [label(rate) for rate in result.comparisons]
+    ratios = [links.ratio for links in result.comparisons.values()]
+    for k, links in enumerate(result.comparisons.values()):
         figure.add_scatter(
-            x=k + 0.14 + theme.spread(len(each.pairs), 0.1),
-            y=each.pairs.ratio,
+            x=k + 0.14 + theme.spread(len(links.pairs), 0.1),
+            y=links.pairs.ratio,
             mode="markers",
             marker={"size": 6, "color": theme.LIGHT, "opacity": 0.6},
             hovertemplate="one pair: %{y:.3g} times<extra></extra>",
             showlegend=False,
-            row=1,
-            col=1,
+            **left,
         )
-    ratios = [each.ratio for each in found.links.values()]
-    known = all(np.isfinite(each.low) for each in ratios)
-    bar = {
-        "type": "data",
-        "symmetric": False,
-        "array": [each.high - each.estimate for each in ratios],
-        "arrayminus": [each.estimate - each.low for each in ratios],
-        "thickness": 2,
-        "width": 8,
-    }
-    figure.add_scatter(
-        x=list(range(len(ratios))),
-        y=[each.estimate for each in ratios],
-        mode="markers",
-        marker={"size": 12, "color": theme.FIT},
-        error_y=bar if known else None,
-        text=[f"{each.written} ({each.written_interval or 'no interval'})" for each in ratios],
-        hovertemplate="%{text}<extra></extra>",
-        showlegend=False,
-        row=1,
-        col=1,
+    marker, columns = {"size": 12, "color": theme.FIT}, range(len(ratios))
+    primitives.estimate_points(
+        figure, columns, ratios, marker=marker, vertical=True, showlegend=False, **left
     )
-    figure.add_hline(y=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2}, row=1, col=1)
-    for k, (name, part) in enumerate(found.capacity.groupby("link", sort=False)):
-        figure.add_scatter(
-            x=[list(found.links).index(each) + 0.08 * (2 * k - 1) for each in part.scale],
-            y=part.rx_utilisation,
-            mode="markers",
+    for k, (name, part) in enumerate(result.utilisation.groupby("link", sort=False)):
+        mean = part.mean_utilisation
+        primitives.interval_points(
+            figure,
+            [list(result.comparisons).index(rate) + 0.08 * (2 * k - 1) for rate in part.rate_bps],
+            mean,
+            mean,
+            part.max_utilisation,
+            marker={"size": 11, "color": SHADES[k], "symbol": SYMBOLS[k]},
+            vertical=True,
             name=theme.plain(name),
-            marker={"size": 11, "color": SHADES[k % 2], "symbol": SYMBOLS[k % 2]},
-            error_y={"type": "data", "symmetric": False, "array": part.greatest - part.rx_utilisation,
-                     "arrayminus": [0.0] * len(part), "width": 6},
-            row=1,
-            col=2,
-        )  # fmt: skip
-    figure.add_hline(y=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2}, row=1, col=2)
+            **right,
+        )
+    for panel in (left, right):
+        primitives.reference_line(figure, y=1, **panel)
     ticks = {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}
-    figure.update_xaxes(title=theme.plain(found.scale), **ticks)
-    figure.update_yaxes(title="times", rangemode="tozero", row=1, col=1)
-    most = max(1.0, *found.capacity.greatest.fillna(0.0))
-    figure.update_yaxes(tickformat=".0%", range=[0, 1.08 * most], row=1, col=2)
+    figure.update_xaxes(title="rate of the link", **ticks)
+    figure.update_yaxes(title="times", rangemode="tozero", **left)
+    most = max(1.0, *result.utilisation.max_utilisation.fillna(0.0))
+    figure.update_yaxes(tickformat=".0%", range=[0, 1.08 * most], **right)
     level = percent(ratios[0].level)
     return theme.finish(
         figure,
@@ -82,9 +59,9 @@ def scales(found: Scales, *, note: str = "") -> go.Figure:
         title="The same comparison at several scales of the link",
         subtitle=f"Left: large the ratio with its {level} interval, small a pair each. Right: mean of trials towards "
         "the brokers, background and headers included, bars up to the fullest trial. Dashed: no difference; full.",
-        alt=f"Ratios by scale. {found}",
-        caption=f"{found.verdict()} {found.capacity_sentence()}",
-        table=found.table(),
+        alt=f"Ratios by scale. {result}",
+        caption=f"{result.verdict} {result.capacity_sentence}",
+        table=result.table(),
         note=note,
-        headroom_px=HEADROOM_PX,
+        headroom_px=theme.PANEL_TITLES_PX,
     )

@@ -1,66 +1,69 @@
-"""Where the thesis holds by measurement, beside where it holds by arithmetic on what limits a trial."""
+"""Where the thesis holds by measurement, and where it holds by arithmetic on what limits a trial."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 import pandas as pd
 
+from ...checks import check_columns
 from ...errors import ParameterError
 from ...formatting import count, number
 from ...stats.factorial.result import Factorial
-from ...stats.result import Result
+from ...stats.result import Result, text_table
 from ...stats.trials.limits import Limits
 
 EQUAL = 1.02
-"""Gains closer to 1 than this, either way, are taken as neither: the limits that they follow from are that rough."""
+"""Gains closer to 1 than this, either way, count as neither: the limits are not more accurate than that."""
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
     """
-    Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain` (what
-    halving the delay multiplies the least limit by, over what doubling the rate does), `predicted_verdict` and
-    `limit` (which of the three is the least there).
+    The gain from halving the delay over the gain from doubling the rate, as fitted and as the limits predict it.
+
+    Attributes
+    ----------
+    combinations : DataFrame
+        Per combination of levels that was measured: `gain`, `low`, `high`, `verdict` (of the fit), `predicted_gain`
+        (the same of the lowest limit), `predicted_verdict` and `limit` (the lowest there).
     """
 
-    places: pd.DataFrame
-    factors: list[str]
+    combinations: pd.DataFrame
+
+    @property
+    def sentence(self) -> str:
+        """In how many combinations fit and limits agree."""
+        rows = self.combinations
+        decided = rows[(rows.verdict != "undecided") & (rows.predicted_verdict != "neither")]
+        same = int((decided.verdict == decided.predicted_verdict).sum())
+        ranks = rows[["gain", "predicted_gain"]].rank().corr().iloc[0, 1]
+        alike = f", and their ranks correlate by {number(ranks, 2)}" if np.isfinite(ranks) else ""
+        return (
+            f"Of {count(len(rows), 'combination')} of levels {len(decided):,} are decided by measurement and by the "
+            f"limits; in {same:,} of these both say the same{alike}."
+        )
 
     def table(self) -> pd.DataFrame:
         """Per limit: combinations, mean gain measured and predicted (geometric), and verdicts."""
-        logs = self.places.assign(
-            gain=np.log(self.places.gain), predicted_gain=np.log(self.places.predicted_gain)
-        )
+        gains = ["gain", "predicted_gain"]
+        logs = self.combinations.assign(**{name: np.log(self.combinations[name]) for name in gains})
         groups = logs.groupby("limit", sort=False)
-        found = np.exp(groups[["gain", "predicted_gain"]].mean())
-        found.insert(0, "n_combinations", groups.size())
-        for word in ("holds", "fails", "undecided"):
-            found[word] = groups.verdict.apply(lambda each, word=word: int((each == word).sum()))
-        return found.reset_index()
+        means = np.exp(groups[gains].mean())
+        means.insert(0, "n_combinations", groups.size())
+        for verdict in ("holds", "fails", "undecided"):
+            means[verdict] = (logs.verdict == verdict).groupby(logs.limit).sum()
+        return means.reset_index()
 
-    def __str__(self) -> str:
-        decided = self.places[
-            (self.places.verdict != "undecided") & (self.places.predicted_verdict != "neither")
-        ]
-        same = int((decided.verdict == decided.predicted_verdict).sum())
-        ranks = self.places[["gain", "predicted_gain"]].rank().corr().iloc[0, 1]
-        alike = f", and their ranks correlate by {number(ranks, 2)}" if np.isfinite(ranks) else ""
-        return (
-            f"Of {count(len(self.places), 'combination')} of levels {len(decided):,} are decided by measurement and by "
-            f"the limits; in {same:,} of these both say the same{alike}."
-        )
-
-    def _repr_html_(self) -> str:
-        body = self.table().to_html(index=False, border=0, float_format=lambda value: number(value))
-        return f"{body}<p>{escape(str(self))}</p>"
+    def shown(self) -> pd.DataFrame:
+        """The rows of `table`."""
+        return text_table(self.table())
 
 
 def explain(fitted: Factorial, limits: Limits) -> Explanation:
     """
-    Put the limits' own answer beside the fit's, combination by combination.
+    Set the gains that the limits predict against those of the fit, combination by combination.
 
     Halving the one-way delay takes that delay off the RTT; doubling the rate doubles what the background leaves of it,
     as it does where the background is a share of the rate.
@@ -71,21 +74,17 @@ def explain(fitted: Factorial, limits: Limits) -> Explanation:
         If the trials of `limits` lack the factors, or none of the combinations.
     """
     factors = fitted.factors
-    missing = [name for name in (*factors, "delay_ms") if name not in limits.trials]
-    if missing:
-        raise ParameterError(f"the trials lack {', '.join(missing)}")
-    trials = limits.trials
+    trials = check_columns("trials", limits.trials, [*factors, "delay_ms"])
     faster = trials.rtt_ms / np.maximum(trials.rtt_ms - trials.delay_ms, 1e-9)
     halved = np.minimum.reduce([trials.by_window * faster, trials.by_rate, trials.by_loss * faster])
     doubled = np.minimum.reduce([trials.by_window, 2 * trials.by_rate, trials.by_loss])
     own = trials[factors].assign(_log=np.log(halved / doubled), limit=trials.limit)
-    groups = own.groupby(factors)
-    predicted = groups.agg(
-        _log=("_log", "mean"), limit=("limit", lambda each: each.mode().iloc[0])
-    ).reset_index()
-    places = fitted.combinations.merge(predicted, on=factors)
-    if places.empty:
+    predicted = own.groupby(factors).agg(
+        _log=("_log", "mean"), limit=("limit", lambda limit: limit.mode().iloc[0])
+    )
+    combinations = fitted.combinations.merge(predicted.reset_index(), on=factors)
+    if combinations.empty:
         raise ParameterError("no combination of the fit is among the trials of the limits")
-    gain = np.exp(places.pop("_log"))
+    gain = np.exp(combinations.pop("_log"))
     verdict = np.select([gain > EQUAL, gain < 1 / EQUAL], ["holds", "fails"], "neither")
-    return Explanation(places.assign(predicted_gain=gain, predicted_verdict=verdict), factors)
+    return Explanation(combinations.assign(predicted_gain=gain, predicted_verdict=verdict))

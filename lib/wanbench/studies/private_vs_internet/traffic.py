@@ -1,16 +1,14 @@
-"""What a link carried at the rate that it stands for: Kafka, background and both, over trials."""
+"""What a link carried, scaled up to the full rate: Kafka, background and both, over trials."""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy import stats
-
-from ...checks import check_level
+from ...checks import check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count
 from ...stats.result import Estimate
 from ...stats.tcp.mathis import MSS_BYTES
 from ...stats.trials.limits import BITS, PACKET_BYTES
+from ...stats.trials.means import half_width
 from ...stats.trials.rates import TrialRates, records_per_full_batch
 
 METHOD = "mean of trials; interval from Student's t"
@@ -21,23 +19,23 @@ BITS_PER_MBIT = 1e6
 
 
 def traffic(
-    found: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95
+    rates: TrialRates, setting: str, *, full_rate_bps: float, level: float = 0.95
 ) -> dict[str, Estimate]:
     """
-    Payload of Kafka and of the background, and both with headers, in Mbit/s at the rate that the link stands for.
+    Payload of Kafka and of the background, and both with headers, in Mbit/s at the full rate of the link.
 
-    The background is scaled up with the rate. Kafka is scaled up batch for batch: as many batches a second, each as
-    large as batch.size scaled up and full of records, uncompressed. Where small batches are less full than large ones
-    (4,096 bytes hold 3 records of 1,000), bytes scaled up with the rate would be too few.
+    The background is scaled up with the rate. Kafka is scaled up batch for batch: as many batches per second, each as
+    large as batch.size scaled up and full of uncompressed records. Small batches are less full than large ones (4,096
+    bytes hold 3 records of 1,000), so bytes scaled up with the rate would be too few.
 
     Parameters
     ----------
-    found : TrialRates
+    rates : TrialRates
         Trials of one link rate or several; each is scaled by its own.
     setting : str
         Pattern of the trials to take.
     full_rate_bps : float
-        The rate that the link stands for.
+        The full rate, which the link was scaled down from.
 
     Returns
     -------
@@ -50,34 +48,31 @@ def traffic(
         If no such trial has a link rate.
     """
     level = check_level(level)
-    rates = found.of(setting).rates
-    rates = rates[rates.rate_bps.notna()]
-    if rates.empty:
+    trials = rates.of(setting).rates
+    trials = trials[trials.rate_bps.notna()]
+    if trials.empty:
         raise ParameterError(f"no trial of {setting} has a link with a rate")
-    scale = full_rate_bps / rates.rate_bps
+    scale = check_number("full_rate_bps", full_rate_bps, 0, above=True) / trials.rate_bps
     up = scale / BITS_PER_MBIT
-    sizes = zip(scale * rates.batch_bytes.astype("float64"), rates.record_bytes, strict=True)
+    sizes = zip(scale * trials.batch_bytes.astype("float64"), trials.record_bytes, strict=True)
     full_batch_bytes = [size * records_per_full_batch(batch, size) for batch, size in sizes]
-    kafka = BITS * rates.batches_per_s * full_batch_bytes / BITS_PER_MBIT
-    left_empty = kafka - rates.throughput_bps * up
-    whole = rates.rx_utilisation * rates.rate_bps * up + left_empty * PACKET_BYTES / MSS_BYTES
+    kafka = BITS * trials.batches_per_s * full_batch_bytes / BITS_PER_MBIT
+    left_empty = kafka - trials.throughput_bps * up
+    whole = trials.rx_utilisation * trials.rate_bps * up + left_empty * PACKET_BYTES / MSS_BYTES
     values = {
-        "background": ("background", rates.measured_background_bps * up),
+        "background": ("background", trials.measured_background_bps * up),
         "kafka-traffic": ("Kafka's records", kafka),
         "total": ("both, with headers", whole),
     }
-    made = {name: _mean(what, values.dropna(), setting, level) for name, (what, values) in values.items()}
-    return {name: contrast for name, contrast in made.items() if contrast is not None}
+    known = {name: (label, values.dropna()) for name, (label, values) in values.items()}
+    return {name: _mean(label, own, setting, level) for name, (label, own) in known.items() if len(own)}
 
 
-def _mean(what, values, setting, level) -> Estimate | None:
-    if values.empty:
-        return None
-    n, mean = len(values), float(values.mean())
-    half = stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+def _mean(label: str, values, setting: str, level: float) -> Estimate:
+    n, mean, half = len(values), float(values.mean()), half_width(values, level)
     return Estimate(
-        quantity=f"{what} over {setting}",
-        claim=f"Scaled up to the full rate, {what} over {setting} make {{}}",
+        quantity=f"{label} over {setting}",
+        claim=f"Scaled up to the full rate, {label} over {setting} make {{}}",
         estimate=mean,
         low=mean - half,
         high=mean + half,

@@ -1,0 +1,68 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import claims, stats
+from wanbench.stats.distance.clouds import compare_clouds
+from wanbench.stats.regions import simulated_surveys
+from wanbench.stats.tcp import compare_models
+from wanbench.studies.intercloud_2022.charts import charts
+from wanbench.studies.intercloud_2022.correlations import correlations
+from wanbench.studies.intercloud_2022.matched_cities import matched_cities
+from wanbench.studies.intercloud_2022.nearest_region import nearest_region
+from wanbench.studies.intercloud_2022.repeats import repeats
+from wanbench.studies.intercloud_2022.scatter import scatter
+
+
+@pytest.fixture(scope="module")
+def audit():
+    """A made survey of known results: the window limits, two tests of a pair agree, paths are 1.1 times light."""
+    pairs = simulated_surveys.survey(16, seed=4, clouds=("aws", "gcp"), pair_ms=0.5, pair_log_sd=0.02)
+    rtt_ms = pairs.light_rtt_ms * 1.1 + 0.5
+    pairs = pairs.assign(rtt_ms=rtt_ms, throughput_bps=np.minimum(9.7e8, 8 * 2e6 / (rtt_ms / 1000)))
+    tests = pairs.assign(run_id="r", bytes=10_000_000, distance_catalogue_km=pairs.distance_km)
+    twice = pd.concat([tests, tests])
+    quick = {"resamples": 100}
+    ways = {"plain": tests, "the catalogue's": tests}
+    return claims.throughput_across_clouds(
+        tests=twice,
+        charts=charts(pairs, transfer_s=10, **quick),
+        latency_r=correlations(ways, 1.0),
+        throughput_r=correlations(ways, -0.7, column="throughput_bps"),
+        inflation=stats.path_inflation(pairs, **quick),
+        latency=matched_cities(pairs, within_km=2_000),
+        throughput=matched_cities(pairs, column="throughput_bps", within_km=2_000),
+        clouds=compare_clouds(pairs, column="throughput_bps", permutations=50),
+        models=compare_models(pairs, transfer_s=10),
+        repeats=(repeats(twice, "rtt_ms", **quick), repeats(twice, "throughput_bps", **quick)),
+        scatters={"all": scatter(pairs, **quick), "aws->gcp": scatter(pairs, **quick)},
+        nearest=nearest_region(pairs, **quick),
+    )
+
+
+def test_every_claim_is_tried(audit):
+    assert (audit.table().verdict != "not tried").all()
+
+
+@pytest.mark.parametrize(
+    "claim, verdict",
+    [
+        ("antipodes", "comes out"),
+        ("window-example", "does not come out"),
+        ("n-regions", "does not come out"),
+        ("volume", "comes out"),
+        ("coordinates", "comes out"),
+        ("noisy", "the data do not tell"),
+        ("straightforward", "comes out"),
+        ("buffers", "comes out"),
+        ("nearest", "comes out"),
+    ],
+)
+def test_verdicts_follow_from_what_was_made(audit, claim, verdict):
+    assert audit.table().set_index("claim").verdict[claim] == verdict
+
+
+def test_the_working_has_the_rule_and_the_numbers(audit):
+    working = audit.table().set_index("claim").working
+    assert "Holds if" in working["straightforward"] and "1.1" in working["straightforward"]
+    assert "W by sender and receiver: aws to aws" in working["buffers"]

@@ -1,0 +1,84 @@
+import math
+
+import pytest
+
+from wanbench.claims import ledger
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.stats.result.estimate import Estimate
+
+
+def estimate(value, low, high):
+    return Estimate("r", "r is {}", value, low, high, "", 10, 5, "method", "assumption")
+
+
+HEAD = "claim,section,says,value,unit,source\n"
+
+
+@pytest.fixture
+def audit(tmp_path):
+    rows = "r,Results,r is so,0.92,,the article\nn,Tests,so many,2070,pairs,the article\nwords,Results,it is so,,,x\n"
+    (tmp_path / "source.csv").write_text(HEAD + rows)
+    return ledger.read_claims("source", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "value, low, high, verdict",
+    [
+        (0.915, 0.915, 0.915, "comes out"),
+        (0.9249, 0.7, 0.99, "comes out"),
+        (0.91, 0.88, 0.93, "inside the interval"),
+        (0.88, 0.84, 0.91, "does not come out"),
+        (0.88, math.nan, math.nan, "does not come out"),
+    ],
+)
+def test_a_number_comes_out_where_it_rounds_to_the_printed_one(audit, value, low, high, verdict):
+    audit.compare("r", estimate(value, low, high), "all rows")
+    row = audit.table().set_index("claim").loc["r"]
+    assert row.verdict == verdict
+    assert row.off_by == pytest.approx(value - 0.92)
+    assert row.working.startswith("all rows") and "r is" in row.working
+
+
+def test_whole_numbers_and_sentences_are_tried_too(audit):
+    audit.compare("n", 2070)
+    audit.judge("words", False, "because of <this>")
+    table = audit.table().set_index("claim")
+    assert table.verdict.to_dict() == {"r": "not tried", "n": "comes out", "words": "does not come out"}
+    assert str(audit) == "Of 3 claims of this source 2 were tried (comes out: 1, does not come out: 1)."
+    audit.judge("words", None, "too few pairs")
+    assert audit.table().set_index("claim").verdict["words"] == "the data do not tell"
+    audit.judge("words", False, "because of <this>")
+    assert "&lt;this&gt;" in audit._repr_html_()
+    assert audit.finding("claims-of-it").n == 2
+
+
+def test_a_claim_that_is_not_there_or_has_no_number_is_refused(audit):
+    with pytest.raises(ParameterError, match="claim of source is 'q'; allowed: 'r', 'n', 'words'"):
+        audit.judge("q", True, "")
+    with pytest.raises(ParameterError, match="has no number"):
+        audit.compare("words", 1.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["a,b\n", HEAD + "r,s,t,much,u,v\n", HEAD + "r,s,t,1,u,v\nr,s,t,2,u,v\n", HEAD + ",s,t,1,u,v\n"]
+)
+def test_a_broken_file_of_claims_is_refused(tmp_path, text):
+    (tmp_path / "source.csv").write_text(text)
+    with pytest.raises(RawDataError):
+        ledger.read_claims("source", tmp_path)
+
+
+def test_an_unknown_source_names_those_there_are():
+    with pytest.raises(ParameterError, match=r"source is 'nobody'; allowed: .*002-throughput-across-clouds"):
+        ledger.read_claims("nobody")
+
+
+def test_every_published_file_can_be_read():
+    assert len(ledger.read_claims("002-throughput-across-clouds").claims) >= 16
+
+
+def test_what_could_not_be_recomputed_is_no_verdict_and_claims_keep_their_digits(audit):
+    audit.compare("r", estimate(math.nan, math.nan, math.nan))
+    assert audit.table().set_index("claim").verdict["r"] == "the data do not tell"
+    shown = audit._repr_html_()
+    assert "<td>0.92</td>" in shown and "<td>2,070 pairs</td>" in shown

@@ -1,0 +1,157 @@
+"""Source 000: each claim against its own numbers, and against made measurements whose result is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import claims as audits
+from wanbench.claims import ledger
+from wanbench.designs import factorial as design
+from wanbench.errors import ParameterError
+from wanbench.stats.factorial.fit import fit_factorial
+from wanbench.stats.lab.utilisation import capacity
+from wanbench.stats.result import Estimate
+
+OWN, RERUN, UNKNOWN = "comes out", "inside the interval", "the data do not tell"
+NOT = "does not come out"
+
+
+def contrast(estimate, low, high, unit="times"):
+    return Estimate(
+        "batches per second", "it is {}", estimate, low, high, unit, 8, "8 trials", "method", "assumption"
+    )
+
+
+def tried(**measured):
+    return audits.private_vs_internet(**measured).table().set_index("claim")
+
+
+def samples(bps, *, rate_bps=1e9, backlog=0, dropped=0):
+    """A link that carried so much in each second, with so much waiting at each sample."""
+    n = len(bps) + 1
+    carried = np.concatenate([[0], np.cumsum(bps) / 8]).astype("int64")
+    return pd.DataFrame(
+        {
+            "run_id": "r", "test_id": "t", "attempt": 1, "link_from": "a", "link_to": "b",
+            "at_s": 1e9 + np.arange(n), "rate_bps": rate_bps, "packets_sent": carried // 1500,
+            "packets_delivered": carried // 1500, "bytes_delivered": carried, "bytes_lost": 0,
+            "packets_queue_dropped": dropped * np.arange(n), "bytes_backlog": backlog,
+        }
+    )  # fmt: skip
+
+
+def experiment(delay, rate, *, jitter=-0.2, crossed=0.0):
+    """A fitted factorial of known elasticities."""
+    factors = {"delay_ms": [10, 40, 160], "jitter_ms": [1, 4], "rate_bps": [1e7, 1e8, 1e9]}
+    plan = design(factors, replicates=3, seed=1)
+    logs = np.log(plan[list(factors)])
+    logs = logs - (logs.min() + logs.max()) / 2
+    noise = np.random.default_rng(2).normal(0, 0.03, len(plan))
+    mean = delay * logs.delay_ms + rate * logs.rate_bps + jitter * logs.jitter_ms
+    mean += crossed * logs.delay_ms * logs.rate_bps
+    return fit_factorial(plan.assign(batches_per_s=np.exp(6 + mean + noise)), "batches_per_s", list(factors))
+
+
+def test_every_claim_is_tried_and_counted():
+    found = audits.private_vs_internet()
+    assert (found.table().verdict != "not tried").all()
+    assert len(found.claims) == len(ledger.read_claims("000-private-vs-internet").claims) == 22
+
+
+@pytest.mark.parametrize(
+    "claim, verdict, said",
+    [
+        ("vpn-mean-rtt", UNKNOWN, "70.8 <= 132.9 <= 193.2 holds"),
+        ("vpn-deviation", NOT, "62.1 ms off"),
+        ("vpn-deviation", NOT, "none exceeds 61.2 ms"),
+        ("private-deviation", NOT, "5.6 ms off"),
+        ("private-deviation", NOT, "none exceeds 1.5 ms"),
+        ("jitter", NOT, "630 ms² over the VPN and 0.490 ms²"),
+        ("more", NOT, "225 % more is 3.25 times as much, and 2.25 times as much is 125 % more"),
+        ("times", OWN, "Table 1 alone predicts 2.05 times, nearer to 2.25 times"),
+        ("times", OWN, "About 2.00 times the packets agrees with 2.25 times"),
+        ("packets", OWN, "2.25 times the batches rounds to it, 3.25 times does not"),
+        ("total", OWN, "800 + 150 = 950"),
+        ("below-rate", OWN, "984 Mbit/s, and 1,009 Mbit/s on an Ethernet, of 1,000"),
+        ("below-rate", OWN, "867 Mbit/s"),
+        (
+            "kafka-traffic",
+            UNKNOWN,
+            "1.17 MB in flight over the private link; as much in flight over the VPN is 73 ",
+        ),
+        ("never-full", UNKNOWN, "95.0 % of the rate"),
+        ("no-queue", NOT, "9.02 others waiting on average"),
+        ("thesis", UNKNOWN, "differ by a factor of 2.13"),
+        ("variations", UNKNOWN, "leaves a factor of 1.10"),
+    ],
+)
+def test_what_follows_from_the_sources_own_numbers(claim, verdict, said):
+    row = tried().loc[claim]
+    assert row.verdict == verdict and said in row.working
+
+
+def test_the_ratio_as_it_comes_out_again():
+    rows = tried(batches=contrast(2.2, 2.05, 2.4), packets=contrast(2.6, 2.55, 2.7))
+    assert rows.verdict[["more", "times", "packets"]].tolist() == [NOT, RERUN, NOT]
+    assert rows.recomputed["more"] == pytest.approx(120) and rows.low["more"] == pytest.approx(105)
+    assert "what Table 1 predicts lies inside the interval" in rows.working["times"]
+    rows = tried(batches=contrast(3.25, 3.1, 3.4), packets=contrast(2.1, 1.4, 2.8))
+    assert rows.verdict[["more", "times", "packets"]].tolist() == [OWN, NOT, OWN]
+    assert "lies outside the interval" in rows.working["more"]
+    assert "no interval" in tried(batches=contrast(2.2, np.nan, np.nan)).working["times"]
+
+
+def test_what_the_lab_was_set_to_is_no_verdict_on_the_source():
+    set_here = {"background": contrast(799.8, 799, 801, "Mbit/s"), "kafka-traffic": 63.0, "total": 887.0}
+    rows, alone = tried(traffic=set_here), tried()
+    assert (rows.verdict == alone.verdict).all() and rows.verdict["total"] == OWN
+    assert rows.verdict[["background", "kafka-traffic"]].tolist() == [UNKNOWN, UNKNOWN]
+    assert "batches that were set: it is 799.8 Mbit/s" in rows.working["background"]
+    table_1 = [f"{path}-{what}" for path in ("vpn", "private") for what in ("min-rtt", "mean-rtt", "max-rtt")]
+    assert (rows.verdict[table_1] == UNKNOWN).all() and rows.recomputed[table_1].isna().all()
+
+
+def test_capacity():
+    calm = tried(capacity=capacity(samples([6e8, 7e8, 9e8])))
+    assert calm.verdict[["never-full", "no-queue"]].tolist() == [OWN, OWN]
+    assert "90.0 %" in calm.working["never-full"]
+    waiting = tried(capacity=capacity(samples([6e8, 7e8, 9e8], backlog=9_000)))
+    assert waiting.verdict[["never-full", "no-queue"]].tolist() == [OWN, NOT]
+    assert "1 of 1 such link had" in waiting.working["no-queue"]
+    full = tried(capacity=capacity(samples([6e8, 9.9e8, 9e8], backlog=9_000)))
+    assert full.verdict[["never-full", "no-queue"]].tolist() == [NOT, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "delay, rate, crossed, verdict",
+    [(-0.8, 0.2, 0.0, OWN), (-0.2, 0.8, 0.0, NOT), (-0.5, 0.5, 0.15, NOT), (-0.5, 0.5, 0.0, UNKNOWN)],
+)
+def test_the_thesis_is_a_statement_on_all_places(delay, rate, crossed, verdict):
+    fitted = experiment(delay, rate, crossed=crossed)
+    row = tried(factorial=fitted).loc["thesis"]
+    assert row.verdict == verdict and fitted.verdict() in row.working and str(fitted.thesis) in row.working
+    assert "cannot tell latency from bandwidth" in row.working
+
+
+@pytest.mark.parametrize("jitter, verdict", [(-0.3, OWN), (0.3, NOT), (0.0, UNKNOWN)])
+def test_variations_of_latency(jitter, verdict):
+    assert tried(factorial=experiment(-0.8, 0.2, jitter=jitter)).verdict["variations"] == verdict
+
+
+def test_factors_that_were_not_varied():
+    fitted = experiment(-0.8, 0.2)
+    rows = tried(factorial=replace(fitted, thesis=None, doublings={}, effects={}))
+    assert rows.verdict[["thesis", "variations"]].tolist() == [UNKNOWN, UNKNOWN]
+    assert (
+        "not both varied" in rows.working["thesis"]
+        and "jitter_ms was not varied" in rows.working["variations"]
+    )
+
+
+def test_a_claim_that_is_not_there_is_refused():
+    with pytest.raises(
+        ParameterError, match="claim of traffic is 'all'; allowed: 'background', 'kafka-traffic', 'total'"
+    ):
+        tried(traffic={"all": 1.0})

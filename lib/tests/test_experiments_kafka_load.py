@@ -1,0 +1,378 @@
+"""Loads say what they do before they do it, and a real cluster takes them: what was sent is what is in its log."""
+
+import json
+import os
+import re
+import subprocess
+import threading
+from contextlib import suppress
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from patience import comes_about
+
+from wanbench.errors import ParameterError
+from wanbench.experiments.base import ExperimentError
+from wanbench.experiments.kafka_load import KafkaLoad
+from wanbench.experiments.kafka_load_counts import count_batches
+from wanbench.experiments.kafka_load_payload import json_records
+from wanbench.experiments.perf_tool_arguments import consumer_arguments, producer_arguments
+from wanbench.ingest import kafka_batches
+from wanbench.ingest import kafka_load as reader
+from wanbench.kafka import Cluster, unavailable
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+
+NO_CLUSTER = LocalLab.unavailable() or unavailable()
+WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"producers": 0}, "producers is 0; allowed: a whole number from 1 to 100"),
+        ({"producers": 1.0}, "producers is 1.0; allowed: a whole number"),
+        ({"linger_ms": -1}, "linger_ms is -1"),
+        ({"linger_ms": 0.5}, "linger_ms is 0.5; allowed: whole milliseconds"),
+        ({"target_records_per_s": float("nan")}, "target_records_per_s is nan"),
+        ({"acks": 2}, "acks is '2'; allowed: '0', '1', 'all'"),
+        ({"compression": "lzo"}, "compression is 'lzo'; allowed: 'none', 'gzip', 'snappy', 'lz4', 'zstd'"),
+        ({"timestamps": "now"}, "timestamps is 'now'; allowed: 'LogAppendTime', 'CreateTime'"),
+        ({"payload": "xml"}, "payload is 'xml'"),
+        ({"idempotence": 1}, "idempotence is 1; allowed: True, False or None"),
+        ({"drain": "yes"}, "drain is 'yes'"),
+        ({"jvm": "-Xss1m"}, "jvm is '-Xss1m'; allowed: a list of flags"),
+        ({"jvm": ["-Djavax.net.ssl.keyStorePassword=x"]}, "jvm has a flag that may hold a secret"),
+        ({"jvm": None}, "jvm is None; allowed: a list of flags"),
+        ({"topic_settings": "a=b"}, "topic_settings is a str; allowed: a mapping of names to values"),
+        ({"records": 5}, "exactly one of duration_s (10.0) and records (5)"),
+        ({"duration_s": None}, "exactly one of duration_s (None) and records (None)"),
+        ({"warmup_records": 5}, "with duration_s give warmup_s"),
+        ({"records": 5, "duration_s": None, "warmup_s": 1}, "with records give warmup_records"),
+        ({"topics": 2}, "1 producers for 2 topics"),
+        ({"consumers": 4}, "4 consumers in each group for 3 partitions"),
+        ({"consumers": 0}, "each group a consumer"),
+        ({"producers": 100, "consumer_groups": 50, "consumers": 3}, "allowed: 200 processes"),
+        (
+            {"duration_s": 3600, "target_records_per_s": 1e5},
+            "would send 360,000,000,000 bytes; most_bytes allows 20,0",
+        ),
+        ({"most_bytes": 10}, "most_bytes 10 is less than a record"),
+        ({"idempotence": True, "acks": 1}, "idempotence needs acks 'all'"),
+        ({"idempotence": True, "max_in_flight": 6}, "max_in_flight of at most 5"),
+        ({"buffer_bytes": 65_536, "batch_bytes": 100_000}, "less than one batch of 100000"),
+        ({"buffer_bytes": 1 << 28}, "heap_mb is 256; buffers of 268435456 bytes need 320"),
+        ({"record_bytes": 1 << 20}, "max.request.size and topic_settings max.message.bytes"),
+        ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),
+        ({"producer_settings": {"acks": "1"}}, "'acks'; give acks"),
+        ({"producer_settings": {"client.id": "c"}}, "the load sets it itself"),
+        ({"producer_settings": {"transactional.id": "t"}}, "markers in the log would be counted as batches"),
+        ({"consumer_settings": {"client.rack": "eu"}}, "'client.rack'; give client_rack"),
+        ({"client_rack": ""}, "client_rack is ''; allowed: None, 'region' or the name of a rack"),
+        ({"placement": ((1,),)}, "placement is ((1,),); allowed: 1 node ids for each of 3 partitions"),
+        ({"placement": "apart"}, "placement is 'apart'; allowed: 1 node ids"),
+        ({"producer_settings": {"sasl.jaas.config": "x"}}, "a secret"),
+        ({"consumer_settings": {"ssl.key.password": "x"}}, "a secret"),
+        ({"consumer_settings": {"fetch.min.bytes": "a\nb"}}, "values one line"),
+        ({"topic_settings": {"--x": "1"}}, "names are such as"),
+        ({"topic_settings": {"message.timestamp.type": "CreateTime"}}, "give timestamps"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused(given, said):
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        KafkaLoad(**given)
+
+
+def test_a_flag_is_judged_by_its_name_alone():
+    assert KafkaLoad(jvm=["-Djdk.net.hosts.file=/private/hosts"]).jvm == (
+        "-Djdk.net.hosts.file=/private/hosts",
+    )
+
+
+@pytest.mark.parametrize("name", ["producer_settings", "consumer_settings", "topic_settings"])
+def test_a_secret_that_is_refused_is_not_shown(name):
+    login = {"sasl.jaas.config": 'Module required username="ada" password="hunter2";'}
+    with pytest.raises(ParameterError, match=r"'sasl.jaas.config', a secret") as caught:
+        KafkaLoad(**{name: login})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_load_can_be_compared_and_hashed_however_its_settings_were_given():
+    given = KafkaLoad(topic_settings={"b": True, "a": 1}, acks=1)
+    assert given == KafkaLoad(topic_settings=[("a", "1"), ("b", "true")], acks="1")
+    assert hash(given) == hash(KafkaLoad(topic_settings=(("a", 1), ("b", "true")), acks="1"))
+
+
+def test_the_words_of_a_producer():
+    load = KafkaLoad(
+        producers=3, duration_s=10, warmup_s=2, target_records_per_s=50.5, acks=1, linger_ms=0, idempotence=False,
+        compression="zstd", producer_settings={"send.buffer.bytes": -1}, reporting_interval_s=0.5,
+    )  # fmt: skip
+    assert producer_arguments(load, **WHERE | {"client_file": "/c"}, number=2, payload=None) == [
+        "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--num-records", "606", "--throughput", "50.5",
+        "--record-size", "1000", "--warmup-records", "101", "--reporting-interval", "500", "--print-metrics",
+        "--command-config", "/c", "--command-property", "client.id=load-producer-2", "acks=1", "batch.size=16384",
+        "linger.ms=0", "compression.type=zstd", "buffer.memory=33554432", "max.in.flight.requests.per.connection=5",
+        "enable.idempotence=false", "send.buffer.bytes=-1",
+    ]  # fmt: skip
+
+
+def test_flat_out_it_is_given_more_records_than_it_can_send_and_no_warmup():
+    words = producer_arguments(KafkaLoad(producers=2, warmup_s=3), **WHERE, number=0, payload="/p")
+    assert words[4:10] == ["--num-records", "10000000", "--throughput", "-1", "--payload-file", "/p"]
+    assert "--warmup-records" not in words
+    assert "enable.idempotence" not in " ".join(words)
+
+
+def test_the_words_of_a_consumer():
+    load = KafkaLoad(
+        topics=2, producers=3, records=90, warmup_records=10, duration_s=None, print_metrics=False,
+        consumer_settings={"receive.buffer.bytes": -1, "fetch.min.bytes": 9, "max.partition.fetch.bytes": 7},
+    )  # fmt: skip
+    assert consumer_arguments(load, **WHERE, group="g", number=4) == [
+        "--bootstrap-server", "10.2.0.1:9092", "--topic", "load-s-1", "--group", "g", "--num-records", "100",
+        "--timeout", "10000", "--reporting-interval", "1000", "--show-detailed-stats", "--socket-buffer-size=-1",
+        "--fetch-size=7", "--command-property", "client.id=load-consumer-4", "--command-property", "fetch.min.bytes=9",
+    ]  # fmt: skip
+    assert [load.records_of_topic(n) for n in range(2)] == [200, 100]
+
+
+@pytest.mark.parametrize(
+    "rack, words", [(None, []), ("region", ["client.rack=eu"]), ("rack-7", ["client.rack=rack-7"])]
+)
+def test_consumers_name_their_rack_when_asked(rack, words):
+    found = consumer_arguments(KafkaLoad(client_rack=rack), **WHERE, group="g", number=0, region="eu")
+    assert [word for word in found if word.startswith("client.rack")] == words
+
+
+def test_what_is_expected():
+    assert KafkaLoad(producers=3, records=100, duration_s=None).expected_bytes(80) == 300_000
+    assert KafkaLoad(duration_s=10, warmup_s=2).expected_bytes(80) is None
+    assert KafkaLoad(duration_s=10, warmup_s=2).expected_bytes(80, 8e6) == 12e6
+    assert KafkaLoad(duration_s=10, most_bytes=5e6).expected_bytes(80, 8e6) == 5e6
+    slow, fast = (KafkaLoad(records=10**6, duration_s=None).expected_s(rtt_ms) for rtt_ms in (200, 20))
+    assert slow - fast == pytest.approx(1e9 / (3 * 16_384 * 5) * 0.18)
+    assert KafkaLoad(duration_s=30).expected_s(20) - KafkaLoad(duration_s=10).expected_s(20) == 20
+    assert KafkaLoad(drain=False).expected_s(20) == KafkaLoad().expected_s(20) - 10
+
+
+@pytest.mark.parametrize("size", [150, 1000, 100_000])
+def test_json_records_are_json_of_their_size_and_the_same_again(size):
+    records = json_records(size, seed=3)
+    lines = records.splitlines()
+    assert {len(line) for line in lines} == {size}
+    assert len({json.loads(line)["id"] for line in lines}) == len(lines) >= 80
+    assert len(records) <= 8 << 20
+    assert json_records(size, seed=3) == records != json_records(size, seed=4)
+
+
+@pytest.fixture(scope="module")
+def lab():
+    if NO_CLUSTER:
+        pytest.skip(NO_CLUSTER)
+    regions = ["here", "there", "else"]
+    links = dict.fromkeys(permutations(regions, 2), LinkSettings(10, rate_bps=200e6))
+    with LocalLab(regions, links) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def cluster(lab):
+    with Cluster(lab, ["there"], profile="functional", heap_mb=320) as started:
+        yield started
+
+
+def read(folder, files):
+    """What the readers make of a load's files, by the end of their names."""
+    found = {}
+    for name in (file.path.removeprefix("kafka_load/s.") for file in files):
+        path = folder / "kafka_load" / f"s.{name}"
+        if re.search(r"(producer|consumer)-[\d-]+\.txt$", name):
+            found[name] = reader.read(path)
+        elif name in ("batches.json", "times.json"):
+            found[name] = kafka_batches.READS[f".{name}"](path)
+    return found
+
+
+def tools_left():
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            words = Path("/proc", entry, "cmdline").read_bytes()
+            if b"load-s-0\0" in words and b"kafka.tools" in words:
+                found.append(int(entry))
+    return found
+
+
+@pytest.mark.lab
+def test_three_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_second(
+    lab, cluster, tmp_path
+):
+    load = KafkaLoad(
+        producers=3, duration_s=2, warmup_s=1, consumer_groups=1, reporting_interval_s=0.25, drain=False
+    )
+    files = load.run(lab.host("here"), lab.host("there"), tmp_path, "s")
+    found = read(tmp_path, files)
+    (times,) = found["times.json"]["loads"].to_dict("records")
+    windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(3)]
+    assert all(
+        (each.printed_at_s.between(times["counts_from_s"], times["counts_until_s"])).any() for each in windows
+    )
+    assert all(each.warmup.any() and not each.warmup.all() for each in windows)
+    assert times["counts_until_s"] - times["counts_from_s"] > 1.9
+    batches = found["batches.json"]["batches"]
+    assert set(batches.partition) == {0, 1, 2}
+    assert set(batches.broker) == {1}
+    sent = sum(each.records.sum() for each in windows)
+    assert batches.records.sum() >= sent > 0
+    inside = batches[batches.at_s.between(times["all_sending_at_s"], times["counts_until_s"] - 1)]
+    assert (inside.groupby("at_s").batches.sum() > 0).all() and len(inside.at_s.unique()) >= 2
+    assert cluster.ask(lab.host("here"), "topics") == []
+    assert tools_left() == []
+
+
+@pytest.mark.lab
+def test_every_group_reads_what_is_counted_in_the_log(lab, cluster, tmp_path):
+    load = KafkaLoad(
+        producers=2, topics=2, consumer_groups=2, records=1500, warmup_records=500, duration_s=None, payload="json",
+        compression="lz4", consumer_windows=False, batch_bytes=32_768,
+    )  # fmt: skip
+    files = load.run_on([lab.host("here"), lab.host("else")], [lab.host("there")], tmp_path, "s")
+    found = read(tmp_path, files)
+    for n in range(4):
+        (consumer,) = found[f"consumer-{n}-{n}.txt"]["consumers"].to_dict("records")
+        assert (consumer["records"], consumer["bytes"]) == (2000, pytest.approx(2e6, rel=1e-3))
+    for n in range(2):
+        assert found[f"producer-{n}.txt"]["producers"].records.tolist() == [2000, 1500]
+    batches = found["batches.json"]["batches"]
+    assert batches.groupby("topic").records.sum().to_dict() == {"load-s-0": 2000, "load-s-1": 2000}
+    assert batches.bytes.sum() < 0.8 * 4e6, "lz4 has something to gain in JSON"
+    hosts = [
+        each["host"] for each in json.loads((tmp_path / "kafka_load/s.times.json").read_text())["producers"]
+    ]
+    assert hosts == ["here/0", "else/0"]
+
+
+@pytest.mark.lab
+def test_the_count_is_that_of_kafkas_own_tool(lab, cluster):
+    cluster.create_topic("counted", partitions=2, settings={"message.timestamp.type": "CreateTime"})
+    host = lab.host("there")
+    load = KafkaLoad(records=700, duration_s=None, compression="gzip", print_metrics=False)
+    words = producer_arguments(
+        load, bootstrap=cluster.bootstrap, topic="counted", number=0, payload=None, client_file=None
+    )
+    host.run(cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", *words), timeout_s=60)
+    counted, fault = count_batches(cluster, lab.host("here"), ["counted"], "CreateTime")
+    assert (fault, counted["cut_bytes"], counted["without_leader"]) == (None, 0, [])
+    logs = sorted(Path(cluster.log_folder(1)).glob("counted-*/*.log"))
+    files = ",".join(map(str, logs))
+    dump = cluster.java(host, "org.apache.kafka.tools.DumpLogSegments", "--files", files)
+    printed = host.run(dump, timeout_s=60).stdout.decode()
+    expected = {}
+    for part in printed.split("Dumping ")[1:]:
+        number = int(re.search(r"counted-(\d+)", part)[1])
+        for line in re.finditer(r" count: (\d+) .*?CreateTime: (\d+) size: (\d+)", part):
+            row = expected.setdefault(("counted", number, int(line[2]) // 1000), [0, 0, 0])
+            row[:] = row[0] + 1, row[1] + int(line[1]), row[2] + int(line[3])
+    assert counted["rows"] == [[1, *key, *counts] for key, counts in sorted(expected.items())]
+    assert sum(row[5] for row in counted["rows"]) == 700
+    cluster.delete_topic("counted")
+
+
+@pytest.mark.lab
+def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
+    """8 Mbit/s are asked of a link of 2: the rows say how far the producers fell behind, and when."""
+    ways = (("here", "there"), ("there", "here"))
+    for way in ways:
+        lab.set_link(*way, rate_bps=2e6)
+    load = KafkaLoad(
+        producers=2, target_records_per_s=500, duration_s=20, consumer_groups=0, timeout_s=15, reporting_interval_s=0.5
+    )  # fmt: skip
+    try:
+        files = load.run(lab.host("here"), lab.host("there"), tmp_path, "s")
+    finally:
+        for way in ways:
+            lab.set_link(*way, rate_bps=200e6)
+    found = read(tmp_path, files)
+    (times,) = found["times.json"]["loads"].to_dict("records")
+    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 10,000 records after 15 s")
+    assert times["counts_until_s"] == times["asked_to_stop_at_s"] > times["counts_from_s"]
+    windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
+    assert all(each.printed_at_s.notna().all() for each in windows)
+    assert all(each.behind_s.iloc[-1] > max(1.0, each.behind_s.iloc[0]) for each in windows)
+    batches = found["batches.json"]["batches"]
+    assert batches.records.sum() >= sum(each.records.sum() for each in windows) > 0
+    assert tools_left() == []
+
+
+@pytest.mark.lab
+def test_a_topic_of_that_name_stops_a_load_before_it_begins(lab, cluster, tmp_path):
+    cluster.create_topic("load-s-0")
+    with pytest.raises(ExperimentError, match=r"load-s-0.*exist"):
+        KafkaLoad().run(lab.host("here"), lab.host("there"), tmp_path, "s")
+    cluster.delete_topic("load-s-0")
+
+
+def dies(load, lab, folder, kill):
+    """The error of a load in which `kill` is called once every producer has printed two windows."""
+    errors = []
+
+    def run():
+        try:
+            load.run(lab.host("here"), lab.host("there"), folder, "s")
+        except ExperimentError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert comes_about(lambda: sum(n > 2 for n in lines_of_producers(lab)) == load.producers, 120)
+    kill()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert tools_left() == []
+    return errors[0]
+
+
+def lines_of_producers(lab):
+    """How many lines each producer has printed, and one more, by its file of times."""
+    for path in Path(lab.host("here").scratch).glob("s.producer-*.lines"):
+        yield len(path.read_text().splitlines())
+
+
+@pytest.mark.lab
+def test_a_producer_that_dies_half_way_ends_the_load_and_loses_nothing(lab, cluster, tmp_path):
+    def kill():
+        for process in tools_left():
+            words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+            if words[0].endswith(b"java") and b"client.id=load-producer-1" in words:
+                os.kill(process, 9)
+
+    for path in Path(lab.host("here").scratch).glob("s.*.lines"):
+        path.unlink()
+    error = dies(KafkaLoad(producers=2, duration_s=60, reporting_interval_s=0.25), lab, tmp_path, kill)
+    assert str(error).startswith("producer-1 on here/0 ended with status 137")
+    found = read(tmp_path, error.files)
+    assert len(found["producer-0.txt"]["producer_windows"]) >= 2
+    assert found["batches.json"]["batches"].records.sum() > 0
+    assert cluster.ask(lab.host("here"), "topics") == []
+
+
+@pytest.mark.lab
+def test_a_broker_that_dies_is_named_as_the_cause(lab, cluster, tmp_path):
+    folder = cluster.log_folder(1)
+
+    def kill():
+        found = subprocess.run(
+            ["pgrep", "-f", f"kafka.Kafka.*{re.escape(str(Path(folder).parent))}"], capture_output=True
+        )
+        assert found.stdout, "the broker's process"
+        for process in map(int, found.stdout.split()):
+            os.kill(process, 9)
+
+    for path in Path(lab.host("here").scratch).glob("s.*.lines"):
+        path.unlink()
+    error = dies(KafkaLoad(duration_s=60, reporting_interval_s=0.25), lab, tmp_path, kill)
+    assert re.match(r".*(broker|node) ?1", str(error)), str(error)
+    found = read(tmp_path, error.files)
+    assert len(found["producer-0.txt"]["producer_windows"]) >= 1

@@ -1,0 +1,389 @@
+"""The probe's settings and programs: records, the producer's schedule, the consumer's end."""
+
+import json
+import re
+from argparse import Namespace
+from types import SimpleNamespace
+
+import probe_samples as samples
+import pytest
+from scripted_lab import Reply, ScriptedHost, ScriptedLab, ScriptedProcess
+
+from wanbench.errors import CommandError, ParameterError
+from wanbench.experiments import ExperimentError, KafkaTrial, kafka_probe_session
+from wanbench.experiments.kafka_probe import KafkaProbe
+from wanbench.ingest import kafka_probe
+from wanbench.kafka.admin.ask import AnswerError
+from wanbench.kafka.programs import probe_consumer, probe_producer, probe_record
+from wanbench.runs import write_raw
+
+# The record
+
+
+@pytest.mark.parametrize("byte", range(probe_record.HEAD.size + 8))
+def test_a_record_damaged_anywhere_is_known_to_be(byte):
+    made = bytearray(probe_record.record(probe_record.PROBE, 5, 123, b"12345678"))
+    made[byte] ^= 1
+    assert probe_record.opened(bytes(made)) == (None, None, None, False)
+
+
+# The producer's schedule
+
+
+class Producer:
+    """Answers at once, but what `slow` says takes so long to hand over."""
+
+    def __init__(self, time, slow=None):
+        self.time, self.slow, self.sent = time, slow or {}, []
+
+    def send(self, topic, value, partition):
+        _, sequence, intended_ns, _ = probe_record.opened(value)
+        self.sent.append((self.time.now_ns, sequence, intended_ns, partition))
+        self.time.now_ns += self.slow.get(sequence, 0)
+        future = SimpleNamespace(add_errback=lambda call: None)
+        future.add_callback = lambda call: call(SimpleNamespace(partition=partition, offset=sequence))
+        return future
+
+
+@pytest.fixture
+def fake_time(monkeypatch):
+    now = SimpleNamespace(now_ns=1_000_000_000)
+    monkeypatch.setattr(probe_producer.time, "time_ns", lambda: now.now_ns)
+    monkeypatch.setattr(
+        probe_producer.time,
+        "sleep",
+        lambda s: setattr(now, "now_ns", now.now_ns + max(1, round(s * 1e9))),
+    )
+    return now
+
+
+def probe_of(producer, **words):
+    given = {"record_bytes": 64, "topic": "t", "partitions": 1, "stop_file": None, "drain_s": 1.0}
+    return probe_producer.Probe([producer], Namespace(**given | words))
+
+
+def test_a_record_that_holds_up_the_producer_delays_none_of_the_intended_times(fake_time, capfd):
+    producer = Producer(fake_time, slow={2: 100_000_000})
+    probe = probe_of(producer)
+    start = fake_time.now_ns + 10_000_000
+    probe.send(probe_producer.schedule(20, start, 10_000_000, set(), 0))
+    probe.flush()
+    assert [sequence for _, sequence, _, _ in producer.sent] == list(range(20))
+    assert [intended - start for _, _, intended, _ in producer.sent] == [n * 10_000_000 for n in range(20)]
+    late = {
+        line[1]: line[3] for line in map(json.loads, capfd.readouterr().out.splitlines()) if line[0] == "sent"
+    }
+    assert late[2] == 0 and late[3] == pytest.approx(90, abs=1) and late[11] == pytest.approx(10, abs=1)
+    assert late[13] < 1
+
+
+def test_a_held_record_delays_no_other(fake_time):
+    producer = Producer(fake_time)
+    probe = probe_of(producer, partitions=3)
+    start = fake_time.now_ns
+    probe.send(probe_producer.schedule(10, start, 10_000_000, {4}, 35_000_000))
+    at = {sequence: now - intended for now, sequence, intended, _ in producer.sent}
+    assert at.pop(4) == pytest.approx(35e6, abs=1e5) and max(at.values()) < 1e5
+    assert {sequence: partition for _, sequence, _, partition in producer.sent}[4] == 1
+
+
+def test_what_the_cluster_refuses_is_said_and_the_next_is_sent(fake_time, capfd):
+    class Refusing(Producer):
+        def send(self, topic, value, partition):
+            super().send(topic, value, partition)
+            raise ValueError("no")
+
+    probe = probe_of(Refusing(fake_time))
+    probe.send(probe_producer.schedule(3, fake_time.now_ns, 1_000_000, set(), 0))
+    probe.flush()
+    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [line[1] for line in said if line[0] == "failed"] == [0, 1, 2] and said[1][3] == "ValueError: no"
+    assert not probe.outstanding
+
+
+def test_the_stop_file_ends_the_schedule(fake_time, tmp_path):
+    producer = Producer(fake_time)
+    probe = probe_of(producer, stop_file=str(tmp_path / "stop"))
+    (tmp_path / "stop").touch()
+    probe.send(probe_producer.schedule(1_000, fake_time.now_ns, 10_000_000, set(), 0))
+    assert 5 < len(producer.sent) < 20 and probe.stopped_ns
+
+
+def test_what_came_due_before_the_stop_is_still_sent(fake_time, tmp_path):
+    """The record that is held goes out when its time comes; no send time before the stop is left without a record."""
+    producer = Producer(fake_time)
+    probe = probe_of(producer, stop_file=str(tmp_path / "stop"))
+    (tmp_path / "stop").touch()
+    start = fake_time.now_ns
+    probe.send(probe_producer.schedule(1_000, start, 10_000_000, {3}, 500_000_000))
+    due = -(-(probe.stopped_ns - start) // 10_000_000)
+    assert sorted(sequence for _, sequence, _, _ in producer.sent) == list(range(due)) and due < 20
+    assert producer.sent[-1][:2] == (start + 530_000_000, 3)
+
+
+def test_the_consumer_ends_when_every_partition_said_so(capfd):
+    def batch(partition, *values):
+        return {
+            partition: [SimpleNamespace(value=v, partition=partition, offset=n) for n, v in enumerate(values)]
+        }
+
+    receipts = probe_consumer.Receipts(2, shift_ns=10**18)
+    end = probe_record.record(probe_record.END, 0, 0, b"")
+    receipts.take(batch(0, probe_record.record(probe_record.WARM_UP, 0, 0, b""), end))
+    assert not receipts.complete
+    receipts.take(batch(1, probe_record.record(probe_record.PROBE, 3, 77, b"x"), b"garbage", None, end))
+    assert receipts.complete
+    receipts.flush()
+    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [(line[1], line[2], line[4], line[5], line[6]) for line in said] == [
+        (3, 77, 1, 0, True), (None, None, 1, 1, False), (None, None, 1, 2, False),
+    ]  # fmt: skip
+    assert said[0][3] > 2.7e18
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"interval_s": 0}, {"record_bytes": 10}, {"acks": 1}, {"groups": 0}, {"hold_share": 2}, {"duration_s": "1"},
+        {"partitions": True}, {"placement": ((1,), (2,))}, {"placement": ((1, 2),)}, {"producers": 0},
+        {"client_rack": 1}, {"group_protocol": "consumer"}, {"idempotence": True, "acks": "1"}, {"start_timeout_s": 0},
+        {"placement": "near"},
+    ],
+)  # fmt: skip
+def test_settings_are_checked(wrong):
+    with pytest.raises(ParameterError, match=f"KafkaProbe {next(iter(wrong))} is"):
+        KafkaProbe(**wrong)
+
+
+def test_what_it_costs_is_expected():
+    probe = KafkaProbe(interval_s=0.1, duration_s=10, record_bytes=1000)
+    assert probe.records == 100 and 100_000 < probe.expected_bytes(50) < 150_000
+    assert 10 < probe.expected_s(50) < 30 and "100 records" in str(probe)
+
+
+# A cluster and a machine that are slow to answer
+
+
+class Program(ScriptedProcess):
+    """What it prints comes at once; whoever waits for more has to wait."""
+
+    def wait_for_output(self, text, timeout_s):
+        if text.encode() not in self._reply.stdout:
+            self._killed.wait(timeout_s if self._reply.lasts_s is None else 0)
+            raise CommandError(f"{self.command[0]} did not print {text!r}")
+
+    def wait(self, timeout_s):
+        try:
+            return super().wait(timeout_s)
+        except CommandError as error:
+            error.completed = self._completed(0)
+            raise
+
+
+class ProbedHost(ScriptedHost):
+    scratch = "/scratch"
+
+    def start(self, command):
+        process = Program(command, self.lab.script(self, command))
+        self.lab.processes.append(process)
+        return process
+
+    def put(self, source, target):
+        pass
+
+
+class SlowCluster:
+    """Answers in the order of `answers`: the topic, or an error to raise; after these, what is right."""
+
+    bootstrap, brokers = "", ()
+
+    def __init__(self, answers=(), leaders=()):
+        self.answers, self.asked, self.deleted, self.leaders = list(answers), [], [], leaders
+
+    def ask(self, host, verb, **words):
+        self.asked.append((verb, words))
+        if verb == "cluster":
+            return {"brokers": [{"node_id": n} for n in (1, 2, 3)]}
+        if verb == "topics" and "names" not in words:
+            return [{"partitions": [{"partition": 0, "leader": leader}]} for leader in self.leaders]
+        if self.answers and verb == "create_topic":
+            raise self.answers.pop(0)
+        about = {"name": words.get("name"), "partitions": [{"partition": 0, "leader": 1}]}
+        return [about] if verb == "topics" else about
+
+    def python_client_file(self, host):
+        return "/scratch/client.json"
+
+    def delete_topic(self, name):
+        self.deleted.append(name)
+
+    def check(self):
+        pass
+
+
+SCHEDULE = samples.producer(ended=False)
+READY = samples.lines([{"program": "probe consumer", "format": 1, "ready": {}}])
+COORDINATOR = samples.lines([{"waits_for": "a connection"}, {"waits_for": "the group's coordinator"}])
+READY_TO_SEND = samples.lines([{"waits_for": "acknowledgements"}]) + SCHEDULE
+
+
+@pytest.fixture
+def probed(monkeypatch):
+    """(source, target, cluster), of hosts whose programs print as told and then end, or never (None)."""
+    monkeypatch.setattr(kafka_probe_session, "REPORT_S", 0.3)
+
+    def made(consumer=READY, producer=READY_TO_SEND, cluster=None, lasts_s=0.0):
+        def script(host, command):
+            if "probe_consumer" in command[1]:
+                return Reply(consumer, lasts_s=lasts_s, stderr=b"no such module")
+            if "probe_producer" in command[1]:
+                return Reply(producer, lasts_s=lasts_s)
+            return Reply(b"the same kernel")
+
+        lab = ScriptedLab(["a", "b"], script)
+        hosts = [ProbedHost(lab, region, n) for n, region in enumerate("ab", 1)]
+        for host in hosts:
+            host.cluster = cluster or SlowCluster()
+        return *hosts, hosts[0].cluster
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "said, waited_for",
+    [
+        ({"consumer": COORDINATOR}, "consumer 0 on b waits for the group's coordinator"),
+        ({"consumer": b""}, "consumer 0 on b waits for its program to start"),
+        (
+            {"producer": samples.lines([{"waits_for": 'a "b" (c)'}])},
+            'producer on a waits for a "b" (c)',
+        ),
+    ],
+)
+def test_a_probe_that_is_not_ready_in_time_names_what_it_waited_for_and_what_it_was_beside_goes_on(
+    probed, tmp_path, capfd, said, waited_for
+):
+    source, target, cluster = probed(**said, lasts_s=None)
+    probe, went_on = KafkaProbe(start_timeout_s=1), []
+    with probe.concurrently(source, target, tmp_path, "0001.1") as files:
+        went_on.append(True)
+    why = f"after 1 s the probe's {waited_for}"
+    [row] = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")["probes"].to_dict("records")
+    assert went_on and row["error"] == why and row["n_intended"] == 0
+    assert any(file.path.endswith("0001.1.probe.json") for file in files) and len(cluster.deleted) == 1
+    assert f"Kafka: the probe's {waited_for}" in capfd.readouterr().err, "before the time was over"
+    with pytest.raises(ExperimentError, match=f"the probe cannot start: {re.escape(why)}") as alone:
+        probe.run(source, target, tmp_path, "0002.1")
+    assert any(file.path.endswith("0002.1.probe.json") for file in alone.value.files)
+
+
+def test_a_trial_goes_on_without_a_probe_that_is_not_ready(probed, tmp_path):
+    source, target, _ = probed(consumer=COORDINATOR, lasts_s=None)
+    times = {"started_at_utc": "", "ended_at_utc": ""}
+    left = write_raw(tmp_path, "kafka_load", "a.txt", b"", **times)
+    load = SimpleNamespace(run=lambda *hosts_and_place, when_sending: [left])
+    files = KafkaTrial(load, beside=(KafkaProbe(start_timeout_s=1),)).run(source, target, tmp_path, "0001.1")
+    assert {"kafka_load/a.txt", "kafka_probe/0001.1.probe.json"} <= {file.path for file in files}
+
+
+def test_a_probes_program_that_ends_ends_the_start_with_its_last_words(probed, tmp_path):
+    source, target, _ = probed(consumer=b"")
+    probe = KafkaProbe()
+    with (
+        pytest.raises(
+            ExperimentError, match=r"cannot start: the probe's consumer 0 on b ended .* no such module"
+        ),
+        probe.concurrently(source, target, tmp_path, "0001.1"),
+    ):
+        pytest.fail("it started")
+    [row] = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")["probes"].to_dict("records")
+    assert "no such module" in row["error"]
+
+
+@pytest.mark.parametrize("kinds", [["Timeout"], ["Timeout", "TopicAlreadyExistsError"], ["Unreachable"] * 3])
+def test_a_cluster_that_does_not_answer_is_asked_again_for_the_topic(probed, tmp_path, kinds):
+    cluster = SlowCluster([AnswerError(f"create_topic: {kind}", kind) for kind in kinds])
+    source, target, _ = probed(cluster=cluster)
+    with KafkaProbe(drain_s=0).concurrently(source, target, tmp_path, "0001.1") as files:
+        pass
+    assert len({words.get("name") for verb, words in cluster.asked if verb == "create_topic"}) == 1
+    assert len(files) >= 2 and len(cluster.deleted) == 1
+
+
+def test_a_cluster_that_refuses_the_topic_is_not_asked_again(probed, tmp_path):
+    cluster = SlowCluster([AnswerError("create_topic: no", "TopicAlreadyExistsError")])
+    source, target, _ = probed(cluster=cluster)
+    with pytest.raises(ExperimentError, match="the probe cannot start: create_topic: no"):
+        KafkaProbe().run(source, target, tmp_path, "0001.1")
+
+
+@pytest.mark.parametrize(
+    "leaders, partitions, placed",
+    [((1,), 1, [[2, 1, 3]]), ((1, 1), 3, [[2, 1, 3], [3, 1, 2], [2, 1, 3]]), ((3, 2), 1, [[1, 2, 3]])],
+)
+def test_apart_means_led_by_brokers_that_lead_no_other_topic(probed, tmp_path, leaders, partitions, placed):
+    cluster = SlowCluster(leaders=leaders)
+    source, target, _ = probed(cluster=cluster)
+    settings = {"placement": "apart", "replication": 3, "partitions": partitions, "drain_s": 0}
+    with KafkaProbe(**settings, topic_settings={"min.insync.replicas": 2}).concurrently(
+        source, target, tmp_path, "s"
+    ):
+        pass
+    [words] = [words for verb, words in cluster.asked if verb == "create_topic"]
+    assert words["placement"] == placed and words["settings"] == {"min.insync.replicas": "2"}
+
+
+def test_apart_from_a_load_on_every_broker_cannot_be(probed, tmp_path):
+    source, target, _ = probed(cluster=SlowCluster(leaders=(1, 2, 3)))
+    with pytest.raises(ExperimentError, match="each of the brokers 1, 2, 3 leads a partition"):
+        KafkaProbe(placement="apart").run(source, target, tmp_path, "s")
+
+
+@pytest.mark.parametrize("rack, given", [(None, None), ("region", "b"), ("r-1", "r-1")])
+def test_the_programs_are_given_rack_and_idempotence(probed, tmp_path, rack, given):
+    source, target, _ = probed()
+    with KafkaProbe(client_rack=rack, idempotence=bool(rack), drain_s=0).concurrently(
+        source, target, tmp_path, "s"
+    ):
+        pass
+    consumer, producer = (
+        next(p.command for p in source.lab.processes if f"probe_{what}" in p.command[1])
+        for what in ("consumer", "producer")
+    )
+    assert ("--idempotence" in producer) == bool(rack)
+    assert probe_consumer.read_arguments(consumer[2:]).rack == (given or "")
+
+
+def test_what_is_retriable_is_tried_again_and_told(capfd, monkeypatch):
+    monkeypatch.setattr(probe_record.time, "sleep", lambda s: None)
+    answers = [type("Timeout", (Exception,), {"retriable": True})("slow"), 7]
+
+    def attempt():
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert probe_record.insist(attempt, "a connection") == 7
+    said = [json.loads(line)["waits_for"] for line in capfd.readouterr().out.splitlines()]
+    assert said == ["a connection", "a connection (Timeout: slow)"]
+    answers[:] = [ValueError("wrong")]
+    with pytest.raises(ValueError, match="wrong"):
+        probe_record.insist(attempt, "a connection")
+
+
+def test_a_lab_without_a_cluster_cannot_be_probed(tmp_path):
+    with ScriptedLab(["a", "b"]) as lab, pytest.raises(ExperimentError, match="no Kafka cluster"):
+        KafkaProbe().run(lab.host("a"), lab.host("b"), tmp_path, "0001.1")
+
+
+def test_a_placement_is_kept_as_tuples_and_apart_is_named_where_it_is_allowed():
+    probe = KafkaProbe(placement=[[1]])
+    assert probe.placement == ((1,),) and hash(probe) == hash(KafkaProbe(placement=((1,),)))
+    with pytest.raises(ParameterError, match="or 'apart'"):
+        KafkaProbe(placement="Apart")
+    with pytest.raises(ParameterError, match="placement is"):
+        KafkaProbe(placement=((True,),))

@@ -1,0 +1,85 @@
+"""The Python of a host: asked once, and an error that names what is missing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scripted_lab import Reply, ScriptedHost, ScriptedLab, ScriptedProcess
+
+from wanbench.errors import LabError
+from wanbench.labs import programs
+
+
+class Asked(ScriptedHost):
+    """Runs the questions for its Python here, or answers as it is told."""
+
+    scratch = "/scratch"
+
+    def __init__(self, answer=None, status=0):
+        super().__init__(ScriptedLab(["a"]), "a", 1)
+        self.answer, self.status, self.commands, self.files = answer, status, [], []
+
+    def run(self, command, *, timeout_s, ok=(0,)):
+        self.commands.append(command)
+        if command[0] != "sh":
+            return ScriptedProcess(command, Reply()).wait(timeout_s)
+        if self.answer is None:
+            done = subprocess.run(command, capture_output=True, timeout=timeout_s, check=False)
+            return ScriptedProcess(command, Reply(done.stdout, done.stderr, done.returncode)).wait(timeout_s)
+        return ScriptedProcess(command, Reply(self.answer, b"", self.status)).wait(timeout_s)
+
+    def put(self, source, target):
+        self.files.append((source.name, target.rpartition(".")[0]))
+
+
+def answer(*modules):
+    return json.dumps({"executable": "/usr/bin/python3", "modules": modules}).encode()
+
+
+def test_this_machine_answers_with_this_python():
+    python = programs.host_python(Asked())
+    assert Path(python.executable).resolve() == Path(sys.executable).resolve()
+    assert python.modules == {"kafka", "wanbench"}
+
+
+def test_a_host_is_asked_once_and_given_a_program_once(tmp_path):
+    host, program = Asked(answer("kafka", "wanbench")), tmp_path / "program.py"
+    for _ in range(3):
+        command = programs.module_command(host, "wanbench.x", "1", "2")
+        assert command == ["/usr/bin/python3", "-P", "-m", "wanbench.x", "1", "2"]
+        assert programs.program_command(host, program) == ["/usr/bin/python3", "/scratch/program.py"]
+    assert [command[0] for command in host.commands] == ["sh", "mv"]
+    assert host.files == [("program.py", "/scratch/program.py")]
+
+
+def test_a_lab_that_is_opened_again_is_asked_again(tmp_path):
+    host = Asked(answer())
+    programs.program_command(host, tmp_path / "program.py")
+    host.scratch = "/other"
+    assert programs.program_command(host, tmp_path / "program.py")[1] == "/other/program.py"
+    assert [command[0] for command in host.commands] == ["sh", "mv"] * 2
+
+
+def test_a_host_without_python_is_named_and_asked_again():
+    host = Asked(b"", 127)
+    for _ in range(2):
+        with pytest.raises(LabError, match="a has no Python that works"):
+            programs.host_python(host)
+    assert len(host.commands) == 2
+
+
+def test_what_the_python_of_a_host_lacks_is_named(tmp_path):
+    host = Asked(answer("kafka"))
+    with pytest.raises(
+        LabError, match="a lacks wanbench: /usr/bin/python3 there cannot import it; install it"
+    ):
+        programs.module_command(host, "wanbench.x")
+    host = Asked(answer())
+    with pytest.raises(LabError, match=r"a lacks kafka-python and wanbench: .* cannot import them"):
+        programs.module_command(host, "wanbench.x")
+    with pytest.raises(LabError, match="lacks kafka-python"):
+        programs.program_command(host, tmp_path / "program.py", needs=("kafka",))
+    assert host.files == []
+    assert programs.program_command(host, tmp_path / "program.py")

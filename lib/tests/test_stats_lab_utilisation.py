@@ -1,0 +1,295 @@
+"""How full links were, packets at the brokers, rates of counters, busy processors, and the figures of them."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import tables
+from wanbench.errors import ParameterError
+from wanbench.stats.lab import metrics_figure as figures
+from wanbench.stats.lab import utilisation
+from wanbench.stats.time import rates
+from wanbench.stats.trials import processors
+
+RATE = 8e6
+"""One megabyte a second."""
+
+
+def samples(delivered, *, test_id="t1", way=("a", "b"), rate_bps=RATE, every_s=1.0, began_s=1000.0, **more):
+    """A sample every `every_s` of a link that had delivered so many bytes, in packets of 1,000."""
+    rows = []
+    for n, size in enumerate(delivered):
+        row = {"run_id": "r", "test_id": test_id, "attempt": 1, "from_region": "a", "to_region": "b"}
+        row |= {"source_file": "x", "at_s": began_s + n * every_s, "link_from": way[0], "link_to": way[1]}
+        row |= {
+            "rate_bps": rate_bps,
+            "packets_sent": size // 1000,
+            "bytes_sent": size,
+            "bytes_delivered": size,
+        }
+        row |= {
+            "packets_delivered": size // 1000,
+            "packets_lost": 0,
+            "bytes_lost": 0,
+            "packets_queue_dropped": 0,
+        }
+        row |= {"bytes_backlog": 0} | {name: values[n] for name, values in more.items()}
+        rows.append(row)
+    return tables.from_rows("link_samples", rows)
+
+
+def test_windows_are_what_was_carried_over_the_rate():
+    found = utilisation.windows(samples([0, 500_000, 1_500_000, 1_500_000]))
+    assert found.utilisation.tolist() == [0.5, 1.0, 0.0] and found.carried_bps.tolist() == [4e6, 8e6, 0.0]
+    assert found.packets_per_s.tolist() == [500, 1000, 0]
+    assert found[["start_s", "end_s"]].values.tolist()[0] == [1000, 1001]
+
+
+def test_what_was_lost_had_used_the_link():
+    found = utilisation.windows(samples([0, 500_000], bytes_lost=[0, 250_000]))
+    assert found.utilisation.tolist() == [0.75]
+
+
+def test_a_burst_of_one_window_shows():
+    frame = samples([0, 1_000_000, 1_000_000, 1_000_000, 1_000_000])
+    assert utilisation.capacity(frame).links.max_utilisation[0] == 1.0
+
+
+def test_another_lab_and_another_rate_make_no_window():
+    assert len(utilisation.windows(samples([0, 900_000, 100_000, 200_000]))) == 2
+    changed = pd.concat([samples([0]), samples([500_000], rate_bps=2 * RATE, began_s=1001.0)])
+    found = utilisation.windows(changed)
+    assert found.utilisation.isna().all() and found.carried_bps.tolist() == [4e6]
+
+
+def test_tests_and_directions_are_never_mixed():
+    frame = pd.concat(
+        [samples([0, 10_000]), samples([0, 20_000], way=("b", "a")), samples([50_000, 90_000], test_id="t2")]
+    )
+    assert sorted(utilisation.windows(frame).carried_bps) == [80_000, 160_000, 320_000]
+
+
+def test_without_a_rate_nothing_can_be_judged():
+    with pytest.raises(ParameterError, match="none can be judged"):
+        utilisation.capacity(samples([0, 1000], rate_bps=None))
+    with pytest.raises(ParameterError, match="none can be judged"):
+        utilisation.capacity(samples([0]))
+
+
+def test_never_at_capacity_is_a_statement_with_its_window():
+    frame = pd.concat([samples([0, 600_000, 1_350_000], test_id=f"t{n}") for n in range(3)])
+    found = utilisation.capacity(frame)
+    assert found.never_full and found.links.share_at_capacity.tolist() == [0, 0, 0]
+    assert found.sentence == (
+        "In 6 windows of 1 s from 3 tests the links were never at capacity (95 % of their rate or more): the fullest "
+        "window carried 75.0 %, from a to b; queues dropped 0 of 4,050 packets, and the longest backlog at the end of "
+        "a window was 0 ms."
+    )
+    finding = found.finding("never-at-capacity")
+    assert (finding.estimate, finding.unit, finding.n) == (0.75, "fraction", 3)
+
+
+def test_one_full_window_or_one_dropped_packet_is_at_capacity():
+    full = utilisation.capacity(samples([0, 960_000, 1_000_000]))
+    assert not full.never_full and "at capacity in 1 (95 %" in full.sentence
+    assert full.links.share_at_capacity[0] == 0.5
+    assert utilisation.capacity(samples([0, 940_000, 1_000_000])).never_full
+    dropped = utilisation.capacity(samples([0, 100_000], packets_queue_dropped=[0, 3]))
+    assert not dropped.never_full and "dropped 3 of 100 packets" in dropped.sentence
+
+
+def test_backlogs_are_told_in_time():
+    frame = samples([0] * 6, bytes_backlog=[0, 5000, 20_000, 1000, 0, 7000])
+    row = utilisation.capacity(frame).links.iloc[0]
+    assert row.max_backlog_ms == 20.0 and row.longest_backlog_s == 2.0
+    assert utilisation.capacity(samples([0, 0])).links.longest_backlog_s[0] == 0
+
+
+def test_packets_of_a_region_are_those_of_all_its_links():
+    ways = [("a", "b"), ("c", "b"), ("b", "a"), ("a", "c")]
+    sizes = (100_000, 50_000, 20_000, 999_000)
+    frame = pd.concat([samples([0, size, 2 * size], way=way) for way, size in zip(ways, sizes, strict=True)])
+    found = utilisation.packets(frame, "b")
+    assert found.rx_packets_per_s.tolist() == [150, 150] and found.tx_packets_per_s.tolist() == [20, 20]
+    with pytest.raises(ParameterError, match="no link to or from 'd'"):
+        utilisation.packets(frame, "d")
+
+
+def intervals(omitted=(False, False)):
+    context = {"run_id": "r", "test_id": "t1", "attempt": 1, "from_region": "a", "to_region": "b"}
+    context |= {"source_file": "i.json", "direction": "forward"}
+    transfer = context | {"started_at_utc": "1970-01-01T00:16:40Z"}
+    rows = [
+        context
+        | {"stream": stream, "start_s": float(n), "end_s": n + 1.0, "bytes": 250_000, "omitted": is_omitted}
+        for n, is_omitted in enumerate(omitted)
+        for stream in (0, 1)
+    ]
+    if omitted[0]:
+        rows = [row | ({} if row["omitted"] else {"start_s": 0.0, "end_s": 1.0}) for row in rows]
+    return tables.from_rows("transfers", [transfer]), tables.from_rows("intervals", rows)
+
+
+def test_background_sums_streams_in_unix_time():
+    found = utilisation.background(*intervals())
+    assert found[["start_s", "end_s", "background_bps"]].values.tolist() == [
+        [1000, 1001, 4e6],
+        [1001, 1002, 4e6],
+    ]
+
+
+def test_background_counts_on_after_the_omitted_seconds():
+    found = utilisation.background(*intervals((True, False)))
+    assert found.start_s.tolist() == [1000, 1001]
+
+
+def metrics(values, metric="n_total", *, subject="", cumulative=True, node_id=1, **more):
+    row = {
+        "run_id": "r",
+        "test_id": "t1",
+        "attempt": 1,
+        "source_file": "x",
+        "source": "prometheus",
+        "host": "b/0",
+    }
+    row |= {
+        "subject": subject,
+        "metric": metric,
+        "unit": "",
+        "cumulative": cumulative,
+        "node_id": node_id,
+    } | more
+    return [
+        row | {"at_utc": pd.Timestamp(1000 + at, unit="s", tz="UTC"), "value": float(value)}
+        for at, value in values
+    ]
+
+
+def test_rates_span_missing_samples():
+    found = rates.rates(tables.from_rows("metrics", metrics([(0, 5), (5, 15), (20, 45)])))
+    assert found.rate.tolist() == [2.0, 2.0] and found.interval_s.tolist() == [5, 15]
+
+
+def test_a_counter_that_falls_has_begun_anew():
+    found = rates.rates(tables.from_rows("metrics", metrics([(0, 50), (5, 20), (10, 30)])))
+    assert found.increase.tolist() == [20, 10] and found.restarted.tolist() == [True, False]
+
+
+def test_a_restart_shows_even_where_the_counter_has_overtaken_itself():
+    rows = metrics([(0, 50), (5, 80)]) + metrics([(0, 900), (5, 1003)], rates.STARTED, cumulative=False)
+    found = rates.rates(tables.from_rows("metrics", rows))
+    assert found.increase.tolist() == [80] and found.restarted.tolist() == [True]
+
+
+def test_levels_and_other_brokers_have_no_part_in_a_rate():
+    rows = metrics([(0, 1)], "level", cumulative=False) + metrics([(0, 5)]) + metrics([(5, 50)], node_id=2)
+    assert rates.rates(tables.from_rows("metrics", rows)).empty
+    assert rates.rates(tables.from_rows("metrics", [])).empty
+
+
+def test_rates_by_a_label_sum_the_others():
+    rows = [
+        row
+        for version, each in ((12, 10), (13, 20))
+        for row in metrics(
+            [(0, 0), (10, each)], "requests_total", subject=f"request=Produce, version={version}"
+        )
+    ]
+    found = rates.by_label(rates.rates(tables.from_rows("metrics", rows)), "requests_total", "request")
+    assert found[["request", "rate"]].values.tolist() == [["Produce", 3.0]]
+
+
+def cpu(*rows, names=("usr", "sys"), host="a/0", test_id="t1"):
+    """Samples of (user, system, iowait, steal) of all processors, and one processor twice as busy."""
+    out = []
+    for n, (user, system, iowait, steal) in enumerate(rows):
+        for subject, factor in (("cpu all", 1), ("cpu 0", 2)):
+            said = {names[0]: user * factor, names[1]: system * factor, "iowait": iowait, "steal": steal}
+            said["idle"] = 100 - sum(said.values())
+            for metric, value in said.items():
+                about = {"source": "sysstat", "host": host, "node_id": None, "test_id": test_id, "unit": "%"}
+                out += metrics([(n, value)], metric, subject=subject, cumulative=False, **about)
+    return tables.from_rows("metrics", out)
+
+
+@pytest.mark.parametrize("names", [("usr", "sys"), ("user", "system")])
+def test_busy_is_neither_idle_nor_waiting_for_a_disk(names):
+    row = processors.processor_use(cpu((20, 10, 30, 2), (30, 10, 0, 0), names=names)).iloc[0]
+    assert (row.n_samples, row.busy_percent, row.max_busy_percent) == (2, 36, 40)
+    assert (row.user_percent, row.system_percent, row.iowait_percent, row.steal_percent) == (25, 10, 15, 1)
+    assert row.busiest_cpu_percent == (62 + 80) / 2 and row.max_steal_percent == 2
+
+
+def csv(figure):
+    return pd.read_csv(io.StringIO(figure.layout.meta["csv"]))
+
+
+def test_the_figure_of_a_link_has_its_rate_and_its_background():
+    frame = pd.concat([samples([0, 500_000, 1_450_000]), samples([0, 9000, 9000], way=("b", "a"))])
+    figure = figures.link_utilisation(
+        utilisation.windows(frame), background=utilisation.background(*intervals())
+    )
+    assert [trace.name for trace in figure.data] == ["background (payload)", "a to b", "b to a"]
+    assert list(figure.data[1].x) == [0, 1, 1, 2] and list(figure.data[1].y) == [4, 4, 7.6, 7.6]
+    assert list(figure.data[0].y) == [4, 4, 4, 4]
+    assert figure.layout.shapes[0].y0 == 8 and "8 Mbit/s" in figure.layout.annotations[0].text
+    assert "95.0 % of the rate, from a to b" in figure.layout.meta["caption"] and len(csv(figure)) == 4
+    plain = figures.link_utilisation(utilisation.windows(samples([0, 1000], rate_bps=None)))
+    assert "No link has a rate" in plain.layout.meta["alt"] and not plain.layout.shapes
+    two = utilisation.windows(pd.concat([samples([0, 1]), samples([0, 1], test_id="t2")]))
+    with pytest.raises(ParameterError, match="the rows are of 2"):
+        figures.link_utilisation(two)
+
+
+def test_the_figure_of_packets_has_two_arms():
+    parts = [("private", 300_000, "t1"), ("private", 500_000, "t2"), ("internet", 200_000, "t3")]
+    frame = pd.concat(
+        utilisation.packets(samples([0, size, 2 * size], test_id=test), "b").assign(arm=arm)
+        for arm, size, test in parts
+    )
+    figure = figures.packets_over_time(frame, arms=("private", "internet"))
+    assert [trace.name for trace in figure.data if trace.showlegend] == [
+        "private (2 tests)",
+        "internet (1 test)",
+    ]
+    assert "private: 400 received and 0 sent; internet: 200 received" in figure.layout.meta["caption"]
+    assert list(figure.data[0].x) == [0.5, 1.5] and len(csv(figure)) == 6
+    with pytest.raises(ParameterError, match="arms is 'public'; allowed: 'internet', 'private'"):
+        figures.packets_over_time(frame, arms=("private", "public"))
+
+
+def test_means_of_packets_are_of_the_windows_that_count():
+    frame = utilisation.packets(samples([0, 0, 500_000, 500_000]), "b").assign(arm="private")
+    other = frame.assign(arm="internet", test_id="t2")
+    both = pd.concat([frame, other]).assign(counts=[False, True, False] * 2)
+    caption = figures.packets_over_time(both, arms=("private", "internet")).layout.meta["caption"]
+    assert "in the seconds that count of private: 500 received" in caption
+    assert len(figures.packets_over_time(both, arms=("private", "internet")).data[0].x) == 3
+    none = figures.packets_over_time(both.assign(counts=False), arms=("private", "internet"))
+    assert "nan received" in none.layout.meta["caption"] and not none.layout.shapes
+
+
+def test_the_figure_of_requests_draws_kinds_and_restarts():
+    kinds = {"Produce": 100, "Fetch": 80, "FetchFollower": 80, "Metadata": 0, "<b>": 1}
+    rows = [
+        row
+        for node_id in (1, 2)
+        for kind, each in kinds.items()
+        for row in metrics(
+            [(0, 0), (10, each), (20, each // 2)],
+            "requests_total",
+            subject=f"request={kind}",
+            node_id=node_id,
+        )
+    ]
+    found = rates.by_label(rates.rates(tables.from_rows("metrics", rows)), "requests_total", "request")
+    figure = figures.broker_request_rates(found)
+    assert [trace.name for trace in figure.data if trace.showlegend] == [
+        "Produce",
+        "FetchFollower",
+        "&lt;b&gt;",
+    ]
+    assert list(figure.data[0].y) == [10, 5] and list(figure.data[0].marker.size) == [4, 9]
+    assert list(figure.data[0].x) == [5, 15] and np.isclose(csv(figure).rate.max(), 10)

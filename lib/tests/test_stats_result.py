@@ -1,0 +1,67 @@
+"""The base class of results: what text, table, page and finding derive from the estimates."""
+
+from dataclasses import dataclass
+from math import nan
+
+import pytest
+
+from wanbench.stats.result import Estimate, Result
+
+
+def estimate(quantity, value, *warnings, **fields):
+    fields = {"low": value - 0.4, "high": value + 0.4, "unit": "ms", "basis": "4 runs"} | fields
+    return Estimate(
+        quantity,
+        f"The {quantity} is {{}}",
+        value,
+        n=4,
+        method="a method",
+        assumption="an assumption",
+        warnings=warnings,
+        **fields,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Pair(Result):
+    one: Estimate
+    other: Estimate
+
+    TITLE = "Two of them"
+
+    @property
+    def estimates(self):
+        return (self.one, self.other)
+
+
+PAIR = Pair(estimate("delay", 14.237, "few runs"), estimate("jitter", 2.0, "few runs", "a <queue>"))
+
+
+def test_text_is_the_first_estimate_and_each_caution_once():
+    sentence = "The delay is 14.24 ms (95 % interval 13.84 to 14.64; 4 runs)."
+    assert PAIR.sentence == sentence
+    assert str(PAIR) == repr(PAIR) == f"{sentence} Caution: few runs. Caution: a <queue>."
+
+
+def test_the_page_shows_every_estimate_as_its_sentence_writes_it():
+    html = PAIR._repr_html_()
+    assert html.count("few runs") == 1 and "a &lt;queue&gt;" in html and "Two of them" in html
+    for one in PAIR.estimates:
+        assert f"<td>{one.written}</td>" in html and f"<td>{one.written_interval}</td>" in html
+    assert list(PAIR.table().quantity) == ["delay", "jitter"]
+
+
+def test_the_finding_has_the_text_and_the_numbers_of_the_first_estimate():
+    finding = PAIR.finding("delay")
+    assert finding.sentence == str(PAIR) and finding.estimate == 14.237 and finding.unit == "ms"
+
+
+def test_a_result_that_nothing_draws_has_no_figure():
+    with pytest.raises(AttributeError, match="Pair has no figure"):
+        PAIR.figure()
+
+
+def test_an_unknown_estimate_says_what_is_known_of_it():
+    assert estimate("delay", nan, low=nan, high=nan).sentence == "Delay cannot be estimated (4 runs)."
+    open_ended = estimate("delay", nan, low=3.0, high=float("inf")).sentence
+    assert open_ended == "Delay cannot be estimated (it is at least 3.00 ms; 4 runs)."

@@ -1,0 +1,185 @@
+"""Two interleaved links: ratios with a known answer."""
+
+import numpy as np
+import pytest
+from trial_tables import together, trial
+
+from wanbench.designs import interleaved
+from wanbench.errors import ParameterError
+from wanbench.stats.trials.rates import TrialRates, trial_rates
+from wanbench.stats.trials.two_links import compare_links
+from wanbench.studies.private_vs_internet.producer_shares import producer_shares
+
+LINKS = {"internet": 100, "private": 225}
+
+
+def trials(seed=0, blocks=3, *, drift=0.0, noise=0.02, by_seconds=None, links=LINKS, **settings):
+    """A trial's rate is its link's, times what drifts by per trial, times a draw."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for row in interleaved(list(links), blocks, seed=seed).itertuples():
+        level = links[row.setting] * np.exp(drift * row.order + rng.normal(0, noise))
+        rows.append(
+            trial(row.order, row.setting, round(100 * level), block=row.block, rng=by_seconds, **settings)
+        )
+    return rows
+
+
+def measured(*args, **settings) -> TrialRates:
+    return trial_rates(together(trials(*args, **settings)))
+
+
+def test_the_ratio_is_recovered_in_pairs():
+    found = compare_links(measured(1))
+    assert found.ratio.low < 2.25 < found.ratio.high and found.ratio.n == 6
+    assert found.paired is not None and len(found.pairs) == 6
+    np.testing.assert_allclose(found.ratio.estimate, found.pairs.b.mean() / found.pairs.a.mean())
+    assert found.other_values["records_per_s"].estimate == pytest.approx(found.ratio.estimate, rel=1e-6)
+    assert "2.2" in found.sentence and "% more" in found.sentence and "by 1" not in found.sentence
+
+
+def test_partners_were_measured_next_to_each_other():
+    pairs = compare_links(measured(2, blocks=4)).pairs
+    assert len(pairs) == 8 and (np.abs(pairs.order_a - pairs.order_b) == 1).all()
+    assert ((pairs.order_b - pairs.order_a).groupby(pairs.block).sum() == 0).all()
+
+
+def test_a_steady_drift_is_taken_off():
+    found = compare_links(measured(3, drift=0.1, noise=0.0005))
+    assert found.drift.estimate == pytest.approx(np.exp(0.1), rel=2e-3)
+    assert found.drift_free.estimate == pytest.approx(2.25, rel=2e-3)
+    assert found.drift_free.low < 2.25 < found.drift_free.high
+    width = [each.high - each.low for each in (found.drift_free, found.ratio, found.by_trial.means)]
+    assert width[0] < width[1] / 5 and width[1] < width[2]
+
+
+def test_the_drift_free_ratio_is_least_squares_over_pairs():
+    found = compare_links(measured(4, blocks=4, drift=0.02))
+    apart = found.pairs.order_b - found.pairs.order_a
+    slope, middle = np.polyfit(apart, np.log(found.pairs.ratio), 1)
+    assert found.drift_free.estimate == pytest.approx(np.exp(middle))
+    assert found.drift.estimate == pytest.approx(np.exp(slope))
+
+
+def test_without_turns_drift_cannot_be_caution_apart():
+    rows = [
+        trial(2 * k + j + 1, name, rate + k, block=k + 1)
+        for k in range(4)
+        for j, (name, rate) in enumerate(LINKS.items())
+    ]
+    found = compare_links(trial_rates(together(rows)))
+    assert found.drift_free is None and found.drift is None and found.ratio.n == 4
+
+
+def test_a_trial_that_failed_keeps_its_place_in_the_plan():
+    """In A B B A without the first B, the second one still belongs to the A that follows it."""
+    rows = [trial(k, name, 100 + k, block=1) for k, name in enumerate(("a", "b", "b", "a"), 1)]
+    rows += [trial(k, name, 100 + k, block=2) for k, name in enumerate(("b", "a", "a", "b"), 5)]
+    rows[1]["tests"][0]["outcome"] = "failed"
+    pairs = compare_links(trial_rates(together(rows)), ("a", "b")).pairs
+    assert [*zip(pairs.a, pairs.b, strict=True)] == [(104, 103), (106, 105), (107, 108)]
+    rows[1]["tests"][0]["outcome"] = "done"
+    del rows[1]["producer_windows"], rows[1]["batches"]
+    assert len(compare_links(trial_rates(together(rows)), ("a", "b")).pairs) == 3
+
+
+def test_a_failure_is_caution_at_its_own_scale_only():
+    rows = trials(5) + [
+        trial(20 + k, name, 100 + k, block=9, rate_bps=5e7) for k, name in enumerate([*LINKS, *LINKS])
+    ]
+    rows[-1]["tests"][0]["outcome"] = "failed"
+    found = trial_rates(together(rows))
+    assert "left out" in str(compare_links(found.at(rate_bps=5e7)))
+    assert "left out" not in str(compare_links(found.at(rate_bps=1e8)))
+    assert found.at(rate_bps=1e8).left_out.empty and len(found.left_out) == 1
+
+
+def test_producers_that_send_flat_out_wait_in_their_own_buffers():
+    caution = "fill their own buffers"
+    flat_out, paced = compare_links(measured(1)), compare_links(measured(1, target_records_per_s=100))
+    assert caution in str(flat_out) and not any(caution in each for each in flat_out.ratio.warnings)
+    assert caution not in str(paced) and "mean_latency_ms" in paced.other_values
+
+
+def test_a_trial_in_which_nothing_arrived_is_caution():
+    rows = trials(1)
+    for row in rows[0]["batches"]:
+        row["batches"] = row["records"] = row["bytes"] = 0
+    found = compare_links(trial_rates(together(rows)))
+    assert len(found.pairs) == 5
+    assert "1 trial without a positive rate of batches left out" in str(found)
+    said = trial_rates(together(rows)).figure().layout.meta["caption"]
+    assert "Caution" not in said
+
+
+def test_cautions_stand_below_the_figure_of_trials():
+    rows = trials(1)
+    rows[0]["tests"][0]["outcome"] = "failed"
+    caption = trial_rates(together(rows)).figure().layout.meta["caption"]
+    assert "Caution: 1 trial left out (1 that failed)." in caption
+
+
+def test_the_words_of_the_ratio_are_of_pairs():
+    ratio = compare_links(measured(1, blocks=1)).ratio
+    assert ratio.n == 2 and "block" not in ratio.basis + ratio.method + ratio.assumption
+    assert not any("medians" in each for each in ratio.warnings)
+
+
+def test_a_trial_without_partner_is_caution():
+    rows = trials(5)
+    rows[1]["tests"][0]["outcome"] = "failed"
+    found = compare_links(trial_rates(together(rows)))
+    assert len(found.pairs) == 5 and len(found.trials) == 11
+    assert "1 trial without a partner" in str(found) and "1 that failed" in str(found)
+
+
+def test_one_trial_each_has_only_its_seconds():
+    rows = [trial(1, "internet", 100, rng=np.random.default_rng(1), seconds=30)]
+    rows.append(trial(2, "private", 225, rng=np.random.default_rng(2), seconds=30))
+    found = compare_links(trial_rates(together(rows)))
+    assert found.paired is None and found.by_trial.unit_of_replication == "series"
+    assert "single run" in str(found)
+    assert found.ratio.estimate == pytest.approx(2.25, rel=0.05)
+
+
+def test_inside_the_trials():
+    found = compare_links(measured(6, noise=0.2, by_seconds=np.random.default_rng(0)))
+    within = found.within().rows.set_index("link")
+    assert (within.sd_between_trials > 3 * within.sd_if_independent).all()
+    assert (within.autocorrelation.abs() < 0.4).all()
+    naive = found.by_trial.means.naive
+    assert naive.high - naive.low < (found.by_trial.means.high - found.by_trial.means.low) / 3
+
+
+def test_settings_may_be_patterns():
+    found = measured(7, links={"internet 100": 100, "private 100": 225})
+    compared = compare_links(found, ("internet*", "private*"))
+    assert compared.names == ("internet", "private") and compared.ratio.n == 6
+    for settings, message in (
+        (("internet*", "vpn"), "no measured trial"),
+        (("*100", "private*"), "matches both"),
+        (("internet*",), "two links"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            compare_links(found, settings)
+    with pytest.raises(ParameterError, match="value"):
+        compare_links(found, ("internet*", "private*"), value="speed")
+
+
+def test_the_figures_show_every_trial():
+    found = measured(8)
+    compared = compare_links(found)
+    drawn = compared.figure()
+    points = [trace for trace in drawn.data if trace.mode == "markers"]
+    assert [len(trace.x) for trace in points[:2]] == [6, 6]
+    assert points[2].x[0] == pytest.approx(compared.ratio.estimate)
+    assert drawn.layout.meta["caption"] == compared.sentence
+    assert sum(len(trace.x) for trace in found.figure().data if trace.mode == "markers") == 12
+
+
+def test_producers_are_compared():
+    found = producer_shares(measured(9, shares=[0.5, 0.3, 0.2]))
+    first = found.rows[found.rows.setting == found.rows.setting.iloc[0]]
+    np.testing.assert_allclose(first.share, [0.5, 0.3, 0.2], rtol=1e-3)
+    assert (found.rows.low < found.rows.records_per_s).all() and "not all alike" in str(found)
+    assert sum(len(trace.x) for trace in found.figure().data) == 36 + 6

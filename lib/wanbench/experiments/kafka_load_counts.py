@@ -1,0 +1,114 @@
+"""What a load did: the time that counts, by the producers' own lines, and batches, in the leaders' logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import LabError
+from ..kafka.errors import ClusterError
+from ..kafka.programs import count_batches as batch_counter
+from ..labs.base import Host
+from ..labs.programs import program_command
+from .perf_tools import Tool
+
+WINDOW = "records/sec ("
+"""In every line of figures that the producer tool prints."""
+_STEADY = b"teady state"
+_COUNT_S = 300.0
+"""For counting the batches of a broker, in logs of many GB."""
+_CONNECT_S = 5.0
+"""How long to look for a broker: they just served."""
+
+
+def times_that_count(
+    load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
+) -> dict[str, float | None]:
+    """
+    From when until when all producers sent, the warm-up over, in Unix s; None where that is not known.
+
+    Parameters
+    ----------
+    stopped, stopped_at_s
+        The producers that were stopped, and when.
+
+    Returns
+    -------
+    dict
+        `all_sending_at_s`, when the last producer printed its first window; `counts_from_s`, so much later as the
+        warm-up lasts, or when the last one printed that it was in its steady state; `counts_until_s`, when producers
+        were stopped or the first one that ended printed its last figures, and after `duration_s` at the latest:
+        producers that fall behind their rate send for longer.
+    """
+    lines = [tool.line_times() for tool in producers]
+    windows = [[at_s for at_s, line in tool if WINDOW.encode() in line] for tool in lines]
+    times: dict[str, float | None] = dict.fromkeys(("all_sending_at_s", "counts_from_s", "counts_until_s"))
+    if not all(windows):
+        return times
+    times["all_sending_at_s"] = from_s = max(first for first, *_ in windows)
+    from_s += load.warmup_s
+    if load.warmup_records:
+        # The first such line announces the warm-up.
+        steady = [[at_s for at_s, line in tool if _STEADY in line][1:] for tool in lines]
+        if not all(steady):
+            return times
+        from_s = max(first for first, *_ in steady)
+    until_s = min(
+        stopped_at_s if tool in stopped else times_s[-1]
+        for tool, times_s in zip(producers, windows, strict=True)
+    )
+    if load.duration_s is not None and not load.is_stopped:
+        until_s = min(until_s, from_s + load.duration_s)
+    if from_s < until_s:
+        times |= {"counts_from_s": from_s, "counts_until_s": until_s}
+    return times
+
+
+def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
+    """
+    Record batches of topics, second by second, each partition in the log of its leader.
+
+    Returns
+    -------
+    dict
+        `timestamps`, the kind that the topics keep; `rows` of [broker, topic, partition, second, batches, records,
+        bytes]; `cut_bytes` of batches that were not whole; `without_leader`, partitions that could not be counted. Or
+        only `left_out`: why the logs cannot be reached.
+    str or None
+        What went wrong at one of the brokers.
+    """
+    try:
+        leaders = {
+            (topic["name"], partition["partition"]): partition["leader"]
+            for topic in cluster.ask(asker, "topics", names=list(topics), connect_s=_CONNECT_S)
+            for partition in topic["partitions"]
+        }
+        folders = {node_id: cluster.log_folder(node_id) for node_id in set(leaders.values()) - {None}}
+    except ClusterError as error:
+        return {"left_out": str(error)}, None
+    except LabError as error:
+        return {"left_out": str(error)}, f"batches in the logs cannot be counted: {error}"
+    rows, cut_bytes, fault = [], 0, None
+    for broker in cluster.brokers:
+        if broker.node_id not in folders:
+            continue
+        try:
+            program = program_command(broker.host, Path(batch_counter.__file__))
+            done = broker.host.run([*program, folders[broker.node_id], *topics], timeout_s=_COUNT_S)
+            counted = json.loads(done.stdout)
+        except (LabError, ValueError) as error:
+            fault = f"batches in the log of broker {broker.node_id} cannot be counted: {error}"
+            continue
+        its_own = (row for row in counted["rows"] if leaders.get((row[0], row[1])) == broker.node_id)
+        rows += [[broker.node_id, *row] for row in its_own]
+        cut_bytes += counted["cut_bytes"]
+    without_leader = sorted(
+        f"{topic}-{number}" for (topic, number), leader in leaders.items() if leader is None
+    )
+    return {
+        "timestamps": timestamps,
+        "rows": rows,
+        "cut_bytes": cut_bytes,
+        "without_leader": without_leader,
+    }, fault

@@ -1,0 +1,139 @@
+"""Administrative questions to a cluster, put by kafka-python in a process on a host: `program`."""
+
+from __future__ import annotations
+
+import json
+
+from ...checks import check_choice, check_number
+from ...errors import CommandError
+from ...labs.base import Host
+from ...labs.programs import module_command
+from ..errors import ClusterError
+from ..security.access import ClientFiles
+from ..security.secret import refuse_secrets
+
+VERBS = (
+    "cluster", "topics", "create_topic", "delete_topic", "reassign", "reassignments", "elect", "settings", "change",
+    "groups", "offsets",
+)  # fmt: skip
+TIMEOUT_S = 60.0
+"""Longer than the program itself waits for a broker and for the answer: 45 s."""
+
+
+class AnswerError(ClusterError):
+    """
+    A cluster refused what it was asked, or did not answer.
+
+    Parameters
+    ----------
+    reason : str
+        What was tried, and Kafka's message.
+    kind : str
+        Kafka's name of the error, such as "TopicAlreadyExistsError"; "Unreachable" if nobody answered.
+    """
+
+    def __init__(self, reason: str, kind: str):
+        super().__init__(reason)
+        self.kind = kind
+
+    def __reduce__(self):
+        return AnswerError, (str(self), self.kind)
+
+
+def command(host: Host, files: ClientFiles, verb: str, arguments: dict) -> list[str]:
+    """The command that puts a question; the client's settings are in a file that it names."""
+    program = "wanbench.kafka.admin.program"
+    return module_command(host, program, files.python(host), verb, json.dumps(arguments))
+
+
+def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object):
+    """
+    Put a question and return the answer, in JSON types.
+
+    Parameters
+    ----------
+    host : Host
+        Where the process that asks runs.
+    files : ClientFiles
+        How to reach the cluster from there.
+    verb : str
+        One of `VERBS`. Each is a function of `queries` or `groups`, which says what it takes and returns.
+    **arguments
+        What the verb takes. Any verb also takes connect_s and request_s: how long to look for a broker, and to wait
+        for one answer.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such verb, or settings may hold a secret: they would be visible in a command line.
+    AnswerError
+        If the cluster refuses or nobody answers.
+    """
+    check_choice("verb", verb, VERBS)
+    refuse_secrets(arguments.get("settings") or {}, "the cluster's security")  # command lines can be seen
+    tried = f"{verb}{_subject(arguments)}, asked from {host.name} at {files.bootstrap} ({files.access.label})"
+    try:
+        done = host.run(command(host, files, verb, arguments), timeout_s=timeout_s, ok=None)
+    except CommandError:
+        raise AnswerError(f"{tried}: no answer within {timeout_s:g} s", "Timeout") from None
+    try:
+        printed = json.loads(done.stdout.splitlines()[-1])
+        if "answer" in printed:
+            return printed["answer"]
+        kind, message = str(printed["error"]["kind"]), str(printed["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        last = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-1:]
+        raise AnswerError(
+            f"{tried}: it ended with status {done.returncode}: {' '.join(last)[:500] or 'it printed nothing'}",
+            "Died",
+        ) from None
+    raise AnswerError(f"{tried}: {kind}: {message}" if kind != message else f"{tried}: {kind}", kind)
+
+
+def create_topic(
+    host: Host,
+    files: ClientFiles,
+    name: str,
+    *,
+    partitions: int = 1,
+    replication: int = 1,
+    settings: dict[str, object] | None = None,
+    placement: list[list[int]] | None = None,
+) -> dict:
+    """
+    Make a topic; return it, as `wanbench.kafka.admin.queries.topics` does, once every broker knows its leaders.
+
+    Raises
+    ------
+    ParameterError
+        If partitions or replication is not a whole number of at least 1.
+    AnswerError
+        If there is one of that name (kind "TopicAlreadyExistsError"), or the cluster refuses it.
+    """
+    return ask(
+        host,
+        files,
+        "create_topic",
+        name=name,
+        partitions=check_number("partitions", partitions, 1, whole=True),
+        replication=check_number("replication", replication, 1, whole=True),
+        settings=settings or {},
+        placement=placement,
+    )
+
+
+def delete_topic(host: Host, files: ClientFiles, name: str) -> None:
+    """
+    Delete a topic; return once no broker knows it.
+
+    Raises
+    ------
+    AnswerError
+        If there is none (kind "UnknownTopicOrPartitionError").
+    """
+    ask(host, files, "delete_topic", name=name)
+
+
+def _subject(arguments):
+    name = arguments.get("name") or arguments.get("topic") or arguments.get("group")
+    return f" {name!r}" if name is not None else ""

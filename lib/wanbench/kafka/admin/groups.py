@@ -1,0 +1,144 @@
+"""
+Answers to questions about consumer groups, of the classic protocol and of the newer one (KIP-848).
+
+Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
+"""
+
+from __future__ import annotations
+
+from kafka import errors
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.api_message import ApiMessage
+
+from .queries import Refused, refuse
+
+_SCHEMAS = "wanbench.kafka.admin.schemas"
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
+    """Asks a coordinator about groups of the newer protocol, which `describe_groups` calls dead."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
+    """Its answer."""
+
+
+def groups(admin: KafkaAdminClient, names: list[str] | None = None) -> list[dict]:
+    """
+    Consumer groups, by name or all.
+
+    Returns
+    -------
+    list of dict
+        "group"; "protocol", classic or consumer (KIP-848); "state", such as Stable, Empty or Assigning; "coordinator",
+        a node_id; "assignor"; "members": member_id, client_id, host, partitions ([topic, partition] each).
+    """
+    listed = admin._manager.run(_listed, admin)
+    wanted = [row for row in listed["groups"] if names is None or row["group"] in names]
+    if missing := sorted(set(names or ()) - {row["group"] for row in wanted}):
+        reason = f"no group {', '.join(map(repr, missing))}"
+        if silent := ", ".join(map(str, sorted(listed["silent"]))):
+            reason += f"; but the brokers {silent} did not list theirs"
+        raise Refused(errors.GroupIdNotFoundError, reason)
+    return sorted(admin._manager.run(_described, admin, wanted), key=lambda row: row["group"])
+
+
+async def _listed(admin: KafkaAdminClient) -> dict:
+    """
+    The groups that each broker lists ("groups": group, protocol, state, coordinator), and the node_ids of brokers that
+    did not answer ("silent").
+    """
+    answers, rows, silent = {}, [], []
+    for broker in admin._manager.cluster.brokers():
+        try:
+            answers[broker.node_id] = admin._manager.send(
+                ListGroupsRequest(min_version=0), node_id=broker.node_id
+            )
+        except errors.KafkaError:
+            silent.append(broker.node_id)
+    for node_id, answer in answers.items():
+        try:
+            response = await answer
+            refuse(response.error_code)
+        except errors.KafkaError:
+            silent.append(node_id)
+            continue
+        for row in response.to_dict()["groups"]:
+            rows.append(
+                {
+                    "group": row["group_id"],
+                    "protocol": (row.get("group_type") or "classic").lower(),
+                    "state": row.get("group_state") or "",
+                    "coordinator": node_id,
+                }
+            )
+    return {"groups": rows, "silent": silent}
+
+
+async def _described(admin, rows):
+    described = []
+    for row in rows:
+        ask = _newer if row["protocol"] == "consumer" else _classic
+        described.append({**row, **await ask(admin, row)})
+    return described
+
+
+async def _newer(admin, row):
+    request = ConsumerGroupDescribeRequest(group_ids=[row["group"]], include_authorized_operations=False)
+    (group,) = (await admin._manager.send(request, node_id=row["coordinator"])).to_dict()["groups"]
+    refuse(group["error_code"], group["error_message"])
+    members = [
+        {
+            "member_id": member["member_id"],
+            "client_id": member["client_id"],
+            "host": member["client_host"].lstrip("/"),
+            "partitions": _pairs(
+                (topic["topic_name"], topic["partitions"])
+                for topic in member["assignment"]["topic_partitions"]
+            ),
+        }
+        for member in group["members"]
+    ]
+    return {"state": group["group_state"], "assignor": group["assignor_name"], "members": members}
+
+
+async def _classic(admin, row):
+    group = (await admin._async_describe_groups([row["group"]], row["coordinator"]))[row["group"]]
+    if group["error"]:
+        raise Refused(errors.KafkaError, group["error"])
+    members = []
+    for member in group["members"]:
+        assigned = member["member_assignment"]
+        topics = assigned.get("assigned_partitions", ()) if isinstance(assigned, dict) else ()
+        members.append(
+            {
+                "member_id": member["member_id"],
+                "client_id": member["client_id"],
+                "host": member["client_host"].lstrip("/"),
+                "partitions": _pairs((topic["topic"], topic["partitions"]) for topic in topics),
+            }
+        )
+    return {"state": group["group_state"], "assignor": group["protocol_data"], "members": members}
+
+
+def _pairs(topics):
+    return sorted([name, number] for name, numbers in topics for number in numbers)
+
+
+def offsets(admin: KafkaAdminClient, group: str) -> list[dict]:
+    """A group's position: topic, partition, committed, end (of the log), lag in records."""
+    committed = admin.list_group_offsets([group])[group]
+    if not committed:
+        return []
+    ends = admin.list_partition_offsets(dict.fromkeys(committed, OffsetSpec.LATEST))
+    return [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "committed": at.offset,
+            "end": ends[partition].offset,
+            "lag": ends[partition].offset - at.offset,
+        }
+        for partition, at in sorted(committed.items())
+    ]

@@ -1,0 +1,98 @@
+"""
+Puts one administrative question to a cluster:
+`python -m wanbench.kafka.admin.program <settings file> <verb> [<arguments in JSON>]`.
+
+The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
+{"error": {"kind": ..., "message": ...}} with Kafka's own name and message; the status is 0 or 3. Nothing of the
+settings is ever printed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+
+from kafka.errors import KafkaError
+
+from . import groups, queries
+from .connection import connected, message
+
+REFUSED = 3
+CONNECT_S = 15.0
+"""How long to look for a broker, unless the question says."""
+REQUEST_S = 30.0
+"""How long to wait for one answer, unless the question says; Kafka's own request.timeout.ms."""
+PAUSE_S = 0.1
+READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets"}
+"""Verbs that change nothing: asked again, of another broker, if a broker that is cut off did not answer."""
+
+VERBS = {
+    "cluster": queries.cluster,
+    "topics": queries.topics,
+    "create_topic": queries.create_topic,
+    "delete_topic": queries.delete_topic,
+    "reassign": queries.reassign,
+    "reassignments": queries.reassignments,
+    "elect": queries.elect,
+    "settings": queries.settings,
+    "change": queries.change,
+    "groups": groups.groups,
+    "offsets": groups.offsets,
+}
+
+
+def answered(settings: dict, verb: str, question: dict) -> dict:
+    """The answer or the error, as it is printed."""
+    connect_s, request_s = question.pop("connect_s", CONNECT_S), question.pop("request_s", REQUEST_S)
+    takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
+    if unknown := sorted(set(question) - set(takes)):
+        return _error(
+            "UnknownArgument", f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
+        )
+    end = time.monotonic() + connect_s
+    try:
+        admin = connected(settings, connect_s=connect_s, request_s=request_s)
+        while True:
+            try:
+                return {"answer": VERBS[verb](admin, **question)}
+            except KafkaError as error:
+                if verb not in READING or not error.retriable or time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE_S)
+    except KafkaError as error:
+        return _error(getattr(error, "kind", type(error).__name__), message(error))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _error(type(error).__name__, " ".join(str(error).split()))
+
+
+def main(arguments: list[str]) -> int:
+    """Answer the question in the arguments."""
+    logging.disable(logging.CRITICAL)
+    settings = json.loads(Path(arguments[0]).read_text())
+    verb, question = arguments[1], json.loads(arguments[2]) if len(arguments) > 2 else {}
+    secret = settings.get("sasl_plain_password")
+    printed = answered(settings, verb, question)
+    _print(printed, secret)
+    return REFUSED if "error" in printed else 0
+
+
+def _error(kind, message):
+    return {"error": {"kind": kind, "message": message}}
+
+
+def _print(line, secret):
+    text = json.dumps(line)
+    if secret and "error" in line:  # in an answer, a topic may have the name of a password
+        text = text.replace(json.dumps(secret)[1:-1], "(hidden)")
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(status)

@@ -1,0 +1,88 @@
+"""What every cluster offers, wherever it runs: commands of its clients, topics, and answers to questions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from ..labs.base import Host, Lab
+from .admin import ask as admin
+from .java import Jars, checked_flags, checked_heap, java_command
+from .security.access import ClientFiles
+
+
+class BaseCluster(ABC):
+    """A cluster that clients on the hosts of a lab can reach. A subclass says how, and whether it is open."""
+
+    lab: Lab
+
+    @abstractmethod
+    def _open_jars(self) -> Jars: ...
+
+    @abstractmethod
+    def _open_clients(self) -> ClientFiles: ...
+
+    @abstractmethod
+    def _running_host(self) -> Host: ...
+
+    def java(
+        self, host: Host, main_class: str, *arguments: str, heap_mb: int = 256, jvm: Sequence[str] = ()
+    ) -> list[str]:
+        """
+        The command that runs a Java tool of Kafka on a host. It logs warnings and errors to stderr.
+        """
+        jars, scratch = self._open_jars(), host.scratch
+        logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
+        return java_command(
+            jars.on(host),
+            main_class,
+            arguments,
+            heap_mb=checked_heap(heap_mb),
+            flags=[*jars.archive(host), logging, *checked_flags(jvm)],
+            temporary=scratch,
+        )
+
+    def client_file(self, host: Host) -> str | None:
+        """
+        Path, on that host, of a properties file with what a Java client needs (--command-config); None if it needs
+        none.
+        """
+        return self._open_clients().java(host)
+
+    def python_client_file(self, host: Host) -> str:
+        """Path, on that host, of a JSON file with the keywords that a client of kafka-python needs."""
+        return self._open_clients().python(host)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication: int = 1,
+        settings: Mapping[str, object] | None = None,
+        placement: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        """
+        Make a topic; ClusterError if there is one of that name or the cluster refuses.
+
+        `placement` names the node ids of each partition's replicas, the preferred leader first. None: Kafka's choice.
+        """
+        admin.create_topic(
+            self._running_host(),
+            self._open_clients(),
+            name,
+            partitions=partitions,
+            replication=replication,
+            settings=dict(settings or {}),
+            placement=None if placement is None else [list(nodes) for nodes in placement],
+        )
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; ClusterError if there is none of that name."""
+        admin.delete_topic(self._running_host(), self._open_clients(), name)
+
+    def ask(self, host: Host, verb: str, **arguments: object):
+        """Put an administrative question from a host: see `wanbench.kafka.admin.ask`."""
+        return admin.ask(host, self._open_clients(), verb, **arguments)
+
+    def _lab_hosts(self) -> list[Host]:
+        return [host for hosts in self.lab.hosts.values() for host in hosts]

@@ -1,0 +1,111 @@
+"""
+Counts record batches in a broker's log, second by second, from the headers of the batches alone.
+
+``python count_batches.py <log folder> <topic>...`` prints a JSON object. Its "rows" are [topic, partition, second
+(Unix), batches, records, bytes]; "control_batches" (markers of transactions) and "cut_bytes" (of batches that the log
+did not hold whole, as it was being written) are not in the rows. A batch belongs to the second of its largest
+timestamp: when the broker appended it where the topic keeps LogAppendTime, else when its youngest record was made.
+Format: https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only, for it is copied to
+hosts.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+"""From base offset to the number of records: 61 bytes."""
+BEFORE_LENGTH = 12
+"""Bytes of a batch that its own length does not count."""
+MAGIC = 2
+CONTROL = 1 << 5
+"""The attribute of batches that are no records but markers of transactions."""
+
+
+class LogError(Exception):
+    """A segment of the log does not hold what Kafka writes."""
+
+
+def count(folder: Path, topics: Sequence[str]) -> dict:
+    """
+    What the program prints, for the partitions of `topics` whose folders are in `folder`.
+
+    LogError if a segment holds no batches of format 2, or if there is no folder.
+    """
+    counts: dict[tuple[str, int, int], list[int]] = {}
+    control = cut = 0
+    for topic, partition, path in segments(Path(folder), topics):
+        for second, records, size, is_control in batches(path):
+            if second is None:
+                cut += size
+            elif is_control:
+                control += 1
+            else:
+                row = counts.setdefault((topic, partition, second), [0, 0, 0])
+                row[0] += 1
+                row[1] += records
+                row[2] += size
+    rows = [[*key, *row] for key, row in sorted(counts.items())]
+    return {"rows": rows, "control_batches": control, "cut_bytes": cut}
+
+
+def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Path]]:
+    """Topic, partition and path of every segment, in order."""
+    if not folder.is_dir():
+        raise LogError(f"{folder}: there is no such folder.")
+    wanted = set(topics)
+    for log in sorted(folder.iterdir()):
+        topic, _, partition = log.name.rpartition("-")
+        if topic in wanted and partition.isdigit():
+            for path in sorted(log.glob("*.log")):
+                yield topic, int(partition), path
+
+
+def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
+    """
+    Second, records, bytes, and whether it is a marker, of each batch of a segment.
+
+    The last one has no second if the segment ends within it.
+    """
+    with open(path, "rb") as file:
+        try:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:  # an empty file cannot be mapped
+            return
+        with content:
+            position, end = 0, len(content)
+            while position + HEADER.size <= end:
+                header = HEADER.unpack_from(content, position)
+                length, magic, attributes, latest_ms, records = (header[k] for k in (1, 3, 5, 8, 12))
+                if length == 0 and not any(content[position : position + HEADER.size]):
+                    return  # allocated ahead
+                if magic != MAGIC or length < HEADER.size - BEFORE_LENGTH or latest_ms < 0 or records < 0:
+                    raise LogError(f"{path}: no batch of format {MAGIC} with timestamps at byte {position}.")
+                size = BEFORE_LENGTH + length
+                if position + size > end:
+                    break
+                yield latest_ms // 1000, records, size, bool(attributes & CONTROL)
+                position += size
+            if position < end:
+                yield None, 0, end - position, False
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the counts; returns 1, with the reason on stderr, if a log cannot be read."""
+    try:
+        counted = count(Path(arguments[0]), arguments[1:])
+    except (LogError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    json.dump(counted, sys.stdout, separators=(",", ":"))
+    print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,148 @@
+"""
+Receives the records of a probe as the only member of a consumer group.
+
+Runs on a host with kafka-python, next to the file probe_record.py; started by `wanbench.experiments.kafka_probe`.
+
+It prints JSON, one value per line: objects that say what it waits for (`waits_for`), one once it is ready to receive,
+one when it ends, and between these two every record, as soon as `poll` hands it over, with times in Unix ns of this
+host's clock:
+
+    ["received", sequence, intended send time, at, partition, offset, whether the checksum is right]
+
+Sequence and intended time are null where the checksum is wrong. It ends when the producer has sent the end to every
+partition, or when it is asked to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import signal
+import sys
+import time
+from collections import deque
+from functools import partial
+
+try:
+    from .probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
+except ImportError:  # on a host, where it is a program and no part of a package
+    from probe_record import END, WARM_UP, client_settings, clocks_ns, insist, line, opened, put
+
+POLL_MS = 100
+"""How soon a stop is noticed."""
+FLUSH_NS = 1_000_000_000
+"""Lines wait so long before they are printed: printing takes time."""
+CLOSE_MS = 1_000
+
+
+class Receipts:
+    """What was received, printed about once a second."""
+
+    def __init__(self, partitions: int, shift_ns: int):
+        self.partitions, self.shift_ns = partitions, shift_ns
+        self.at_end: set[int] = set()
+        self.stopped = False
+        self._lines: deque[str] = deque()
+        self._flushed_ns = time.time_ns()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end has come from every partition."""
+        return len(self.at_end) >= self.partitions
+
+    def stop(self, *_) -> None:
+        """
+        End soon, and print at once: after this signal soon comes one that kills, and `poll` may not return before.
+        """
+        self.stopped = True
+        self.flush()
+
+    def take(self, batches: dict) -> None:
+        """Note the records that `poll` handed over, with the time."""
+        at_ns = time.time_ns() + self.shift_ns
+        for batch in batches.values():
+            for message in batch:
+                kind, sequence, intended_ns, is_intact = opened(message.value)
+                if kind == END:
+                    self.at_end.add(message.partition)
+                if kind in (END, WARM_UP):
+                    continue
+                place = (message.partition, message.offset)
+                self._lines.append(line(("received", sequence, intended_ns, at_ns, *place, is_intact)))
+        if time.time_ns() - self._flushed_ns > FLUSH_NS:
+            self.flush()
+
+    def say(self, value: dict) -> None:
+        """Print a line at once."""
+        self._lines.append(line(value))
+        self.flush()
+
+    def flush(self) -> None:
+        """Print what waits."""
+        lines = []
+        while self._lines:
+            lines.append(self._lines.popleft())
+        put("".join(lines))
+        self._flushed_ns = time.time_ns()
+
+
+def read_arguments(given=None):
+    """The settings, from the command line."""
+    parser = argparse.ArgumentParser(description="Receives the records of a probe.")
+    parser.add_argument("--client", required=True, help="JSON file of kafka-python's keywords")
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--group", required=True)
+    parser.add_argument("--rack", default="", help="client.rack: read from a replica there")
+    parser.add_argument(
+        "--clock-shift-ms", type=float, default=0.0, help="to test the probe: read a clock so much ahead"
+    )
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    """Receive until that was all, or until asked to end."""
+    import kafka
+
+    arguments = read_arguments()
+    receipts = Receipts(arguments.partitions, round(arguments.clock_shift_ms * 1e6))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, receipts.stop)
+    make = partial(
+        kafka.KafkaConsumer,
+        arguments.topic,
+        group_id=arguments.group,
+        client_rack=arguments.rack,
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=1_000,
+        check_crcs=False,
+        metrics_enabled=False,
+        **client_settings(arguments.client),
+    )
+    consumer = insist(make, "a connection to the cluster")
+    receipts.say(
+        {"waits_for": f"the assignment of {arguments.partitions} partitions by the group's coordinator"}
+    )
+    while len(consumer.assignment()) < arguments.partitions and not receipts.stopped:
+        receipts.take(consumer.poll(POLL_MS))
+    for partition in consumer.assignment():
+        insist(partial(consumer.position, partition), f"the position in partition {partition.partition}")
+    sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
+    about = {
+        "program": "probe consumer",
+        "format": 1,
+        "kafka_python": kafka.__version__,
+        "group": arguments.group,
+    }
+    receipts.say(about | {"ready": clocks_ns(receipts.shift_ns)})
+    while not receipts.stopped and not receipts.complete:
+        receipts.take(consumer.poll(POLL_MS))
+    receipts.say({"ended": clocks_ns(receipts.shift_ns), "complete": receipts.complete})
+    consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Values that must never be shown, and settings whose names say that they hold such a value."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from ...errors import ParameterError
+
+HIDDEN = "(hidden)"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_NAME = re.compile(r"password|passwd|secret|jaas|credential|token|private|\.key$|keystore\.key$", re.I)
+
+
+class Secret:
+    """
+    Holds a secret value and shows only where it came from.
+
+    >>> Secret("hunter2", "KAFKA_PASSWORD")
+    <secret from KAFKA_PASSWORD>
+    >>> f"{Secret('hunter2', 'KAFKA_PASSWORD')}"
+    '<secret from KAFKA_PASSWORD>'
+    """
+
+    __slots__ = ("_value", "source")
+
+    def __init__(self, value: str, source: str):
+        self._value, self.source = value, source
+
+    def reveal(self) -> str:
+        """The value itself, for a file of mode 0600 and nothing else."""
+        return self._value
+
+    def __repr__(self):
+        return f"<secret from {self.source}>"
+
+    def __reduce__(self):
+        raise TypeError("a secret is not pickled")
+
+
+def from_environment(parameter: str, variable: str) -> Secret:
+    """
+    The secret that an environment variable holds.
+
+    An error never repeats what was given, for it may be the secret itself.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter that names the variable, for errors.
+    variable : str
+        Name of the variable.
+
+    Raises
+    ------
+    ParameterError
+        If the name is malformed, or the variable is not set, empty, or has more than one line.
+    """
+    if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
+        raise ParameterError(
+            f"{parameter} is not the name of an environment variable; allowed: letters, digits and '_'."
+        )
+    value = os.environ.get(variable, "")
+    if not value or "\n" in value or "\r" in value:
+        raise ParameterError(
+            f"{parameter} names an environment variable that is not set, or empty, or has several lines; "
+            f"set it before starting, and give {parameter} its name, not its content."
+        )
+    return Secret(value, variable)
+
+
+def names_secret(name: str) -> bool:
+    """
+    Whether a Kafka setting of that name may hold a secret.
+
+    >>> [names_secret(name) for name in ("sasl.jaas.config", "ssl.keystore.password", "linger.ms", "ssl.keystore.key")]
+    [True, True, False, True]
+    """
+    return bool(_SECRET_NAME.search(name))
+
+
+def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
+    """
+    Settings that may be shown and kept: values that may be secret are hidden.
+
+    >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2"})
+    {'linger.ms': 5, 'ssl.key.password': '(hidden)'}
+    """
+    return {name: HIDDEN if names_secret(name) else value for name, value in settings.items()}
+
+
+def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, object]:
+    """The settings, if none of them may hold a secret; ParameterError, naming `instead` but no value, otherwise."""
+    if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
+        raise ParameterError("settings must be a mapping of names to values.")
+    if secrets := sorted(name for name in settings if names_secret(name)):
+        raise ParameterError(
+            f"settings may not hold secrets, so not {', '.join(secrets)}; use {instead} instead."
+        )
+    return dict(settings)

@@ -1,0 +1,139 @@
+"""
+Our own programs on a host: which Python runs them there, and the files that they need.
+
+A host is asked for its Python once; what it answered, and which files it was given, is remembered while the lab is
+open.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from ..errors import LabError
+from .base import Host
+
+_TIMEOUT_S = 30.0
+_PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench"}
+"""The modules that our programs import besides the standard library, and the packages that hold them."""
+
+# The first Python that the host has answers: the one that runs this code, which a host on this machine shares, or else
+# the host's own. Folders without a name are left out, for Python would look in the folder where the command starts.
+_FIND_PYTHON = (
+    'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
+)
+_QUESTION = f"""
+import importlib.util, json, sys
+sys.path = [folder for folder in sys.path if folder]
+modules = [name for name in {tuple(_PACKAGES)} if importlib.util.find_spec(name)]
+print(json.dumps({{"executable": sys.executable, "modules": modules}}))
+"""
+
+
+@dataclass(frozen=True)
+class HostPython:
+    """The Python of a host: its path there, and which of "wanbench" and "kafka" (kafka-python) it can import."""
+
+    executable: str
+    modules: frozenset[str]
+
+
+@dataclass
+class _Host:
+    """What is remembered of a host. Its scratch folder tells one opening of a lab from the next."""
+
+    scratch: str
+    python: HostPython | None = None
+    programs: set[Path] = field(default_factory=set)
+
+
+_hosts: WeakKeyDictionary[Host, _Host] = WeakKeyDictionary()
+
+
+def host_python(host: Host) -> HostPython:
+    """
+    The Python of a host.
+
+    Raises
+    ------
+    LabError
+        If the host has none, or its Python does not work.
+    """
+    remembered = _remembered(host)
+    if remembered.python is None:
+        command = ["sh", "-c", _FIND_PYTHON, _QUESTION, sys.executable, "python3"]
+        done = host.run(command, timeout_s=_TIMEOUT_S, ok=None)
+        try:
+            answer = json.loads(done.stdout)
+            remembered.python = HostPython(answer["executable"], frozenset(answer["modules"]))
+        except (ValueError, LookupError, TypeError):
+            printed = done.stderr.decode(errors="replace").strip()[-300:]
+            raise LabError(f"{host.name} has no Python that works{': ' * bool(printed)}{printed}.") from None
+    return remembered.python
+
+
+def module_command(host: Host, module: str, *arguments: str) -> list[str]:
+    """
+    The command that runs a module of wanbench on a host.
+
+    Raises
+    ------
+    LabError
+        If the host's Python cannot import wanbench and kafka-python.
+    """
+    return [_python_with(host, _PACKAGES), "-P", "-m", module, *arguments]
+
+
+def program_command(host: Host, program: Path, *alongside: Path, needs: tuple[str, ...] = ()) -> list[str]:
+    """
+    The command that runs a program file on a host, without its arguments; puts the file there.
+
+    Parameters
+    ----------
+    program : Path
+        A file of this machine that needs no wanbench on the host.
+    *alongside : Path
+        Files that it imports.
+    needs : tuple of str
+        "kafka" if it needs kafka-python.
+
+    Raises
+    ------
+    LabError
+        If the host has no Python, or its Python lacks what the program needs.
+    """
+    python = _python_with(host, needs)
+    remembered = _remembered(host)
+    for path in (program, *alongside):
+        if path not in remembered.programs:
+            put_whole(host, path, f"{remembered.scratch}/{path.name}")
+            remembered.programs.add(path)
+    return [python, f"{remembered.scratch}/{program.name}"]
+
+
+def put_whole(host: Host, source: Path, target: str) -> None:
+    """Put a file on a host in one step: nobody who reads `target` meanwhile sees half of it."""
+    unfinished = f"{target}.{uuid.uuid4().hex}"
+    host.put(source, unfinished)
+    host.run(["mv", "-f", unfinished, target], timeout_s=_TIMEOUT_S)
+
+
+def _remembered(host):
+    scratch = host.scratch
+    if host not in _hosts or _hosts[host].scratch != scratch:
+        _hosts[host] = _Host(scratch)
+    return _hosts[host]
+
+
+def _python_with(host, modules):
+    python = host_python(host)
+    if missing := [_PACKAGES[name] for name in modules if name not in python.modules]:
+        raise LabError(
+            f"{host.name} lacks {' and '.join(missing)}: {python.executable} there cannot import "
+            f"{'it' if len(missing) == 1 else 'them'}; install {'it' if len(missing) == 1 else 'them'} for that Python."
+        )
+    return python.executable

@@ -1,0 +1,113 @@
+"""
+The seconds of a trial that count: those in which every producer ran and none was still warming up.
+
+The first and the last line that a producer prints say when it ran; the log of the brokers says what arrived in each
+second. Nothing arrived in a second without a row in the log: it counts with 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, nan
+
+import numpy as np
+import pandas as pd
+
+from ..lab.utilisation import KEY
+
+COUNTS = ["batches", "records", "bytes"]
+RULE_LOAD = "the load's own times"
+RULE_PRODUCERS = "the producers' lines"
+RULE_LOG = "the log alone"
+RULE = (
+    "Whole seconds count in which all producers ran and none was warming up: by the times that the load noted, else "
+    "from the end of the last warm-up to the last line of the producer that ended first; where no producer reports its "
+    "times, the seconds of the log without its first {} and its last"
+)
+MIN_SECONDS = 2
+"""A trial with a single whole second has no rate to speak of: its batches may arrive in bursts."""
+
+
+@dataclass(frozen=True)
+class CountedSeconds:
+    """
+    The seconds of one trial that count: from `start_s` (Unix s) up to, not including, `end_s`.
+
+    `rule` says what they follow from; `fault` why there are none ("" where there are).
+    """
+
+    start_s: float = nan
+    end_s: float = nan
+    rule: str = ""
+    fault: str = ""
+
+    @property
+    def n(self) -> int:
+        """How many they are."""
+        return 0 if self.fault else int(self.end_s - self.start_s)
+
+    def inside(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """The producers' lines that lie wholly inside."""
+        starts = lines.printed_at_s - lines.length_s.fillna(0.0)
+        return lines[(starts >= self.start_s) & (lines.printed_at_s <= self.end_s)]
+
+    def per_second(self, log: pd.DataFrame) -> pd.DataFrame:
+        """One row per counted second: at_s, batches, records, bytes."""
+        seconds = pd.RangeIndex(int(self.start_s), int(self.end_s), name="at_s")
+        return log.groupby("at_s")[COUNTS].sum().reindex(seconds, fill_value=0).reset_index()
+
+
+def counted_seconds(
+    lines: pd.DataFrame, log: pd.DataFrame, load: pd.DataFrame, *, producers: int | None, warmup_s: float
+) -> CountedSeconds:
+    """
+    The counted seconds of one trial.
+
+    Parameters
+    ----------
+    lines, log, load : DataFrame
+        Its rows of tables producer_windows, batches and loads.
+    producers : int or None
+        How many there should be; None: as many as have lines.
+    warmup_s : float
+        Cut where no warm-up is reported: from the first line of a producer on, or from the first second of the log on.
+    """
+    timed = lines[lines.printed_at_s.notna()]
+    noted = load[["counts_from_s", "counts_until_s"]].astype("float64").dropna()
+    if len(noted):
+        start, end, rule = ceil(noted.counts_from_s.max()), floor(noted.counts_until_s.min()), RULE_LOAD
+    elif len(timed):
+        spans = [_span(part, warmup_s) for _, part in timed.groupby("producer")]
+        if producers is not None and len(spans) < producers:
+            return CountedSeconds(fault=f"where only {len(spans)} of {producers} producers reported times")
+        start, end = ceil(max(first for first, _ in spans)), floor(min(last for _, last in spans))
+        rule = RULE_PRODUCERS
+    elif len(log):
+        start, end, rule = ceil(log.at_s.min() + warmup_s), int(log.at_s.max()), RULE_LOG
+    else:
+        return CountedSeconds(fault="where neither a producer nor the log reports when the load ran")
+    if end - start < MIN_SECONDS:
+        return CountedSeconds(fault=f"with fewer than {MIN_SECONDS} whole seconds in which all producers ran")
+    return CountedSeconds(float(start), float(end), rule)
+
+
+def _span(lines: pd.DataFrame, warmup_s: float) -> tuple[float, float]:
+    """When a producer's warm-up was over, and when it printed its last line."""
+    starts = lines.printed_at_s - lines.length_s.fillna(0.0)
+    warm = lines.warmup.astype("boolean")
+    if warm.isna().all():
+        return float(starts.min()) + warmup_s, float(lines.printed_at_s.max())
+    working = starts[~warm.fillna(True).astype(bool)]
+    return float(working.min()) if len(working) else np.inf, float(lines.printed_at_s.max())
+
+
+def one_replica(log: pd.DataFrame) -> pd.DataFrame:
+    """
+    The log with each partition counted once: on the broker that has the most of it, where several were read.
+
+    The same batch is in the log of every replica.
+    """
+    part = [*KEY, "topic", "partition"]
+    sums = log.groupby([*part, "broker"], dropna=False, as_index=False).batches.sum()
+    sums = sums.sort_values(["batches", "broker"], ascending=[False, True], kind="stable")
+    return log.merge(sums.drop_duplicates(part)[[*part, "broker"]], on=[*part, "broker"])
