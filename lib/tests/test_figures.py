@@ -14,7 +14,7 @@ from wanbench import figures
 from wanbench.errors import ParameterError
 from wanbench.figures import coastline, schedule, theme
 from wanbench.stats import link_map
-from wanbench.stats.distance import fits, fits_figure, inflation
+from wanbench.stats.distance import fits, fits_figure, inflation, inflation_figure
 from wanbench.stats.lab import Verdicts, cut_timeline, link_verdicts
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.tcp import window_figure, window_fit
@@ -100,7 +100,7 @@ MAKERS = {
     "throughput-against-rtt": lambda note: window_figure.throughput_against_rtt(
         window_fit.fit_window(PAIRS, resamples=20), note=note
     ),
-    "path-inflation": lambda note: fits_figure.path_inflation(
+    "path-inflation": lambda note: inflation_figure.path_inflation(
         inflation.path_inflation(PAIRS, resamples=20), note=note
     ),
     "requested-against-delivered": lambda note: calibration().figure(note=note),
@@ -193,7 +193,7 @@ def test_an_unidentified_limit_is_said_and_not_drawn():
 
 def test_too_few_regions_for_an_interval_are_named():
     pairs = simulated_surveys.survey(8, seed=3)
-    figure = fits_figure.path_inflation(inflation.path_inflation(pairs, resamples=20))
+    figure = inflation_figure.path_inflation(inflation.path_inflation(pairs, resamples=20))
     assert "Too few regions for an interval: " in figure.layout.meta["caption"]
     assert "within Google Cloud" in figure.layout.meta["caption"]
 

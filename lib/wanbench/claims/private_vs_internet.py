@@ -276,13 +276,13 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
         audit.judge("thesis", None, own)
         audit.judge("variations", None, mean_alone)
         return
-    verdicts = set(factorial.places.verdict) if factorial.thesis is not None else set()
+    verdicts = set(factorial.combinations.verdict) if factorial.thesis is not None else set()
     audit.judge(
         "thesis",
         False if "fails" in verdicts else True if "holds" in verdicts else None,
         "Holds if halving the delay gains more than doubling the rate at some levels, and less at none: the source "
         f"gives no bound. {own} Re-run: {factorial.verdict() or 'delay and rate were not both varied.'}"
-        + (f" {factorial.region_sentence()} {factorial.thesis}" if factorial.thesis is not None else ""),
+        + (f" {factorial.shares_sentence()} {factorial.thesis}" if factorial.thesis is not None else ""),
     )
     varied = factorial.doublings | factorial.effects
     doubled = varied.get(JITTER)

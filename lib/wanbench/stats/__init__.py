@@ -13,8 +13,8 @@ from .distance.clouds import compare_clouds
 from .distance.envelope import lower_envelope
 from .distance.fits import fit_rtt, fit_throughput
 from .distance.inflation import path_inflation, physics_check
-from .distance.predict import fit_predictor, what_if
-from .distance.prediction_calibration import calibration as prediction_calibration
+from .distance.prediction import fit_predictor, what_if
+from .distance.prediction_coverage import prediction_coverage
 from .distance.shape import compare_shapes
 from .factorial.fit import fit_factorial
 from .regions.covariates import fit_covariates
@@ -56,7 +56,7 @@ __all__ = [
     "path_inflation",
     "physics_check",
     "plan_precision",
-    "prediction_calibration",
+    "prediction_coverage",
     "tails",
     "trial_rates",
     "what_if",

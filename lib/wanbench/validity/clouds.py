@@ -52,12 +52,12 @@ def trial(seed: int, regions: str, effects: str) -> list[Outcome]:
     value = value + slow[a] + slow[b]
     far = matrices.square(pairs.frame.distance_km.to_numpy() / 1000, *cells, len(names), symmetric=True)
     grouped = units(pairs)
-    levels, _ = clouds._levels(names, cells, [crosses, far], grouped)
-    part = clouds._fit(value, cells, grouped, [crosses, far, *levels]).combination(
+    levels, _ = clouds.cloud_levels(names, cells, [crosses, far], grouped)
+    part = clouds.fit_pairs(value, cells, grouped, [crosses, far, *levels]).combination(
         np.eye(3 + len(levels))[1], LEVEL
     )
-    members = {name: clouds._members(names, name) for name in ("aws-aws", "aws-gcp", "gcp-gcp")}
-    fit = clouds._groups(members, far, far, cells, value, names, grouped, grouped.both).fit
+    members = {name: clouds.membership(names, name) for name in ("aws-aws", "aws-gcp", "gcp-gcp")}
+    fit = clouds.fit_groups(members, far, far, cells, value, names, grouped, grouped.both).fit
     within = fit.combination([1.0, 0.0, -1.0, 0.0], LEVEL)
     truths = ((part, CROSSING_MS, "what crossing costs"), (within, -2 * slow.max(), "within one less other"))
     return [

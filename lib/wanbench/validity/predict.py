@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..stats.distance import predict
+from ..stats.distance.prediction import fit_predictor
 from ..stats.regions import simulated_surveys
 from .study import Outcome
 
@@ -39,7 +39,7 @@ def trial(seed: int, n_regions: int, situation: str, measured: float = 1.0) -> l
         low, high = np.sort(training[["from_region", "to_region"]].to_numpy(dtype=str), axis=1).T
         pair = np.unique(np.char.add(np.char.add(low, "|"), high), return_inverse=True)[1]
         training = training[rng.random(pair.max() + 1)[pair] < measured]
-    predictor = predict.fit_predictor(training, level=LEVEL)
+    predictor = fit_predictor(training, level=LEVEL)
     prediction = predictor.predict(*ends, distance_km=float(asked.distance_km))
     predicted = (
         ("RTT", prediction.rtt, asked.rtt_ms),

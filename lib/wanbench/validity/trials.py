@@ -133,13 +133,13 @@ def _factorial(
     ]
     if harder:
         return outcomes
-    at = _codes(found.space)
+    at = _codes(found.grid)
     truth = 2.0 ** (
         -SLOPES["delay_ms"] - SLOPES["rate_bps"]
         - INTERACTIONS["delay_ms", "rate_bps"] * (at["rate_bps"] + at["delay_ms"])
         - INTERACTIONS["rate_bps", "batch_bytes"] * at["batch_bytes"]
     )  # fmt: skip
-    worst = float((found.space.low / truth).max()), float((found.space.high / truth).min())
+    worst = float((found.grid.low / truth).max()), float((found.grid.high / truth).min())
     together = "greatest |t|, the greater of robust and pooled errors"
     return [
         *outcomes,

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from math import inf, isnan, log10, nan
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_choice, check_columns, check_level, check_number, refusal
 from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import dyadic
 from ..regions.clusters import PLACE, Units, units
-from ..regions.directed_pairs import Directed, directed
+from ..regions.directed_pairs import directed
 from ..regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
 from ..regions.regression import least_squares
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
-from .heap import find_ceiling
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from .find_ceiling import find_ceiling
+from .fits import THOUSAND_KM, half_distance
 from .tobit import tobit
 
 METHOD = (
@@ -33,6 +33,8 @@ NORMAL = (
     "Log throughput without the ceiling would scatter normally and alike about one straight line, also where the "
     "ceiling hides it. " + ASSUMPTION
 )
+MOSTLY_HIDDEN = 0.5
+"""With a larger share of the rows at the ceiling, the line rests more on the assumption than on values."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +70,9 @@ class CeilingFit(Result):
     left_out: pd.DataFrame
     plain_intercept: float
 
+    TITLE = "Throughput against distance, with a ceiling"
+    DRAWN_BY = "ceiling_figure.throughput_with_ceiling"
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         first = (self.half_distance, self.plain_half_distance, self.effect, self.slope, self.plain_slope)
@@ -77,32 +82,33 @@ class CeilingFit(Result):
     def n_censored(self) -> int:
         return int(self.rows.censored.sum())
 
+    @property
+    def listed_ceilings(self) -> str:
+        """The ceilings that some value reaches: "1.00 Gbit/s from gcp (230)"; "" if there are none."""
+        return ", ".join(
+            f"{quantity(row.ceiling_bps, 'bit/s')} from {row.source} ({row.n:,})"
+            for row in self.ceilings.itertuples()
+            if row.n
+        )
+
     def throughput_bps(self, distance_km) -> np.ndarray:
-        """What the line says at these distances, without a ceiling."""
-        height = log10(self.intercept.estimate) + self.slope.estimate * np.asarray(distance_km, float) / 1000
-        return 10**height
+        """The height of the line at these distances, without a ceiling."""
+        log = (
+            log10(self.intercept.estimate)
+            + self.slope.estimate * np.asarray(distance_km, float) / THOUSAND_KM
+        )
+        return 10**log
 
-    DRAWN_BY = "ceiling_figure.throughput_with_ceiling"
-
-    def __str__(self) -> str:
-        at = f"{self.n_censored:,} of {count(len(self.rows), 'ordered pair')}"
+    @property
+    def sentence(self) -> str:
+        pairs = count(len(self.rows), "ordered pair")
         if not self.n_censored:
-            return f"None of {count(len(self.rows), 'ordered pair')} is at a ceiling. {self.half_distance}"
-        listed = ", ".join(
-            f"{quantity(each.ceiling_bps, 'bit/s')} from {each.source} ({each.n:,})"
-            for each in self.ceilings.itertuples()
-            if each.n
-        )
-        plain = self.plain_half_distance
-        as_it_stands = f"Taken as they stand, {plain.claim[0].lower()}{plain.claim[1:]}"
+            return f"None of {pairs} is at a ceiling. {self.half_distance.sentence}"
         return (
-            f"{at} are at a ceiling: {listed}. Taken as at least that: {self.half_distance} "
-            f"{as_it_stands.replace('{}', plain.written)} ({plain.written_interval or 'no interval'}). {self.effect}"
+            f"{self.n_censored:,} of {pairs} are at a ceiling: {self.listed_ceilings}. Counted as at least that: "
+            f"{self.half_distance.sentence} Taken as they stand: {self.plain_half_distance.sentence} "
+            f"{self.effect.sentence}"
         )
-
-    def _repr_html_(self) -> str:
-        said = html(self.estimates, "Throughput against distance, with a ceiling")
-        return f"<p>{escape(str(self))}</p>{said}"
 
 
 def fit_with_ceiling(
@@ -115,21 +121,19 @@ def fit_with_ceiling(
     cluster=PLACE,
 ) -> CeilingFit:
     """
-    log10(throughput) on distance over ordered pairs, with what has reached its ceiling taken as censored.
+    log10(throughput) on distance over ordered pairs; values that have reached their ceiling count as censored.
 
-    A value of at least (1 - within) times its ceiling counts as censored at that height. Cutting somewhat below the
-    ceiling costs a little precision and no truth: above the cut nothing is used but that it was reached.
+    A value of at least (1 - within) times its ceiling counts as censored at that height. A cut somewhat below the
+    ceiling costs a little precision but adds no bias: of a value above the cut only that it was reached is used.
 
     Parameters
     ----------
     pairs : DataFrame
         Table `pairs`.
     ceiling : optional
-        A number in bit/s for all; a mapping from the cloud or the region that sends to bit/s (the region's counts
-        first; who is not named has none); the name of a column with the ceiling of each row, NaN for none. None
-        looks for one per sending cloud: at least 5 values from at least 3 sending regions stand within `within` of
-        the cloud's greatest one, but for 2 % of its values, and at least twice as many as in the band of the same
-        width just below.
+        A number in bit/s for all; a mapping from sending clouds or regions to bit/s (a region's own ceiling replaces
+        that of its cloud; sources that are not named have none); or the name of a column with the ceiling of each row,
+        NaN for none. By default `find_ceiling` looks for one per sending cloud.
     within : float
         Between 0 and 0.5.
     cluster
@@ -141,41 +145,45 @@ def fit_with_ceiling(
         With fewer than 3 regions, a ceiling that is not positive, or too few rows below the ceiling.
     """
     level = check_level(level)
-    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 <= within <= 0.5:
-        raise ParameterError(f"within={within!r}: it must lie between 0 and 0.5")
+    check_number("within", within, 0, 0.5)
     keep = (ceiling,) if isinstance(ceiling, str) else ()
-    if keep and ceiling not in pairs.columns:
-        raise ParameterError(f"ceiling={ceiling!r}: the pairs have no such column")
+    if keep:
+        check_columns("pairs", pairs, keep)
     sample = directed(pairs, column, keep=keep)
     require_regions(sample, 3, "a line with a ceiling")
     frame = sample.frame
-    tops, ceilings = _ceilings(frame, ceiling, within)
+    tops, sources = _ceilings(frame, ceiling, within)
     limit = tops * (1 - within)
     censored = (frame.value >= limit).to_numpy()
-    ceilings["n"] = [
-        int(censored[(frame[by] == source).to_numpy()].sum()) for by, source in ceilings.pop("by")
-    ]
-    x, y = frame.distance_km.to_numpy() / 1000, np.log10(frame.value.to_numpy())
+    x, y = frame.distance_km.to_numpy() / THOUSAND_KM, np.log10(frame.value.to_numpy())
     design = np.column_stack([np.ones_like(x), x])
     held = np.where(censored, np.log10(limit, where=censored, out=np.zeros_like(y)), y)
     coefficients, spread = tobit(design, held, censored)
     if isnan(spread[0]):
         raise ParameterError("the line with a ceiling has no best fit: the values below it have no scatter")
     grouped = units(sample, cluster)
-    parts, effect = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0], level)
-    warnings = sample.warnings() + grouped.warnings() + _warnings(frame.value, tops, within, censored)
-    make = _Maker(sample, grouped.n, level, warnings)
-    slope = make(
-        parts["slope"], "log10 throughput per distance, with the ceiling", METHOD, SLOPE, "per 1,000 km"
+    parts = _parts(grouped, sample.both, design, y, held, censored, coefficients[0], spread[0], level)
+    common = {
+        "n": sample.n_pairs,
+        "n_regions": sample.n_regions,
+        "n_places": grouped.n,
+        "assumption": NORMAL,
+        "level": level,
+        "warnings": sample.warnings() + grouped.warnings() + _cautions(frame.value, tops, within, censored),
+    }
+    changes, unit = "log10(bit/s) changes by {} of distance", "per 1,000 km"
+    slope = _estimate(
+        parts["slope"], common, "log10 throughput per distance, with the ceiling", METHOD, changes, unit
     )
-    plain = make(
-        parts["plain"], "log10 throughput per distance, as it stands", ORDINARY, SLOPE, "per 1,000 km"
+    plain = _estimate(
+        parts["plain"], common, "log10 throughput per distance, as it stands", ORDINARY, changes, unit
     )
-    height = make(parts["intercept"], "log10 throughput at no distance", METHOD, "", "")
-    scatter = make(parts["spread"], "spread of log10 throughput", METHOD, "", "")
+    height = _estimate(parts["intercept"], common, "log10 throughput at no distance", METHOD)
+    scatter = _estimate(parts["spread"], common, "spread of log10 throughput", METHOD)
+    ratio = "half-distance with the ceiling over as it stands"
     return CeilingFit(
         slope=slope,
-        half_distance=half_distance(slope, "with the ceiling"),
+        half_distance=half_distance(slope, "distance that halves throughput, with the ceiling"),
         intercept=height.transformed(
             lambda a: 10**a,
             quantity="throughput at no distance, were there no ceiling",
@@ -189,9 +197,20 @@ def fit_with_ceiling(
             unit="",
         ),
         plain_slope=plain,
-        plain_half_distance=half_distance(plain, "as it stands"),
-        effect=_effect(make(effect, "half-distance with the ceiling over as it stands", METHOD, "", "times")),
-        ceilings=ceilings[["source", "ceiling_bps", "n", "n_rows", "rule"]],
+        plain_half_distance=half_distance(plain, "distance that halves throughput, as it stands"),
+        effect=_with_direction(_estimate(parts["effect"], common, ratio, METHOD, unit="times")),
+        ceilings=pd.DataFrame(
+            [
+                {
+                    "source": source,
+                    "ceiling_bps": top if np.isfinite(top) else nan,
+                    "n": int(censored[frame[by] == source].sum()),
+                    "n_rows": int((frame[by] == source).sum()),
+                    "rule": rule,
+                }
+                for by, source, top, rule in sources
+            ]
+        ),
         rows=frame[["from_region", "to_region", "distance_km"]].assign(
             throughput_bps=frame.value, limit_bps=limit.where(np.isfinite(limit)), censored=censored
         ),
@@ -200,161 +219,118 @@ def fit_with_ceiling(
     )
 
 
-SLOPE = "log10(bit/s) changes by {} of distance"
-
-
-def half_distance(slope: Estimate, how: str) -> Estimate:
-    """The distance that halves throughput from the slope per 1,000 km; NaN where throughput does not fall."""
-    half = slope.transformed(
-        lambda b: 1000 * log10(2) / -b if b < 0 else inf,
-        quantity=f"distance that halves throughput, {how}",
-        claim="Throughput halves every {} of distance",
-        unit="km",
-        note="log10(2) / -slope",
-    )
-    if slope.estimate < 0:
-        return half
-    warning = "throughput does not fall with distance here, so no distance halves it"
-    return replace(half, estimate=nan, low=nan, high=nan, warnings=(*half.warnings, warning))
-
-
-def _ceilings(frame: pd.DataFrame, ceiling, within: float) -> tuple[pd.Series, pd.DataFrame]:
-    """The ceiling of each row (infinite without), and one row per source that has or might have one."""
-    none = pd.Series(inf, index=frame.index)
+def _ceilings(
+    frame: pd.DataFrame, ceiling, within: float
+) -> tuple[pd.Series, list[tuple[str, str, float, str]]]:
+    """The ceiling of each row, infinite for none; and (column, source, ceiling, rule) of every source."""
+    by_cloud = frame.groupby("from_cloud")
     if isinstance(ceiling, str):
-        tops = frame[ceiling].fillna(inf)
-        named = [
-            ("from_cloud", cloud, nan, f"column {ceiling}") for cloud in sorted(frame.from_cloud.unique())
+        tops = pd.to_numeric(frame[ceiling].fillna(inf), errors="coerce").astype("float64")
+        if not (tops > 0).all():
+            wrong = frame[ceiling][~(tops > 0)].iloc[0]
+            raise refusal(f"column {ceiling}", wrong, "positive numbers in bit/s, or missing")
+        rule = f"column {ceiling}"
+        return tops, [("from_cloud", cloud, float(tops[part.index].min()), rule) for cloud, part in by_cloud]
+    if ceiling is None:
+        sources = [
+            ("from_cloud", cloud, *find_ceiling(part.value, part.from_region, within))
+            for cloud, part in by_cloud
         ]
-        named = [(by, cloud, tops[frame[by] == cloud].min(), rule) for by, cloud, _, rule in named]
-    elif ceiling is None:
-        named, tops = [], none
-        for cloud, part in frame.groupby("from_cloud"):
-            top, rule = find_ceiling(part.value, part.from_region, within)
-            named.append(("from_cloud", cloud, top, rule))
-            tops = tops.mask(frame.from_cloud == cloud, inf if isnan(top) else top)
     else:
-        wanted = (
-            ceiling if isinstance(ceiling, Mapping) else dict.fromkeys(frame.from_cloud.unique(), ceiling)
-        )
-        named, tops = [], none
-        for source, top in sorted(wanted.items(), key=lambda item: ":" in item[0]):
+        given = ceiling if isinstance(ceiling, Mapping) else dict.fromkeys(by_cloud.groups, ceiling)
+        sources = []
+        for source, top in sorted(given.items(), key=lambda item: ":" in item[0]):  # regions replace clouds
             by = "from_region" if ":" in source else "from_cloud"
-            if source not in set(frame[by]):
-                known = ", ".join(sorted(frame.from_cloud.unique()))
-                raise ParameterError(f"ceiling for {source!r}: nothing was sent from it; clouds are {known}")
-            tops = tops.mask(frame[by] == source, top)
-            named.append((by, source, top, "given"))
-    numbers = pd.to_numeric(tops, errors="coerce").astype("float64")
-    if not (numbers > 0).all():
-        raise ParameterError(f"a ceiling of {tops[~(numbers > 0)].iloc[0]!r} bit/s: it must be positive")
-    kept = pd.DataFrame(
-        {
-            "by": [(by, source) for by, source, *_ in named],
-            "source": [source for _, source, *_ in named],
-            "ceiling_bps": [float(top) if np.isfinite(top) else nan for _, _, top, _ in named],
-            "n_rows": [int((frame[by] == source).sum()) for by, source, *_ in named],
-            "rule": [rule for *_, rule in named],
-        }
-    )
-    return numbers, kept
+            check_choice("source of a ceiling", source, sorted(frame[by].unique()))
+            sources.append((by, source, float(check_number("ceiling", top, 0, above=True)), "given"))
+    tops = pd.Series(inf, index=frame.index)
+    for by, source, top, _ in sources:
+        tops[frame[by] == source] = inf if isnan(top) else top
+    return tops, sources
 
 
-def _warnings(value: pd.Series, tops: pd.Series, within: float, censored: np.ndarray) -> tuple[str, ...]:
+def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.ndarray) -> tuple[str, ...]:
     if not censored.any():
         return ("no value is at a ceiling, so this is the line through the values as they stand",)
-    said = []
+    cautions = ()
     above = int((value > tops * (1 + within)).sum())
     if above:
-        said.append(f"{count(above, 'value')} above the ceiling by more than {100 * within:g} %")
-    if censored.mean() > 0.5:
-        said.append(
-            f"{100 * censored.mean():.0f} % of the rows are at a ceiling: what it hides is extrapolated"
-        )
-    return tuple(said)
+        cautions += (f"{count(above, 'value')} above the ceiling by more than {100 * within:g} %",)
+    if censored.mean() > MOSTLY_HIDDEN:
+        share = f"{100 * censored.mean():.0f} %"
+        cautions += (f"{share} of the rows are at a ceiling: the line beyond it is extrapolated",)
+    return cautions
 
 
-@dataclass(frozen=True)
-class _Maker:
-    sample: Directed
-    n_places: int
-    level: float
-    warnings: tuple[str, ...]
-
-    def __call__(self, part: Part, quantity: str, method: str, claim: str, unit: str) -> Estimate:
-        return Estimate(
-            quantity=quantity,
-            claim=claim,
-            estimate=float(part.value),
-            low=part.interval.low,
-            high=part.interval.high,
-            unit=unit,
-            n=self.sample.n_pairs,
-            n_regions=self.sample.n_regions,
-            n_places=self.n_places,
-            method=method,
-            assumption=NORMAL,
-            level=self.level,
-            naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
-            others=part.others,
-            warnings=self.warnings,
-        )
+def _estimate(
+    part: Part, common: dict, quantity: str, method: str, claim: str = "", unit: str = ""
+) -> Estimate:
+    return Estimate(
+        quantity=quantity,
+        claim=claim,
+        estimate=float(part.value),
+        low=part.interval.low,
+        high=part.interval.high,
+        unit=unit,
+        method=method,
+        naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
+        others=part.others,
+        **common,
+    )
 
 
-def _effect(effect: Estimate) -> Estimate:
-    """The ratio of half-distances, said with a word for its direction."""
+def _with_direction(effect: Estimate) -> Estimate:
+    """The ratio of half-distances with a claim that says whether it is longer or shorter."""
+    start = "With the ceiling taken into account the half-distance is"
     if effect.low <= 1 <= effect.high:
-        claim = (
-            "With the ceiling taken into account the half-distance is {} the one without, which may be chance"
+        return replace(effect, claim=f"{start} {{}} the one without, which may be chance")
+    direction = "longer" if effect.estimate >= 1 else "shorter"
+    return replace(effect, claim=f"{start} {direction}, {{}} the one without")
+
+
+def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread, level) -> dict:
+    """Slope, intercept and spread with the ceiling; slope and intercept without; the ratio of half-distances."""
+    first, second, n_places, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
+    has_interval = n_places >= FEWEST_FOR_INTERVAL
+    ordinary = least_squares(design, y, first, second, both, n_places)
+    fitted = np.array([*coefficients, np.log(spread)])
+    without_pair = _refit(design, held, censored, both != np.arange(n_pairs)[:, None], coefficients, spread)
+    without_place = np.full((1, 3), nan)
+    if has_interval:
+        places = np.arange(n_places)[:, None]
+        kept = (first != places) & (second != places)
+        without_place = _refit(design, held, censored, kept, coefficients, spread)
+    t_places = stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
+    t_pairs = stats.t.ppf((1 + level) / 2, max(n_pairs - 3, 1))
+
+    def part(value, without_place, without_pair, change=float) -> Part:
+        half = t_places * np.sqrt(dyadic.variance(without_place, without_pair)) if has_interval else nan
+        naive = t_pairs * np.sqrt(dyadic.jackknife(without_pair))
+        return Part(
+            change(value),
+            Interval(DYADIC, change(value - half), change(value + half)),
+            Interval(PAIRS_INDEPENDENT, change(value - naive), change(value + naive)),
         )
-    elif effect.estimate >= 1:
-        claim = "With the ceiling taken into account the half-distance is longer, {} the one without"
-    else:
-        claim = "With the ceiling taken into account the half-distance is shorter, {} the one without"
-    return replace(effect, claim=claim)
 
-
-def _parts(grouped: Units, both, design, y, held, censored, coefficients, spread, level) -> tuple[dict, Part]:
-    """Slope, intercept and spread with the ceiling, the slope without, and the ratio of half-distances."""
-    first, second, n_regions, n_pairs = grouped.first, grouped.second, grouped.n, int(both.max()) + 1
-    ordinary = least_squares(design, y, first, second, both, n_regions)
-    values = np.array([*coefficients, np.log(spread)])
-    with_pairs = np.arange(n_pairs)[:, None]
-    without_pair = _refit(design, held, censored, both != with_pairs, coefficients, spread)
-    without_region = np.full((1, 3), nan)
-    if n_regions >= FEWEST_FOR_INTERVAL:
-        regions = np.arange(n_regions)[:, None]
-        kept = (first != regions) & (second != regions)
-        without_region = _refit(design, held, censored, kept, coefficients, spread)
-    t = stats.t.ppf((1 + level) / 2, max(n_regions - 2, 1))
-    normal = stats.t.ppf((1 + level) / 2, max(n_pairs - 3, 1))
-
-    def part(value, left_region, left_pair, change=lambda each: each) -> Part:
-        half = (
-            t * np.sqrt(dyadic.variance(left_region, left_pair)) if n_regions >= FEWEST_FOR_INTERVAL else nan
-        )
-        naive = normal * np.sqrt(dyadic.jackknife(left_pair))
-        ends = (Interval(DYADIC, change(value - half), change(value + half)),)
-        naive_ends = Interval("pairs taken as independent", change(value - naive), change(value + naive))
-        return Part(change(value), *ends, naive_ends)
-
-    parts = {
-        "intercept": part(values[0], without_region[:, 0], without_pair[:, 0]),
-        "slope": part(values[1], without_region[:, 1], without_pair[:, 1]),
-        "spread": part(values[2], without_region[:, 2], without_pair[:, 2], lambda each: float(np.exp(each))),
-        "plain": ordinary.combination([0, 1], level, max(n_regions - 2, 1)),
-        "plain_intercept": ordinary.values[0],
-    }
+    # The half-distance is inversely proportional to the slope, so the ratio of half-distances, with the ceiling over
+    # without, is that of the slopes without over with. Its logarithm has the more symmetric interval.
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = [
-            np.log(plain / held)
-            for plain, held in (
-                (ordinary.values[1], values[1]),
-                (ordinary.without_region[:, 1], without_region[:, 1]),
+        log_ratios = [
+            np.log(without / with_)
+            for without, with_ in (
+                (ordinary.values[1], fitted[1]),
+                (ordinary.without_region[:, 1], without_place[:, 1]),
                 (ordinary.without_pair[:, 1], without_pair[:, 1]),
             )
         ]
-    return parts, part(*ratios, lambda each: float(np.exp(each)))
+    return {
+        "intercept": part(fitted[0], without_place[:, 0], without_pair[:, 0]),
+        "slope": part(fitted[1], without_place[:, 1], without_pair[:, 1]),
+        "spread": part(fitted[2], without_place[:, 2], without_pair[:, 2], np.exp),
+        "plain": ordinary.combination([0, 1], level, max(n_places - 2, 1)),
+        "plain_intercept": ordinary.values[0],
+        "effect": part(*log_ratios, np.exp),
+    }
 
 
 def _refit(design, held, censored, kept, coefficients, spread) -> np.ndarray:

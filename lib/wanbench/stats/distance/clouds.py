@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 
 from ...checks import check_level
 from ...errors import ParameterError
-from ...formatting import number
+from ...formatting import count, number, percent
 from ..regions import matrices, mrqap, qap
 from ..regions.clusters import PLACE, Units, units
 from ..regions.covariates import METHOD, PERMUTED, cross_cloud
@@ -32,6 +31,7 @@ from ..regions.permutation import FEWEST, few_orders, p_estimate
 from ..regions.regression import Coefficients, determined, least_squares
 from ..regions.unordered_pairs import Sample, require_regions, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from .fits import THOUSAND_KM
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 
@@ -50,7 +50,7 @@ class CloudComparison(Result):
     slope : Estimate
         That slope per 1,000 km (of log10 for throughput).
     difference_at_mean : GroupContrast
-        The same difference at the mean distance, with a slope of its own for each.
+        The same difference at the mean distance, with a separate slope for each.
     slope_difference, slope_p : Estimate
         Between clouds less within one, per 1,000 km, and its MRQAP p-value.
     contrasts : tuple of GroupContrast
@@ -61,19 +61,18 @@ class CloudComparison(Result):
         For throughput: from one cloud to another against the way back, over ordered pairs.
     """
 
-    column: str
     difference: GroupContrast
     slope: Estimate
     difference_at_mean: GroupContrast
     slope_difference: Estimate
     slope_p: Estimate
-    mean_distance_km: float
     contrasts: tuple[GroupContrast, ...]
     crossing: tuple[GroupContrast, ...]
     directions: tuple[GroupContrast, ...]
-    lines: pd.DataFrame
     sample: Sample
-    grouped: Units
+
+    TITLE = "Groups of pairs at equal distance"
+    DRAWN_BY = "clouds_figure.cloud_contrasts"
 
     @property
     def all_contrasts(self) -> tuple[GroupContrast, ...]:
@@ -81,49 +80,37 @@ class CloudComparison(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        first = (self.difference, self.difference_at_mean)
-        pairs = (
-            (each.estimate, each.p) for each in (*first, *self.crossing, *self.contrasts, *self.directions)
-        )
-        return (*(each for pair in pairs for each in pair), self.slope, self.slope_difference, self.slope_p)
+        pairs = [estimate for contrast in self.all_contrasts for estimate in (contrast.estimate, contrast.p)]
+        return (*pairs, self.slope, self.slope_difference, self.slope_p)
 
-    def contrast_table(self) -> pd.DataFrame:
-        """One row per contrast, with its p-value."""
-        return pd.DataFrame([each.row() for each in self.all_contrasts])
-
-    DRAWN_BY = "clouds_figure.cloud_contrasts"
-
-    def scatter(self):
-        """The pairs against distance with the lines of both models."""
-        return self.drawn_by("clouds_figure.clouds_against_distance")
-
-    def __str__(self) -> str:
-        said = [str(self.difference), f"{self.slope_difference} MRQAP p = {self.slope_p.written}."]
-        return " ".join([*said, *(str(each) for each in self.crossing)])
-
-    def _repr_html_(self) -> str:
-        names = ["At equal distance", "Estimate", "Interval", "Pairs as independent", "MRQAP p"]
-        rows = [
-            [
-                f"{each.one} against {each.other}{', a slope for each' if each is self.difference_at_mean else ''}",
-                each.estimate.written,
-                each.estimate.written_interval or "none",
-                each.estimate.written_naive or "none",
-                each.p.written,
-            ]
-            for each in self.all_contrasts
+    @property
+    def sentence(self) -> str:
+        parts = [
+            (contrast.reported, contrast.p)
+            for contrast in (self.difference, *self.crossing, *self.directions)
         ]
-        head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in names)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        cautions = dict.fromkeys(note for each in self.all_contrasts for note in each.estimate.warnings)
-        below = "".join(f"<p>Caution: {escape(note)}.</p>" for note in cautions)
-        said = " ".join(
-            each.reported.sentence for each in (self.difference, *self.crossing, *self.directions)
-        )
-        return (
-            f'<p>{escape(said)}</p><table class="estimates"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-            + below
-        )
+        parts.insert(1, (self.slope_difference, self.slope_p))
+        return " ".join(f"{estimate.sentence} MRQAP p = {p.written}." for estimate, p in parts)
+
+    def table(self) -> pd.DataFrame:
+        """One row per contrast, with its p-value."""
+        return pd.DataFrame([contrast.row() for contrast in self.all_contrasts])
+
+    def shown(self) -> pd.DataFrame:
+        rows = []
+        for contrast in self.all_contrasts:
+            slopes = ", separate slopes" if contrast is self.difference_at_mean else ""
+            estimate = contrast.estimate
+            numbers = (
+                estimate.written,
+                estimate.written_interval,
+                estimate.written_naive,
+                contrast.p.written,
+            )
+            rows.append((f"{contrast.one} against {contrast.other}{slopes}", *numbers))
+        level = percent(self.slope.level)
+        heads = ["At equal distance", "Estimate", f"{level} interval", "Pairs as independent", "MRQAP p"]
+        return pd.DataFrame(rows, columns=heads)
 
 
 def compare_clouds(
@@ -140,10 +127,10 @@ def compare_clouds(
     """
     Regress a column on distance and on the clouds of a pair, one value per unordered pair.
 
-    Every cloud's regions have a level of their own in the model, so that a slow cloud does not count as a cost of
-    crossing, however many regions of it there are. Intervals come from the jackknife over places, scaled by variance
+    The model has a separate level for the regions of each cloud, so that a slow cloud does not count as a cost of
+    crossing, however many regions it has. Intervals come from the jackknife over places, scaled by variance
     components with effects of a place on the level, on the slope, and on what crossing costs; p-values from MRQAP.
-    For directions, over ordered pairs, the jackknife over places less that over pairs is taken.
+    For directions, over ordered pairs, the variance is the jackknife over places less that over pairs.
 
     Parameters
     ----------
@@ -152,11 +139,11 @@ def compare_clouds(
     column : str
         "rtt_ms" or another column in ms, or "throughput_bps" or another one in bit/s with `logarithm`.
     logarithm : bool, optional
-        Whether differences are ratios; default for `throughput_bps`. Both directions are then also compared.
+        Whether differences are ratios; default for `throughput_bps`. Then both directions are compared as well.
     regions, permutations, seed
         As for `mantel`.
     cluster
-        As for `fit_rtt`. p-values permute regions whatever it is.
+        As for `fit_rtt`. p-values always permute regions.
 
     Raises
     ------
@@ -172,78 +159,92 @@ def compare_clouds(
     value = np.log10(value) if logarithm else value
     names, n_regions, cells = sample.regions, sample.n_regions, (sample.first, sample.second)
     grouped = units(sample, cluster)
-    crossing = cross_cloud(names)
-    if len(set(crossing[cells])) < 2:
-        kinds = WITHIN if crossing[cells][0] else BETWEEN
-        raise ParameterError(f"no pair {kinds} has {column}: there is nothing to compare")
+    crosses = cross_cloud(names)
+    if len(set(crosses[cells])) < 2:
+        kind = WITHIN if crosses[cells][0] else BETWEEN
+        raise ParameterError(f"no pair {kind} has {column}: there is nothing to compare")
     far = matrices.distances(pairs, names, regions)
     far[cells] = far[cells[::-1]] = sample.frame.distance_km.to_numpy()
-    far /= 1000
+    far /= THOUSAND_KM
+    mean_far = float(far[cells].mean())
     y = matrices.square(value, *cells, n_regions, symmetric=True)
     orders = qap.relabellings(n_regions, permutations, seed)
     notes = (*sample.warnings(), *grouped.warnings(), *matrices.gaps(sample.n_pairs, [far]))
     notes += few_orders(n_regions, permutations)
-    centre = float(far[cells].mean())
-    levels, unknown = _levels(names, cells, [crossing, far], grouped)
-    notes += unknown
+    levels, unclear = cloud_levels(names, cells, [crosses, far], grouped)
+    if unclear:
+        listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unclear)
+        notes += (f"too few pairs to tell the level of {listed} from what crossing costs: it counts as such",)
+    common = {
+        "n": sample.n_pairs,
+        "n_regions": n_regions,
+        "n_places": grouped.n,
+        "level": level,
+        "warnings": notes,
+    }
+    tests = _Tests(y, cells, orders, scale, common)
+    model = [crosses, far, *levels]
+    fit = fit_pairs(value, cells, grouped, model)
+    difference = tests.difference(fit, model, "one slope for both")
+    slope = tests.slope(
+        fit.combination(np.eye(len(fit.values))[2], level),
+        "slope of both",
+        f"With one slope for both kinds of pair, {tests.unit_of_y} changes by {{}} of distance",
+    )
+    model = [crosses, far - mean_far, crosses * (far - mean_far), *levels]
+    fit = fit_pairs(value, cells, grouped, model)
+    at_mean = f"a slope for each, at the mean distance of {number(mean_far * THOUSAND_KM, 0)} km"
+    difference_at_mean = tests.difference(fit, model, at_mean)
+    slope_difference, slope_p = tests.slope_difference(fit, model)
 
-    model = [crossing, far, *levels]
-    plain = _fit(value, cells, grouped, model)
-    tests = _Tests(y, cells, orders, scale, (sample.n_pairs, n_regions, grouped.n, level, notes))
-    difference = tests.kind(plain, model, "one slope for both")
-    model = [crossing, far - centre, crossing * (far - centre), *levels]
-    own = _fit(value, cells, grouped, model)
-    at_mean = tests.kind(
-        own, model, f"a slope for each, at the mean distance of {number(centre * 1000, 0)} km"
+    clouds_of_pairs = sorted(sample.frame.cloud_pair.unique())
+    groups = fit_groups(
+        {name: membership(names, name) for name in clouds_of_pairs},
+        y,
+        far,
+        cells,
+        value,
+        names,
+        grouped,
+        grouped.both,
     )
-    slope = tests.slope(plain.combination(np.eye(len(plain.values))[2], level))
-    steeper, steeper_p = tests.slopes(own.combination(np.eye(len(own.values))[3], level), model)
-    members = {name: _members(names, name) for name in sorted(sample.frame.cloud_pair.unique())}
-    groups = _groups(members, y, far, cells, value, names, grouped, grouped.both)
-    asked = pairwise([*members]) if len(members) > 1 else []
-    apart = crossings([*members])
-    options = {"level": level, "several": len(asked), "warnings": notes}
-    lines = pd.DataFrame(
-        {
-            "model": ["one slope", "one slope", "own slopes", "own slopes"],
-            "kind": [WITHIN, BETWEEN] * 2,
-            "height": [plain.values[0], plain.values[:2].sum(), *_heights(own, centre)],
-            "slope": [plain.values[2]] * 2 + [own.values[2], own.values[2:4].sum()],
-        }
-    )
-    contrasts = tuple(groups.contrast(*each, scale, orders, **options) for each in asked)
+
+    def contrasted(wanted: list) -> tuple[GroupContrast, ...]:
+        return tuple(
+            groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes)
+            for one in wanted
+        )
+
     return CloudComparison(
-        column=column,
         difference=difference,
         slope=slope,
-        difference_at_mean=at_mean,
-        slope_difference=steeper,
-        slope_p=steeper_p,
-        mean_distance_km=centre * 1000,
-        contrasts=contrasts,
-        crossing=tuple(
-            groups.contrast(*each, scale, orders, **options | {"several": len(apart)}) for each in apart
-        ),
+        difference_at_mean=difference_at_mean,
+        slope_difference=slope_difference,
+        slope_p=slope_p,
+        contrasts=contrasted(pairwise(clouds_of_pairs)),
+        crossing=contrasted(crossings(clouds_of_pairs)),
         directions=_directions(pairs, column, far, names, orders, scale, level, cluster) if logarithm else (),
-        lines=lines,
         sample=sample,
-        grouped=grouped,
     )
 
 
 @dataclass(frozen=True)
 class _Tests:
-    """Pairs between clouds against those within one: estimates and MRQAP p-values."""
+    """Pairs between clouds against those within one: estimates and MRQAP p-values; `common` is what all share."""
 
     y: np.ndarray
     cells: qap.Cells
     orders: np.ndarray
     scale: Scale
-    basis: tuple[int, int, int, float, tuple[str, ...]]
+    common: dict
 
-    def kind(self, fit: Coefficients, model: list[np.ndarray], how: str) -> GroupContrast:
-        n_pairs, n_regions, n_places, level, notes = self.basis
-        part = fit.combination(np.eye(len(fit.values))[1], level)
+    @property
+    def unit_of_y(self) -> str:
+        return "log10(bit/s)" if self.scale.ratio else "RTT"
+
+    def difference(self, fit: Coefficients, model: list[np.ndarray], how: str) -> GroupContrast:
+        """Between clouds against within one: the first column of the model."""
+        part = fit.combination(np.eye(len(fit.values))[1], self.common["level"])
         join, change = "over" if self.scale.ratio else "less", self.scale.estimate
         estimate = Estimate(
             quantity=f"{BETWEEN} {join} {WITHIN}, at equal distance ({how})",
@@ -252,79 +253,76 @@ class _Tests:
             low=change(part.interval.low),
             high=change(part.interval.high),
             unit=self.scale.unit,
-            n=n_pairs,
-            n_regions=n_regions,
-            n_places=n_places,
             method=f"{METHOD}; {how}, a level of each cloud's regions",
             assumption=EQUAL,
-            level=level,
             naive=Interval(PAIRS_INDEPENDENT, change(part.naive.low), change(part.naive.high)),
-            warnings=notes,
+            **self.common,
         )
         p = self.p(model, 0, f"permutation p, {BETWEEN} against {WITHIN} ({how})")
         return GroupContrast(BETWEEN, WITHIN, estimate, p, self.scale)
 
     def p(self, model: list[np.ndarray], tested: int, quantity: str) -> Estimate:
-        others = [each for k, each in enumerate(model) if k != tested]
+        """The p-value of one column of the model, given the others."""
+        others = [column for k, column in enumerate(model) if k != tested]
         observed, drawn = mrqap.t_statistics(self.y, model[tested], others, self.cells, self.orders)
-        n_pairs, n_regions, _, level, notes = self.basis
-        claim = "relabelled, as strong a t statistic arises with probability {}"
-        extreme = qap.as_extreme(drawn, observed)
         return p_estimate(
-            quantity, claim, extreme, len(self.orders), (n_pairs, n_regions), level, notes, PERMUTED
+            quantity,
+            "relabelled, as strong a t statistic arises with probability {}",
+            qap.as_extreme(drawn, observed),
+            len(self.orders),
+            (self.common["n"], self.common["n_regions"]),
+            self.common["level"],
+            self.common["warnings"],
+            PERMUTED,
         )
 
-    def slope(self, part: Part, quantity: str = "slope of both", claim: str = "") -> Estimate:
-        what = "log10(bit/s)" if self.scale.ratio else "RTT"
-        n_pairs, n_regions, n_places, level, notes = self.basis
+    def slope(self, part: Part, quantity: str, claim: str) -> Estimate:
         return Estimate(
             quantity=quantity,
-            claim=claim or f"With one slope for both kinds of pair, {what} changes by {{}} of distance",
+            claim=claim,
             estimate=part.value,
             low=part.interval.low,
             high=part.interval.high,
             unit="per 1,000 km" if self.scale.ratio else "ms per 1,000 km",
-            n=n_pairs,
-            n_regions=n_regions,
-            n_places=n_places,
             method=METHOD,
             assumption=EQUAL,
-            level=level,
             naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
-            warnings=notes,
+            **self.common,
         )
 
-    def slopes(self, part: Part, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
-        what = "log10(bit/s)" if self.scale.ratio else "RTT"
-        named = f"slope {BETWEEN} less {WITHIN}"
-        claim = f"The slope of {what} {BETWEEN} less that {WITHIN} is {{}} of distance"
-        known = not np.isnan(part.interval.low)
-        if known and part.interval.low <= 0 <= part.interval.high:
+    def slope_difference(self, fit: Coefficients, model: list[np.ndarray]) -> tuple[Estimate, Estimate]:
+        """The slope between clouds less that within one, the third column of the model, and its p-value."""
+        part = fit.combination(np.eye(len(fit.values))[3], self.common["level"])
+        quantity = f"slope {BETWEEN} less {WITHIN}"
+        claim = f"The slope of {self.unit_of_y} {BETWEEN} less that {WITHIN} is {{}} of distance"
+        if part.interval.low <= 0 <= part.interval.high:
             claim += ", which may be chance"
-        return self.slope(part, named, claim), self.p(model, 2, f"permutation p, {named}")
+        return self.slope(part, quantity, claim), self.p(model, 2, f"permutation p, {quantity}")
 
 
 def _design(cells, columns: list[np.ndarray]) -> np.ndarray:
-    return np.column_stack([np.ones(len(cells[0])), *(each[cells] for each in columns)])
+    return np.column_stack([np.ones(len(cells[0])), *(column[cells] for column in columns)])
 
 
-def _fit(value, cells, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
-    """Crossing and distance come first among the columns; every unit shifts what these two do."""
+def fit_pairs(value, cells, grouped: Units, columns: list[np.ndarray]) -> Coefficients:
+    """Regression on crossing, distance and further columns; in the working model every unit shifts these two."""
     design = _design(cells, columns)
     return least_squares(
         design, value, grouped.first, grouped.second, grouped.both, grouped.n, shifted=(2, 1)
     )
 
 
-def _levels(
+def cloud_levels(
     names: list[str], cells, columns: list[np.ndarray], grouped: Units
-) -> tuple[list[np.ndarray], tuple[str, ...]]:
+) -> tuple[list[np.ndarray], list[str]]:
     """
-    Per cloud but one, how many of a pair's regions are its own (regions, regions), about the mean over the pairs; and
-    what to say of the clouds whose level cannot be told from what crossing costs without one of the places.
+    Columns for the levels of the clouds, and the clouds whose level cannot be told from what crossing costs.
+
+    A column (regions, regions) counts how many of a pair's two regions belong to a cloud, centred over the pairs. The
+    first cloud is the reference. A column is left out if without some unit it depends on the others.
     """
     clouds = np.array([name.partition(":")[0] for name in names])
-    kept, unknown = [], []
+    kept, unclear = [], []
     for cloud in sorted(set(clouds))[1:]:
         own = (clouds == cloud).astype(float)
         one = own[:, None] + own
@@ -333,20 +331,11 @@ def _levels(
         if determined(design / np.sqrt((design**2).mean(axis=0)), grouped):
             kept.append(one)
         else:
-            unknown.append(cloud)
-    if not unknown:
-        return kept, ()
-    listed = ", ".join(CLOUDS.get(cloud, cloud) for cloud in unknown)
-    return kept, (f"too few pairs to tell the level of {listed} from what crossing costs: it counts as such",)
+            unclear.append(cloud)
+    return kept, unclear
 
 
-def _heights(own: Coefficients, centre: float) -> tuple[float, float]:
-    """Heights at no distance within one cloud and between clouds."""
-    constant, step, slope, more = own.values[:4]
-    return constant - slope * centre, constant + step - (slope + more) * centre
-
-
-def _members(names: list[str], group: str) -> np.ndarray:
+def membership(names: list[str], group: str) -> np.ndarray:
     """1 for pairs of regions that belong to a group of cloud pairs, else 0: (regions, regions)."""
     clouds = np.array([name.partition(":")[0] for name in names])
     one, other = ends(group)
@@ -354,21 +343,14 @@ def _members(names: list[str], group: str) -> np.ndarray:
     return (forth if ">" in group else forth | forth.T).astype(float)
 
 
-def _groups(members, y, far, cells, value, names, grouped: Units, both) -> Groups:
-    """Units shift the level, the slope, and what a pair between clouds differs by."""
-    crosses = np.array([ends(name)[0] != ends(name)[1] for name in members], dtype=float)
-    design = np.column_stack([*(each[cells] for each in members.values()), far[cells]])
-    crossing = np.append(crosses, 0.0)
-    several = 0 < crosses.sum() < len(members)
-    fit = least_squares(
-        design,
-        value,
-        grouped.first,
-        grouped.second,
-        both,
-        grouped.n,
-        shifted=(np.eye(design.shape[1])[-1], *([crossing] if several else [])),
-    )
+def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grouped: Units, both) -> Groups:
+    """Regression on distance and groups; units shift the level, the slope, and the pairs between clouds."""
+    crosses = np.array([*(ends(name)[0] != ends(name)[1] for name in members), False], dtype=float)
+    design = np.column_stack([*(group[cells] for group in members.values()), far[cells]])
+    shifted = [np.eye(design.shape[1])[-1]]
+    if 0 < crosses.sum() < len(members):
+        shifted.append(crosses)
+    fit = least_squares(design, value, grouped.first, grouped.second, both, grouped.n, shifted=shifted)
     return Groups(members, y, far, cells, fit, names, grouped.of_region)
 
 
@@ -377,21 +359,23 @@ def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tup
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)
     value = np.log10(sample.frame.value.to_numpy())
-    joined = (sample.frame.from_cloud + ">" + sample.frame.to_cloud).unique()
-    members = {name: _members(names, name) for name in sorted(joined)}
-    y = matrices.square(value, *cells, n_regions, symmetric=False)
-    asked = []
-    for one, other in combinations(sorted({end for name in members for end in ends(name)}), 2):
+    ways = sorted((sample.frame.from_cloud + ">" + sample.frame.to_cloud).unique())
+    members = {name: membership(names, name) for name in ways}
+    wanted = []
+    for one, other in combinations(sorted({cloud for name in ways for cloud in ends(name)}), 2):
         forth, back = f"{one}>{other}", f"{other}>{one}"
         if forth in members and back in members:
-            asked.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
-    if not asked:
+            wanted.append(({forth: 1.0, back: -1.0}, (group_label(forth), group_label(back))))
+    if not wanted:
         return ()
     grouped = units(sample, cluster)
-    groups = _groups(members, y, far, cells, value, names, grouped, sample.both)
-    measured = len(value), 2 * sample.n_pairs
+    y = matrices.square(value, *cells, n_regions, symmetric=False)
+    groups = fit_groups(members, y, far, cells, value, names, grouped, sample.both)
     notes = sample.warnings() + grouped.warnings()
-    if measured[0] < measured[1]:
-        notes += (f"{measured[1] - measured[0]:,} pairs have one direction only",)
-    options = {"level": level, "several": len(asked), "warnings": notes}
-    return tuple(groups.contrast(*each, scale, orders, **options) for each in asked)
+    lone = 2 * sample.n_pairs - len(value)
+    if lone:
+        notes += (f"{count(lone, 'pair')} with one direction only",)
+    return tuple(
+        groups.contrast(*one, scale, orders, level=level, several=len(wanted), warnings=notes)
+        for one in wanted
+    )

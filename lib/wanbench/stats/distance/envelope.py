@@ -1,4 +1,4 @@
-"""The lower envelope of RTT over distance: what the best paths take, beside what light in fibre would."""
+"""The lower envelope of RTT over distance: the RTT of the best paths, next to that of light in fibre."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_level, check_number, refusal
 from ...errors import ParameterError
 from ...formatting import count, percent
 from ...regions import LIGHT_RTT_MS_PER_KM
@@ -17,18 +17,18 @@ from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, BOOTSTRAP
 from ..regions.quantile_line import quantile_lines
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
-from .fits import PER_KM
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from .fits import THOUSAND_KM
 
-LIGHT_SLOPE = PER_KM * LIGHT_RTT_MS_PER_KM
-FEWEST_UNDER = 5
-BOOTSTRAPS = "bootstrap over regions less twice that over pairs"
+LIGHT_SLOPE = THOUSAND_KM * LIGHT_RTT_MS_PER_KM
+FEW_BELOW = 5
+"""With fewer pairs below the line than this, single paths decide where it lies."""
 METHOD = (
-    "quantile regression (Koenker & Bassett 1978) over unordered pairs; interval from the variance of a "
-    f"{BOOTSTRAPS} (Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
+    "quantile regression (Koenker & Bassett 1978) over unordered pairs; interval from the variance of a bootstrap over "
+    "regions less twice that over pairs (Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2021)"
 )
-CENTRAL = [0.158655, 0.841345]
-LEVELLED = "the envelope is a straight line. " + ASSUMPTION
+ONE_SIGMA = [0.158655, 0.841345]
+"""Shares below and above one standard deviation of a normal distribution."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +43,7 @@ class Envelope(Result):
     ratio : Estimate
         Slope over that of light in fibre, 2 n / c = 9.79 ms per 1,000 km.
     tau : float
-    drawn : array (resamples, 2)
+    resampled : array (resamples, 2)
         Intercept and slope of each resample of regions.
     sample : Sample
         The pairs in use, and the rows left out.
@@ -53,30 +53,29 @@ class Envelope(Result):
     intercept: Estimate
     ratio: Estimate
     tau: float
-    drawn: np.ndarray
+    resampled: np.ndarray
     sample: Sample
+
+    TITLE = "Lower envelope of RTT"
+    DRAWN_BY = "envelope_figure.lower_envelope"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.slope, self.ratio, self.intercept)
 
+    @property
+    def sentence(self) -> str:
+        return f"{self.slope.sentence} {self.ratio.sentence}"
+
     def band(self, distance_km) -> pd.DataFrame:
         """The envelope with the percentiles of the resampled ones: distance_km, rtt_ms, low, high."""
         distance_km = np.asarray(distance_km, dtype=float)
-        y = self.intercept.estimate + self.slope.estimate * distance_km / PER_KM
+        y = self.intercept.estimate + self.slope.estimate * distance_km / THOUSAND_KM
         low = high = np.full_like(y, np.nan)
-        if len(self.drawn):
-            heights = self.drawn[:, :1] + self.drawn[:, 1:] * distance_km / PER_KM
+        if len(self.resampled):
+            heights = self.resampled[:, :1] + self.resampled[:, 1:] * distance_km / THOUSAND_KM
             low, high = np.quantile(heights, _tails(self.slope.level), axis=0)
         return pd.DataFrame({"distance_km": distance_km, "rtt_ms": y, "low": low, "high": high})
-
-    DRAWN_BY = "envelope_figure.lower_envelope"
-
-    def __str__(self) -> str:
-        return f"{self.slope} {self.ratio}"
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, f"Lower envelope of RTT (quantile {self.tau:g})")
 
 
 def lower_envelope(
@@ -90,7 +89,7 @@ def lower_envelope(
     cluster=PLACE,
 ) -> Envelope:
     """
-    Quantile regression of RTT on distance, one value per unordered pair, beside the round trip of light.
+    Quantile regression of RTT on distance, one value per unordered pair, compared with the round trip of light.
 
     Parameters
     ----------
@@ -109,102 +108,93 @@ def lower_envelope(
         With fewer than 3 regions or 3 pairs, or where every pair has the same distance.
     """
     level = check_level(level)
-    if isinstance(tau, bool) or not isinstance(tau, (int, float)) or not 0 < tau < 1:
-        raise ParameterError(f"tau={tau!r}: a share of the pairs lies between 0 and 1, such as 0.05")
+    if not 0 < check_number("tau", tau) < 1:
+        raise refusal("tau", tau, "a share of the pairs between 0 and 1, such as 0.05")
     sample = unordered(pairs, column)
     require_regions(sample, 3, "an envelope")
-    x, y = sample.frame.distance_km.to_numpy() / PER_KM, sample.frame.value.to_numpy()
-    if len(x) < 3 or np.ptp(x) <= 0:
-        raise ParameterError(
-            f"an envelope needs at least 3 pairs of different distance; there are {len(x)} pairs"
-        )
-    intercept, slope = quantile_lines(x, y, np.ones((1, len(x))), tau)[0]
+    x, y = sample.frame.distance_km.to_numpy() / THOUSAND_KM, sample.frame.value.to_numpy()
+    n = len(x)
+    if n < 3 or np.ptp(x) <= 0:
+        raise ParameterError(f"an envelope needs at least 3 pairs of different distance; there are {n} pairs")
+    line = quantile_lines(x, y, np.ones((1, n)), tau)[0]
     grouped = units(sample, cluster)
-    notes = [*sample.warnings(), *grouped.warnings()]
-    expected = tau * len(x)
-    if expected < FEWEST_UNDER:
-        said = f"{percent(tau)} of {count(len(x), 'pair')} are {expected:.1f}: the envelope rests on very few"
-        notes.append(said)
-    drawn, apart = np.empty((0, 2)), _lines(x, y, _pair_weights(len(x), resamples, seed), tau)
+    share = percent(tau)
+    notes = (*sample.warnings(), *grouped.warnings())
+    if tau * n < FEW_BELOW:
+        notes += (f"{share} of {count(n, 'pair')} are {tau * n:.1f}: the envelope rests on very few",)
+    by_pair = _lines(
+        x, y, np.random.default_rng([seed, 1]).multinomial(n, np.full(n, 1 / n), resamples).astype(float), tau
+    )
+    by_region = np.empty((0, 2))
     if grouped.n >= FEWEST_FOR_INTERVAL:
         weights = dyadic.region_weights(grouped.n, resamples, seed)
-        drawn = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second), tau)
-    share = percent(tau)
-    said = (
-        (f"intercept of the {share} envelope", "At no distance the envelope's RTT is {}", "ms"),
-        (
-            f"slope of the {share} envelope",
-            f"The RTT under which {share} of the pairs lie grows by {{}} of distance",
-            "ms per 1,000 km",
-        ),
+        by_region = _lines(x, y, dyadic.pair_weights(weights, grouped.first, grouped.second), tau)
+    common = {
+        "n": sample.n_pairs,
+        "n_regions": sample.n_regions,
+        "n_places": grouped.n,
+        "method": f"{METHOD}, {count(len(by_region), 'resample')}, t with {grouped.n - 2} degrees of freedom",
+        "assumption": f"The envelope is a straight line. {ASSUMPTION}",
+        "level": level,
+        "warnings": notes,
+    }
+    intercept = Estimate(
+        quantity=f"intercept of the {share} envelope",
+        claim="At no distance the envelope's RTT is {}",
+        unit="ms",
+        **_intervals(line[0], by_region[:, 0], by_pair[:, 0], grouped.n, level),
+        **common,
     )
-    found = [
-        _estimate(value, drawn[:, k], apart[:, k], said[k], sample, grouped.n, level, tuple(notes))
-        for k, value in enumerate((intercept, slope))
-    ]
-    ratio = found[1].transformed(
+    slope = Estimate(
+        quantity=f"slope of the {share} envelope",
+        claim=f"The RTT under which {share} of the pairs lie grows by {{}} of distance",
+        unit="ms per 1,000 km",
+        **_intervals(line[1], by_region[:, 1], by_pair[:, 1], grouped.n, level),
+        **common,
+    )
+    ratio = slope.transformed(
         lambda b: b / LIGHT_SLOPE,
         quantity="slope of the envelope over that of light in fibre",
         claim="That is {} the slope of light in fibre along the great circle",
         unit="times",
         note="slope / (2 n / c), n = 1.468",
     )
-    return Envelope(found[1], found[0], ratio, float(tau), drawn, sample)
+    return Envelope(slope, intercept, ratio, float(tau), by_region, sample)
 
 
 def _tails(level: float) -> list[float]:
     return [(1 - level) / 2, (1 + level) / 2]
 
 
-def _pair_weights(n_pairs: int, resamples: int, seed: int) -> np.ndarray:
-    rng = np.random.default_rng([seed, 1])
-    return rng.multinomial(n_pairs, np.full(n_pairs, 1 / n_pairs), resamples).astype(float)
-
-
 def _lines(x, y, weights, tau: float) -> np.ndarray:
     """Intercept and slope of each resample that has a line."""
-    drawn = quantile_lines(x, y, weights, tau)
-    return drawn[np.isfinite(drawn).all(axis=1)]
+    lines = quantile_lines(x, y, weights, tau)
+    return lines[np.isfinite(lines).all(axis=1)]
 
 
 def _variance(values: np.ndarray) -> float:
-    """The square of half the width that holds the middle 68.3 %: far resamples of a quantile mean little."""
-    low, high = np.quantile(values, CENTRAL)
+    """The square of half the width that holds the middle 68.3 %, as a few far resamples would inflate a variance."""
+    low, high = np.quantile(values, ONE_SIGMA)
     return ((high - low) / 2) ** 2
 
 
-def _estimate(
-    value, drawn, apart, said, sample: Sample, n_places: int, level: float, notes: tuple[str, ...]
-) -> Estimate:
-    """
-    One number of the envelope with its interval.
-
-    Resampling regions counts the part of the variance that is a pair's own three times (a pair's weight is a
-    product), so twice the variance of resampling pairs is taken off, and never more than leaves that.
-    """
-    low = high = drawn_low = drawn_high = np.nan
-    if len(drawn):
-        pairs_only = _variance(apart)
-        spread = np.sqrt(max(_variance(drawn) - 2 * pairs_only, pairs_only))
-        half = spread * stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
+def _intervals(value: float, by_region: np.ndarray, by_pair: np.ndarray, n_places: int, level: float) -> dict:
+    """The estimate, its interval by place, the naive one over pairs, and the percentiles of resampled regions."""
+    low = high = np.nan
+    drawn = (np.nan, np.nan)
+    if len(by_region):
+        # A pair's weight is a product of the weights of its two regions, so resampling regions counts a pair's own part
+        # of the variance three times. Twice the variance of resampling pairs is taken off, but the rest is never less.
+        of_pairs = _variance(by_pair)
+        error = np.sqrt(max(_variance(by_region) - 2 * of_pairs, of_pairs))
+        half = error * stats.t.ppf((1 + level) / 2, max(n_places - 2, 1))
         low, high = value - half, value + half
-        drawn_low, drawn_high = np.quantile(drawn, _tails(level))
-    naive_low, naive_high = np.quantile(apart, _tails(level)) if len(apart) else (np.nan, np.nan)
-    quantity, claim, unit = said
-    return Estimate(
-        quantity=quantity,
-        claim=claim,
-        estimate=float(value),
-        low=float(low),
-        high=float(high),
-        unit=unit,
-        n=sample.n_pairs,
-        n_regions=sample.n_regions,
-        n_places=n_places,
-        method=f"{METHOD}, {count(len(drawn), 'resample')}, t with {n_places - 2} degrees of freedom",
-        assumption=LEVELLED[0].upper() + LEVELLED[1:],
-        level=level,
-        naive=Interval(PAIRS_INDEPENDENT, float(naive_low), float(naive_high)),
-        others=(Interval(BOOTSTRAP, float(drawn_low), float(drawn_high)),),
-        warnings=notes,
-    )
+        drawn = np.quantile(by_region, _tails(level))
+    naive = np.quantile(by_pair, _tails(level)) if len(by_pair) else (np.nan, np.nan)
+    return {
+        "estimate": float(value),
+        "low": float(low),
+        "high": float(high),
+        "naive": Interval(PAIRS_INDEPENDENT, *naive),
+        "others": (Interval(BOOTSTRAP, *drawn),),
+    }

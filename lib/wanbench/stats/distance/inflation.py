@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from html import escape
 from math import nan
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_level, check_number
 from ...errors import ParameterError
-from ...findings import Finding
 from ...formatting import count, quantity
 from ..regions import dyadic
 from ..regions.check_pairs import check_pairs
 from ..regions.clusters import PLACE, unit_of_region, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
-FEWEST_PER_CLOUD = 3
+MIN_PLACES_PER_CLOUD = 3
+"""With fewer places of a cloud, resamples of its pairs repeat one or two paths and the interval means nothing."""
 ALL = "all"
 METHOD = (
     "median over unordered pairs; percentile interval of a bootstrap over the places of each cloud "
@@ -46,6 +45,13 @@ class Inflation(Result):
     medians: dict[str, Estimate]
     left_out: pd.DataFrame
 
+    TITLE = "Path inflation: RTT over the round trip of light in fibre"
+    DRAWN_BY = "inflation_figure.path_inflation"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (self.medians[ALL], *(median for name, median in self.medians.items() if name != ALL))
+
     def table(self) -> pd.DataFrame:
         """One row per cloud pair: median with interval, and the 10th and 90th percentile of the pairs."""
         rows = []
@@ -54,14 +60,6 @@ class Inflation(Result):
             spread = {"p10": values.quantile(0.1), "p90": values.quantile(0.9)}
             rows.append({"cloud_pair": name, **median.row(), **spread})
         return pd.DataFrame(rows)
-
-    DRAWN_BY = "fits_figure.path_inflation"
-
-    def __str__(self) -> str:
-        return str(self.medians[ALL])
-
-    def _repr_html_(self) -> str:
-        return html(self.medians.values(), "Path inflation: RTT over the round trip of light in fibre")
 
 
 def path_inflation(
@@ -82,11 +80,12 @@ def path_inflation(
     pairs : DataFrame
         Table `pairs`, with `light_rtt_ms`.
     min_distance_km : float
-        Nearer pairs are left out, and counted: there the ratio says more about coordinates than about paths.
+        Nearer pairs are left out, and counted: their ratio says more about coordinates than about paths.
     cluster
-        As for `fit_rtt`; a place in which two clouds are is resampled among those of the same clouds.
+        As for `fit_rtt`. A place that holds regions of two clouds is resampled among places of the same clouds.
     """
     check_level(level)
+    check_number("min_distance_km", min_distance_km, 0)
     sample = unordered(check_pairs(pairs, "light_rtt_ms"), column)
     frame = sample.frame.rename(columns={"value": "rtt_ms"})
     far = frame.distance_km >= min_distance_km
@@ -98,8 +97,11 @@ def path_inflation(
     notes = sample.warnings()[: len(sample.left_out) > 0]
     if len(near):
         notes += (f"{count(len(near), 'pair')} nearer than {min_distance_km:g} km left out",)
-    names, known = [*sorted(frame.cloud_pair.unique()), ALL], unit_of_region(sample, cluster)
-    medians = {name: _median(frame, name, notes, known, level, resamples, seed) for name in names}
+    places = unit_of_region(sample, cluster)
+    medians = {
+        name: _median(frame, name, notes, places, level, resamples, seed)
+        for name in [*sorted(frame.cloud_pair.unique()), ALL]
+    }
     ends = near.rename(columns={"region_a": "from_region", "region_b": "to_region"})
     return Inflation(frame, medians, pd.concat([sample.left_out, ends], ignore_index=True))
 
@@ -108,28 +110,21 @@ def _members(frame: pd.DataFrame, name: str) -> pd.Series:
     return frame.cloud_pair == name if name != ALL else pd.Series(True, index=frame.index)
 
 
-def _median(frame, name, notes, known, level, resamples, seed) -> Estimate:
+def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
     part = Sample("inflation", frame[_members(frame, name)].reset_index(drop=True), frame.iloc[:0])
     values = part.frame.inflation.to_numpy()
-    grouped = units(part, {region: known[region] for region in part.regions})
+    grouped = units(part, {region: places[region] for region in part.regions})
     clouds = np.array([region.partition(":")[0] if name != ALL else ALL for region in part.regions])
-    kinds = [{*clouds[grouped.of_region == k]} for k in range(grouped.n)]
-    strata = np.array(["+".join(sorted(each)) for each in kinds])
-    common = Counter(strata).most_common(1)[0][0]
-    for kind, n in Counter(
-        strata
-    ).items():  # a place that is alone of its kind would be drawn in every resample
-        strata[strata == kind] = kind if n > 1 else common
-    smallest = min(sum(cloud in each for each in kinds) for cloud in np.unique(clouds))
+    clouds_of_place = [{*clouds[grouped.of_region == k]} for k in range(grouped.n)]
+    smallest = min(sum(cloud in here for here in clouds_of_place) for cloud in np.unique(clouds))
     low = high = nan
-    if grouped.n < FEWEST_FOR_INTERVAL or smallest < FEWEST_PER_CLOUD:
-        takes = f"{FEWEST_FOR_INTERVAL} places, {FEWEST_PER_CLOUD} of each cloud"
-        notes = (*notes, f"no interval for {name}: it takes {takes}")
+    if grouped.n < FEWEST_FOR_INTERVAL or smallest < MIN_PLACES_PER_CLOUD:
+        needed = f"{FEWEST_FOR_INTERVAL} places, {MIN_PLACES_PER_CLOUD} of each cloud"
+        notes = (*notes, f"no interval for {name}: it takes {needed}")
     else:
-        weights = dyadic.region_weights(grouped.n, resamples, seed, strata)
+        weights = dyadic.region_weights(grouped.n, resamples, seed, _strata(clouds_of_place))
         drawn = dyadic.weighted_median(values, weights, grouped.first, grouped.second)
         low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    naive_low, naive_high = order_interval(values, level)
     where = "of all pairs" if name == ALL else f"of {name} pairs"
     return Estimate(
         quantity=f"median path inflation, {name}",
@@ -144,21 +139,30 @@ def _median(frame, name, notes, known, level, resamples, seed) -> Estimate:
         method=METHOD,
         assumption=ASSUMPTION,
         level=level,
-        naive=Interval(PAIRS_INDEPENDENT, naive_low, naive_high),
+        naive=Interval(PAIRS_INDEPENDENT, *order_interval(values, level)),
         warnings=notes,
     )
 
 
-def order_interval(values: np.ndarray, level: float, share: float = 0.5) -> tuple[float, float]:
+def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
+    """The stratum of each place: its clouds, or the commonest stratum for a place that is alone in its own."""
+    strata = ["+".join(sorted(clouds)) for clouds in clouds_of_place]
+    sizes = Counter(strata)
+    common = sizes.most_common(1)[0][0]
+    # a stratum of one place would be drawn in every resample, and its part of the variance would be missing
+    return np.array([name if sizes[name] > 1 else common for name in strata])
+
+
+def order_interval(values: np.ndarray, level: float) -> tuple[float, float]:
     """
-    Interval for a percentile from order statistics (binomial; Hahn & Meeker 1991), for independent values.
+    Interval for the median from order statistics (binomial; Hahn & Meeker 1991), for independent values.
 
     NaN at both ends where there are too few values for the level.
     """
     values = np.sort(np.asarray(values, dtype=float))
     tail = (1 - level) / 2
-    below = int(stats.binom.ppf(tail, len(values), share))
-    above = int(stats.binom.ppf(1 - tail, len(values), share)) + 1
+    below = int(stats.binom.ppf(tail, len(values), 0.5))
+    above = int(stats.binom.ppf(1 - tail, len(values), 0.5)) + 1
     if below < 1 or above > len(values):
         return nan, nan
     return float(values[below - 1]), float(values[above - 1])
@@ -177,61 +181,81 @@ class PhysicsCheck(Result):
     n_pairs: int
     n_unchecked: int
 
-    def __str__(self) -> str:
-        unchecked = f" {count(self.n_unchecked, 'pair')} without an RTT or a distance could not be checked."
-        said = f"None of {count(self.n_pairs, 'ordered pair')} is faster than light in fibre."
-        if len(self.offenders):
-            worst = self.offenders.iloc[0]
-            be = "is" if len(self.offenders) == 1 else "are"
-            said = (
-                f"{len(self.offenders):,} of {count(self.n_pairs, 'ordered pair')} {be} faster than light in "
-                f"fibre, so a coordinate, a label or an RTT is wrong: the worst is {worst.from_region} to "
-                f"{worst.to_region}, {quantity(worst.rtt_ms, 'ms')} where light takes "
-                f"{quantity(worst.light_rtt_ms, 'ms')}."
-            )
-        return said + (unchecked if self.n_unchecked else "")
+    TITLE = "Pairs faster than light in fibre"
 
-    def _repr_html_(self) -> str:
-        listed = self.offenders.to_html(index=False, float_format="%.2f") if len(self.offenders) else ""
-        return f"<p>{escape(str(self))}</p>{listed}"
-
-    def finding(self, name: str, page: str = "") -> Finding:
-        """The finding that says how many pairs are too fast."""
-        return Finding(
-            name=name,
-            sentence=str(self),
-            estimate=len(self.offenders),
-            low=None,
-            high=None,
-            unit="pairs",
-            n=self.n_pairs,
-            n_regions=None,
-            method="RTT against 2 d n / c with n = 1.468, for each ordered pair",
-            assumption="A path in air or hollow fibre would be faster than this bound",
-            page=page,
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (
+            Estimate(
+                quantity="pairs faster than light in fibre",
+                claim="{} are faster than light in fibre",
+                estimate=len(self.offenders),
+                low=nan,
+                high=nan,
+                unit="pairs",
+                n=self.n_pairs,
+                basis=count(self.n_pairs, "ordered pair"),
+                method="RTT against 2 d n / c with n = 1.468, for each ordered pair",
+                assumption="A path in air or hollow fibre would be faster than this bound",
+            ),
         )
+
+    @property
+    def sentence(self) -> str:
+        if self.offenders.empty:
+            return f"None of {count(self.n_pairs, 'ordered pair')} is faster than light in fibre."
+        worst = self.offenders.iloc[0]
+        verb = "is" if len(self.offenders) == 1 else "are"
+        return (
+            f"{len(self.offenders):,} of {count(self.n_pairs, 'ordered pair')} {verb} faster than light in fibre, so a "
+            f"coordinate, a label or an RTT is wrong: the worst is {worst.from_region} to {worst.to_region}, "
+            f"{quantity(worst.rtt_ms, 'ms')} where light takes {quantity(worst.light_rtt_ms, 'ms')}."
+        )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        pairs = count(self.n_unchecked, "pair")
+        return (f"{pairs} without an RTT or a distance could not be checked",) if self.n_unchecked else ()
+
+    def table(self) -> pd.DataFrame:
+        """The offenders."""
+        return self.offenders
+
+    def shown(self) -> pd.DataFrame | None:
+        if self.offenders.empty:
+            return None
+        texts = {
+            head: [quantity(value, unit) for value in self.offenders[name]]
+            for head, name, unit in (
+                ("Distance", "distance_km", "km"),
+                ("RTT", "rtt_ms", "ms"),
+                ("Light in fibre", "light_rtt_ms", "ms"),
+                ("Farthest possible", "farthest_possible_km", "km"),
+            )
+        }
+        ends = self.offenders[["from_region", "to_region"]].set_axis(["From", "To"], axis=1)
+        return ends.assign(**texts)
 
 
 def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: float = 0.0) -> PhysicsCheck:
     """
     Find ordered pairs whose RTT no fibre allows.
 
-    The plausibility gate asks this of every table, each pair with the precision of its own regions, and works out
-    which region explains it (`gate.check`, `gate.geolocate`); this is the bare comparison.
+    This is the bare comparison. The plausibility rules make it for every table, each pair with the precision of its own
+    regions, and work out which region explains it.
 
     Parameters
     ----------
     pairs : DataFrame
         Table `pairs`, with `distance_km` and `light_rtt_ms`.
     tolerance_km : float
-        How much nearer than stated the two hosts may be: what the coordinates are worth.
+        By how much the two hosts may be nearer to each other than their coordinates.
     """
-    if not tolerance_km >= 0:
-        raise ParameterError(f"tolerance_km={tolerance_km!r}: it must be 0 or more")
+    check_number("tolerance_km", tolerance_km, 0)
     names = ["from_region", "to_region", "distance_km", "light_rtt_ms", column]
     rows = check_pairs(pairs, *names)[names].rename(columns={column: "rtt_ms"})
-    known = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
-    checked = rows[known].reset_index(drop=True)
+    complete = rows[["distance_km", "light_rtt_ms", "rtt_ms"]].notna().all(axis=1)
+    checked = rows[complete].reset_index(drop=True)
     nearer = (checked.distance_km - tolerance_km).clip(lower=0)
     bound = checked.light_rtt_ms * (nearer / checked.distance_km.where(checked.distance_km > 0, 1.0))
     fast = checked[checked.rtt_ms < bound].copy()
@@ -241,4 +265,4 @@ def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: 
     offenders = fast.sort_values(
         ["below_by_ms", "from_region", "to_region"], ascending=[False, True, True], ignore_index=True
     )
-    return PhysicsCheck(offenders, len(checked), int((~known).sum()))
+    return PhysicsCheck(offenders, len(checked), int((~complete).sum()))

@@ -1,8 +1,4 @@
-"""
-What stands behind a prediction: the fits of RTT and throughput, and their left-out scores, in three situations.
-
-"both": both regions of the pair have other measured pairs; "one": one of them has; "none": neither has.
-"""
+"""The fits of RTT and throughput that predictions rest on, and their left-out scores, in three situations."""
 
 from __future__ import annotations
 
@@ -16,20 +12,31 @@ from ...regions import light_rtt_ms
 from ..regions import conformal, region_effects
 from ..regions.unordered_pairs import Sample
 from ..tcp import knee
+from .fits import THOUSAND_KM
 
-SITUATIONS = ("both", "one", "none")
+SITUATIONS = {
+    "both": "both regions have other measured pairs",
+    "one": "one of the regions has no measured pair",
+    "none": "neither region has a measured pair",
+}
 BASES = ("window", "distance")
-PER_KM = 1000.0
-FEWEST_REGIONS, FEWEST_PAIRS, FEWEST_THROUGHPUTS = 5, 6, 10
-LEAST_RTT_MS = 0.05
+MIN_REGIONS = 5
+"""As for intervals by region: leaving one of fewer out says too little."""
+MIN_PAIRS = 6
+"""More pairs than the smallest number of regions: the effects of regions and the line need them."""
+MIN_THROUGHPUTS = 10
+"""Fewer values do not settle both a window and a capacity."""
+MIN_RTT_MS = 0.05
+"""A floor under RTTs, as the logarithm of the window model has none at 0."""
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedPairs:
     """
-    Unordered pairs as arrays: `first` and `second` index regions; `log_bps` is the natural logarithm of the
-    throughput (NaN: none), `half_gap` half of what that from `first` to `second` lies above that of the way back (0 for
-    one direction).
+    Unordered pairs as arrays; the directions of a pair are its two throughputs.
+
+    `first` and `second` index regions. `log_bps` is the mean of the natural logarithms of both directions (NaN: none
+    was measured), and `half_gap` half the difference of first to second less second to first (0 for one direction).
     """
 
     n_regions: int
@@ -43,10 +50,10 @@ class Observed:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, kept: np.ndarray) -> Observed:
+    def take(self, kept: np.ndarray) -> ObservedPairs:
         """Some of the pairs; the regions keep their indices."""
         arrays = (self.first, self.second, self.distance_km, self.rtt_ms, self.log_bps, self.half_gap)
-        return Observed(self.n_regions, *(each[kept] for each in arrays))
+        return ObservedPairs(self.n_regions, *(values[kept] for values in arrays))
 
     @property
     def measured(self) -> np.ndarray:
@@ -55,7 +62,7 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class New:
+class NewPairs:
     """Pairs to predict: indices of their regions (-1: one without measured pairs) and their distances."""
 
     first: np.ndarray
@@ -64,8 +71,8 @@ class New:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """A prediction per pair with its interval; ends are infinite where there are too few units."""
+class Predicted:
+    """A prediction per pair with its interval, infinite where there are too few units."""
 
     value: np.ndarray
     low: np.ndarray
@@ -75,7 +82,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class _LeftOut:
-    """Scores of one situation: pair, row of the coefficients without it, the unit that was left out."""
+    """The scores of one situation: per score the pair, the row of coefficients without it, and the unit left out."""
 
     pair: np.ndarray
     fit: np.ndarray
@@ -86,7 +93,7 @@ class _LeftOut:
 class Model:
     """A fit of RTT, or of the logarithm of throughput over a base that RTT sets, with effects of regions."""
 
-    observed: Observed
+    observed: ObservedPairs
     fit: region_effects.Effects
 
     @cached_property
@@ -94,14 +101,15 @@ class Model:
         return {}
 
     def coefficients(self, situation: str) -> np.ndarray:
-        """Coefficients of the fits that leave out what the situation leaves out, computed once."""
+        """Coefficients without each pair ("both"), region ("one") or both regions of a pair ("none"), computed once."""
         if situation not in self.without:
-            leave = {
-                "both": self.fit.without_pairs,
-                "one": self.fit.without_regions,
-                "none": self.fit.without_ends,
-            }
-            self.without[situation] = leave[situation]()
+            match situation:
+                case "both":
+                    self.without[situation] = self.fit.without_pairs()
+                case "one":
+                    self.without[situation] = self.fit.without_regions()
+                case _:
+                    self.without[situation] = self.fit.without_ends()
         return self.without[situation]
 
     def left_out(self, situation: str) -> _LeftOut:
@@ -112,10 +120,9 @@ class Model:
             return _LeftOut(np.concatenate([pair, pair]), ends, ends)
         return _LeftOut(pair, pair, pair)
 
-    def rows(self, new: New) -> np.ndarray:
+    def rows(self, new: NewPairs) -> np.ndarray:
         """The design of new pairs."""
-        n_fixed = self.fit.n_fixed
-        fixed = _fixed(new.distance_km, n_fixed)
+        fixed = _fixed(new.distance_km, self.fit.n_fixed)
         return region_effects.rows(fixed, new.first, new.second, self.observed.n_regions)
 
 
@@ -129,11 +136,11 @@ class Window:
         """The logarithm of min(C, 8 W / RTT); 0 without a window."""
         if self.knee is None:
             return np.zeros_like(rtt_ms)
-        return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, LEAST_RTT_MS)))
+        return np.minimum(self.knee.level, self.knee.falling - np.log(np.maximum(rtt_ms, MIN_RTT_MS)))
 
 
 @dataclass(frozen=True)
-class Core:
+class Fits:
     """
     Both fits on one set of observed pairs.
 
@@ -150,37 +157,38 @@ class Core:
         """What throughput rests on: "window", "distance", or "" without throughput."""
         return "" if self.throughput is None else "distance" if self.window.knee is None else "window"
 
-    def predict(self, quantity: str, situation: str, new: New, level: float) -> Ends:
+    def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:
         """Value and interval of "rtt_ms", or of "throughput_bps" as a natural logarithm, for new pairs."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
         left = model.left_out(situation)
         deviation, centre, value = self._deviations(quantity, situation, model, left, new)
         pairs = model.observed
-        x = pairs.distance_km[left.pair] / PER_KM
-        known = np.isfinite(deviation)
-        scale = conformal.spread(deviation[known], x[known])
+        x = pairs.distance_km[left.pair] / THOUSAND_KM
+        finite = np.isfinite(deviation)
+        scale = conformal.spread(deviation[finite], x[finite])
         weights, units = self._weights(situation, model, left)
+        # One range predicts both directions of a pair, so both deviations count, each with half the weight.
         gap = pairs.half_gap[left.pair] if quantity == "throughput_bps" else np.zeros(len(deviation))
         moved = np.concatenate([deviation + gap, deviation - gap])
         scores = scale.scores(moved, np.concatenate([x, x]))
-        here = scale.of(new.distance_km / PER_KM)[:, None]
+        here = scale.of(new.distance_km / THOUSAND_KM)[:, None]
         both = np.concatenate([centre, centre], axis=1)
         weights = np.concatenate([weights, weights]) / 2
         high = conformal.upper(both + scores * scale.up * here, weights, level)
         low = conformal.lower(both - scores * scale.down * here, weights, level)
-        return Ends(value, low, high, units)
+        return Predicted(value, low, high, units)
 
     def deviations(self, quantity: str, situation: str) -> np.ndarray:
         """Measured less predicted for each pair left out: in ms, or of the natural logarithm."""
         model = self.rtt if quantity == "rtt_ms" else self.throughput
-        none = New(*(np.empty(0, dtype=int),) * 2, np.empty(0))
+        none = NewPairs(*(np.empty(0, dtype=int),) * 2, np.empty(0))
         return self._deviations(quantity, situation, model, model.left_out(situation), none)[0]
 
-    def _deviations(self, quantity, situation, model: Model, left: _LeftOut, new: New):
-        """What was off per score; what each score's fit says of each new pair; what the full fit says."""
+    def _deviations(self, quantity, situation, model: Model, left: _LeftOut, new: NewPairs):
+        """The deviation of each score; the prediction of each new pair by each score's fit; that by the full fit."""
         own = model.coefficients(situation)[left.fit]
         rows = model.rows(new)
-        said = (model.fit.design[left.pair] * own).sum(axis=1)
+        predicted = (model.fit.design[left.pair] * own).sum(axis=1)
         centre, value = rows @ own.T, rows @ model.fit.coefficients
         if quantity == "throughput_bps" and self.window.knee is not None:
             kept = self.on_throughput
@@ -188,7 +196,7 @@ class Core:
             rtt = self.rtt.coefficients(situation)[index]
             rtt_rows = self.rtt.rows(new)
             floor = light_rtt_ms(new.distance_km)
-            said = said + self.window.of(
+            predicted = predicted + self.window.of(
                 np.maximum(
                     (self.rtt.fit.design[kept][left.pair] * rtt).sum(axis=1),
                     light_rtt_ms(model.observed.distance_km[left.pair]),
@@ -197,7 +205,7 @@ class Core:
             centre = centre + self.window.of(np.maximum(rtt_rows @ rtt.T, floor[:, None]))
             value = value + self.window.of(np.maximum(rtt_rows @ self.rtt.fit.coefficients, floor))
         measured = model.observed.rtt_ms if quantity == "rtt_ms" else model.observed.log_bps
-        deviation = measured[left.pair] - said
+        deviation = measured[left.pair] - predicted
         return deviation, np.where(np.isfinite(deviation), centre, np.nan), value
 
     @staticmethod
@@ -205,66 +213,73 @@ class Core:
         weights = conformal.unit_weights(left.unit)
         units = len(np.unique(left.unit))
         if situation == "none":
+            # Pairs are left out with both regions, but regions are what a new pair brings: they are the units.
             regions = int((model.observed.measured > 0).sum())
             weights, units = weights * ((units + 1) / units) * (regions / (regions + 1)), regions
         return weights, units
 
 
-def core(observed: Observed, bases: tuple[str, ...] = BASES) -> Core:
+def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
     """
-    Fit both. Throughput rests on the window model, or on none with a slope over distance: of several `bases` the
-    one that errs less on pairs of a left-out region.
+    Fit RTT and throughput.
+
+    Throughput rests on the window model, or on distance alone; of several `bases` the one with the smaller error on
+    pairs of a left-out region is taken.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
     kept = np.flatnonzero(np.isfinite(observed.log_bps))
-    if len(kept) < FEWEST_THROUGHPUTS:
-        return Core(rtt)
+    if len(kept) < MIN_THROUGHPUTS:
+        return Fits(rtt)
     part = observed.take(kept)
-    found = []
+    candidates = []
     for name in bases:
         base = Window(_knee(part)) if name == "window" else Window()
         y = part.log_bps - base.of(part.rtt_ms)
         model = Model(part, _fit(part, y, 2 if base.knee is None else 1))
-        found.append(Core(rtt, model, base, kept))
-    return min(found, key=_error) if len(found) > 1 else found[0]
+        candidates.append(Fits(rtt, model, base, kept))
+    return min(candidates, key=_error) if len(candidates) > 1 else candidates[0]
 
 
-def _error(one: Core) -> float:
-    deviation = np.abs(one.deviations("throughput_bps", "one"))
-    known = deviation[np.isfinite(deviation)]
-    return float(known.mean()) if len(known) else inf
+def _error(fits: Fits) -> float:
+    deviation = np.abs(fits.deviations("throughput_bps", "one"))
+    return float(np.nanmean(deviation)) if np.isfinite(deviation).any() else inf
 
 
-def _fit(observed: Observed, y: np.ndarray, n_fixed: int) -> region_effects.Effects:
+def _fit(observed: ObservedPairs, y: np.ndarray, n_fixed: int) -> region_effects.Effects:
     fixed = _fixed(observed.distance_km, n_fixed)
     return region_effects.fit(fixed, observed.first, observed.second, observed.n_regions, y)
 
 
 def _fixed(distance_km: np.ndarray, n_fixed: int) -> np.ndarray:
-    return np.column_stack([np.ones(len(distance_km)), np.asarray(distance_km) / PER_KM])[:, :n_fixed]
+    return np.column_stack([np.ones(len(distance_km)), np.asarray(distance_km) / THOUSAND_KM])[:, :n_fixed]
 
 
-def _knee(observed: Observed) -> knee.Knee:
+def _knee(observed: ObservedPairs) -> knee.Knee:
     order = np.argsort(observed.rtt_ms, kind="stable")
-    return knee.fit(np.log(np.maximum(observed.rtt_ms[order], LEAST_RTT_MS)), observed.log_bps[order])
+    return knee.fit(np.log(np.maximum(observed.rtt_ms[order], MIN_RTT_MS)), observed.log_bps[order])
 
 
-def observed_pairs(rtt: Sample, throughput: Sample | None, directed, names: list[str]) -> Observed:
+def observed_pairs(
+    rtt: Sample, throughput: Sample | None, directed: dict[tuple[str, str], float]
+) -> ObservedPairs:
     """Arrays of the pairs that have an RTT; `directed` maps (from, to) to a throughput in bit/s."""
-    frame, index = rtt.frame, {name: k for k, name in enumerate(names)}
-    ends = list(zip(frame.region_a, frame.region_b, strict=True))
-    both = {}
+    frame = rtt.frame
+    log_bps = np.full(len(frame), np.nan)
     if throughput is not None:
-        keys = zip(throughput.frame.region_a, throughput.frame.region_b, strict=True)
-        both = dict(zip(keys, throughput.frame.value, strict=True))
-    gaps = [np.log(directed[a, b] / directed[b, a]) / 2
-            if (a, b) in directed and (b, a) in directed else 0.0 for a, b in ends]  # fmt: skip
-    return Observed(
-        len(names),
-        np.array([index[a] for a, _ in ends]),
-        np.array([index[b] for _, b in ends]),
+        ends = ["region_a", "region_b"]
+        log_bps = np.log(
+            frame[ends].merge(throughput.frame[[*ends, "value"]], on=ends, how="left").value
+        ).to_numpy()
+    ratios = [
+        directed.get((a, b), np.nan) / directed.get((b, a), np.nan)
+        for a, b in zip(frame.region_a, frame.region_b, strict=True)
+    ]
+    return ObservedPairs(
+        rtt.n_regions,
+        rtt.first,
+        rtt.second,
         frame.distance_km.to_numpy(dtype=float),
         frame.value.to_numpy(dtype=float),
-        np.log(np.array([both.get(pair, np.nan) for pair in ends], dtype=float)),
-        np.array(gaps),
+        log_bps,
+        np.nan_to_num(np.log(np.array(ratios, dtype=float)) / 2),
     )

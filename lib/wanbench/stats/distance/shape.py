@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from html import escape
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_level
+from ...checks import check_choice, check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, number, percent
 from ..regions import dyadic
 from ..regions.line import ASSUMPTION
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result, html
+from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from .fits import THOUSAND_KM
 
-PARAMETERS = 3
+N_PARAMETERS = 3
+"""Of a line: intercept, slope, and the variance about it."""
 ENDS = ["region_a", "region_b"]
 METHOD = (
     "least squares over unordered pairs; each region's pairs predicted from the pairs without it, so each pair twice; "
@@ -35,74 +37,82 @@ class Shapes(Result):
     Attributes
     ----------
     best : str
-        The line with the least prediction error on left-out regions.
-    told : bool
-        Whether the intervals tell it from every other line.
+        The line with the smallest prediction error on left-out regions.
+    decided : bool
+        Whether the intervals separate it from every other line.
     errors : dict of Estimate
         By line: the factor by which predictions for a left-out region are typically off.
     ratios : dict of Estimate
-        By "worse over better": the error of log10 throughput of one line over that of another.
+        By (worse, better): the error of log10 throughput of one line over that of another.
     lines : DataFrame
-        line, intercept, slope, r_squared, aic, aic_above_least, error_factor.
+        line, intercept, slope, r_squared, aic, aic_above_smallest, error_factor.
     pairs : DataFrame
         Per unordered pair: region_a, region_b, cloud_pair, distance_km, rtt_ms if known, throughput_bps and, for each
         line, the fitted throughput and the error of the two predictions (root mean square, of log10).
     """
 
     best: str
-    told: bool
+    decided: bool
     errors: dict[str, Estimate]
-    ratios: dict[str, Estimate]
+    ratios: dict[tuple[str, str], Estimate]
     lines: pd.DataFrame
     pairs: pd.DataFrame
     left_out: pd.DataFrame
+
+    TITLE = "Which line throughput follows"
+    DRAWN_BY = "shape_figure.throughput_lines"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return (*self.errors.values(), *self.ratios.values())
 
-    def fitted(self, line: str, distance_km=None, rtt_ms=None) -> np.ndarray:
-        """Throughput in bit/s that a line says at distances in km, or at RTTs in ms for "log RTT"."""
-        if line not in self.errors:
-            raise ParameterError(f"line {line!r}: there are {', '.join(self.errors)}")
-        at = rtt_ms if line == "log RTT" else distance_km
-        if at is None:
-            raise ParameterError(
-                f"the line {line!r} needs {'rtt_ms' if line == 'log RTT' else 'distance_km'}"
+    @property
+    def sentence(self) -> str:
+        return " ".join(
+            [self._verdict(), self._by_aic(), *(ratio.sentence for ratio in self.ratios.values())]
+        )
+
+    def shown(self) -> pd.DataFrame:
+        rows = [
+            (
+                f"on {line.line}",
+                self.errors[line.line].written,
+                self.errors[line.line].written_interval,
+                number(line.r_squared, 3),
+                number(line.aic_above_smallest, 1),
             )
-        row = self.lines.set_index("line").loc[line]
-        x = np.asarray(at, dtype=float)
-        x = x / 1000 if line == "distance" else np.log10(x)
-        return 10 ** (row.intercept + row.slope * x)
+            for line in self.lines.itertuples()
+        ]
+        level = percent(self.errors[self.best].level)
+        heads = ["Line", "Off by a factor of", f"{level} interval", "R²", "AIC above the smallest"]
+        return pd.DataFrame(rows, columns=heads)
 
-    DRAWN_BY = "shape_figure.throughput_lines"
-
-    def __str__(self) -> str:
-        return " ".join([self._verdict(), self._by_aic(), *map(str, self.ratios.values())])
+    def fitted(self, line: str, x) -> np.ndarray:
+        """Throughput in bit/s by one of the lines, at distances in km, or at RTTs in ms for "log RTT"."""
+        row = self.lines.set_index("line").loc[check_choice("line", line, self.errors)]
+        x = np.asarray(x, dtype=float)
+        return 10 ** (row.intercept + row.slope * (x / THOUSAND_KM if line == "distance" else np.log10(x)))
 
     def _verdict(self) -> str:
-        off = {name: number(each.estimate, 2) for name, each in self.errors.items()}
-        listed = ", ".join(f"that on {name} by {off[name]}" for name in off if name != self.best)
-        if self.told:
+        factors = {name: number(error.estimate, 2) for name, error in self.errors.items()}
+        others = [name for name in factors if name != self.best]
+        listed = ", ".join(f"that on {name} by {factors[name]}" for name in others)
+        if self.decided:
             start = f"Log throughput follows {self.best} best"
         else:
-            against = {name: self.ratios[f"{name} over {self.best}"] for name in off if name != self.best}
-            unclear = [name for name, each in against.items() if not each.low > 1]
+            unclear = [name for name in others if not self.ratios[name, self.best].low > 1]
             start = f"The data do not tell whether {self.best} or {' or '.join(unclear)} fits better"
-        error = f"predicting the pairs of a region left out, the line on {self.best} is off by a factor of"
-        return f"{start}: {error} {off[self.best]}, {listed}."
+        error = f"for the pairs of a left-out region, the line on {self.best} is off by a factor of"
+        return f"{start}: {error} {factors[self.best]}, {listed}."
 
     def _by_aic(self) -> str:
         first, second = self.lines.sort_values("aic").head(2).itertuples()
         agrees = "also" if first.line == self.best else "however"
-        ahead = f"{number(second.aic_above_least, 1)} below {second.line}"
-        taken = "it takes pairs as independent, so its differences are too large"
-        return f"AIC {agrees} puts {first.line} first, {ahead}; {taken}."
-
-    def _repr_html_(self) -> str:
-        said = f"<p>{escape(self._verdict())} {escape(self._by_aic())}</p>"
-        listed = self.lines.to_html(index=False, float_format="%.4g")
-        return said + html(self.estimates, "Which line throughput follows") + listed
+        ahead = f"{number(second.aic_above_smallest, 1)} below {second.line}"
+        return (
+            f"AIC {agrees} puts {first.line} first, {ahead}; it takes pairs as independent, so its differences are too "
+            "large."
+        )
 
 
 def compare_shapes(
@@ -116,9 +126,9 @@ def compare_shapes(
     """
     Fit log10(throughput) on distance, on log10 distance and on log10 RTT to the same pairs, and score each.
 
-    Two scores: Akaike's criterion n ln(RSS / n) + 2 k, which takes pairs as independent, and the error of predicting
-    all pairs of a region from the pairs of the others, which decides. The interval of the ratio of
-    two errors takes the lines as fitted, which makes it a little too narrow with few regions.
+    There are two scores. Akaike's criterion n ln(RSS / n) + 2 k takes pairs as independent. The error of predicting all
+    pairs of a region from the pairs of the others decides. The interval of the ratio of two errors takes the lines as
+    fitted, which makes it a little too narrow with few regions.
 
     Parameters
     ----------
@@ -134,70 +144,73 @@ def compare_shapes(
     Raises
     ------
     ParameterError
-        With fewer than 4 regions or 4 pairs, and where some region's pairs are needed to fit a line at all.
+        With fewer than 4 regions or 4 pairs, and where no line can be fitted without some region.
     """
     level = check_level(level)
-    if not min_distance_km > 0:
-        raise ParameterError(f"min_distance_km={min_distance_km!r}: it must be more than 0")
+    check_number("min_distance_km", min_distance_km, 0, above=True)
     sample, near = _sample(pairs, column, rtt_column, min_distance_km)
     require_regions(sample, 4, "a comparison of lines")
-    frame, n_regions, first, second = sample.frame, sample.n_regions, sample.first, sample.second
+    frame = sample.frame
     if len(frame) < 4:
         raise ParameterError(f"a comparison of lines needs at least 4 pairs; there are {len(frame)}")
-    notes = list(sample.warnings())
+    notes = sample.warnings()
     if len(near):
-        n_near = near[ENDS].drop_duplicates().shape[0]
-        notes.append(f"{count(n_near, 'pair')} nearer than {min_distance_km:g} km left out")
+        n_near = len(near[ENDS].drop_duplicates())
+        notes += (f"{count(n_near, 'pair')} nearer than {min_distance_km:g} km left out",)
     y = np.log10(frame.throughput_bps.to_numpy())
     predictors = {
-        "distance": frame.distance_km.to_numpy() / 1000,
+        "distance": frame.distance_km.to_numpy() / THOUSAND_KM,
         "log distance": np.log10(frame.distance_km.to_numpy()),
     }
     if "rtt_ms" in frame:
         predictors["log RTT"] = np.log10(frame.rtt_ms.to_numpy())
     squares, rows = {}, []
     for name, x in predictors.items():
-        line, squares[name] = _score(x, y, first, second, n_regions, sample.regions)
+        line, squares[name] = _score(x, y, sample)
         rows.append({"line": name, **line})
+        stem = name.replace(" ", "_").lower()
         frame = frame.assign(
             **{
-                f"{name.replace(' ', '_').lower()}_bps": 10 ** (line["intercept"] + line["slope"] * x),
-                f"{name.replace(' ', '_').lower()}_error": np.sqrt(squares[name]),
+                f"{stem}_bps": 10 ** (line["intercept"] + line["slope"] * x),
+                f"{stem}_error": np.sqrt(squares[name]),
             }
         )
     lines = pd.DataFrame(rows)
-    lines["aic_above_least"] = lines.aic - lines.aic.min()
+    lines["aic_above_smallest"] = lines.aic - lines.aic.min()
     lines["error_factor"] = [10 ** np.sqrt(squares[name].mean()) for name in lines.line]
-    best = min(squares, key=lambda name: squares[name].mean())
-    make = _Maker(sample, level, tuple(notes))
     errors = {
-        name: make(
+        name: _estimate(
             {name: 0.5},
             squares,
-            f"prediction error on {name}, regions left out",
-            f"A line on {name} is typically off by a factor of {{}} for a region left out",
-        ).transformed(
-            lambda rms: 10**rms,
+            sample,
+            level,
+            notes,
+            change=lambda log: 10 ** np.exp(log),
             quantity=f"prediction error on {name}, regions left out",
             claim=f"A line on {name} is typically off by a factor of {{}} for a region left out",
             unit="",
         )
         for name in squares
     }
+    ranking = sorted(squares, key=lambda name: squares[name].mean())
     ratios = {
-        f"{worse} over {better}": _said(
-            make(
-                {worse: 0.5, better: -0.5},
-                squares,
-                f"error on {worse} over error on {better}, regions left out",
-                f"The error of log10 throughput on {worse} is {{}} that on {better}",
-            )
+        (worse, better): _estimate(
+            {worse: 0.5, better: -0.5},
+            squares,
+            sample,
+            level,
+            notes,
+            change=np.exp,
+            quantity=f"error on {worse} over error on {better}, regions left out",
+            claim=f"The error of log10 throughput on {worse} is {{}} that on {better}",
+            unit="times",
         )
-        for better, worse in combinations(sorted(squares, key=lambda name: squares[name].mean()), 2)
+        for better, worse in combinations(ranking, 2)
     }
-    told = all(each.low > 1 for name, each in ratios.items() if name.endswith(f" over {best}"))
+    best = ranking[0]
+    decided = all(ratio.low > 1 for (_, better), ratio in ratios.items() if better == best)
     left_out = pd.concat([sample.left_out, near.drop(columns=ENDS)], ignore_index=True)
-    return Shapes(best, told, errors, ratios, lines, frame, left_out)
+    return Shapes(best, decided, errors, ratios, lines, frame, left_out)
 
 
 def _sample(
@@ -217,81 +230,76 @@ def _sample(
     return Sample(column, frame[far].reset_index(drop=True), left_out), near
 
 
-def _score(x, y, first, second, n_regions: int, regions: list[str]) -> tuple[dict, np.ndarray]:
+def _score(x: np.ndarray, y: np.ndarray, sample: Sample) -> tuple[dict, np.ndarray]:
     """The line through all pairs, and per pair the mean square of its two predictions' errors."""
+    first, second, n_regions = sample.first, sample.second, sample.n_regions
     centred = x - x.mean()
+    # Row 0 holds the sums over all pairs, row 1 + k those without region k: every line follows from such sums.
     moments = np.column_stack([np.ones_like(x), centred, y, centred**2, centred * y])
     whole = moments.sum(axis=0)
     left = np.vstack([whole, whole - dyadic.region_sums(moments, first, second, n_regions)])
     n, sx, sy, sxx, sxy = left.T
     with np.errstate(divide="ignore", invalid="ignore"):
         width = sxx - sx * sx / n
-        known = (n > 2) & (width > 1e-9 * max(whole[3], 1e-300))
-        slope = np.where(known, (sxy - sx * sy / n) / width, np.nan)
+        determined = (n > 2) & (width > 1e-9 * max(whole[3], 1e-300))
+        slope = np.where(determined, (sxy - sx * sy / n) / width, np.nan)
         height = (sy - slope * sx) / n
-    if not known.all():
-        lost = int(np.flatnonzero(~known)[0])
-        where = "" if lost == 0 else f" without {regions[lost - 1]}"
-        raise ParameterError(f"{where.strip() or 'here'}: the pairs are too few or too alike to fit a line")
+    if not determined.all():
+        lost = int(np.flatnonzero(~determined)[0])
+        where = f"without {sample.regions[lost - 1]}" if lost else "here"
+        raise ParameterError(f"{where}: the pairs are too few or too alike to fit a line")
     errors = [y - height[1 + end] - slope[1 + end] * centred for end in (first, second)]
     rss = float(((y - height[0] - slope[0] * centred) ** 2).sum())
-    spread = float(((y - y.mean()) ** 2).sum())
+    total = float(((y - y.mean()) ** 2).sum())
     line = {
         "intercept": float(height[0] - slope[0] * x.mean()),
         "slope": float(slope[0]),
-        "r_squared": 1 - rss / spread if spread > 0 else np.nan,
-        "aic": len(y) * float(np.log(max(rss, 1e-300) / len(y))) + 2 * PARAMETERS,
+        "r_squared": 1 - rss / total if total > 0 else np.nan,
+        "aic": len(y) * float(np.log(max(rss, 1e-300) / len(y))) + 2 * N_PARAMETERS,
     }
     return line, (errors[0] ** 2 + errors[1] ** 2) / 2
 
 
-@dataclass(frozen=True)
-class _Maker:
-    sample: Sample
-    level: float
-    warnings: tuple[str, ...]
-
-    def __call__(
-        self, powers: dict[str, float], squares: dict[str, np.ndarray], quantity: str, claim: str
-    ) -> Estimate:
-        """The product of mean squares to these powers, with its interval on the logarithm."""
-        stack = np.column_stack([squares[name] for name in powers])
-        exponents = np.array([*powers.values()])
-        total, n = stack.sum(axis=0), len(stack)
-        first, second, n_regions = self.sample.first, self.sample.second, self.sample.n_regions
-        ones = np.ones((n, 1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = float(np.log(total / n) @ exponents)
-            by_pair = np.log((total - stack) / (n - 1)) @ exponents
-            counts = n - dyadic.region_sums(ones, first, second, n_regions)
-            by_region = (
-                np.log((total - dyadic.region_sums(stack, first, second, n_regions)) / counts) @ exponents
-            )
-        naive = float(np.sqrt(dyadic.jackknife(by_pair))) * stats.t.ppf((1 + self.level) / 2, n - 1)
-        half = np.nan
-        if n_regions >= FEWEST_FOR_INTERVAL:
-            half = float(np.sqrt(dyadic.variance(by_region, by_pair)))
-            half *= stats.t.ppf((1 + self.level) / 2, n_regions - 2)
-        ends = [float(np.exp(value + each)) for each in (0.0, -half, half, -naive, naive)]
-        return Estimate(
-            quantity=quantity,
-            claim=claim,
-            estimate=ends[0],
-            low=ends[1],
-            high=ends[2],
-            unit="times" if len(powers) > 1 else "",
-            n=n,
-            n_regions=n_regions,
-            method=METHOD,
-            assumption=f"The lines themselves are taken as fitted. {ASSUMPTION}",
-            level=self.level,
-            naive=Interval(PAIRS_INDEPENDENT, ends[3], ends[4]),
-            warnings=self.warnings,
-        )
-
-
-def _said(ratio: Estimate) -> Estimate:
-    """The ratio of errors, with what the interval allows to say."""
-    if ratio.low > 1 or np.isnan(ratio.low):
-        return ratio
-    return replace(ratio, claim=f"{ratio.claim}, which may be chance at the level {percent(ratio.level)}")
+def _estimate(
+    powers: dict[str, float],
+    squares: dict[str, np.ndarray],
+    sample: Sample,
+    level: float,
+    notes: tuple[str, ...],
+    *,
+    change: Callable[[float], float],
+    claim: str,
+    **texts,
+) -> Estimate:
+    """A product of mean squares to these powers; its interval is that of the logarithm, which `change` takes back."""
+    stack = np.column_stack([squares[name] for name in powers])
+    exponents = np.array([*powers.values()])
+    total, n = stack.sum(axis=0), len(stack)
+    first, second, n_regions = sample.first, sample.second, sample.n_regions
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(np.log(total / n) @ exponents)
+        by_pair = np.log((total - stack) / (n - 1)) @ exponents
+        counts = n - dyadic.region_sums(np.ones((n, 1)), first, second, n_regions)
+        by_region = np.log((total - dyadic.region_sums(stack, first, second, n_regions)) / counts) @ exponents
+    naive = np.sqrt(dyadic.jackknife(by_pair)) * stats.t.ppf((1 + level) / 2, n - 1)
+    half = np.nan
+    if n_regions >= FEWEST_FOR_INTERVAL:
+        half = np.sqrt(dyadic.variance(by_region, by_pair)) * stats.t.ppf((1 + level) / 2, n_regions - 2)
+    with np.errstate(over="ignore"):
+        ends = [float(change(value + step)) for step in (0.0, -half, half, -naive, naive)]
+    if len(powers) > 1 and ends[1] <= 1:
+        claim = f"{claim}, which may be chance at the level {percent(level)}"
+    return Estimate(
+        claim=claim,
+        estimate=ends[0],
+        low=ends[1],
+        high=ends[2],
+        n=n,
+        n_regions=n_regions,
+        method=METHOD,
+        assumption=f"The lines themselves are taken as fitted. {ASSUMPTION}",
+        level=level,
+        naive=Interval(PAIRS_INDEPENDENT, ends[3], ends[4]),
+        warnings=notes,
+        **texts,
+    )

@@ -1,9 +1,9 @@
 """
-Regression of values of which some are only known to reach a limit (Tobin 1958), by maximum likelihood.
+Regression where some values are only known to reach a limit (Tobin 1958), by maximum likelihood.
 
-y = design . b + s e with e standard normal; a censored row says only that y is at least its limit. In Olsen's (1978)
-parameters, b / s and 1 / s, the likelihood is concave, so Newton's method with halved steps finds its one maximum,
-here for many weightings of the rows at once.
+y = design . b + s e with e standard normal; of a censored row only its limit is known, which y reaches. In Olsen's
+(1978) parameters, b / s and 1 / s, the likelihood is concave, so Newton's method with halved steps finds its one
+maximum, here for many weightings of the rows at once.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from scipy.special import log_ndtr
 
 from ...errors import ParameterError
 
-MOST_STEPS, MOST_HALVINGS = 60, 40
+MAX_STEPS = 60
+"""Newton's method converges in far fewer steps, unless there is no maximum."""
+MAX_HALVINGS = 40
+"""A step shorter by 2 to the 40th changes nothing but rounding."""
 SMALL = 1e-10
+"""A step that promises a smaller rise of the log-likelihood ends the search; a smaller spread is a perfect fit."""
 LOG_ROOT_2_PI = 0.5 * np.log(2 * np.pi)
 
 
@@ -59,7 +63,7 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
     value = _likelihood(theta, rows, censored, weights, free)
     active = np.flatnonzero(free > n_coefficients)
     failed = free <= n_coefficients
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         if not len(active):
             break
         step, rising = _newton(theta[active], rows, squares, censored, weights[active], free[active])
@@ -67,7 +71,8 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
         active, step = active[~done], step[~done]
         moved = np.zeros(len(active), dtype=bool)
         length = np.ones(len(active))
-        for _ in range(MOST_HALVINGS):
+        # The likelihood is concave, so halving the step must at last raise it, unless there is no maximum.
+        for _ in range(MAX_HALVINGS):
             left = np.flatnonzero(~moved)
             if not len(left):
                 break
@@ -86,13 +91,13 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
 
 
 def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
-    """Weighted log-likelihood of each weighting, but for a constant; minus infinity where 1 / s is not positive."""
+    """Log-likelihood of each weighting up to a constant; minus infinity where 1 / s is not positive."""
     u = theta @ rows.T
-    each = np.where(censored, log_ndtr(u), -0.5 * u * u)
+    terms = np.where(censored, log_ndtr(u), -0.5 * u * u)
     scale = theta[:, -1]
     positive = scale > 0
     logs = free * np.log(np.where(positive, scale, 1.0))
-    return np.where(positive, (weights * each).sum(axis=1) + logs, -np.inf)
+    return np.where(positive, (weights * terms).sum(axis=1) + logs, -np.inf)
 
 
 def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, np.ndarray]:

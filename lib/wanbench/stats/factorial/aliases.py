@@ -8,20 +8,24 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ...errors import ParameterError
+from ...checks import check_columns
 
-SAME = 1 - 1e-9
-NOTHING = 1e-6
+ALIASED = 1 - 1e-9
+"""Correlation of two effects from which they are the same but for rounding."""
+UNRELATED = 1e-6
+"""Correlation up to which two effects are separate but for rounding."""
+LISTED_ORDER = 2
+"""Effects of up to so many factors get a row."""
+SEARCHED_ORDER = 3
+"""Effects of up to so many factors are searched for aliases; higher ones are taken as negligible."""
 
 
-def alias_table(
-    runs: pd.DataFrame, factors: Sequence[str], *, effects: int = 2, up_to: int = 3
-) -> pd.DataFrame:
+def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     """
-    One row per effect: what else its estimate stands for.
+    One row per main effect and interaction of two factors: what else its estimate stands for.
 
-    Read off the runs themselves, so that missing ones count. `aliased_with` lists effects that vary with it alike, with
-    a minus where they vary the other way; `mixed_with` those that are partly mixed up with it, with their correlation.
+    Computed from the runs themselves, so missing ones count. `aliased_with` lists the effects that vary with it alike,
+    with a minus where they vary the other way; `mixed_with` those that correlate with it in part, with the correlation.
     Both are "" where the effect stands alone.
 
     Parameters
@@ -29,10 +33,8 @@ def alias_table(
     runs : DataFrame
         A row per run.
     factors : sequence of str
-        Its columns; the least and the greatest level (in the order of sorting) are -1 and 1, those between lie as far
-        apart as their ranks.
-    effects, up_to : int
-        Greatest number of factors in an effect that gets a row, and in one that is looked for.
+        Its columns; the smallest and the largest level (in the order of sorting) are -1 and 1, those between are evenly
+        spaced by rank.
 
     Examples
     --------
@@ -42,40 +44,24 @@ def alias_table(
     {'a': 'b:c', 'b': 'a:c', 'c': 'a:b', 'a:b': 'c', 'a:c': 'b', 'b:c': 'a'}
     """
     factors = list(factors)
-    missing = [name for name in factors if name not in runs]
-    if missing or not 1 <= effects <= up_to:
-        raise ParameterError(
-            f"effects={effects}, up_to={up_to}: from 1, the second no less than the first"
-            if not missing
-            else f"the runs lack {', '.join(missing)}"
-        )
+    check_columns("runs", runs, factors)
     codes = {name: _code(runs[name]) for name in factors}
-    terms = [term for size in range(1, up_to + 1) for term in combinations(factors, size)]
+    terms = [term for order in range(1, SEARCHED_ORDER + 1) for term in combinations(factors, order)]
+    names = [":".join(term) for term in terms]
     matrix = np.column_stack([np.prod([codes[name] for name in term], axis=0) for term in terms])
-    matrix = matrix - matrix.mean(axis=0)
-    length = np.sqrt((matrix**2).sum(axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
-        together = np.nan_to_num((matrix.T @ matrix) / np.outer(length, length))
+        correlation = np.atleast_2d(np.nan_to_num(np.corrcoef(matrix, rowvar=False)))
+    np.fill_diagonal(correlation, 0.0)
     rows = []
-    for j, term in enumerate(terms):
-        if len(term) > effects:
-            continue
-        others = [k for k in range(len(terms)) if k != j]
-        same = [k for k in others if abs(together[j, k]) >= SAME]
-        partly = [k for k in others if NOTHING < abs(together[j, k]) < SAME]
-        rows.append(
-            {
-                "effect": ":".join(term),
-                "aliased_with": ", ".join(
-                    ("-" if together[j, k] < 0 else "") + ":".join(terms[k]) for k in same
-                ),
-                "mixed_with": ", ".join(f"{':'.join(terms[k])} ({together[j, k]:.2f})" for k in partly),
-            }
-        )
-    return pd.DataFrame(rows)
+    for term, name, own in zip(terms, names, correlation, strict=True):
+        if len(term) <= LISTED_ORDER:
+            related = [(other, r) for other, r in zip(names, own, strict=True) if abs(r) > UNRELATED]
+            aliased = [f"{'-' if r < 0 else ''}{other}" for other, r in related if abs(r) >= ALIASED]
+            mixed = [f"{other} ({r:.2f})" for other, r in related if abs(r) < ALIASED]
+            rows.append((name, ", ".join(aliased), ", ".join(mixed)))
+    return pd.DataFrame(rows, columns=["effect", "aliased_with", "mixed_with"])
 
 
 def _code(values: pd.Series) -> np.ndarray:
-    ranks = np.unique(values.astype(object).to_numpy().astype(str) if values.dtype == object else values.to_numpy(),
-                      return_inverse=True)[1].astype(float)  # fmt: skip
+    ranks = pd.factorize(values.astype(str) if values.dtype == object else values, sort=True)[0].astype(float)
     return 2 * ranks / max(ranks.max(), 1.0) - 1

@@ -1,6 +1,6 @@
 """
 Where in the space of the factors halving the delay gains more than doubling the rate, with intervals that hold for
-all places together.
+all points together.
 """
 
 from __future__ import annotations
@@ -14,58 +14,63 @@ import pandas as pd
 from scipy import stats
 
 from ...formatting import quantity
-from .terms import Factor, coded, slopes
+from .terms import UNITS, Factor, coded, slopes
 
 DOUBLING = 2.0
-STEPS = 7
-DRAWS, CHUNK = 10_000, 1_000
+GRID_STEPS = 7
+"""Along delay and along rate: a map of 49 points per panel shows where the verdict changes."""
+DRAWS = 10_000
+"""They fix the critical value to about 1 %."""
+CHUNK = 1_000
+"""Draws at a time, to bound memory."""
 VERDICTS = ("holds", "fails", "undecided")
 METHOD = (
     "the greater of robust and pooled standard errors; "
-    f"greatest |t| over a grid of the whole space, by {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), no more than "
+    f"largest |t| over a grid of the whole space, by {DRAWS:,} draws (Hothorn, Bretz & Westfall 2008), no more than "
     "Scheffé's (1953)"
 )
 
 
-class Places:
+class GainMap:
     """
-    The gain at any places, with one critical value for all of them.
+    The gain at any points, with one critical value for all of them.
 
-    Its standard errors are the greater of those by `covers`: a robust covariance alone, estimated from few runs, is
-    too small somewhere in the space, and the intervals then do not hold together; a pooled one alone is wrong where
-    runs do not scatter alike (`make validity` counts, data/validity/trials.csv).
+    Its standard errors are the larger of those by `covers`. A robust covariance alone, estimated from few runs, is too
+    small somewhere in the space, and the intervals then do not hold together; a pooled one alone is wrong where runs do
+    not scatter alike (`make validity` counts, data/validity/trials.csv).
     """
 
-    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level, seed=0):
+    def __init__(self, factors: Sequence[Factor], terms, delay, rate, params, covers, freedom, level):
         self.factors, self.terms, self.delay, self.rate = list(factors), terms, delay, rate
-        self.params, self.covers, self.freedom, self.level, self.seed = params, covers, freedom, level, seed
-        self.reach = inf
+        self.params, self.covers, self.freedom, self.level = params, covers, freedom, level
+        self.critical_value = inf
 
-    def grid(self, runs: pd.DataFrame, steps: int = STEPS) -> pd.DataFrame:
+    def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Steps, equal in logarithms, along delay and rate, at each combination of the other factors' levels."""
         axes = {}
         for factor in self.factors:
             values = runs[factor.name]
             if factor.name in (self.delay, self.rate):
-                low, high = values.min() + factor.offset, values.max() + factor.offset
-                axes[factor.name] = np.geomspace(low, high, steps) - factor.offset
+                axes[factor.name] = np.geomspace(values.min(), values.max(), GRID_STEPS)
             else:
                 axes[factor.name] = factor.levels or np.sort(values.unique())
         return pd.DataFrame(list(product(*axes.values())), columns=list(axes))
 
-    def settle(self, spots: pd.DataFrame) -> None:
-        """Choose the critical value that holds for all these places together."""
-        both = self._both(spots)[2]
-        self.reach = max(critical(both, cover, self.freedom, self.level, self.seed) for cover in self.covers)
+    def hold_together_at(self, points: pd.DataFrame) -> None:
+        """Set the critical value with which the intervals at all these points hold together."""
+        weights = self._weights(points)[2]
+        self.critical_value = max(critical(weights, cover, self.freedom, self.level) for cover in self.covers)
 
-    def gains(self, spots: pd.DataFrame) -> pd.DataFrame:
-        """The places with elasticities, gain, its interval, and the verdict."""
-        along_delay, along_rate, both = self._both(spots)
-        value = both @ self.params
-        variance = np.max([np.einsum("ij,jk,ik->i", both, cover, both) for cover in self.covers], axis=0)
-        half = self.reach * np.sqrt(np.maximum(variance, 0.0))
+    def gains(self, points: pd.DataFrame) -> pd.DataFrame:
+        """The points with elasticities, gain, its interval, and the verdict."""
+        along_delay, along_rate, weights = self._weights(points)
+        value = weights @ self.params
+        variance = np.max(
+            [np.einsum("ij,jk,ik->i", weights, cover, weights) for cover in self.covers], axis=0
+        )
+        half = self.critical_value * np.sqrt(np.maximum(variance, 0.0))
         low, high = value - half, value + half
-        return spots.reset_index(drop=True).assign(
+        return points.reset_index(drop=True).assign(
             elasticity_delay=along_delay @ self.params,
             elasticity_rate=along_rate @ self.params,
             gain=DOUBLING**value,
@@ -74,8 +79,9 @@ class Places:
             verdict=np.select([low > 0, high < 0], ["holds", "fails"], "undecided"),
         )
 
-    def _both(self, spots: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        codes = coded(self.factors, spots)
+    def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The weights of the coefficients in both elasticities, and in the log2 of the gain, their sum turned round."""
+        codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])
 
@@ -86,9 +92,9 @@ def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: floa
 
     Parameters
     ----------
-    contrasts : array (places, coefficients)
+    contrasts : array (points, coefficients)
     cover : array (coefficients, coefficients)
-        Their covariance.
+        The covariance of the coefficients.
 
     Examples
     --------
@@ -100,6 +106,8 @@ def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: floa
     if freedom < 1 or not rank:
         return inf
     scheffe = sqrt(rank * stats.f.ppf(level, rank, freedom))
+    # The t of a contrast is its unit vector in whitened coefficients times a normal vector over a chi. So draw these,
+    # and take the largest |t| of each draw. Contrasts of the same direction have the same t and count once.
     values, vectors = np.linalg.eigh(cover)
     roots = contrasts @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     length = np.sqrt((roots**2).sum(axis=1))
@@ -107,38 +115,31 @@ def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: floa
     if not len(roots):
         return scheffe
     rng = np.random.default_rng(seed)
-    greatest = [
+    largest = [
         np.abs(rng.normal(size=(CHUNK, roots.shape[1])) @ roots.T).max(axis=1)
         / np.sqrt(rng.chisquare(freedom, CHUNK) / freedom)
         for _ in range(DRAWS // CHUNK)
     ]
-    return min(scheffe, float(np.quantile(np.concatenate(greatest), level)))
+    return min(scheffe, float(np.quantile(np.concatenate(largest), level)))
 
 
-def regions(
-    space: pd.DataFrame, by: Sequence[str], delay: str, rate: str, units: dict[str, str]
-) -> pd.DataFrame:
+def verdict_shares(grid: pd.DataFrame, by: Sequence[str], delay: str, rate: str) -> pd.DataFrame:
     """
-    Per combination of the factors in `by`: the share of the space where the thesis holds, fails, is undecided, the
-    least and greatest gain, and `fails_where`, the span of delay and rate within which it fails.
+    Per combination of the factors in `by`: the share of the grid with each verdict, the smallest and the largest gain,
+    and `fails_where`, the span of delay and rate within which the thesis fails.
     """
     rows = []
-    groups = space.groupby(list(by), sort=True) if by else [((), space)]
-    for key, part in groups:
-        shares = part.verdict.value_counts(normalize=True)
+    for key, part in grid.groupby(list(by)) if by else [((), grid)]:
         failing = part[part.verdict == "fails"]
-        row = dict(zip(by, key, strict=True))
-        row |= {name: float(shares.get(name, 0.0)) for name in VERDICTS}
-        row |= {"least_gain": part.gain.min(), "greatest_gain": part.gain.max()}
-        spans = (
-            [_span(failing[name], name, units.get(name, "")) for name in (delay, rate)]
-            if len(failing)
-            else []
+        rows.append(
+            dict(zip(by, key, strict=True))
+            | {name: float((part.verdict == name).mean()) for name in VERDICTS}
+            | {"smallest_gain": part.gain.min(), "largest_gain": part.gain.max()}
+            | {"fails_where": ", ".join(_span(failing[name]) for name in (delay, rate) if len(failing))}
         )
-        rows.append(row | {"fails_where": ", ".join(spans)})
     return pd.DataFrame(rows)
 
 
-def _span(values: pd.Series, name: str, unit: str) -> str:
-    low, high = (quantity(each, unit) for each in (values.min(), values.max()))
-    return f"{name} {low}" if low == high else f"{name} {low} to {high}"
+def _span(values: pd.Series) -> str:
+    low, high = (quantity(end, UNITS.get(values.name, "")) for end in (values.min(), values.max()))
+    return f"{values.name} {low}" if low == high else f"{values.name} {low} to {high}"

@@ -4,137 +4,136 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from math import ceil, log2
+from math import ceil
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from ...checks import check_choice
 from ...errors import ParameterError
 from ...figures import theme
 from ...formatting import percent, quantity
-from .result import PATH, UNITS, Factorial
+from .result import PATH, Factorial
+from .terms import UNITS
 
-MOST_PANELS = 8
+MAX_PANELS = 8
+"""More panels than this would be too small to read."""
 COLUMNS = 2
-SCALE = [[0.0, theme.OUTSIDE], [0.5, "#FFFFFF"], [1.0, theme.WITHIN]]
+COLOURS = [[0.0, theme.OUTSIDE], [0.5, "#FFFFFF"], [1.0, theme.WITHIN]]
+MIN_LOG2_GAIN = 0.25
+"""The colours reach at least this far, so that small differences do not look large."""
 ROW_PX = 300
 
 
-def thesis_map(found: Factorial, levels: Mapping[str, object] | None = None, *, note: str = "") -> go.Figure:
+def gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note: str = "") -> go.Figure:
     """
     The gain over delay and rate, a panel per combination of the other factors' levels; crosses where it is undecided.
 
     Parameters
     ----------
     levels : mapping
-        Levels to show of some factors. Without, jitter_ms and loss are at their lowest, and all of the others' are
-        shown.
+        Levels to show of some factors; for the others see `Factorial.map`.
 
     Raises
     ------
     ParameterError
         Without a thesis, for a level that the experiment does not have, or more than 8 panels.
     """
-    if found.thesis is None:
-        raise ParameterError(f"{found.delay} and {found.rate} are not both factors with a logarithm; no map")
-    space, fixed = found.space, dict(levels or {})
-    for name in found.others:
-        if name in PATH:
-            fixed.setdefault(name, space[name].min())
-    for name, value in fixed.items():
-        there = list(space[name].unique()) if name in found.others else []
-        if value not in there:
-            listed = ", ".join(map(str, there if there else found.others))
-            raise ParameterError(f"{name}={value!r}: there are {listed}")
-        space = space[space[name] == value]
-    free = [name for name in found.others if name not in fixed]
-    panels = list(product(*(sorted(space[name].unique()) for name in free)))
-    if len(panels) > MOST_PANELS:
-        raise ParameterError(f"{len(panels)} panels; name levels of some factors, of {', '.join(free)}")
+    if fit.thesis is None:
+        raise ParameterError(f"{fit.delay} and {fit.rate} are not both factors with a logarithm; no map")
+    grid, fixed = fit.grid, dict(levels or {})
+    fixed = {name: grid[name].min() for name in fit.others if name in PATH} | fixed
+    for name, level in fixed.items():
+        check_choice("factor", name, fit.others)
+        grid = grid[grid[name] == check_choice(name, level, grid[name].unique().tolist())]
+    free = [name for name in fit.others if name not in fixed]
+    panels = list(product(*(sorted(grid[name].unique()) for name in free)))
+    if len(panels) > MAX_PANELS:
+        raise ParameterError(
+            f"{len(panels)} panels, more than {MAX_PANELS}; give levels of some of {', '.join(free)}"
+        )
     columns = min(COLUMNS, len(panels))
     rows = ceil(len(panels) / columns)
     titles = [
-        ", ".join(f"{theme.plain(n)} {_said(n, v)}" for n, v in zip(free, each, strict=True))
-        for each in panels
+        ", ".join(
+            f"{theme.plain(name)} {_label(name, level)}" for name, level in zip(free, panel, strict=True)
+        )
+        for panel in panels
     ]
     figure = make_subplots(
-        rows=rows, cols=columns, subplot_titles=titles, shared_xaxes=True, shared_yaxes=True,
-        horizontal_spacing=0.06, vertical_spacing=0.12 if rows > 1 else 0.0,
-    )  # fmt: skip
-    reach = max(float(np.abs(np.log2(space.gain)).max()), 0.25)
-    for k, each in enumerate(panels):
-        part = space
-        for name, value in zip(free, each, strict=True):
-            part = part[part[name] == value]
-        _panel(figure, found, part, reach, 1 + k // columns, 1 + k % columns, k == 0)
-    for axis, name, update in (
-        ("x", found.delay, figure.update_xaxes),
-        ("y", found.rate, figure.update_yaxes),
-    ):
-        update(**theme.log_axis(space[name], UNITS.get(name, ""), 6))
-        last = {"row": rows} if axis == "x" else {"col": 1}
-        update(title=theme.plain(f"{name} (log axis)"), **last)
+        rows=rows,
+        cols=columns,
+        subplot_titles=titles,
+        shared_xaxes=True,
+        shared_yaxes=True,
+        horizontal_spacing=0.06,
+        vertical_spacing=0.12 if rows > 1 else 0.0,
+    )
+    reach = max(float(np.abs(np.log2(grid.gain)).max()), MIN_LOG2_GAIN)
+    for k, panel in enumerate(panels):
+        part = grid[(grid[free] == list(panel)).all(axis=1)]
+        _add_panel(figure, fit, part, reach, bar=k == 0, row=1 + k // columns, col=1 + k % columns)
+    figure.update_xaxes(**theme.log_axis(grid[fit.delay], UNITS.get(fit.delay, ""), 6))
+    figure.update_xaxes(title=theme.plain(f"{fit.delay} (log axis)"), row=rows)
+    figure.update_yaxes(**theme.log_axis(grid[fit.rate], UNITS.get(fit.rate, ""), 6))
+    figure.update_yaxes(title=theme.plain(f"{fit.rate} (log axis)"), col=1)
     figure.update_layout(height=160 + ROW_PX * rows)
-    shown = ", ".join(f"{name} {_said(name, value)}" for name, value in fixed.items())
-    level = percent(found.thesis.level)
+    shown = ", ".join(f"{name} {_label(name, level)}" for name, level in fixed.items())
     return theme.finish(
         figure,
         name="thesis-map",
         title="Halved delay over doubled rate: which gains more?",
-        subtitle=f"Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at {level} for the whole "
-        f"space together.{f' At {shown}.' if shown else ''}",
-        alt=f"Map of gains over delay and rate. {found.verdict()} {found.region_sentence()}",
-        caption=found.region_sentence(),
-        table=space,
+        subtitle="Blue, above 1: latency matters more; orange: bandwidth. Crosses: undecided at "
+        f"{percent(fit.thesis.level)} for the whole space together.{f' At {shown}.' if shown else ''}",
+        alt=f"Map of gains over delay and rate. {fit.verdict()} {fit.shares_sentence()}",
+        caption=fit.shares_sentence(),
+        table=grid,
         note=note,
         headroom_px=24,
     )
 
 
-def _panel(
-    figure: go.Figure, found: Factorial, part: pd.DataFrame, reach: float, row: int, col: int, bar: bool
+def _add_panel(
+    figure: go.Figure, fit: Factorial, part: pd.DataFrame, reach: float, *, bar: bool, **cell
 ) -> None:
-    wide = part.pivot(index=found.rate, columns=found.delay, values="gain")
-    ends = [
-        part.pivot(index=found.rate, columns=found.delay, values=name) for name in ("gain", "low", "high")
-    ]
-    ticks = [2.0**power for power in range(-ceil(reach), ceil(reach) + 1)]
+    gain, low, high = (
+        part.pivot(index=fit.rate, columns=fit.delay, values=name) for name in ("gain", "low", "high")
+    )
+    powers = list(range(-ceil(reach), ceil(reach) + 1))
     figure.add_heatmap(
-        x=wide.columns,
-        y=wide.index,
-        z=np.log2(wide.to_numpy()),
+        x=gain.columns,
+        y=gain.index,
+        z=np.log2(gain.to_numpy()),
         zmin=-reach,
         zmax=reach,
-        colorscale=SCALE,
+        colorscale=COLOURS,
         showscale=bar,
         colorbar={
             "title": "times",
-            "tickvals": [log2(tick) for tick in ticks],
-            "ticktext": [f"{tick:.3g}" for tick in ticks],
+            "tickvals": powers,
+            "ticktext": [f"{2.0**power:.3g}" for power in powers],
         },
-        customdata=np.dstack(ends),
+        customdata=np.dstack([gain, low, high]),
         hovertemplate="%{x:.4g}, %{y:.4g}: %{customdata[0]:.3g} times (%{customdata[1]:.3g} to %{customdata[2]:.3g})"
         "<extra></extra>",
-        row=row,
-        col=col,
-    )  # fmt: skip
-    open_ = part[part.verdict == "undecided"]
+        **cell,
+    )
+    undecided = part[part.verdict == "undecided"]
     figure.add_scatter(
-        x=open_[found.delay],
-        y=open_[found.rate],
+        x=undecided[fit.delay],
+        y=undecided[fit.rate],
         mode="markers",
         marker={"symbol": "x-thin", "size": 8, "line": {"width": 1.2, "color": theme.MUTED}},
         hoverinfo="skip",
         name="undecided",
         showlegend=False,
-        row=row,
-        col=col,
+        **cell,
     )
 
 
-def _said(name: str, value) -> str:
-    if isinstance(value, str):
-        return theme.plain(value)
-    return quantity(float(value), UNITS.get(name, "")) if value else "0"
+def _label(name: str, level) -> str:
+    if isinstance(level, str):
+        return theme.plain(level)
+    return quantity(float(level), UNITS.get(name, "")) if level else "0"

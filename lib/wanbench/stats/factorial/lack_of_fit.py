@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 NOTHING = 1e-12
-"""Part of the total sum of squares below which residuals are rounding errors."""
+"""Share of the total sum of squares below which residuals are rounding errors."""
 REPLICATES, BEND = "replicates", "a bend"
 
 
@@ -16,9 +16,9 @@ def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squ
     """
     The p-value of an F test, and what the model was tested against.
 
-    With replicates: against a mean of its own for each combination of levels. Without: against squares of the factors
-    and of the fitted values (Tukey's degree of freedom for non-additivity, 1949). That finds a bend along a factor, or
-    factors that saturate together, and no other lack.
+    With replicates it is tested against a separate mean for each combination of levels. Without, against squares of the
+    factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949). That finds a bend along a
+    factor, or factors that saturate together, and no other lack.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squ
 
 
 def _residual(columns: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis of the columns, and what of the response lies outside it."""
+    """An orthonormal basis of the columns, and the part of the response outside it."""
     vectors, values, _ = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), full_matrices=False)
     basis = vectors[:, values > 1e-9 * values[0]]
     return basis, response - basis @ (basis.T @ response)

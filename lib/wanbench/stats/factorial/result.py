@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
-import numpy as np
 import pandas as pd
 
 from ...findings import Finding
 from ...formatting import count, number, percent
-from ..result import Estimate, Result, html, table
-from .gain_map import METHOD, regions
-from .terms import UNITS
+from ..result import Estimate, Result
+from .gain_map import METHOD, VERDICTS, verdict_shares
+from .terms import level_label
 
 PATH = ("jitter_ms", "loss")
+"""Factors of the path that one wants small in any case: maps show their lowest level, shares average over them."""
+MAX_LISTED = 4
+"""More combinations than this make a sentence unreadable."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,11 +39,11 @@ class Factorial(Result):
     thesis : Estimate
         What halving `delay` multiplies the response by over what doubling `rate` does (above 1: delay matters more), on
         the same average.
-    places : DataFrame
+    combinations : DataFrame
         Per combination of levels that was measured: the factors, elasticity of delay and of rate, `gain` (what halving
         the delay multiplies the response by, over what doubling the rate does) with `low`, `high`, and `verdict`:
-        "holds", "fails" or "undecided". The intervals hold for all places and all of `space` together.
-    space : DataFrame
+        "holds", "fails" or "undecided". The intervals hold for all combinations and all of `grid` together.
+    grid : DataFrame
         The same on a grid: steps along delay and rate, at each combination of the other factors' levels, measured or
         not.
     aliases : DataFrame
@@ -51,7 +52,7 @@ class Factorial(Result):
         p-value of the test that the model fits (`lack_of_fit.lack_of_fit`): against replicates, or without these
         against a bend; NaN where too few runs are left to test with.
     runs : DataFrame
-        One row per run: the factors, `response` (mean of the run), `fitted`, `residual` (of the natural logarithm).
+        One row per run: the factors, `response`, `block`, `fitted`, `residual` (of the natural logarithm).
     """
 
     elasticities: dict[str, Estimate]
@@ -59,8 +60,8 @@ class Factorial(Result):
     doublings: dict[str, Estimate]
     effects: dict[str, Estimate]
     thesis: Estimate | None
-    places: pd.DataFrame
-    space: pd.DataFrame
+    combinations: pd.DataFrame
+    grid: pd.DataFrame
     aliases: pd.DataFrame
     response: str
     delay: str
@@ -70,15 +71,14 @@ class Factorial(Result):
     runs: pd.DataFrame
     left_out: pd.DataFrame
 
+    TITLE = "Logarithm of the response on the factors"
+    DRAWN_BY = "effects_figure.elasticities"
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        whole = (
-            *self.doublings.values(),
-            *self.effects.values(),
-            *self.elasticities.values(),
-            *self.interactions.values(),
-        )
-        return whole if self.thesis is None else (self.thesis, *whole)
+        groups = (self.doublings, self.effects, self.elasticities, self.interactions)
+        estimates = tuple(estimate for group in groups for estimate in group.values())
+        return estimates if self.thesis is None else (self.thesis, *estimates)
 
     @property
     def factors(self) -> list[str]:
@@ -90,131 +90,101 @@ class Factorial(Result):
         """The factors but delay and rate."""
         return [name for name in self.factors if name not in (self.delay, self.rate)]
 
-    def table(self) -> pd.DataFrame:
-        """One row per number."""
-        return table(self.estimates)
+    @property
+    def sentence(self) -> str:
+        effects = [estimate.sentence for estimate in (*self.doublings.values(), *self.effects.values())]
+        return " ".join([*effects, self.verdict(), self.shares_sentence()]).strip()
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        two = [
+            name for name in (self.delay, self.rate) if name in self.runs and self.runs[name].nunique() == 2
+        ]
+        if self.thesis is None or not two:
+            return super().cautions
+        line = (
+            f"two levels of {' and of '.join(two)} show a straight line between them, so where a limit is met on the "
+            "way, gains are averages over the way"
+        )
+        return (*super().cautions, line)
 
     def alias_table(self) -> pd.DataFrame:
         """The effects whose estimate stands for others too; no rows where each stands alone."""
         alone = (self.aliases.aliased_with == "") & (self.aliases.mixed_with == "")
         return self.aliases[~alone].reset_index(drop=True)
 
-    def where_it_fails(self) -> pd.DataFrame:
-        """The places where doubling the rate gains more than halving the delay, interval and all."""
-        return self.places[self.places.verdict == "fails"].reset_index(drop=True)
-
-    def regions(self, by: Sequence[str] | None = None) -> pd.DataFrame:
+    def verdict_shares(self, by: Sequence[str] | None = None) -> pd.DataFrame:
         """
         Where the thesis holds and fails: per combination of the factors in `by` the share of the space between the
-        levels (equal in logarithms) with each verdict, the least and greatest gain, and the span within which it fails.
+        levels (equal in logarithms) with each verdict, the smallest and largest gain, and the span in which it fails.
 
         `by` is by default all factors but delay and rate, jitter_ms and loss.
         """
         by = [name for name in self.others if name not in PATH] if by is None else list(by)
-        return regions(self.space, by, self.delay, self.rate, UNITS)
-
-    def bends(self) -> pd.DataFrame:
-        """
-        Where the model misses: per combination of levels `n_runs`, `measured`, `fitted` (geometric means) and `off`,
-        the one over the other; the worst first.
-        """
-        logs = self.runs.assign(
-            _measured=np.log(self.runs.response), _fitted=np.log(self.runs.fitted), n_runs=1
-        )
-        groups = logs.groupby(self.factors)
-        found = np.exp(groups[["_measured", "_fitted"]].mean()).rename(columns=lambda name: name.strip("_"))
-        found = found.assign(n_runs=groups.n_runs.sum(), off=found.measured / found.fitted).reset_index()
-        worst = np.log(found.off).abs().sort_values(ascending=False).index
-        return found.loc[worst].reset_index(drop=True)
-
-    DRAWN_BY = "effects_figure.elasticities"
+        return verdict_shares(self.grid, by, self.delay, self.rate)
 
     def map(self, *, note: str = "", **levels):
         """
         Halved delay over doubled rate as a map over delay and rate, a panel per combination of the other factors.
 
-        `levels` picks levels, such as `loss=0.0`; a factor of more than two that is not picked is at its lowest.
+        `levels` picks levels, such as `loss=0.0`. Otherwise jitter_ms and loss are at their lowest, and the other
+        factors at all their levels.
         """
-        return self.drawn_by("gain_map_figure.thesis_map", levels, note=note)
+        return self.drawn_by("gain_map_figure.gain_map", levels, note=note)
 
     def verdict(self) -> str:
-        """Where the thesis holds and where not, in a sentence."""
+        """Where the thesis holds and where not, in a sentence; "" without a thesis."""
         if self.thesis is None:
             return ""
-        counts = self.places.verdict.value_counts()
+        counts = self.combinations.verdict.value_counts()
         parts = [
-            f"{word} in {int(counts[word])}" for word in ("holds", "fails", "undecided") if word in counts
+            f"{'is ' if name == 'undecided' else ''}{name} in {int(counts[name])}"
+            for name in VERDICTS
+            if name in counts
         ]
-        said = ", ".join(parts).replace("undecided in", "is undecided in")
-        total = count(len(self.places), "combination")
+        total = count(len(self.combinations), "combination")
         return (
-            f"That {self.delay} matters more than {self.rate} (halving one against doubling the other) {said} of "
-            f"{total} of levels ({percent(self.thesis.level)} for all together)."
+            f"That {self.delay} matters more than {self.rate} (halving one against doubling the other) "
+            f"{', '.join(parts)} of {total} of levels ({percent(self.thesis.level)} for all together)."
         )
 
-    def region_sentence(self) -> str:
-        """In which part of the space the thesis fails, in a sentence."""
+    def shares_sentence(self) -> str:
+        """In which part of the space the thesis holds and fails, in a sentence; "" without a thesis."""
         if self.thesis is None:
             return ""
-        share = self.space.verdict.value_counts(normalize=True)
-        parts = [
-            f"{number(100 * float(share.get(word, 0.0)), 0)} %" for word in ("holds", "fails", "undecided")
-        ]
-        said = f"It holds in {parts[0]} of the space between the levels, fails in {parts[1]}, and {parts[2]} is open"
-        found = self.regions()
-        failing = found[found.fails > 0].sort_values("fails", ascending=False)
-        by = [name for name in self.others if name in found]
+        holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
+        shared = f"It holds in {holds} of the space between the levels, fails in {fails}"
+        sentence = f"{shared}, and {undecided} is undecided."
+        shares = self.verdict_shares()
+        failing = shares[shares.fails > 0].sort_values("fails", ascending=False)
+        by = [name for name in self.others if name in shares]
         where = [
-            f"{' '.join(f'{name} {_level(getattr(row, name))}' for name in by) or 'anywhere'} "
-            + (f"({number(100 * row.fails, 0)} %: {row.fails_where})" if row.fails < 1 else "(throughout)")
+            (" ".join(f"{name} {level_label(getattr(row, name))}" for name in by) or "anywhere")
+            + (f" ({_percent(row.fails)}: {row.fails_where})" if row.fails < 1 else " (throughout)")
             for row in failing.itertuples()
         ]
-        listed = "; ".join(where[:4]) + (f"; and {len(where) - 4} more" if len(where) > 4 else "")
-        return f"{said}. It fails with {listed}." if where else f"{said}."
-
-    def place_cautions(self) -> tuple[str, ...]:
-        """What must be said of the places where the thesis holds and fails."""
-        if self.thesis is None:
-            return ()
-        two = [name for name in (self.delay, self.rate) if self.runs[name].nunique() == 2]
-        line = (
-            f"two levels of {' and of '.join(two)} show a straight line between them, so where a limit is met on the "
-            "way, gains are averages over the way"
-        )
-        return (*self.thesis.warnings, *([line] if two else []))
+        if not where:
+            return sentence
+        more = f"; and {len(where) - MAX_LISTED} more" if len(where) > MAX_LISTED else ""
+        return f"{sentence} It fails with {'; '.join(where[:MAX_LISTED])}{more}."
 
     def finding(self, name: str, page: str = "") -> Finding:
         """The finding where the thesis holds and fails; its number is the part of the space where it holds."""
-        share = self.space.verdict.value_counts(normalize=True)
-        cautions = [f"Caution: {each}." for each in self.place_cautions()]
+        cautions = [f"Caution: {caution}." for caution in self.cautions]
         return Finding(
             name=name,
-            sentence=" ".join([self.verdict(), self.region_sentence(), *cautions]).strip(),
-            estimate=float(share.get("holds", 0.0)),
+            sentence=" ".join([self.verdict(), self.shares_sentence(), *cautions]).strip(),
+            estimate=float((self.grid.verdict == "holds").mean()),
             low=None,
             high=None,
             unit="fraction",
             n=len(self.runs),
             n_regions=None,
             method=METHOD,
-            assumption=self.thesis.assumption if self.thesis else "",
+            assumption=self.estimates[0].assumption,
             page=page,
         )
 
-    def __str__(self) -> str:
-        said = [each.sentence for each in (*self.doublings.values(), *self.effects.values())]
-        notes = [f"Caution: {each}." for each in self.place_cautions() or self.estimates[0].warnings]
-        return " ".join([*said, self.verdict(), *notes]).strip()
 
-    def _repr_html_(self) -> str:
-        shown = html(self.estimates, f"log {self.response} on log factors")
-        if self.thesis is None:
-            return shown
-        said = f"<p>{escape(self.verdict())} {escape(self.region_sentence())}</p>"
-        notes = self.place_cautions()[len(self.thesis.warnings) :]
-        cautions = "".join(f"<p>Caution: {escape(each)}.</p>" for each in notes)
-        return f"{shown}{said}{cautions}<p>{escape(f'Places: {METHOD}.')}</p>"
-
-
-def _level(value) -> str:
-    return f"{value:g}" if isinstance(value, (int, float, np.number)) else str(value)
+def _percent(share: float) -> str:
+    return f"{number(100 * share, 0)} %"

@@ -1,11 +1,11 @@
 """
 Variances of least squares that hold where runs do not scatter alike, with the degrees of freedom of each interval.
 
-The variance is HC2 (MacKinnon & White 1985): right on average if runs scatter alike, and in a balanced design of two
-levels whatever they do. What it rests on differs: where one combination of levels scatters far more than the others,
-its few residuals are all that the variance is made of. So the degrees of freedom are Satterthwaite's (1946), with the
-variances that the residuals show (Lipsitz, Ibrahim & Parzen 1999) rather than equal ones (Bell & McCaffrey 2002, whose
-number is that of the residuals in a balanced design of two levels).
+The variance is HC2 (MacKinnon & White 1985). It is unbiased if runs scatter alike, and in a balanced design of two
+levels in any case. Where one combination of levels scatters far more than the others, the variance consists almost
+entirely of its few residuals. So the degrees of freedom are Satterthwaite's (1946), with variances estimated from the
+residuals (Lipsitz, Ibrahim & Parzen 1999). Equal variances (Bell & McCaffrey 2002) would give the residuals' degrees
+of freedom in a balanced design of two levels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RobustVariance:
     inverse: np.ndarray
     leverage: np.ndarray
     run_variances: np.ndarray
-    most_freedom: int
+    max_freedom: int
 
     @property
     def cover(self) -> np.ndarray:
@@ -54,7 +54,7 @@ class RobustVariance:
         form = (residual_maker * (weight**2 / np.maximum(1 - self.leverage, ALONE))) @ residual_maker
         mean = self.run_variances @ np.diag(form)
         spread = self.run_variances @ form**2 @ self.run_variances
-        return float(np.clip(mean**2 / spread, 1.0, self.most_freedom)) if spread > 0 else 1.0
+        return float(np.clip(mean**2 / spread, 1.0, self.max_freedom)) if spread > 0 else 1.0
 
 
 def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> RobustVariance:
@@ -75,8 +75,8 @@ def robust_variance(design: np.ndarray, residual: np.ndarray, combination) -> Ro
 
     >>> group = np.array([0, 0, 0, 1, 1])
     >>> design = np.column_stack([group == 0, group == 1]).astype(float)
-    >>> found = robust_variance(design, np.array([-1.0, 0.0, 1.0, -2**0.5, 2**0.5]), group)
-    >>> round(float(found.cover[1, 1]), 9), round(found.freedom(np.array([-1.0, 1.0])), 3)
+    >>> robust = robust_variance(design, np.array([-1.0, 0.0, 1.0, -2**0.5, 2**0.5]), group)
+    >>> round(float(robust.cover[1, 1]), 9), round(robust.freedom(np.array([-1.0, 1.0])), 3)
     (2.0, 1.342)
     """
     inverse = np.linalg.inv(design.T @ design)

@@ -9,26 +9,23 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ...errors import ParameterError
+from ...checks import refusal
 from ...formatting import quantity
 
-MOST_ORDER = 3
 UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
 
 
 @dataclass(frozen=True)
 class Factor:
     """
-    A factor and its code: its logarithm less the middle of the design, or -1/2 and 1/2 for the two levels of a
-    contrast.
+    A factor and its code: its logarithm less the middle of the design, or -1/2 and 1/2 for the levels of a contrast.
 
-    `levels` are the two of a contrast, low first; () for a logarithm, to which `offset` is added before. `ends` are the
-    least and the greatest level of a logarithm.
+    `levels` are the two of a contrast, low first; () for a logarithm. `ends` are the smallest and the largest level
+    of a logarithm.
     """
 
     name: str
     middle: float = 0.0
-    offset: float = 0.0
     levels: tuple = ()
     ends: tuple = ()
 
@@ -40,17 +37,17 @@ class Factor:
         """Codes of values of the factor."""
         if self.is_contrast:
             return np.where(pd.Series(values).astype(object).to_numpy() == self.levels[1], 0.5, -0.5)
-        return np.log(np.asarray(values, dtype=float) + self.offset) - self.middle
+        return np.log(np.asarray(values, dtype=float)) - self.middle
 
     @property
     def step(self) -> str:
         """
-        What a contrast compares, in words.
+        What a contrast compares, as text.
 
         >>> Factor("acks", levels=("1", "all")).step
         'acks all over 1'
         """
-        low, high = self.said
+        low, high = self.labels
         return f"{self.name} {high} over {low}"
 
     @property
@@ -61,50 +58,50 @@ class Factor:
         >>> Factor("rate_bps", ends=(1e7, 1e8)).span
         '10.0 Mbit/s to 100 Mbit/s'
         """
-        return " to ".join(quantity(each, UNITS.get(self.name, "")) for each in self.ends)
+        return " to ".join(quantity(end, UNITS.get(self.name, "")) for end in self.ends)
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """The levels in words, low first."""
-        return tuple(f"{each:g}" if isinstance(each, (int, float)) else str(each) for each in self.levels)
+    def labels(self) -> tuple[str, ...]:
+        """The levels as text, low first."""
+        return tuple(map(level_label, self.levels))
 
 
-def factors_of(
-    runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple], offsets
-) -> list[Factor]:
+def level_label(level) -> str:
+    """
+    A level of a factor as text.
+
+    >>> level_label(0.0), level_label("all")
+    ('0', 'all')
+    """
+    return f"{level:g}" if isinstance(level, (int, float, np.number)) else str(level)
+
+
+def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
     """The factors with the middle of the design."""
-    found = []
+    factors = []
     for name in names:
         if name in contrasts:
-            found.append(Factor(name, levels=tuple(contrasts[name])))
+            factors.append(Factor(name, levels=contrasts[name]))
             continue
-        offset = float(offsets.get(name, 0.0))
-        logs = np.log(runs[name].astype("float64") + offset)
         ends = (float(runs[name].min()), float(runs[name].max()))
-        found.append(Factor(name, float(logs.min() + logs.max()) / 2, offset, ends=ends))
-    return found
+        factors.append(Factor(name, float(np.log(ends).sum()) / 2, ends=ends))
+    return factors
 
 
 def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
-    """The interactions asked for: "all" pairs, "estimable" ones, all up to an order, or those that are named."""
+    """The interactions to fit: all pairs for "all" and "estimable", or those that are named."""
     if len(set(names)) != len(names) or not names:
-        raise ParameterError(f"factors {', '.join(names) or 'none'}: one or more, each once")
-    whole = isinstance(interactions, int) and not isinstance(interactions, bool)
-    if isinstance(interactions, str) or whole:
-        order = interactions if whole else 2
-        if (not whole and interactions not in ("all", "estimable")) or not 1 <= order <= MOST_ORDER:
-            raise ParameterError(
-                f'interactions={interactions!r}: "all", "estimable", an order from 1 to {MOST_ORDER}, or tuples of '
-                "factors"
-            )
-        return [term for size in range(2, order + 1) for term in combinations(names, size)]
-    terms = [tuple(term) for term in interactions]
-    wrong = [
-        term for term in terms if len(term) < 2 or len(set(term)) != len(term) or not set(term) <= set(names)
-    ]
-    if wrong or len({frozenset(term) for term in terms}) != len(terms):
-        raise ParameterError(
-            f"interactions {terms!r}: pairs (or more) of different ones of {', '.join(names)}, each once"
+        raise refusal("factors", names, "one or more columns, each once")
+    if interactions in ("all", "estimable"):
+        return list(combinations(names, 2))
+    terms = [] if isinstance(interactions, str) else [tuple(term) for term in interactions]
+    wrong = [term for term in terms if len(term) < 2 or len({*term} & {*names}) != len(term)]
+    if isinstance(interactions, str) or wrong or len({frozenset(term) for term in terms}) != len(terms):
+        listed = ", ".join(names)
+        raise refusal(
+            "interactions",
+            interactions,
+            f"'all', 'estimable', or different tuples of two or more of {listed}",
         )
     return terms
 
@@ -122,7 +119,7 @@ def columns(codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]]) -
 
 
 def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
-    """The design with a level of its own for each block, on average none."""
+    """The design with a separate level for each block; the levels are 0 on average."""
     if blocks is None:
         return design
     levels = pd.get_dummies(blocks, dtype=float).to_numpy()
@@ -132,19 +129,19 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
 def slopes(
     name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int
 ) -> np.ndarray:
-    """What the coefficients must be multiplied by to give the slope along one factor's code: (rows, columns)."""
+    """The weights of the coefficients in the slope along one factor's code: (rows, columns)."""
     names = list(codes)
-    n = len(codes[name])
-    found = np.zeros((n, n_columns))
-    found[:, 1 + names.index(name)] = 1.0
+    weights = np.zeros((len(codes[name]), n_columns))
+    weights[:, 1 + names.index(name)] = 1.0
     for j, term in enumerate(terms):
         if name in term:
-            found[:, 1 + len(names) + j] = np.prod([codes[each] for each in term if each != name], axis=0)
-    return found
+            others = [codes[other] for other in term if other != name]
+            weights[:, 1 + len(names) + j] = np.prod(others, axis=0)
+    return weights
 
 
 def estimable(codes, terms, blocks) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """The terms that the runs tell apart, taken in their order, and the others."""
+    """The terms that the runs can tell apart, taken in their order, and the others."""
     kept, dropped = [], []
     rank = np.linalg.matrix_rank(with_blocks(columns(codes, []), blocks))
     for term in terms:

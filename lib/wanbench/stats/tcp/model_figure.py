@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import count
-from ..distance.fits_figure import add_points
+from ..distance.pair_points import add_points
 from .fit_model import ModelFit
 
 

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from ...figures import theme
 from ...formatting import count, percent
-from ..distance.fits_figure import POINTS
+from ..distance.pair_points import POINTS
 from ..result import Estimate
 from .model_figure import add_curve, rtt_and_throughput
 from .window_fit import WindowFit

@@ -1,5 +1,6 @@
-"""Other grids, and predictions of pairs that nobody measured, checked against them."""
+"""Grids that others measured, and predictions of pairs checked against them."""
 
-from .other_surveys import check_elsewhere
+from .other_surveys import check_predictions
+from .senders import half_distances
 
-__all__ = ["check_elsewhere"]
+__all__ = ["check_predictions", "half_distances"]

@@ -1,4 +1,4 @@
-"""Predictions from one matrix, checked with what somebody else measured of the pairs that it lacks."""
+"""Predictions from one survey, checked with what another measured of the pairs that it lacks."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ import pandas as pd
 
 from ...errors import ParameterError
 from ...formatting import percent
-from ...stats.distance.predict import fit_predictor
-from ...stats.distance.prediction_calibration import share_interval
+from ...stats.distance.prediction import fit_predictor
+from ...stats.distance.prediction_coverage import share_interval
 from ...stats.regions import dyadic
-from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL, unordered
-from ...stats.result import Estimate, Result, html
+from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
+from ...stats.result import Estimate, Result
 
 RESAMPLES = 2_000
+ENDS = ["region_a", "region_b"]
 
 
 @dataclass(frozen=True, repr=False)
-class Elsewhere(Result):
+class CheckedPredictions(Result):
     """
     Attributes
     ----------
     coverage : Estimate
-        The share of the other's RTTs that lie in the prediction intervals.
+        The share of the other survey's RTTs that lie in the prediction intervals.
     ratio : Estimate
-        Measured elsewhere over predicted: the median over pairs.
+        Measured by the other survey over predicted: the median over pairs.
     pairs : DataFrame
         Per unordered pair: region_a, region_b, distance_km, predicted_ms, low_ms, high_ms, measured_ms, covered.
     """
@@ -36,27 +37,26 @@ class Elsewhere(Result):
     ratio: Estimate
     pairs: pd.DataFrame
 
+    TITLE = "Predictions against what others measured of these pairs"
+    DRAWN_BY = "other_surveys_figure.predicted_against_measured"
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return (self.coverage, self.ratio)
 
-    DRAWN_BY = "other_surveys_figure.checked_elsewhere"
-
-    def __str__(self) -> str:
-        return f"{self.coverage} {self.ratio}"
-
-    def _repr_html_(self) -> str:
-        return html(self.estimates, "Predictions against what others measured of these pairs")
+    @property
+    def sentence(self) -> str:
+        return f"{self.coverage.sentence} {self.ratio.sentence}"
 
 
-def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> Elsewhere:
+def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> CheckedPredictions:
     """
-    Predict the RTT of every pair that `others` measured and `pairs` did not, both regions being known to `pairs`.
+    Predict from `pairs` the RTT of every pair that only `others` has, of regions that `pairs` has.
 
     Parameters
     ----------
     pairs, others : DataFrame
-        Tables `pairs`: the matrix that predicts, and the one that checks.
+        Tables `pairs`: the survey that predicts, and the one that checks.
     level : float
         Of the prediction intervals.
 
@@ -66,51 +66,43 @@ def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float =
         There is no such pair.
     """
     predictor = fit_predictor(pairs, level=level)
-    known = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}
+    own = {tuple(sorted(ends)) for ends in pairs[["from_region", "to_region"]].to_numpy()}
     sample = unordered(others, "rtt_ms")
-    measured = sample.frame
-    asked = measured[
-        [
-            tuple(ends) not in known and set(ends) <= set(predictor.regions)
-            for ends in measured[["region_a", "region_b"]].to_numpy()
-        ]
-    ].reset_index(drop=True)
-    if asked.empty:
-        raise ParameterError("others has no pair that is missing here and whose regions are both known here")
-    said = [
-        predictor.predict(row.region_a, row.region_b, distance_km=row.distance_km).rtt
-        for row in asked.itertuples()
+    wanted = [
+        tuple(ends) not in own and set(ends) <= set(predictor.names) for ends in sample.frame[ENDS].to_numpy()
     ]
-    found = pd.DataFrame(
-        {
-            "region_a": asked.region_a,
-            "region_b": asked.region_b,
-            "distance_km": asked.distance_km,
-            "predicted_ms": [each.estimate for each in said],
-            "low_ms": [each.low for each in said],
-            "high_ms": [each.high for each in said],
-            "measured_ms": asked.value,
-        }
+    checked = sample.frame[wanted].reset_index(drop=True)
+    if checked.empty:
+        raise ParameterError("others has no pair that pairs lacks and whose two regions pairs has")
+    rtts = [
+        predictor.predict(row.region_a, row.region_b, distance_km=row.distance_km).rtt
+        for row in checked.itertuples()
+    ]
+    checked = checked[[*ENDS, "distance_km"]].assign(
+        predicted_ms=[rtt.estimate for rtt in rtts],
+        low_ms=[rtt.low for rtt in rtts],
+        high_ms=[rtt.high for rtt in rtts],
+        measured_ms=checked.value,
     )
-    found["covered"] = found.measured_ms.between(found.low_ms, found.high_ms)
-    log = np.log(found.measured_ms / found.predicted_ms)
-    regions = sorted({*found.region_a, *found.region_b})
-    index = [np.searchsorted(regions, found[name]) for name in ("region_a", "region_b")]
+    checked["covered"] = checked.measured_ms.between(checked.low_ms, checked.high_ms)
+    share, low, high, n_regions = share_interval(checked.covered, np.ones(len(checked)), checked[ENDS])
+    log = np.log(checked.measured_ms / checked.predicted_ms)
+    log_ends = (nan, nan)
+    if n_regions >= FEWEST_FOR_INTERVAL:
+        ends = Sample("rtt_ms", checked, sample.left_out)
+        weights = dyadic.region_weights(n_regions, RESAMPLES, 0)
+        medians = dyadic.weighted_median(log.to_numpy(), weights, ends.first, ends.second)
+        log_ends = np.nanquantile(medians, [0.025, 0.975])
     common = {
-        "n": len(found),
-        "n_regions": len(regions),
+        "n": len(checked),
+        "n_regions": n_regions,
         "level": 0.95,
         "warnings": sample.warnings()[: len(sample.left_out) > 0],
+        "assumption": "Both measure the same thing: other tools, hosts and dates differ",
     }
-    covered = found.covered.to_numpy(dtype=float)
-    share, low, high = share_interval(covered, np.ones_like(covered), *index, len(regions))
-    ends = (nan, nan)
-    if len(regions) >= FEWEST_FOR_INTERVAL:
-        weights = dyadic.region_weights(len(regions), RESAMPLES, 0)
-        ends = np.nanquantile(dyadic.weighted_median(log.to_numpy(), weights, *index), [0.025, 0.975])
-    return Elsewhere(
+    return CheckedPredictions(
         coverage=Estimate(
-            quantity=f"coverage of {percent(level)} intervals elsewhere",
+            quantity=f"coverage of {percent(level)} intervals in another survey",
             claim=f"The {percent(level)} intervals of pairs that were not measured hold {{}} of what others "
             "measured of them",
             estimate=share,
@@ -118,19 +110,17 @@ def check_elsewhere(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float =
             high=high,
             unit="fraction",
             method="share of pairs; interval from the dyadic jackknife over regions",
-            assumption="Both measure the same thing: other tools, hosts and dates differ",
             **common,
         ),
         ratio=Estimate(
-            quantity="measured elsewhere over predicted",
+            quantity="measured by others over predicted",
             claim="What others measured is {} times the prediction in the median",
             estimate=float(np.exp(log.median())),
-            low=float(np.exp(ends[0])),
-            high=float(np.exp(ends[1])),
+            low=float(np.exp(log_ends[0])),
+            high=float(np.exp(log_ends[1])),
             unit="",
             method="median over pairs; percentile interval of a bootstrap over regions",
-            assumption="Both measure the same thing: other tools, hosts and dates differ",
             **common,
         ),
-        pairs=found,
+        pairs=checked,
     )

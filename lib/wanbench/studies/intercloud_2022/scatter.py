@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...checks import check_level
 from ...formatting import count
-from ...stats.distance.fits import PER_KM
+from ...stats.distance.fits import THOUSAND_KM
 from ...stats.regions import dyadic
 from ...stats.regions.clusters import PLACE, unit_of_region, units
 from ...stats.regions.line import ASSUMPTION, BOOTSTRAP
@@ -79,7 +79,7 @@ def scatter(
     sample = Sample(whole.column, whole.frame[far].reset_index(drop=True), whole.left_out)
     require_regions(sample, 3, "the scatter")
     frame = sample.frame
-    x, rtt_ms = frame.distance_km.to_numpy() / PER_KM, frame.rtt_ms.to_numpy()
+    x, rtt_ms = frame.distance_km.to_numpy() / THOUSAND_KM, frame.rtt_ms.to_numpy()
     log_throughput = np.log(frame.throughput_bps.to_numpy())
     # The near pairs that are left out still say which regions share a place.
     place_of = unit_of_region(whole, cluster)

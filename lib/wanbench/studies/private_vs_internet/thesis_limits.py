@@ -82,7 +82,7 @@ def explain(fitted: Factorial, limits: Limits) -> Explanation:
     predicted = own.groupby(factors).agg(
         _log=("_log", "mean"), limit=("limit", lambda limit: limit.mode().iloc[0])
     )
-    combinations = fitted.places.merge(predicted.reset_index(), on=factors)
+    combinations = fitted.combinations.merge(predicted.reset_index(), on=factors)
     if combinations.empty:
         raise ParameterError("no combination of the fit is among the trials of the limits")
     gain = np.exp(combinations.pop("_log"))

@@ -111,7 +111,7 @@ def test_few_pairs_and_few_regions_are_said():
     assert "5 % of 15 pairs are 0.8: the envelope rests on very few" in str(found)
     lone = envelope.lower_envelope(simulated_surveys.survey(4, seed=7), resamples=50)
     assert np.isnan(lone.slope.low) and "no interval from 4 regions" in str(lone)
-    with pytest.raises(ParameterError, match="tau=1"):
+    with pytest.raises(ParameterError, match="tau is 1; allowed: a share"):
         envelope.lower_envelope(simulated_surveys.survey(6, seed=7), tau=1)
     same = simulated_surveys.survey(6, seed=7).assign(distance_km=100.0)
     with pytest.raises(ParameterError, match="different distance"):

@@ -7,8 +7,8 @@ import statsmodels.api as sm
 
 from wanbench import regions
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import predict, prediction_fits
-from wanbench.stats.distance.prediction_calibration import calibration
+from wanbench.stats.distance import prediction, prediction_fits
+from wanbench.stats.distance.prediction_coverage import prediction_coverage
 from wanbench.stats.regions import conformal, region_effects, simulated_surveys
 
 PAIRS = simulated_surveys.survey(18, seed=3, region_ms=6, pair_ms=3, region_log_sd=0.2)
@@ -102,16 +102,16 @@ def test_each_situation_knows_what_it_knows(situation):
     gone = {"both": [], "one": [one], "none": [one, other]}[situation]
     pairs = PAIRS[~PAIRS.from_region.isin(gone) & ~PAIRS.to_region.isin(gone)]
     truth = PAIRS[(PAIRS.from_region == one) & (PAIRS.to_region == other)].iloc[0]
-    found = predict.what_if(pairs, one, other, distance_km=truth.distance_km)
+    found = prediction.what_if(pairs, one, other, distance_km=truth.distance_km)
     assert found.situation == situation
     assert found.rtt.low <= truth.rtt_ms <= found.rtt.high
     assert found.throughput.low <= truth.throughput_bps <= found.throughput.high
     assert found.rtt.low >= truth.light_rtt_ms
-    assert predict.SITUATIONS[situation] in str(found)
+    assert prediction.SITUATIONS[situation] in str(found)
 
 
 def test_more_knowledge_makes_it_narrower():
-    rows = calibration(PAIRS).table()
+    rows = prediction_coverage(PAIRS).table()
     for _, part in rows.groupby("measured"):
         wide = part.set_index("situation").median_width
         assert wide["both"] < wide["one"] < wide["none"]
@@ -122,7 +122,7 @@ def test_a_measured_pair_is_left_out_of_its_own_prediction():
     spoiled = PAIRS.copy()
     own = spoiled.from_region.isin([one, other]) & spoiled.to_region.isin([one, other])
     spoiled.loc[own, "rtt_ms"] = 9_000.0
-    found, clean = (predict.what_if(pairs, one, other) for pairs in (spoiled, PAIRS))
+    found, clean = (prediction.what_if(pairs, one, other) for pairs in (spoiled, PAIRS))
     assert found.rtt.estimate == clean.rtt.estimate and found.rtt.high == clean.rtt.high
     assert found.measured["rtt_ms"] == 9_000.0 and "9,000 ms" in str(found)
 
@@ -131,56 +131,56 @@ def test_catalogue_regions_can_be_asked_for():
     names = regions.select(clouds=["aws", "gcp"])["name"].tolist()[:14]
     pairs = regions.pair_distances(names)
     pairs["rtt_ms"] = 3 + 1.6 * pairs.light_rtt_ms + np.random.default_rng(1).normal(0, 1, len(pairs)) ** 2
-    found = predict.what_if(pairs, names[0], "azure:westeurope")
+    found = prediction.what_if(pairs, names[0], "azure:westeurope")
     assert found.situation == "one" and found.throughput is None
     assert found.distance_km == pytest.approx(regions.distance_km(names[0], "azure:westeurope"))
     assert found.rtt.estimate == pytest.approx(3 + 1.6 * found.light_rtt_ms, rel=0.1)
     elsewhere = pd.DataFrame({"name": ["lab:here"], "latitude_deg": [52.0], "longitude_deg": [5.0]})
-    assert predict.what_if(pairs, "lab:here", names[1], regions=elsewhere).situation == "one"
+    assert prediction.what_if(pairs, "lab:here", names[1], regions=elsewhere).situation == "one"
 
 
 def test_unknown_regions_are_named_with_what_is_allowed():
     with pytest.raises(ParameterError, match=r"aws:nowhere.*Or a region of the pairs: aws:region-000"):
-        predict.what_if(PAIRS, "aws:nowhere", NAMES[0])
-    with pytest.raises(ParameterError, match="to itself"):
-        predict.what_if(PAIRS, NAMES[0], NAMES[0])
+        prediction.what_if(PAIRS, "aws:nowhere", NAMES[0])
+    with pytest.raises(ParameterError, match=r"to_region is '.*'; allowed: a region other"):
+        prediction.what_if(PAIRS, NAMES[0], NAMES[0])
     sparse = PAIRS[~(PAIRS.from_region.isin(NAMES[:2]) & PAIRS.to_region.isin(NAMES[:2]))]
     with pytest.raises(ParameterError, match="give distance_km"):
-        predict.what_if(sparse, NAMES[0], NAMES[1])
-    with pytest.raises(ParameterError, match="distance_km=-1"):
-        predict.what_if(sparse, NAMES[0], NAMES[1], distance_km=-1)
+        prediction.what_if(sparse, NAMES[0], NAMES[1])
+    with pytest.raises(ParameterError, match="distance_km is -1; allowed: a number from 0 to"):
+        prediction.what_if(sparse, NAMES[0], NAMES[1], distance_km=-1)
     few = PAIRS[PAIRS.from_region.isin(NAMES[:4]) & PAIRS.to_region.isin(NAMES[:4])]
     with pytest.raises(ParameterError, match="at least 5 regions"):
-        predict.fit_predictor(few)
+        prediction.fit_predictor(few)
     with pytest.raises(ParameterError, match="lacks column rtt_ms"):
-        predict.fit_predictor(PAIRS.drop(columns="rtt_ms"))
+        prediction.fit_predictor(PAIRS.drop(columns="rtt_ms"))
 
 
 def test_too_few_regions_leave_the_interval_open_and_say_so():
     few = simulated_surveys.survey(8, seed=1, region_ms=4)
-    found = predict.fit_predictor(few).predict("aws:new", few.from_region[0], distance_km=4_000)
+    found = prediction.fit_predictor(few).predict("aws:new", few.from_region[0], distance_km=4_000)
     assert found.rtt.high == np.inf and found.rtt.low >= found.light_rtt_ms
     assert "90 % takes 9 regions, here are 8" in str(found)
 
 
 def test_never_below_light():
     pairs = PAIRS.assign(rtt_ms=PAIRS.light_rtt_ms + 0.5)
-    predictor = predict.fit_predictor(pairs)
+    predictor = prediction.fit_predictor(pairs)
     found = predictor.predict(NAMES[0], "aws:far", distance_km=30_000)
     assert found.rtt.low >= found.light_rtt_ms and found.rtt.estimate >= found.light_rtt_ms
 
 
 def test_throughput_takes_the_base_that_errs_less():
-    assert predict.fit_predictor(simulated_surveys.survey(18, seed=3)).base == "window"
+    assert prediction.fit_predictor(simulated_surveys.survey(18, seed=3)).fits.base == "window"
     rng = np.random.default_rng(0)
     straight = PAIRS.assign(
         throughput_bps=10 ** (9 - PAIRS.distance_km / 6_000 + rng.normal(0, 0.02, len(PAIRS)))
     )
-    assert predict.fit_predictor(straight).base == "distance"
+    assert prediction.fit_predictor(straight).fits.base == "distance"
 
 
-def test_calibration_counts_what_it_says():
-    found = calibration(PAIRS)
+def test_coverage_counts_what_it_says():
+    found = prediction_coverage(PAIRS)
     rows = found.left_out
     one = rows[(rows.quantity == "rtt_ms") & (rows.situation == "one")]
     assert len(one) == 18 * 17 and (one.groupby("region").size() == 17).all()
@@ -193,53 +193,53 @@ def test_calibration_counts_what_it_says():
     assert {"rtt_ms", "throughput_bps"} == set(found.table().measured)
 
 
-def test_calibration_notices_intervals_that_are_too_narrow(monkeypatch):
-    real = prediction_fits.Core.predict
+def test_coverage_notices_intervals_that_are_too_narrow(monkeypatch):
+    real = prediction_fits.Fits.predict
 
     def narrow(self, quantity, situation, new, level):
         ends = real(self, quantity, situation, new, level)
         centre = (ends.low + ends.high) / 2
-        return prediction_fits.Ends(
+        return prediction_fits.Predicted(
             ends.value, (ends.low + centre) / 2, (ends.high + centre) / 2, ends.n_units
         )
 
-    monkeypatch.setattr(prediction_fits.Core, "predict", narrow)
-    found = calibration(PAIRS)
+    monkeypatch.setattr(prediction_fits.Fits, "predict", narrow)
+    found = prediction_coverage(PAIRS)
     assert found.coverage["rtt_ms", "both"].high < 0.85
 
 
 def test_figures_carry_the_prediction():
-    found = predict.what_if(PAIRS, NAMES[0], NAMES[9])
+    found = prediction.what_if(PAIRS, NAMES[0], NAMES[9])
     drawn = found.figure(note="A check.")
     assert drawn.layout.meta["name"] == "prediction" and "A check." in drawn.layout.meta["caption"]
     points = [trace for trace in drawn.data if trace.name == "prediction"]
     assert points[0].y[0] == found.rtt.estimate and points[1].y[0] == found.throughput.estimate
     assert points[0].error_y.array[0] == pytest.approx(found.rtt.high - found.rtt.estimate)
     assert any(trace.name == "measured after all" for trace in drawn.data)
-    shown = calibration(PAIRS)
+    shown = prediction_coverage(PAIRS)
     assert shown.figure().layout.meta["csv"].startswith("measured,situation")
     assert "90 %" in shown._repr_html_()
 
 
 def test_a_measured_pair_is_said_to_be_left_out_only_where_it_is():
     one, other = NAMES[:2]
-    whole, apart = predict.fit_predictor(PAIRS).predict(one, other), predict.what_if(PAIRS, one, other)
+    whole, apart = prediction.fit_predictor(PAIRS).predict(one, other), prediction.what_if(PAIRS, one, other)
     assert whole.in_use and not apart.in_use
-    assert "among what this rests on" in str(whole) and "left out" not in str(whole)
-    assert "left out of this" in str(apart)
+    assert "part of what the prediction rests on" in str(whole) and "left out" not in str(whole)
+    assert "left out of the prediction" in str(apart)
     assert "also used" in whole.figure().layout.meta["caption"]
     assert "not used" in apart.figure().layout.meta["caption"]
-    assert not predict.fit_predictor(PAIRS).predict("aws:eu-central-1", one, distance_km=500.0).in_use
+    assert not prediction.fit_predictor(PAIRS).predict("aws:eu-central-1", one, distance_km=500.0).in_use
 
 
 def test_each_left_out_throughput_is_that_of_its_own_direction():
-    rows = calibration(PAIRS).left_out
+    rows = prediction_coverage(PAIRS).left_out
     rows = rows[rows.quantity == "throughput_bps"]
     known = PAIRS.set_index(["from_region", "to_region"]).throughput_bps
     ends = pd.MultiIndex.from_frame(rows[["from_region", "to_region"]])
     np.testing.assert_allclose(rows.measured, known.reindex(ends))
     one_way = PAIRS[PAIRS.from_region < PAIRS.to_region]
-    alone = calibration(pd.concat([one_way, PAIRS[PAIRS.from_region == NAMES[-1]]])).left_out
+    alone = prediction_coverage(pd.concat([one_way, PAIRS[PAIRS.from_region == NAMES[-1]]])).left_out
     alone = alone[(alone.quantity == "throughput_bps") & (alone.situation == "both")]
     assert len(alone) == len(one_way) + len(NAMES) - 1
 
@@ -247,7 +247,7 @@ def test_each_left_out_throughput_is_that_of_its_own_direction():
 @pytest.mark.filterwarnings("error")
 def test_columns_that_do_not_vary_are_refused_or_predicted_without_a_warning():
     with pytest.raises(ParameterError, match="all have the same"):
-        predict.fit_predictor(PAIRS.assign(distance_km=1_000.0))
-    found = predict.what_if(PAIRS.assign(throughput_bps=1e8), *NAMES[:2])
+        prediction.fit_predictor(PAIRS.assign(distance_km=1_000.0))
+    found = prediction.what_if(PAIRS.assign(throughput_bps=1e8), *NAMES[:2])
     assert found.throughput.estimate == pytest.approx(1e8)
-    calibration(PAIRS.assign(rtt_ms=400.0))
+    prediction_coverage(PAIRS.assign(rtt_ms=400.0))

@@ -1,0 +1,32 @@
+"""Predictions checked with pairs that others measured, and half-distances by sending cloud."""
+
+import pytest
+
+from wanbench import stats
+from wanbench.errors import ParameterError
+from wanbench.stats.regions import simulated_surveys
+from wanbench.studies import grids_and_predictions
+
+
+def test_predictions_are_checked_with_pairs_that_others_measured():
+    pairs = simulated_surveys.survey(20, seed=3, pair_ms=4.0)
+    ends = pairs[["from_region", "to_region"]].min(axis=1) + pairs[["from_region", "to_region"]].max(axis=1)
+    lacking = ends.isin(ends.drop_duplicates().sample(40, random_state=1))
+    found = grids_and_predictions.check_predictions(pairs[~lacking], pairs)
+    assert len(found.pairs) == 40 and 0.75 <= found.coverage.estimate <= 1
+    assert found.ratio.low < 1 < found.ratio.high
+    twice = grids_and_predictions.check_predictions(pairs[~lacking], pairs.assign(rtt_ms=3 * pairs.rtt_ms))
+    assert twice.coverage.estimate < 0.1 and twice.ratio.estimate == pytest.approx(3 * found.ratio.estimate)
+    assert len(found.figure().data[0].x) + len(found.figure().data[1].x) == 40
+    with pytest.raises(ParameterError, match="others has no pair that pairs lacks"):
+        grids_and_predictions.check_predictions(pairs, pairs)
+
+
+def test_half_distances_are_those_of_fits_by_sender():
+    pairs = simulated_surveys.survey(15, seed=1)
+    result = grids_and_predictions.half_distances(pairs)
+    assert list(result.fits) == ["aws", "azure", "gcp"]
+    own = stats.fit_throughput(pairs[pairs.from_cloud == "gcp"]).half_distance
+    assert result.estimates[2].estimate == own.estimate and result.estimates[2].high == own.high
+    assert "From gcp, throughput halves every" in str(result)
+    assert result._repr_html_().count("half-distance from") == 3

@@ -1,0 +1,39 @@
+"""The distance that halves throughput, by the cloud that sends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from ...stats.distance.fits import ThroughputFit, fit_throughput
+from ...stats.result import Estimate, Result
+
+
+@dataclass(frozen=True, repr=False)
+class HalfDistances(Result):
+    """`fits` maps each sending cloud to throughput against distance over the pairs that it sent."""
+
+    fits: dict[str, ThroughputFit]
+
+    TITLE = "Half-distance by sending cloud"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return tuple(
+            replace(
+                fit.half_distance,
+                quantity=f"half-distance from {cloud}",
+                claim=f"From {cloud}, throughput halves every {{}} of distance",
+            )
+            for cloud, fit in self.fits.items()
+        )
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(estimate.sentence for estimate in self.estimates)
+
+
+def half_distances(pairs: pd.DataFrame) -> HalfDistances:
+    """Fit throughput against distance separately for each cloud that sends (`from_cloud` of table `pairs`)."""
+    return HalfDistances({cloud: fit_throughput(part) for cloud, part in pairs.groupby("from_cloud")})
