@@ -161,9 +161,9 @@ class Site:
         path = self._record_path(name)
         try:
             record = Record(**json.loads(path.read_bytes()))
-        except FileNotFoundError:
+        except (FileNotFoundError, TypeError):  # TypeError: the record of another version, which has other fields
             return Record(name, "not made")
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             expected = "the record of a page; `make clean` removes it"
             raise RawDataError(path, None, str(error), expected) from None
         files = (self.folder / f"{name}.html", self.folder / "figures" / name)
