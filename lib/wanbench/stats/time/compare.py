@@ -296,23 +296,5 @@ def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, 
     return notes
 
 
-def _kind(sides: list[Arm], run, block) -> tuple[str, list[str]]:
-    """The unit of replication, and its cautions."""
-    if block:
-        shared = len(set(sides[0].blocks) & set(sides[1].blocks))
-        alone = len(set(sides[0].blocks) ^ set(sides[1].blocks))
-        if shared < methods.MIN_UNITS:
-            blocks = count(shared, "block")
-            raise ParameterError(
-                f"{block} has {blocks} with both arms; allowed: {methods.MIN_UNITS} or more."
-            )
-        return "blocks", [f"{count(alone, 'block')} with one arm only not in use"] if alone else []
-    if min(len(side.runs) for side in sides) >= methods.MIN_UNITS:
-        return "runs", []
-    if run:
-        return "series", ["an arm has a single run: differences from run to run are not in the interval"]
-    return "series", []
-
-
 def _ends_at(again: Callable[..., Comparison], name: str, level: float) -> tuple[float, float]:
     return getattr(again(level=level), name).conf_int()
