@@ -82,3 +82,8 @@ def test_what_could_not_be_recomputed_is_no_verdict_and_claims_keep_their_digits
     assert audit.table().set_index("claim").verdict["r"] == "the data do not tell"
     shown = audit._repr_html_()
     assert "<td>0.92</td>" in shown and "<td>2,070 pairs</td>" in shown
+
+
+def test_a_source_without_claims_is_shown():
+    empty = ledger.Audit("nothing", {})
+    assert len(empty.table()) == 0 and "0 claims" in str(empty) and "none" in empty._repr_html_()

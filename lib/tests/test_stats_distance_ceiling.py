@@ -192,3 +192,8 @@ def test_a_few_values_above_a_ceiling_do_not_hide_it(outliers):
     assert found.ceiling_bps["aws"] == pytest.approx(1e9, rel=0.01)
     assert f"of the largest but {outliers}" in found.rule["aws"]
     assert found.n["aws"] >= plain.ceilings.set_index("source").n["aws"] - outliers
+
+
+def test_a_source_of_a_ceiling_that_is_no_text_is_refused():
+    with pytest.raises(ParameterError, match="source of a ceiling is 5; allowed: 'aws'"):
+        ceiling.fit_with_ceiling(survey(), ceiling={"aws": 1e9, 5: 1e9})

@@ -127,3 +127,8 @@ def test_the_figure_draws_envelope_and_light():
     assert light.y[1] / light.x[1] * 1000 == pytest.approx(9.7934, rel=1e-4)
     assert figure.layout.meta["csv"].startswith("distance_km,rtt_ms,low,high")
     assert len(found.table()) == 3 and "Lower envelope" in found._repr_html_()
+
+
+def test_an_envelope_without_resamples_is_refused():
+    with pytest.raises(ParameterError, match="resamples is 0; allowed: a whole number of at least 1"):
+        envelope.lower_envelope(simulated_surveys.survey(8, seed=1), resamples=0)

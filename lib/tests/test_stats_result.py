@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from math import nan
 
+import pandas as pd
 import pytest
 
-from wanbench.stats.result import Estimate, Result
+from wanbench.stats.result import Estimate, Result, RowsResult
+from wanbench.stats.trials.means import ratio_estimate
 
 
 def estimate(quantity, value, *warnings, **fields):
@@ -65,3 +67,18 @@ def test_an_unknown_estimate_says_what_is_known_of_it():
     assert estimate("delay", nan, low=nan, high=nan).sentence == "Delay cannot be estimated (4 runs)."
     open_ended = estimate("delay", nan, low=3.0, high=float("inf")).sentence
     assert open_ended == "Delay cannot be estimated (it is at least 3.00 ms; 4 runs)."
+
+
+def test_a_result_without_estimates_has_a_finding_without_numbers():
+    finding = RowsOnly(pd.DataFrame({"n": [1]})).finding("rows")
+    assert finding.sentence == "One row." and finding.estimate is None and finding.n is None
+
+
+class RowsOnly(RowsResult):
+    sentence = "One row."
+
+
+def test_the_interval_of_a_ratio_may_end_beyond_the_largest_float():
+    about = {"n": 2, "method": "a method", "assumption": "an assumption", "basis": "2 trials"}
+    ratio = ratio_estimate(0.0, 1000.0, quantity="ratio", claim="The ratio is {}", **about)
+    assert (ratio.low, ratio.high) == (0.0, float("inf")) and "1" in str(ratio)

@@ -453,3 +453,8 @@ def test_the_truth_of_the_simulation():
     """The autocorrelated series have the distribution that the tests of coverage say."""
     values = np.log(autocorrelated(np.random.default_rng(0), 200_000, 0.7))
     assert np.quantile(ndtr(values), [0.5, 0.9, 0.99]) == pytest.approx([0.5, 0.9, 0.99], abs=0.01)
+
+
+def test_quantiles_of_no_quantile_are_refused():
+    with pytest.raises(ParameterError, match=r"at is \(\); allowed: one quantile or more"):
+        tails.quantiles(tails.of_values([np.arange(100.0)]), ())

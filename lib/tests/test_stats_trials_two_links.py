@@ -183,3 +183,8 @@ def test_producers_are_compared():
     np.testing.assert_allclose(first.share, [0.5, 0.3, 0.2], rtol=1e-3)
     assert (found.rows.low < found.rows.records_per_s).all() and "not all alike" in str(found)
     assert sum(len(trace.x) for trace in found.figure().data) == 36 + 6
+
+
+def test_other_values_are_those_that_can_be_compared():
+    with pytest.raises(ParameterError, match="other_values is 'n_seconds'; allowed: 'batches_per_s'"):
+        compare_links(measured(), other_values=("n_seconds",))

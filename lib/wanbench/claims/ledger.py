@@ -157,7 +157,8 @@ class Audit(Result):
         for name, claim in self.claims.items():
             source = {"claim": name, "section": claim.section, "says": claim.says, "claimed": claim.number}
             rows.append(source | {"unit": claim.unit} | self.rows.get(name, untried))
-        table = pd.DataFrame(rows)
+        columns = ["claim", "section", "says", "claimed", "unit", *untried]
+        table = pd.DataFrame(rows, columns=columns)
         return table.assign(off_by=table.recomputed - table.claimed)
 
     def shown(self) -> pd.DataFrame:

@@ -239,8 +239,10 @@ def _ceilings(
     else:
         given = ceiling if isinstance(ceiling, Mapping) else dict.fromkeys(by_cloud.groups, ceiling)
         sources = []
-        for source, top in sorted(given.items(), key=lambda item: ":" in item[0]):  # regions replace clouds
-            by = "from_region" if ":" in source else "from_cloud"
+        for source, top in sorted(
+            given.items(), key=lambda item: ":" in str(item[0])
+        ):  # regions replace clouds
+            by = "from_region" if ":" in str(source) else "from_cloud"
             check_choice("source of a ceiling", source, sorted(frame[by].unique()))
             sources.append((by, source, float(check_number("ceiling", top, 0, above=True)), "given"))
     tops = pd.Series(inf, index=frame.index)

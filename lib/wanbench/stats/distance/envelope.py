@@ -110,6 +110,7 @@ def lower_envelope(
     level = check_level(level)
     if not 0 < check_number("tau", tau) < 1:
         raise refusal("tau", tau, "a share of the pairs between 0 and 1, such as 0.05")
+    check_number("resamples", resamples, 1, whole=True)
     sample = unordered(pairs, column)
     require_regions(sample, 3, "an envelope")
     x, y = sample.frame.distance_km.to_numpy() / THOUSAND_KM, sample.frame.value.to_numpy()

@@ -1,7 +1,7 @@
 """The common form of analysis results: estimates with intervals, sentences and cautions, as text, table and HTML."""
 
 from .estimate import PAIRS_INDEPENDENT, VALUES_INDEPENDENT, Estimate, Interval, exact_binomial
-from .result import Result, RowsResult, cautions_html, estimates_shown, html, table, table_html, text_table
+from .result import Result, RowsResult, cautions_html, estimates_shown, table_html, text_table
 
 __all__ = [
     "PAIRS_INDEPENDENT",
@@ -13,8 +13,6 @@ __all__ = [
     "cautions_html",
     "estimates_shown",
     "exact_binomial",
-    "html",
-    "table",
     "table_html",
     "text_table",
 ]

@@ -71,8 +71,11 @@ class Result:
         return paragraph + rows_html + cautions_html(self.cautions)
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """The finding whose sentence is `str` of the result, and whose numbers are those of its first estimate."""
-        return replace(self.estimates[0].finding(name, page), sentence=str(self))
+        """The finding whose sentence is `str` of the result; its numbers are those of the first estimate, if any."""
+        if self.estimates:
+            return replace(self.estimates[0].finding(name, page), sentence=str(self))
+        nothing = dict.fromkeys(("estimate", "low", "high", "n", "n_regions"))
+        return Finding(name=name, sentence=str(self), **nothing, unit="", method="", assumption="", page=page)
 
     def figure(self, *, note: str = "", **options):
         """Draw the result; `note` is added to the caption. AttributeError if nothing draws it."""
@@ -144,15 +147,3 @@ def table_html(frame: pd.DataFrame, title: str = "") -> str:
 def cautions_html(cautions) -> str:
     """One paragraph per caution."""
     return "".join(f'<p class="caution">Caution: {escape(text)}.</p>' for text in cautions)
-
-
-def html(estimates, title: str = "") -> str:
-    """Estimates as an HTML table, cautions below."""
-    estimates = list(estimates)
-    notes = dict.fromkeys(warning for one in estimates for warning in one.warnings)
-    return table_html(estimates_shown(estimates), title) + cautions_html(notes)
-
-
-def table(estimates) -> pd.DataFrame:
-    """One row per estimate; columns as `Estimate.row`."""
-    return pd.DataFrame([estimate.row() for estimate in estimates])

@@ -13,6 +13,7 @@ from math import inf
 import numpy as np
 import pandas as pd
 
+from ...checks import refusal
 from ...errors import ParameterError
 from ...formatting import count
 from ..result import Estimate, Result
@@ -59,6 +60,8 @@ def quantiles(tail: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.9
     """
     Quantiles of a distribution with intervals; settings and errors are those of `Tail.estimate`.
     """
+    if not len(at):
+        raise refusal("at", at, "one quantile or more, such as 0.99")
     return Quantiles(tail, tuple(at), tuple(tail.estimate(q, level=level, **settings) for q in at))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ...checks import check_choice, check_columns, check_level
+from ...checks import check_choice, check_columns, check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, percent, quantity
 from ..result import Estimate, Interval, exact_binomial
@@ -50,6 +50,8 @@ NOISE = 1.15
 """Standard deviation of log loss times the root of the losses seen: 1.03 for Reno, 1.12 for CUBIC, in simulation."""
 MIN_LOSSES = 5
 """With fewer losses seen, the logarithm of their number is far from normal, and so is the interval."""
+WARM_UP_LOSSES = 10
+"""Losses after which a sender has left the window of slow start: each shrinks it by a factor of 0.5 or 0.7."""
 MAX_LOSS = 0.03
 """Loss from which timeouts, which the model lacks, take a large part of the time."""
 SMALLEST_LOSS = 1e-9
@@ -115,7 +117,15 @@ def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     return np.exp((low + high) / 2)
 
 
-def estimate_loss(transfers: pd.DataFrame, *, level: float = 0.95) -> Estimate:
+def estimate_loss(
+    transfers: pd.DataFrame,
+    *,
+    rtt_ms: float | None = None,
+    mss_bytes: float | None = None,
+    congestion_control: str | None = None,
+    omitted_s: float | None = None,
+    level: float = 0.95,
+) -> Estimate:
     """
     The loss of one direction of a path, from its TCP transfers.
 
@@ -134,6 +144,10 @@ def estimate_loss(transfers: pd.DataFrame, *, level: float = 0.95) -> Estimate:
         Rows of table `transfers` in one direction with one congestion control. `mean_rtt_ms` is the RTT under load.
         Transfers that are not TCP, ended in an error or lack a value are left out and counted. The measured time should
         begin after some ten losses (iperf3 -O): until then slow start's large window makes throughput too high.
+    rtt_ms, mss_bytes, congestion_control : optional
+        In place of the columns mean_rtt_ms, mss_bytes and congestion_control, which few tools but iperf3 report.
+    omitted_s : float, optional
+        Seconds of start-up that the transfers leave out; a caution says if they are too few.
 
     Returns
     -------
@@ -146,7 +160,15 @@ def estimate_loss(transfers: pd.DataFrame, *, level: float = 0.95) -> Estimate:
         If the rows are of several directions or congestion controls, of one without a model here, or if none is left.
     """
     level = check_level(level)
-    rows = _usable(transfers)
+    given = {
+        "mean_rtt_ms": check_number("rtt_ms", rtt_ms, 0, above=True, optional=True),
+        "mss_bytes": check_number("mss_bytes", mss_bytes, 0, above=True, optional=True),
+        "congestion_control": check_choice(
+            "congestion_control", congestion_control, (*MODELS, *RATE_BASED), optional=True
+        ),
+    }
+    check_number("omitted_s", omitted_s, 0, optional=True)
+    rows = _usable(transfers, {name: value for name, value in given.items() if value is not None})
     names = sorted(rows.congestion_control.dropna().unique())
     if len(names) != 1:
         raise ParameterError(
@@ -170,15 +192,18 @@ def estimate_loss(transfers: pd.DataFrame, *, level: float = 0.95) -> Estimate:
     low, high = loss * exp(-half), loss * exp(half)
     retransmits = _retransmits(rows, segments, level)
     warnings += _cautions(loss, low, high, n_seen, retransmits)
+    if omitted_s is not None:
+        warnings += _start_up(omitted_s, float(np.median(seen / rows.duration_s.to_numpy() / streams)))
     method = f"{METHOD.format(name, MODELS[name])}; {count(len(rows), 'transfer')}, about "
     method += count(round(n_seen), "loss", "losses")
     ends = min(low, 1.0), min(high, 1.0)
     return _estimate(min(loss, 1.0), ends, rows, method, level, retransmits, warnings)
 
 
-def _usable(transfers: pd.DataFrame) -> pd.DataFrame:
-    """The TCP transfers that have every number, with the columns that a table may lack."""
-    check_columns("transfers", transfers, NUMBERS)
+def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
+    """The TCP transfers that have every number, with the columns that a table may lack and those given instead."""
+    check_columns("transfers", transfers, [name for name in NUMBERS if name not in given])
+    transfers = transfers.assign(**given)
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
     directions = len(transfers[ends].drop_duplicates()) if ends else 1
     if directions > 1:
@@ -237,6 +262,17 @@ def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
             "in bursts, start-up is in the measured time, or many were sent again needlessly"
         )
     return tuple(cautions)
+
+
+def _start_up(omitted_s: float, losses_per_s: float) -> tuple[str, ...]:
+    """A caution if a sender may still have had slow start's window after the seconds left out."""
+    if omitted_s * losses_per_s >= WARM_UP_LOSSES:
+        return ()
+    needed_s = WARM_UP_LOSSES / losses_per_s
+    return (
+        f"only {omitted_s:g} s of start-up were left out; a sender takes {quantity(needed_s, 's')} to lose "
+        f"{WARM_UP_LOSSES} segments and leave the window of slow start, and until then the estimate is too low",
+    )
 
 
 def _estimate(loss, ends: tuple[float, float], rows, method, level, retransmits, warnings) -> Estimate:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from math import exp, isfinite, nan
+from math import isfinite, nan
 
 import numpy as np
 import pandas as pd
@@ -194,7 +194,7 @@ def compare_arms(
     def estimate(name: str, quantity_name: str, claim: str) -> Estimate:
         ratio, plain = name in methods.RATIOS, intervals.plain if name == "means" else None
         # ratios are estimated as logarithms
-        change = exp if ratio else float
+        change = _ratio if ratio else float
         contrast, independent = intervals.contrasts[name], naive.get(name, Contrast(nan))
         number, low, high = (change(x) if isfinite(x) else nan for x in contrast[:3])
         return Estimate(
@@ -206,7 +206,7 @@ def compare_arms(
             unit="times" if ratio else unit,
             method=intervals.method if name in methods.OF_MEANS else intervals.median_method,
             naive=Interval(NAIVE, *(change(x) if isfinite(x) else nan for x in independent[1:3])),
-            others=(Interval(methods.PLAIN, *map(exp, plain)),) if plain else (),
+            others=(Interval(methods.PLAIN, *map(_ratio, plain)),) if plain else (),
             # the error of a ratio is that of its logarithm times the ratio (delta method)
             standard_error=contrast.standard_error * (number if ratio else 1.0),
             ends=partial(_ends_at, again, name),
@@ -296,22 +296,10 @@ def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, 
     return notes
 
 
-def _kind(sides: list[Arm], run, block) -> tuple[str, list[str]]:
-    """The unit of replication, and its cautions."""
-    if block:
-        shared = len(set(sides[0].blocks) & set(sides[1].blocks))
-        alone = len(set(sides[0].blocks) ^ set(sides[1].blocks))
-        if shared < methods.MIN_UNITS:
-            blocks = count(shared, "block")
-            raise ParameterError(
-                f"{block} has {blocks} with both arms; allowed: {methods.MIN_UNITS} or more."
-            )
-        return "blocks", [f"{count(alone, 'block')} with one arm only not in use"] if alone else []
-    if min(len(side.runs) for side in sides) >= methods.MIN_UNITS:
-        return "runs", []
-    if run:
-        return "series", ["an arm has a single run: differences from run to run are not in the interval"]
-    return "series", []
+def _ratio(log: float) -> float:
+    """A ratio from its logarithm; infinite beyond the largest float, as the end of an interval of few units may be."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(log))
 
 
 def _ends_at(again: Callable[..., Comparison], name: str, level: float) -> tuple[float, float]:

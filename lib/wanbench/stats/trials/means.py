@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, nan, sqrt
+from math import nan, sqrt
 
 import numpy as np
 from scipy import stats
@@ -34,4 +34,6 @@ def welch_half_width(sides: Sequence[np.ndarray], level: float) -> float:
 
 def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> Estimate:
     """The estimate of a ratio from its logarithm and the half width of the logarithm's interval."""
-    return Estimate(estimate=exp(log), low=exp(log - half), high=exp(log + half), unit=unit, **about)
+    with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
+        value, low, high = np.exp([log, log - half, log + half]).tolist()
+    return Estimate(estimate=value, low=low, high=high, unit=unit, **about)

@@ -177,7 +177,7 @@ def compare_links(
     value : str
         A column in `rates.MEASURED`.
     other_values : sequence of str
-        Columns whose ratio is wanted too; those that are not known of every trial are left out.
+        Columns in `rates.MEASURED` whose ratio is wanted too; those that are not known of every trial are left out.
     resamples, seed
         Of the bootstrap of medians, in `paired` and `by_trial`.
 
@@ -195,6 +195,7 @@ def compare_links(
     drift_free, drift = _drift(pairs, value, names, level)
     others = {}
     for name in other_values:
+        check_choice("other_values", name, MEASURED)
         if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
             own = paired_trials(trials, name, names)
             comparison = _by_trial(trials, rates, name, names, level, seed, MEANS_ONLY)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from ...checks import check_columns
+from ...errors import ParameterError
 from ...stats.distance.fits import ThroughputFit, fit_throughput
 from ...stats.result import Estimate, Result
 
@@ -36,4 +38,7 @@ class HalfDistances(Result):
 
 def half_distances(pairs: pd.DataFrame) -> HalfDistances:
     """Fit throughput against distance separately for each cloud that sends (`from_cloud` of table `pairs`)."""
+    check_columns("pairs", pairs, ["from_cloud"])
+    if pairs.empty:
+        raise ParameterError("no pair is given, so no cloud sends.")
     return HalfDistances({cloud: fit_throughput(part) for cloud, part in pairs.groupby("from_cloud")})

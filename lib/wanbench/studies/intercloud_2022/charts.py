@@ -7,6 +7,7 @@ from math import isnan
 
 import pandas as pd
 
+from ...checks import check_columns
 from ...errors import ParameterError
 from ...formatting import percent
 from ...stats.distance.fits import RttFit, ThroughputFit, fit_rtt, fit_throughput
@@ -122,6 +123,7 @@ def charts(
     transfer_s : float, optional
         How long each transfer lasted: then slow start is part of the model (finite transfer), else only the window.
     """
+    check_columns("pairs", pairs, ["from_cloud", "to_cloud"])
     joined = pairs.from_cloud + "->" + pairs.to_cloud
     groups = {ALL: pairs} | {name: pairs[joined == name] for name in sorted(joined.unique())}
     made, left_out = {}, {}
