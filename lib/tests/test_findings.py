@@ -82,6 +82,7 @@ def test_names_that_are_no_file_names_fail(name):
         ({"n_regions": True}, "n_regions"),
         ({"sentence": " "}, "sentence"),
         ({"method": None}, "method"),
+        ({"answer": "no"}, "answer"),
     ],
 )
 def test_wrong_values_name_their_field(changes, field):

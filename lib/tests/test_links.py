@@ -1,10 +1,12 @@
 """What a link may be, the queue it gets, and links from distances and matrices."""
 
+import dataclasses
 import json
 import math
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -36,6 +38,12 @@ def test_settings_out_of_range_fail(settings, named):
 def test_settings_at_their_limits_pass():
     LinkSettings(delay_ms=0, loss=1.0, rate_bps=1_000, queue_bytes=1)
     LinkSettings(delay_ms=10, jitter_ms=5)
+
+
+def test_numbers_of_numpy_can_be_kept_in_a_manifest():
+    link = LinkSettings(np.int64(20), np.float32(2), np.float64(0.5), np.int64(10**6), np.int32(3000))
+    assert link == LinkSettings(20, 2, 0.5, 10**6, 3000)
+    assert json.loads(json.dumps(dataclasses.asdict(link)))["queue_bytes"] == 3000
 
 
 def test_a_queue_left_open_is_one_bandwidth_delay_product_of_both_ways():

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -289,3 +290,19 @@ def test_prices_must_make_sense(price):
 
 def test_pair_accepts_text_and_sequence():
     assert pair("a:x -> b:y") == pair(["a:x", "b:y"]) == ("a:x", "b:y")
+
+
+def test_a_plan_with_numbers_of_numpy_can_be_kept_in_a_manifest():
+    def plan(whole, real):
+        return make_plan(
+            experiments=EXPERIMENTS,
+            clouds=["aws"],
+            max_regions=4,
+            max_tests=whole(4),
+            batch=whole(1),
+            rate_bps=real(1e6),
+            path_inflation=real(2),
+            seed=whole(3),
+        )
+
+    assert json.dumps(plan(np.int64, np.float32).as_dict()) == json.dumps(plan(int, float).as_dict())

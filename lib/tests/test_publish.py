@@ -222,6 +222,15 @@ def test_front_page_lists_findings_and_pages(site):
     assert "Not made yet: <code>.venv/bin/wanbench report 02-later</code>" in html
 
 
+def test_front_page_without_pages_says_that_there_is_no_finding(tmp_path):
+    (tmp_path / "papermill-params").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    html = Site.of(tmp_path).write_front_page().read_text()
+    assert (
+        "All findings of the studies (0)" in html and "There are none yet." in html and "<table" not in html
+    )
+
+
 def test_failed_page_is_not_published_and_the_front_page_says_so(site):
     html = (site / "index.html").read_text()
     assert not (site / "01-failing.html").exists()

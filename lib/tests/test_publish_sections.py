@@ -42,6 +42,20 @@ def test_a_section_without_data_is_left_out_and_says_why(tmp_path):
     assert "never shown" not in html and "Below" not in html and "Text of the section" not in html
 
 
+def test_a_section_left_out_without_a_reason_still_says_so(tmp_path):
+    absent = "from wanbench.errors import MissingDataError\nraise MissingDataError"
+    done = run(tmp_path, ("# Question", ""), ("## Links", "optional"), (absent, ""))
+    html = "".join(str(part.html) for part in read_cells(done.notebook).parts)
+    assert ">Links" in html and "This section is left out: its data are not there." in html
+
+
+def test_the_reason_of_a_section_left_out_is_escaped(tmp_path):
+    absent = ABSENT.replace("no links", "no <script>")
+    done = run(tmp_path, ("# Question", ""), ("## Links", "optional"), (absent, ""))
+    html = "".join(str(part.html) for part in read_cells(done.notebook).parts)
+    assert "this lab has no &lt;script&gt; table" in html and "<script>" not in html
+
+
 def test_an_optional_section_with_data_is_shown(tmp_path):
     done = run(tmp_path, ("# Question", ""), ("## Links", "optional"), ("print('links')", ""))
     html = "".join(str(part.html) for part in read_cells(done.notebook).parts)
@@ -67,6 +81,19 @@ def test_a_section_ends_at_the_next_heading_of_its_level():
         ("# Q", ""), ("## A", "optional"), ("1", ""), ("### B", ""), ("2", ""), ("## C", ""), ("3", "")
     )
     assert [optional_section(made, k) for k in (0, 2, 4, 6)] == [None, range(1, 5), range(1, 5), None]
+
+
+def test_a_cell_after_an_inner_optional_section_stands_in_the_outer_one():
+    made = notebook(
+        ("## A", "optional"),
+        ("1", ""),
+        ("### B", "optional"),
+        ("2", ""),
+        ("### C", ""),
+        ("3", ""),
+        ("## D", ""),
+    )
+    assert [optional_section(made, k) for k in (1, 3, 5, 6)] == [range(6), range(2, 4), range(6), None]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def check_number(
     above: bool = False,
 ):
     """
-    A number from `low` to `high`; never a bool, never NaN.
+    A number from `low` to `high`; never a bool, never NaN. Returns Python's own int or float, which JSON can hold.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ def check_number(
     if not fits or (above and value == low):
         wanted = "a whole number" if whole else "a number"
         raise refusal(name, value, f"{wanted}{_range(low, high, above)}{' or None' if optional else ''}")
-    return value
+    if isinstance(value, Integral):
+        return int(value)
+    return value if isinstance(value, float) else float(value)
 
 
 def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .checks import refusal
+from .checks import check_flag, refusal
 from .errors import RawDataError
 from .files import replace_file
 from .folders import data_folder
@@ -73,6 +73,7 @@ class Finding:
             text = getattr(self, field)
             if not isinstance(text, str) or (field == "sentence" and not text.strip()):
                 raise refusal(f"finding {self.name}: {field}", text, "text, and for the sentence not empty")
+        check_flag(f"finding {self.name}: answer", self.answer)
         for field in (*NUMBERS, *COUNTS):
             check = _number if field in NUMBERS else _count
             object.__setattr__(self, field, check(f"finding {self.name}: {field}", getattr(self, field)))

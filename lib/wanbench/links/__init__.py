@@ -29,6 +29,15 @@ On pairs a few milliseconds apart, one bandwidth-delay product is smaller than t
 scheduler groups a steady flow: a queue that short would measure the machine.
 """
 
+_BOUNDS = (
+    ("delay_ms", 0, 10_000),
+    ("jitter_ms", 0, 5_000),
+    ("loss", 0, 1),
+    ("rate_bps", 1_000, 1e12),
+    ("queue_bytes", 1, 1e11),
+    ("jitter_correlation_s", 1e-3, 3600),
+)
+
 
 @dataclass(frozen=True)
 class LinkSettings:
@@ -80,17 +89,15 @@ class LinkSettings:
     jitter_correlation_s: float = JITTER_CORRELATION_S
 
     def __post_init__(self):
-        check_number("delay_ms", self.delay_ms, 0, 10_000)
-        check_number("jitter_ms", self.jitter_ms, 0, 5_000)
+        for name, low, high in _BOUNDS:
+            optional = name in ("rate_bps", "queue_bytes")
+            value = check_number(name, getattr(self, name), low, high, optional=optional)
+            object.__setattr__(self, name, value)  # a number of NumPy could not be kept in a manifest
         if self.jitter_ms > self.delay_ms / 2:
             raise ParameterError(
                 f"jitter_ms is {self.jitter_ms}; allowed: at most half of delay_ms ({self.delay_ms}), because a delay "
                 "cannot be negative and its mean must stay."
             )
-        check_number("loss", self.loss, 0, 1)
-        check_number("jitter_correlation_s", self.jitter_correlation_s, 1e-3, 3600)
-        check_number("rate_bps", self.rate_bps, 1_000, 1e12, optional=True)
-        check_number("queue_bytes", self.queue_bytes, 1, 1e11, optional=True)
 
 
 def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -> int | None:

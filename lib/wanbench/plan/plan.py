@@ -283,7 +283,12 @@ def make_plan(
         For malformed or unknown values, and when the restrictions leave no pair. (Everything being done
         already is not an error: the plan is then empty.)
     """
-    _check(experiments, batch, max_tests, first, skip_done, tests_done_before, path_inflation, rate_bps, seed)
+    _check(experiments, first, skip_done, tests_done_before)
+    batch = check_number("batch", batch, 1, whole=True, optional=True)
+    max_tests = check_number("max_tests", max_tests, 1, whole=True, optional=True)
+    path_inflation = check_number("path_inflation", path_inflation, 1, 1e6)
+    rate_bps = check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
+    seed = check_number("seed", seed, whole=True)
     selected = select_pairs(
         pairs=pairs,
         regions=regions,
@@ -322,11 +327,9 @@ def make_plan(
     )
 
 
-def _check(experiments, batch, max_tests, first, skip_done, done, path_inflation, rate_bps, seed):
+def _check(experiments, first, skip_done, done):
     if not experiments:
         raise ParameterError("A plan needs at least one experiment.")
-    check_number("batch", batch, 1, whole=True, optional=True)
-    check_number("max_tests", max_tests, 1, whole=True, optional=True)
     if isinstance(first, str) or (unknown := [name for name in first if name not in FIRST]):
         shown = first if isinstance(first, str) else ", ".join(map(repr, unknown))
         raise ParameterError(f"first has {shown}; allowed: a list of any of {', '.join(FIRST)}.")
@@ -334,9 +337,6 @@ def _check(experiments, batch, max_tests, first, skip_done, done, path_inflation
         raise ParameterError(
             "skip_done and 'least-tested' need tests_done_before, the table of tests already made."
         )
-    check_number("path_inflation", path_inflation, 1, 1e6)
-    check_number("rate_bps", rate_bps, 0, 1e15, above=True, optional=True)
-    check_number("seed", seed, whole=True)
 
 
 def _cut(grouped, max_tests):

@@ -24,22 +24,23 @@ def tags(cell: NotebookNode) -> list[str]:
 
 def optional_section(notebook: NotebookNode, index: int) -> range | None:
     """
-    The cells of the optional section that a cell stands in, its heading first; None if it stands in none.
+    The cells of the innermost optional section that a cell stands in, its heading first; None if it stands in none.
 
     A section ends where the next heading of its level or a higher one begins.
     """
-    start = next((k for k in range(index, -1, -1) if OPTIONAL in tags(notebook.cells[k])), None)
-    if start is None:
-        return None
-    level = _level(notebook.cells[start])
-    later = range(start + 1, len(notebook.cells))
-    end = next((k for k in later if 0 < _level(notebook.cells[k]) <= level), len(notebook.cells))
-    return range(start, end) if index < end else None
+    for start in range(index, -1, -1):
+        if OPTIONAL in tags(notebook.cells[start]):
+            level = _level(notebook.cells[start])
+            later = range(start + 1, len(notebook.cells))
+            end = next((k for k in later if 0 < _level(notebook.cells[k]) <= level), len(notebook.cells))
+            if index < end:
+                return range(start, end)
+    return None
 
 
 def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
     """Mark a section as left out: its heading keeps the reason, and nothing else of it reaches the page."""
-    notebook.cells[section[0]].metadata[LEFT_OUT] = reason
+    notebook.cells[section[0]].metadata[LEFT_OUT] = reason.strip() or "its data are not there."
     for k in section[1:]:
         notebook.cells[k].metadata[LEFT_OUT] = ""
         if notebook.cells[k].cell_type == "code":
