@@ -77,7 +77,7 @@ def ping(lab, region, *options, ok=(0,)):
 def iperf3(lab, region, *options):
     server = lab.host(region).start(["iperf3", "-s", "-1", "--forceflush"])
     try:
-        server.wait_for_output("listening", 10)
+        server.wait_for_output("listening", 60)
         command = ["iperf3", "-c", lab.host(region).address, "-J", *options]
         return json.loads(lab.host("centre").run(command, timeout_s=60).stdout)
     finally:
@@ -197,12 +197,12 @@ def test_tcp_data_arrive_unchanged_through_loss_and_a_full_queue(lab):
     lab.set_link("centre", "lossy", loss=0.001, rate_bps=100e6, queue_bytes=100_000)
     host = lab.host("lossy")
     receiver = host.start([sys.executable, "-c", RECEIVE, host.address])
-    receiver.wait_for_output("ready", 10)
+    receiver.wait_for_output("ready", 60)
     lab.host("centre").run([sys.executable, "-c", SEND, host.address], timeout_s=60)
-    digest = receiver.wait(20).stdout.decode().split()[-1]
+    digest = receiver.wait(60).stdout.decode().split()[-1]
     lab.set_link("centre", "lossy", loss=0.02, rate_bps=None, queue_bytes=None)
     assert digest == hashlib.sha256(random.Random(1).randbytes(20_000_000)).hexdigest()
-    errors = host.run(["cat", "/proc/net/snmp"], timeout_s=5).stdout.decode()
+    errors = host.run(["cat", "/proc/net/snmp"], timeout_s=30).stdout.decode()
     names, values = (line.split() for line in errors.splitlines() if line.startswith("Tcp:"))
     assert dict(zip(names, values, strict=True))["InCsumErrors"] == "0"
 
@@ -385,7 +385,7 @@ def test_hosts_of_one_region_have_addresses_of_their_own(lab):
     assert first.address != second.address
     host = lab.host("centre", 1)
     text = host.run(
-        ["ping", "-n", "-c", "1", "-I", host.address, second.address], timeout_s=5
+        ["ping", "-n", "-c", "1", "-I", host.address, second.address], timeout_s=30
     ).stdout.decode()
     assert f"from {host.address}" in text
 
