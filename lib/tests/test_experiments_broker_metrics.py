@@ -355,12 +355,12 @@ def test_real_brokers_count_what_was_produced(lab, cluster, tmp_path):
     source, target = lab.host("us"), lab.host("eu")
     cluster.create_topic("bench", placement=[[1], [2]])
 
-    def produce(records):
+    def produce():
         arguments = [
             "--topic",
             "bench",
             "--num-records",
-            records,
+            "5000",
             "--record-size",
             "200",
             "--throughput",
