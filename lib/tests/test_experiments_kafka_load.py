@@ -22,6 +22,8 @@ from wanbench.kafka import Cluster
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
+PATIENT = {"start_timeout_s": 300.0, "consumer_timeout_s": 120.0}
+"""For loads on a real cluster: a busy machine may take half a minute to start Java."""
 WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
 
 
@@ -195,7 +197,7 @@ def test_three_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_
 ):
     load = KafkaLoad(
         producers=3, duration_s=4, warmup_s=1, consumer_groups=1, reporting_interval_s=0.25, drain=False,
-        placement=((1,),) * 3,
+        placement=((1,),) * 3, **PATIENT,
     )  # fmt: skip
     files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     found = read(tmp_path, files)
@@ -222,7 +224,7 @@ def test_three_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_
 def test_every_group_reads_what_is_counted_in_the_log(lab, cluster, tmp_path):
     load = KafkaLoad(
         producers=2, topics=2, consumer_groups=2, records=1500, warmup_records=500, duration_s=None, payload="json",
-        compression="lz4", consumer_windows=False, batch_bytes=32_768,
+        compression="lz4", consumer_windows=False, batch_bytes=32_768, **PATIENT,
     )  # fmt: skip
     files = load.run_on([lab.host("us"), lab.host("asia")], [lab.host("eu")], tmp_path, "s")
     found = read(tmp_path, files)
@@ -278,13 +280,13 @@ def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
     lab.set_link("us", "eu", rate_bps=2e6)
     lab.set_link("eu", "us", rate_bps=2e6)
     load = KafkaLoad(
-        producers=2, target_records_per_s=500, duration_s=20, consumer_groups=0, timeout_s=15, reporting_interval_s=0.5,
-        placement=((1,),) * 3,
+        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=40, reporting_interval_s=0.5,
+        placement=((1,),) * 3, **PATIENT,
     )  # fmt: skip
     files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     found = read(tmp_path, files)
     (times,) = found["times.json"]["loads"].to_dict("records")
-    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 10,000 records after 15 s")
+    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 30,000 records after 40 s")
     assert times["counts_until_s"] == times["asked_to_stop_at_s"] > times["counts_from_s"]
     windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
     assert all(each.printed_at_s.notna().all() for each in windows)
@@ -314,7 +316,7 @@ def dies(load, lab, folder, kill):
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert comes_about(lambda: sum(n > 2 for n in lines_of_producers(lab)) == load.producers, 120)
+    assert comes_about(lambda: sum(n > 2 for n in lines_of_producers(lab)) == load.producers, 300)
     kill()
     thread.join(300)
     assert not thread.is_alive()
@@ -339,7 +341,9 @@ def test_a_producer_that_dies_half_way_ends_the_load_and_loses_nothing(lab, clus
 
     for path in Path(lab.host("us").scratch).glob("s.*.lines"):
         path.unlink()
-    error = dies(KafkaLoad(producers=2, duration_s=60, reporting_interval_s=0.25), lab, tmp_path, kill)
+    error = dies(
+        KafkaLoad(producers=2, duration_s=60, reporting_interval_s=0.25, **PATIENT), lab, tmp_path, kill
+    )
     assert str(error).startswith("producer-1 on us/0 ended with status 137")
     found = read(tmp_path, error.files)
     assert len(found["producer-0.txt"]["producer_windows"]) >= 2
@@ -363,7 +367,7 @@ def test_a_broker_that_dies_is_named_as_the_cause(tmp_path):
             for process in map(int, found.stdout.split()):
                 os.kill(process, 9)
 
-        error = dies(KafkaLoad(duration_s=60, reporting_interval_s=0.25), lab, tmp_path, kill)
+        error = dies(KafkaLoad(duration_s=60, reporting_interval_s=0.25, **PATIENT), lab, tmp_path, kill)
     assert re.match(r".*(broker|node) ?1", str(error)), str(error)
     found = read(tmp_path, error.files)
     assert len(found["producer-0.txt"]["producer_windows"]) >= 1

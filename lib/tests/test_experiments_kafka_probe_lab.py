@@ -141,7 +141,7 @@ def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_reg
     """Broker 2, in the source's region, leads; the consumer runs in the target's, where broker 1 follows."""
     load = KafkaLoad(
         partitions=1, replication=2, placement=((2, 1),), records=600, duration_s=None, target_records_per_s=200,
-        client_rack="region", consumer_windows=False,
+        client_rack="region", consumer_windows=False, start_timeout_s=300.0, consumer_timeout_s=120.0,
     )  # fmt: skip
     load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     batches = json.loads((tmp_path / "kafka_load/s.batches.json").read_text())["rows"]
