@@ -68,7 +68,7 @@ def shared_cluster():
     metrics and mutual TLS on every connection. Tests that stop, kill or cut off a broker make a cluster of their own.
     """
     links = dict.fromkeys(permutations(SHARED_REGIONS, 2), LinkSettings(10, rate_bps=200e6))
-    options = {"security": "mtls", "profile": "functional", "heap_mb": 256}
+    options = {"security": "mtls", "profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
     with (
         LocalLab(SHARED_REGIONS, links) as lab,
         kafka.Cluster(lab, SHARED_REGIONS, settings=SHARED_SETTINGS, **options) as started,

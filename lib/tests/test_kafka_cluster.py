@@ -178,7 +178,7 @@ def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
     assert any([2, 3] in replicas for replicas in in_sync_replicas)
     assert any("error" in sample for sample in admin.samples(there.stop().stdout))
     assert all(("error" in sample) != ("topics" in sample) for sample in seen)
-    assert comes_about(lambda: in_sync(cluster, "watched") == [[1, 2, 3]] * 3, 60)
+    assert comes_about(lambda: in_sync(cluster, "watched") == [[1, 2, 3]] * 3, 240)
 
 
 def test_the_metrics_of_a_killed_broker_say_that_it_is_down(lab, cluster, tmp_path):
