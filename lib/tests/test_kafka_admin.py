@@ -228,10 +228,10 @@ def test_nobody_at_the_address_is_said_with_the_address(host, cluster):
 @pytest.mark.lab
 @pytest.mark.kafka
 def test_a_watch_sees_topics_as_they_come_and_groups(cluster, host):
-    with cluster.watching(host, 240, groups=True, request_s=30) as process:
-        process.wait_for_output('"topics": []', 60)
+    with cluster.watching(host, 600, groups=True, request_s=30) as process:
+        process.wait_for_output('"topics": []', 120)
         cluster.create_topic("watched", placement=[[2, 1], [3, 1]])
-        process.wait_for_output('"watched"', 60)
+        process.wait_for_output('"watched"', 120)
     samples = [sample for sample in admin.samples(process.stop().stdout) if "error" not in sample]
     assert all(sample["brokers"] == [1, 2, 3] and not sample["silent"] for sample in samples)
     assert samples[0]["topics"] == [] and samples[0]["groups"] is not None

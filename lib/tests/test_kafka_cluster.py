@@ -156,16 +156,16 @@ def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
     outside, inside = lab.host("us"), lab.host("eu")
     options = {"topics": ["watched"], "groups": True, "request_s": 0.5}
     with (
-        cluster.watching(outside, 120, **options) as here,
-        cluster.watching(inside, 120, **options) as there,
+        cluster.watching(outside, 600, **options) as here,
+        cluster.watching(inside, 600, **options) as there,
     ):
-        here.wait_for_output('"isr": [1, 2, 3]', 60)
-        there.wait_for_output('"isr": [1, 2, 3]', 60)
+        here.wait_for_output('"isr": [1, 2, 3]', 120)
+        there.wait_for_output('"isr": [1, 2, 3]', 120)
         lab.cut_region("eu")
         try:
             assert len(in_sync(cluster, "watched")) == 3
-            here.wait_for_output('"isr": [2, 3]', 60)
-            there.wait_for_output('"error"', 60)
+            here.wait_for_output('"isr": [2, 3]', 120)
+            there.wait_for_output('"error"', 120)
         finally:
             lab.heal_region("eu")
     seen = admin.samples(here.stop().stdout)
