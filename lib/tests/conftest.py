@@ -1,7 +1,10 @@
 """What all tests need."""
 
 import signal
+from contextlib import suppress
+from dataclasses import asdict
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from wanbench import kafka
+from wanbench.errors import WanbenchError
 from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
 
 for name, examples in (("test", 200), ("fuzz", 10_000)):
     settings.register_profile(
@@ -45,6 +50,60 @@ def pytest_runtest_setup(item):
     for mark in ("lab", "kafka"):
         if item.get_closest_marker(mark) and (reason := missing(mark)):
             pytest.skip(reason)
+
+
+SHARED_REGIONS = ["eu", "us", "asia"]
+SHARED_SETTINGS = {
+    # A broker that a busy machine lets wait for some seconds must not lose its partitions.
+    "broker.session.timeout.ms": 60_000,
+    # Groups of a single reader need not wait for others.
+    "group.initial.rebalance.delay.ms": 0,
+}
+
+
+@pytest.fixture(scope="session")
+def shared_cluster():
+    """
+    The cluster that tests use and leave as it was: brokers 1, 2 and 3 in eu, us and asia, 10 ms apart one way, with
+    metrics and mutual TLS on every connection. Tests that stop, kill or cut off a broker make a cluster of their own.
+    """
+    links = dict.fromkeys(permutations(SHARED_REGIONS, 2), LinkSettings(10, rate_bps=200e6))
+    options = {"security": "mtls", "profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    with (
+        LocalLab(SHARED_REGIONS, links) as lab,
+        kafka.Cluster(lab, SHARED_REGIONS, settings=SHARED_SETTINGS, **options) as started,
+    ):
+        yield started
+
+
+@pytest.fixture
+def cluster(shared_cluster):
+    """The shared cluster; after the test its links are as they were, and topics that the test made are gone."""
+    lab = shared_cluster.lab
+    links = dict(lab.links)
+    yield shared_cluster
+    for pair, link in links.items():
+        if lab.links[pair] != link:
+            lab.set_link(*pair, **asdict(link))
+    for topic in topics_in_logs(shared_cluster):
+        with suppress(WanbenchError):  # its folder may outlive a topic that is deleted
+            shared_cluster.delete_topic(topic)
+
+
+def topics_in_logs(cluster) -> set[str]:
+    """Topics, but Kafka's own, by their folders in the brokers' logs: to ask the cluster would take seconds."""
+    folders = [
+        folder.name for node in (1, 2, 3) for folder in Path(cluster.log_folder(node)).glob("*-[0-9]*")
+    ]
+    return {
+        name.rpartition("-")[0] for name in folders if not name.startswith("__") and "-delete" not in name
+    }
+
+
+@pytest.fixture
+def lab(cluster):
+    """The lab of the shared cluster."""
+    return cluster.lab
 
 
 class ByModule(LoadScopeScheduling):

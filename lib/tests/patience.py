@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-def comes_about(condition: Callable[[], object], patience_s: float = 30.0, every_s: float = 0.02) -> bool:
+def comes_about(condition: Callable[[], object], patience_s: float = 120.0, every_s: float = 0.02) -> bool:
     """Whether the condition came true before patience ran out."""
     end = time.monotonic() + patience_s
     while not condition():

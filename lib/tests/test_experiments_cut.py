@@ -11,14 +11,12 @@ from wanbench.campaign.calibrate import calibrate, plan_for_links, separate_pair
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.experiments import Cut, ExperimentError, Shorten
 from wanbench.ingest import cut
-from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.plausibility.observations import round_trips
 from wanbench.stats.lab import link_verdicts
 from wanbench.stats.lab.drops import device_drops, lateness, link_drops
 
 TIMES = {"cut_at_s": 10.0, "cut_answered_at_s": 10.01, "healed_at_s": 11.0, "healed_answered_at_s": 11.01}
-REASON = LocalLab.unavailable()
 
 
 def written(tmp_path, content):
@@ -75,7 +73,6 @@ def test_each_link_is_planned_once():
 
 @pytest.mark.lab
 @pytest.mark.timing
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
 def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Cut(before_s=0.4, cut_s=0.5, after_s=0.4)
@@ -95,7 +92,6 @@ def test_a_cut_is_measured_and_judged(tmp_path, monkeypatch):
 
 @pytest.mark.lab
 @pytest.mark.timing
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
 def test_a_delay_that_becomes_shorter_reorders_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
     experiment = Shorten(10, before_s=0.5, after_s=0.5)

@@ -256,8 +256,6 @@ def test_beside_can_be_asked_of_all_that_sample():
 
 @pytest.mark.lab
 def test_a_loaded_link_shows_in_the_namespace_of_its_host(tmp_path):
-    if reason := LocalLab.unavailable():
-        pytest.skip(reason)
     links = {pair: LinkSettings(2, rate_bps=20e6) for pair in (("a", "b"), ("b", "a"))}
     with LocalLab(["a", "b"], links, hosts_per_region=2) as lab:
         source, target = lab.host("a", 1), lab.host("b")

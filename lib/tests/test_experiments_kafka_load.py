@@ -6,7 +6,6 @@ import re
 import subprocess
 import threading
 from contextlib import suppress
-from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,12 @@ from wanbench.experiments.kafka_load_counts import count_batches
 from wanbench.experiments.kafka_load_payload import json_records
 from wanbench.experiments.perf_tool_arguments import consumer_arguments, producer_arguments
 from wanbench.ingest import kafka_load as reader
-from wanbench.kafka import Cluster, unavailable
+from wanbench.kafka import Cluster
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
-NO_CLUSTER = LocalLab.unavailable() or unavailable()
+PATIENT = {"start_timeout_s": 300.0, "consumer_timeout_s": 120.0}
+"""For loads on a real cluster: a busy machine may take half a minute to start Java."""
 WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
 
 
@@ -166,22 +166,6 @@ def test_json_records_are_json_of_their_size_and_the_same_again(size):
     assert json_records(size, seed=3) == records != json_records(size, seed=4)
 
 
-@pytest.fixture(scope="module")
-def lab():
-    if NO_CLUSTER:
-        pytest.skip(NO_CLUSTER)
-    regions = ["here", "there", "else"]
-    links = dict.fromkeys(permutations(regions, 2), LinkSettings(10, rate_bps=200e6))
-    with LocalLab(regions, links) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def cluster(lab):
-    with Cluster(lab, ["there"], profile="functional", heap_mb=320) as started:
-        yield started
-
-
 def read(folder, files):
     """What the readers make of a load's files, by the end of their names."""
     found = {}
@@ -207,13 +191,15 @@ def tools_left():
 
 
 @pytest.mark.lab
+@pytest.mark.kafka
 def test_three_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_second(
     lab, cluster, tmp_path
 ):
     load = KafkaLoad(
-        producers=3, duration_s=2, warmup_s=1, consumer_groups=1, reporting_interval_s=0.25, drain=False
-    )
-    files = load.run(lab.host("here"), lab.host("there"), tmp_path, "s")
+        producers=3, duration_s=4, warmup_s=1, consumer_groups=1, reporting_interval_s=0.25, drain=False,
+        placement=((1,),) * 3, **PATIENT,
+    )  # fmt: skip
+    files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     found = read(tmp_path, files)
     (times,) = found["times.json"]["loads"].to_dict("records")
     windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(3)]
@@ -221,25 +207,26 @@ def test_three_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_
         (each.printed_at_s.between(times["counts_from_s"], times["counts_until_s"])).any() for each in windows
     )
     assert all(each.warmup.any() and not each.warmup.all() for each in windows)
-    assert times["counts_until_s"] - times["counts_from_s"] > 1.9
+    assert times["counts_until_s"] - times["counts_from_s"] > 3.9
     batches = found["batches.json"]["batches"]
     assert set(batches.partition) == {0, 1, 2}
     assert set(batches.broker) == {1}
     sent = sum(each.records.sum() for each in windows)
     assert batches.records.sum() >= sent > 0
     inside = batches[batches.at_s.between(times["all_sending_at_s"], times["counts_until_s"] - 1)]
-    assert (inside.groupby("at_s").batches.sum() > 0).all() and len(inside.at_s.unique()) >= 2
-    assert cluster.ask(lab.host("here"), "topics") == []
+    assert len(inside) and (inside.batches > 0).all()
+    assert cluster.ask(lab.host("us"), "topics") == []
     assert tools_left() == []
 
 
 @pytest.mark.lab
+@pytest.mark.kafka
 def test_every_group_reads_what_is_counted_in_the_log(lab, cluster, tmp_path):
     load = KafkaLoad(
         producers=2, topics=2, consumer_groups=2, records=1500, warmup_records=500, duration_s=None, payload="json",
-        compression="lz4", consumer_windows=False, batch_bytes=32_768,
+        compression="lz4", consumer_windows=False, batch_bytes=32_768, **PATIENT,
     )  # fmt: skip
-    files = load.run_on([lab.host("here"), lab.host("else")], [lab.host("there")], tmp_path, "s")
+    files = load.run_on([lab.host("us"), lab.host("asia")], [lab.host("eu")], tmp_path, "s")
     found = read(tmp_path, files)
     for n in range(4):
         (consumer,) = found[f"consumer-{n}-{n}.txt"]["consumers"].to_dict("records")
@@ -252,19 +239,25 @@ def test_every_group_reads_what_is_counted_in_the_log(lab, cluster, tmp_path):
     hosts = [
         each["host"] for each in json.loads((tmp_path / "kafka_load/s.times.json").read_text())["producers"]
     ]
-    assert hosts == ["here/0", "else/0"]
+    assert hosts == ["us/0", "asia/0"]
 
 
 @pytest.mark.lab
+@pytest.mark.kafka
 def test_the_count_is_that_of_kafkas_own_tool(lab, cluster):
-    cluster.create_topic("counted", partitions=2, settings={"message.timestamp.type": "CreateTime"})
-    host = lab.host("there")
+    cluster.create_topic("counted", settings={"message.timestamp.type": "CreateTime"}, placement=[[1], [1]])
+    host = lab.host("eu")
     load = KafkaLoad(records=700, duration_s=None, compression="gzip", print_metrics=False)
     words = producer_arguments(
-        load, bootstrap=cluster.bootstrap, topic="counted", number=0, payload=None, client_file=None
+        load,
+        bootstrap=cluster.bootstrap,
+        topic="counted",
+        number=0,
+        payload=None,
+        client_file=cluster.client_file(host),
     )
     host.run(cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", *words), timeout_s=60)
-    counted, fault = count_batches(cluster, lab.host("here"), ["counted"], "CreateTime")
+    counted, fault = count_batches(cluster, lab.host("us"), ["counted"], "CreateTime")
     assert (fault, counted["cut_bytes"], counted["without_leader"]) == (None, 0, [])
     logs = sorted(Path(cluster.log_folder(1)).glob("counted-*/*.log"))
     files = ",".join(map(str, logs))
@@ -278,26 +271,22 @@ def test_the_count_is_that_of_kafkas_own_tool(lab, cluster):
             row[:] = row[0] + 1, row[1] + int(line[1]), row[2] + int(line[3])
     assert counted["rows"] == [[1, *key, *counts] for key, counts in sorted(expected.items())]
     assert sum(row[5] for row in counted["rows"]) == 700
-    cluster.delete_topic("counted")
 
 
 @pytest.mark.lab
+@pytest.mark.kafka
 def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
     """8 Mbit/s are asked of a link of 2: the rows say how far the producers fell behind, and when."""
-    ways = (("here", "there"), ("there", "here"))
-    for way in ways:
-        lab.set_link(*way, rate_bps=2e6)
+    lab.set_link("us", "eu", rate_bps=2e6)
+    lab.set_link("eu", "us", rate_bps=2e6)
     load = KafkaLoad(
-        producers=2, target_records_per_s=500, duration_s=20, consumer_groups=0, timeout_s=15, reporting_interval_s=0.5
+        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=40, reporting_interval_s=0.5,
+        placement=((1,),) * 3, **PATIENT,
     )  # fmt: skip
-    try:
-        files = load.run(lab.host("here"), lab.host("there"), tmp_path, "s")
-    finally:
-        for way in ways:
-            lab.set_link(*way, rate_bps=200e6)
+    files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     found = read(tmp_path, files)
     (times,) = found["times.json"]["loads"].to_dict("records")
-    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 10,000 records after 15 s")
+    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 30,000 records after 40 s")
     assert times["counts_until_s"] == times["asked_to_stop_at_s"] > times["counts_from_s"]
     windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
     assert all(each.printed_at_s.notna().all() for each in windows)
@@ -308,11 +297,11 @@ def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
 
 
 @pytest.mark.lab
+@pytest.mark.kafka
 def test_a_topic_of_that_name_stops_a_load_before_it_begins(lab, cluster, tmp_path):
     cluster.create_topic("load-s-0")
     with pytest.raises(ExperimentError, match=r"load-s-0.*exist"):
-        KafkaLoad().run(lab.host("here"), lab.host("there"), tmp_path, "s")
-    cluster.delete_topic("load-s-0")
+        KafkaLoad().run(lab.host("us"), lab.host("eu"), tmp_path, "s")
 
 
 def dies(load, lab, folder, kill):
@@ -321,15 +310,15 @@ def dies(load, lab, folder, kill):
 
     def run():
         try:
-            load.run(lab.host("here"), lab.host("there"), folder, "s")
+            load.run(lab.host("us"), lab.host("eu"), folder, "s")
         except ExperimentError as error:
             errors.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert comes_about(lambda: sum(n > 2 for n in lines_of_producers(lab)) == load.producers, 120)
+    assert comes_about(lambda: sum(n > 2 for n in lines_of_producers(lab)) == load.producers, 300)
     kill()
-    thread.join(120)
+    thread.join(300)
     assert not thread.is_alive()
     assert tools_left() == []
     return errors[0]
@@ -337,11 +326,12 @@ def dies(load, lab, folder, kill):
 
 def lines_of_producers(lab):
     """How many lines each producer has printed, and one more, by its file of times."""
-    for path in Path(lab.host("here").scratch).glob("s.producer-*.lines"):
+    for path in Path(lab.host("us").scratch).glob("s.producer-*.lines"):
         yield len(path.read_text().splitlines())
 
 
 @pytest.mark.lab
+@pytest.mark.kafka
 def test_a_producer_that_dies_half_way_ends_the_load_and_loses_nothing(lab, cluster, tmp_path):
     def kill():
         for process in tools_left():
@@ -349,31 +339,35 @@ def test_a_producer_that_dies_half_way_ends_the_load_and_loses_nothing(lab, clus
             if words[0].endswith(b"java") and b"client.id=load-producer-1" in words:
                 os.kill(process, 9)
 
-    for path in Path(lab.host("here").scratch).glob("s.*.lines"):
+    for path in Path(lab.host("us").scratch).glob("s.*.lines"):
         path.unlink()
-    error = dies(KafkaLoad(producers=2, duration_s=60, reporting_interval_s=0.25), lab, tmp_path, kill)
-    assert str(error).startswith("producer-1 on here/0 ended with status 137")
+    error = dies(
+        KafkaLoad(producers=2, duration_s=60, reporting_interval_s=0.25, **PATIENT), lab, tmp_path, kill
+    )
+    assert str(error).startswith("producer-1 on us/0 ended with status 137")
     found = read(tmp_path, error.files)
     assert len(found["producer-0.txt"]["producer_windows"]) >= 2
     assert found["batches.json"]["batches"].records.sum() > 0
-    assert cluster.ask(lab.host("here"), "topics") == []
+    assert cluster.ask(lab.host("us"), "topics") == []
 
 
 @pytest.mark.lab
-def test_a_broker_that_dies_is_named_as_the_cause(lab, cluster, tmp_path):
-    folder = cluster.log_folder(1)
+@pytest.mark.kafka
+def test_a_broker_that_dies_is_named_as_the_cause(tmp_path):
+    """Not on the cluster that tests share: its broker is killed."""
+    links = dict.fromkeys([("us", "eu"), ("eu", "us")], LinkSettings(10, rate_bps=200e6))
+    with LocalLab(["us", "eu"], links) as lab, Cluster(lab, ["eu"], profile="functional", heap_mb=256) as own:
+        folder = own.log_folder(1)
 
-    def kill():
-        found = subprocess.run(
-            ["pgrep", "-f", f"kafka.Kafka.*{re.escape(str(Path(folder).parent))}"], capture_output=True
-        )
-        assert found.stdout, "the broker's process"
-        for process in map(int, found.stdout.split()):
-            os.kill(process, 9)
+        def kill():
+            found = subprocess.run(
+                ["pgrep", "-f", f"kafka.Kafka.*{re.escape(str(Path(folder).parent))}"], capture_output=True
+            )
+            assert found.stdout, "the broker's process"
+            for process in map(int, found.stdout.split()):
+                os.kill(process, 9)
 
-    for path in Path(lab.host("here").scratch).glob("s.*.lines"):
-        path.unlink()
-    error = dies(KafkaLoad(duration_s=60, reporting_interval_s=0.25), lab, tmp_path, kill)
+        error = dies(KafkaLoad(duration_s=60, reporting_interval_s=0.25, **PATIENT), lab, tmp_path, kill)
     assert re.match(r".*(broker|node) ?1", str(error)), str(error)
     found = read(tmp_path, error.files)
     assert len(found["producer-0.txt"]["producer_windows"]) >= 1

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from wanbench import kafka
 from wanbench.experiments import ExperimentError, clock
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_probe import KafkaProbe
@@ -20,12 +19,8 @@ from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.stats.tails import latencies
 
-NO_LAB = LocalLab.unavailable()
-
 
 @pytest.mark.lab
-@pytest.mark.timing
-@pytest.mark.skipif(NO_LAB is not None, reason=NO_LAB or "")
 def test_clocks_are_compared_to_within_half_the_round_trip(tmp_path):
     links = {pair: LinkSettings(10) for pair in permutations(("a", "b"), 2)}
     with LocalLab(["a", "b"], links) as lab:
@@ -47,28 +42,22 @@ def test_the_error_of_two_readings_covers_both():
     assert clock.joined(unknown, joined) is joined and clock.joined(joined, unknown) is joined
 
 
-@pytest.fixture(scope="module")
-def lab():
-    """A broker in the target's region, number 1, and one in the source's; 20 ms one way."""
-    if reason := NO_LAB or kafka.unavailable():
-        pytest.skip(reason)
-    links = {pair: LinkSettings(20) for pair in permutations(("source", "target"), 2)}
-    with (
-        LocalLab(["source", "target"], links) as opened,
-        kafka.Cluster(opened, ["target", "source"], profile="functional", heap_mb=256, metrics=False),
-    ):
-        yield opened
+DELAY_MS = 10
+"""
+One way, at least, on the links of the shared cluster: its broker 1 is in eu, the target's region, and its broker 2 in
+us, the source's.
+"""
 
 
 def measured(lab, folder, stem, **settings):
     probe = KafkaProbe(**{"placement": ((1,),), "producers": 4, "interval_s": 0.02} | settings)
-    files = probe.run(lab.host("source"), lab.host("target"), folder, stem)
+    files = probe.run(lab.host("us"), lab.host("eu"), folder, stem)
     assert all((folder / file.path).is_file() for file in files)
     return kafka_probe.read(folder / f"kafka_probe/{stem}.probe.json")
 
 
 @pytest.mark.lab
-@pytest.mark.timing
+@pytest.mark.kafka
 def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
     found = measured(lab, tmp_path, "0001.1", duration_s=4.0, hold_share=0.02, hold_ms=500.0)
     records, [row] = found["probe_records"], found["probes"].to_dict("records")
@@ -77,14 +66,15 @@ def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
     assert row["clock_method"] == "one machine, one clock"
     lines = map(json.loads, (tmp_path / "kafka_probe/0001.1.producer.jsonl").read_text().splitlines())
     held = set(next(line["held"] for line in lines if "held" in line))
-    assert len(held) == 4 and set(records[records.latency_ms >= 520].sequence) >= held
-    tail = latencies.of_records(records, warm_up=0)
-    assert tail.quantile(0.5) < 520 <= tail.quantile(0.985)
-    assert records.latency_ms.min() >= 20
+    is_held = records.sequence.isin(held)
+    assert len(held) == 4 and (records.latency_ms[is_held] >= 500 + DELAY_MS).all()
+    assert records.latency_ms[~is_held].median() < records.latency_ms[is_held].median()
+    assert latencies.of_records(records, warm_up=0).quantile(0.985) >= 500 + DELAY_MS
+    assert records.latency_ms.min() >= DELAY_MS
 
 
 @pytest.mark.lab
-@pytest.mark.timing
+@pytest.mark.kafka
 def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
     found = measured(
         lab,
@@ -96,16 +86,20 @@ def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
         placement=((1, 2),),
         record_bytes=100,
     )
-    assert found["probes"].n_received[0] == 30 and found["probe_records"].latency_ms.min() >= 60
+    assert found["probes"].n_received[0] == 30 and found["probe_records"].latency_ms.min() >= 3 * DELAY_MS
     waited = (found["probe_records"].acknowledged_at_s - found["probe_records"].sent_at_s) * 1000
-    assert waited.min() >= 80
+    assert waited.min() >= 4 * DELAY_MS
 
 
 @pytest.mark.lab
-@pytest.mark.timing
+@pytest.mark.kafka
 def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
-    """Two groups, three partitions and a clock that is ahead: open loop, so what stands still is seen by all."""
-    source, target = lab.host("source"), lab.host("target")
+    """
+    Two groups, three partitions and a clock that is ahead: open loop, so what stands still is seen by all.
+
+    On the shared cluster: a second is too short for the other brokers to miss the one that stands still.
+    """
+    source, target = lab.host("us"), lab.host("eu")
     pids = broker_pids(source.cluster.log_folder(1))
     probe = KafkaProbe(
         duration_s=60.0, interval_s=0.02, groups=2, partitions=3, placement=((1,),) * 3, clock_shift_ms=250.0
@@ -142,14 +136,14 @@ def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
 
 
 @pytest.mark.lab
-@pytest.mark.timing
+@pytest.mark.kafka
 def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_region(lab, tmp_path):
     """Broker 2, in the source's region, leads; the consumer runs in the target's, where broker 1 follows."""
     load = KafkaLoad(
         partitions=1, replication=2, placement=((2, 1),), records=600, duration_s=None, target_records_per_s=200,
-        client_rack="region", consumer_windows=False,
+        client_rack="region", consumer_windows=False, start_timeout_s=300.0, consumer_timeout_s=120.0,
     )  # fmt: skip
-    load.run(lab.host("source"), lab.host("target"), tmp_path, "s")
+    load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     batches = json.loads((tmp_path / "kafka_load/s.batches.json").read_text())["rows"]
     assert {broker for broker, *_ in batches} == {2}
     printed = (tmp_path / "kafka_load/s.consumer-0-0.txt").read_text()
@@ -157,22 +151,22 @@ def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_reg
 
 
 @pytest.mark.lab
-@pytest.mark.timing
+@pytest.mark.kafka
 def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
     with pytest.raises(ExperimentError, match=r"the probe cannot start: .*replication factor"):
-        measured(lab, tmp_path, "0001.1", placement=None, replication=3)
+        measured(lab, tmp_path, "0001.1", placement=None, replication=4)
 
 
 @pytest.mark.lab
-@pytest.mark.timing
+@pytest.mark.kafka
 def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(lab, tmp_path):
-    source, target = lab.host("source"), lab.host("target")
+    source, target = lab.host("us"), lab.host("eu")
     probe = KafkaProbe(duration_s=60.0, interval_s=0.05, placement=((1,),))
     with pytest.raises(ZeroDivisionError), probe.concurrently(source, target, tmp_path, "0001.1") as files:
         time.sleep(1.5)
         raise ZeroDivisionError
     found = kafka_probe.read(tmp_path / "kafka_probe/0001.1.probe.json")
-    assert found["probes"].n_received[0] > 10 and len(files) >= 3
+    assert found["probes"].n_received[0] > 0 and len(files) >= 3
     topics = [topic["name"] for topic in source.cluster.ask(source, "topics")]
     assert not [name for name in topics if name.startswith("probe-")]
 

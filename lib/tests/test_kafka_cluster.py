@@ -13,15 +13,14 @@ import pytest
 from patience import comes_about
 
 from wanbench.errors import LabError
-from wanbench.kafka import Cluster, ClusterError, unavailable
+from wanbench.experiments.broker_metrics import BrokerMetrics
+from wanbench.ingest import broker_metrics
+from wanbench.kafka import Cluster, ClusterError
+from wanbench.kafka.admin import ask as admin
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(bool(unavailable()), reason=f"no Kafka: {unavailable()}"),
-    pytest.mark.skipif(bool(LocalLab.unavailable()), reason=f"no lab: {LocalLab.unavailable()}"),
-]
+pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
 REGIONS = ["eu", "us", "asia"]
 LINKS = dict.fromkeys(permutations(REGIONS, 2), LinkSettings(5))
@@ -35,6 +34,7 @@ def lab():
 
 @pytest.fixture(scope="module")
 def cluster(lab):
+    """Not the cluster that tests share: brokers are stopped, killed and cut off here."""
     settings = {"num.io.threads": 4, "replica.lag.time.max.ms": 9000}
     with Cluster(lab, REGIONS, profile="functional", heap_mb=256, settings=settings) as started:
         yield started
@@ -149,6 +149,49 @@ def test_a_broker_stops_dies_and_comes_back(cluster):
     assert comes_about(lambda: in_sync(cluster, "steady") == [[1, 2, 3]])
     with pytest.raises(ClusterError, match="no node 9; it has 1, 2, 3"):
         cluster.stop(9)
+
+
+def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
+    cluster.create_topic("watched", partitions=3, replication=3)
+    outside, inside = lab.host("us"), lab.host("eu")
+    options = {"topics": ["watched"], "groups": True, "request_s": 0.5}
+    with (
+        cluster.watching(outside, 600, **options) as here,
+        cluster.watching(inside, 600, **options) as there,
+    ):
+        here.wait_for_output('"isr": [1, 2, 3]', 120)
+        there.wait_for_output('"isr": [1, 2, 3]', 120)
+        lab.cut_region("eu")
+        try:
+            assert len(in_sync(cluster, "watched")) == 3
+            here.wait_for_output('"isr": [2, 3]', 120)
+            there.wait_for_output('"error"', 120)
+        finally:
+            lab.heal_region("eu")
+    seen = admin.samples(here.stop().stdout)
+    in_sync_replicas = [
+        [partition["isr"] for partition in topic["partitions"]]
+        for sample in seen
+        for topic in sample.get("topics", ())
+    ]
+    assert in_sync_replicas[0] == [[1, 2, 3]] * 3
+    assert any([2, 3] in replicas for replicas in in_sync_replicas)
+    assert any("error" in sample for sample in admin.samples(there.stop().stdout))
+    assert all(("error" in sample) != ("topics" in sample) for sample in seen)
+    assert comes_about(lambda: in_sync(cluster, "watched") == [[1, 2, 3]] * 3, 240)
+
+
+def test_the_metrics_of_a_killed_broker_say_that_it_is_down(lab, cluster, tmp_path):
+    metrics = BrokerMetrics(interval_s=2, timeout_s=2)
+    with metrics.concurrently(lab.host("us"), lab.host("asia"), tmp_path, "s"):
+        cluster.kill(3)
+    up = {}
+    for path in tmp_path.rglob("*.prom.txt"):
+        frame = broker_metrics.read(path)["metrics"]
+        up |= frame[frame.metric == "up"].groupby("host").value.last().to_dict()
+    assert up["asia/0"] == 0, "the last scrape found it killed"
+    assert up["eu/0"] == up["us/0"] == 1
+    cluster.start(3)
 
 
 def test_a_port_in_use_is_named_with_who_has_it(lab, cluster):

@@ -17,17 +17,9 @@ from wanbench.links import LinkSettings
 LINKS = {("eu", "us"): LinkSettings(1), ("us", "eu"): LinkSettings(1)}
 QUICK = {"profile": "functional", "heap_mb": 256}
 
-needs_kafka = [
-    pytest.mark.lab,
-    pytest.mark.skipif(bool(unavailable()), reason=f"no Kafka: {unavailable()}"),
-    pytest.mark.skipif(bool(LocalLab.unavailable()), reason=f"no lab: {LocalLab.unavailable()}"),
-]
-
 
 def with_kafka(test):
-    for mark in needs_kafka:
-        test = mark(test)
-    return test
+    return pytest.mark.lab(pytest.mark.kafka(test))
 
 
 @pytest.fixture(scope="module")

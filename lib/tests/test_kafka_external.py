@@ -14,7 +14,7 @@ import pytest
 from sasl_plain import SaslPlain
 
 from wanbench.errors import ParameterError
-from wanbench.kafka import Cluster, ClusterError, unavailable
+from wanbench.kafka import Cluster, ClusterError
 from wanbench.kafka.admin.ask import AnswerError
 from wanbench.kafka.external import ExternalCluster
 from wanbench.labs.local import LocalLab
@@ -23,8 +23,7 @@ from wanbench.runs import write_raw
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 MARK = 'zQ7marked-pass word"9'
 OTHER_MARK = "wR3wrong-marked"
-why_not = unavailable() or LocalLab.unavailable()
-pytestmark = [pytest.mark.lab]
+pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +36,11 @@ def no_names(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory, no_names):
-    """A cluster that is not ours: its bootstrap address and the file of its authority, and the lab it is in."""
-    if why_not:
-        pytest.skip(f"no Kafka in a lab: {why_not}")
+    """
+    A cluster that is not ours: its bootstrap address and the file of its authority, and the lab it is in.
+
+    Not the cluster that tests share: it has users, passwords and rights.
+    """
     users = SaslPlain({"boss": "boss-word", "ada": MARK, "guest": MARK}, ["boss", "ada"], encrypted=True)
     with (
         LocalLab(["here"], {}) as lab,

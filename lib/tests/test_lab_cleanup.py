@@ -21,8 +21,7 @@ from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.links.launch import is_rootless
 
-REASON = LocalLab.unavailable()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = pytest.mark.lab
 
 OPEN_AND = """
 import os, signal, sys, threading, time

@@ -3,6 +3,8 @@ The local lab delivers what was asked for: the acceptance tests of the emulated 
 
 Where a machine can be late, medians and the best of a few attempts are taken; what a link must never do (be
 early, be faster than its rate, let something through a cut) has no such leave.
+
+Tests without the mark `timing` judge what a lab is, not how fast: other tests may run at the same time.
 """
 
 import contextlib
@@ -27,7 +29,7 @@ from scipy import stats
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings, queue_in_bytes
 
-pytestmark = [pytest.mark.lab, pytest.mark.timing]
+pytestmark = pytest.mark.lab
 
 RTTS_MS = (2, 10, 40, 100, 200, 300)
 RATES_BPS = {"at1m": 1e6, "at10m": 10e6, "at100m": 100e6, "at300m": 300e6}
@@ -53,8 +55,6 @@ def links():
 
 @pytest.fixture(scope="module")
 def lab():
-    if reason := LocalLab.unavailable():
-        pytest.skip(reason)
     with LocalLab(REGIONS, links(), hosts_per_region=2, seed=1) as opened:
         yield opened
 
@@ -77,7 +77,7 @@ def ping(lab, region, *options, ok=(0,)):
 def iperf3(lab, region, *options):
     server = lab.host(region).start(["iperf3", "-s", "-1", "--forceflush"])
     try:
-        server.wait_for_output("listening", 10)
+        server.wait_for_output("listening", 60)
         command = ["iperf3", "-c", lab.host(region).address, "-J", *options]
         return json.loads(lab.host("centre").run(command, timeout_s=60).stdout)
     finally:
@@ -97,6 +97,7 @@ def on_a_busy_machine(test):
     return patient
 
 
+@pytest.mark.timing
 @on_a_busy_machine
 def test_the_round_trip_takes_what_was_asked_for(lab):
     with ThreadPoolExecutor(len(RTTS_MS)) as threads:
@@ -109,6 +110,7 @@ def test_the_round_trip_takes_what_was_asked_for(lab):
             assert statistics.median(rtts) <= asked + 1 + asked / 100
 
 
+@pytest.mark.timing
 def test_tcp_gets_the_rate(lab):
     def shares(names):
         with ThreadPoolExecutor(len(names)) as threads:
@@ -132,6 +134,7 @@ def test_tcp_gets_the_rate(lab):
     assert max(best.values()) <= GOODPUT * 1.02, tries
 
 
+@pytest.mark.timing
 def test_only_the_queue_that_overflows_drops(lab):
     before = {(row["from_region"], row["to_region"]): row for row in lab.counters()}
     end = iperf3(lab, "at10m", "-u", "-b", "20M", "-l", "1000", "-t", "2")["end"]["sum"]
@@ -147,6 +150,7 @@ def test_only_the_queue_that_overflows_drops(lab):
     assert dropped["centre", "at10m"] <= end["lost_packets"] + 5
 
 
+@pytest.mark.timing
 def test_single_packets_are_lost_at_the_probability_asked_for(lab):
     before = counts(lab, "centre", "lossy")
     end = iperf3(lab, "lossy", "-u", "-b", "10M", "-l", "200", "-t", "3")["end"]["sum"]
@@ -159,6 +163,7 @@ def test_single_packets_are_lost_at_the_probability_asked_for(lab):
     assert counts(lab, "lossy", "centre")["packets_lost"] == 0
 
 
+@pytest.mark.timing
 def test_segments_of_super_packets_are_lost_at_the_probability_asked_for(lab):
     lab.set_link("centre", "lossy", loss=0.002)
     before = counts(lab, "centre", "lossy")
@@ -192,16 +197,17 @@ def test_tcp_data_arrive_unchanged_through_loss_and_a_full_queue(lab):
     lab.set_link("centre", "lossy", loss=0.001, rate_bps=100e6, queue_bytes=100_000)
     host = lab.host("lossy")
     receiver = host.start([sys.executable, "-c", RECEIVE, host.address])
-    receiver.wait_for_output("ready", 10)
+    receiver.wait_for_output("ready", 60)
     lab.host("centre").run([sys.executable, "-c", SEND, host.address], timeout_s=60)
-    digest = receiver.wait(20).stdout.decode().split()[-1]
+    digest = receiver.wait(60).stdout.decode().split()[-1]
     lab.set_link("centre", "lossy", loss=0.02, rate_bps=None, queue_bytes=None)
     assert digest == hashlib.sha256(random.Random(1).randbytes(20_000_000)).hexdigest()
-    errors = host.run(["cat", "/proc/net/snmp"], timeout_s=5).stdout.decode()
+    errors = host.run(["cat", "/proc/net/snmp"], timeout_s=30).stdout.decode()
     names, values = (line.split() for line in errors.splitlines() if line.startswith("Tcp:"))
     assert dict(zip(names, values, strict=True))["InCsumErrors"] == "0"
 
 
+@pytest.mark.timing
 @on_a_busy_machine
 def test_jitter_has_mean_and_deviation_and_keeps_the_order(lab):
     echoes = ping(lab, "shaky", "-c", "600", "-i", "0.005")
@@ -212,6 +218,7 @@ def test_jitter_has_mean_and_deviation_and_keeps_the_order(lab):
     assert middle_half == pytest.approx(2 * 1.349, rel=0.3)
 
 
+@pytest.mark.timing
 @on_a_busy_machine
 def test_a_cut_stops_everything_at_once_and_healing_resumes(lab):
     host = lab.host("centre")
@@ -235,6 +242,7 @@ def test_a_cut_stops_everything_at_once_and_healing_resumes(lab):
     assert counts(lab, "centre", "rtt300")["packets_cut"] > 0
 
 
+@pytest.mark.timing
 def test_a_cut_can_be_of_one_direction_or_of_a_whole_region(lab):
     def answers(region):
         return len(ping(lab, region, "-c", "3", "-i", "0.02", "-W", "1", ok=(0, 1)))
@@ -253,6 +261,7 @@ def test_a_cut_can_be_of_one_direction_or_of_a_whole_region(lab):
     assert lab.cut_pairs == set()
 
 
+@pytest.mark.timing
 def test_settings_change_while_the_lab_runs(lab):
     lab.set_link("centre", "spare", delay_ms=60)
     assert 60.9 <= min(rtt for _, rtt, _ in ping(lab, "spare", "-c", "20", "-i", "0.02")) <= 62.7
@@ -292,9 +301,8 @@ def test_congestion_control_is_the_one_asked_for_and_a_tool_may_choose_its_own(l
     assert iperf3(lab, "spare", "-n", "1M", "-C", "reno")["end"]["sender_tcp_congestion"] == "reno"
 
 
+@pytest.mark.timing
 def test_a_relay_that_falls_behind_says_so():
-    if reason := LocalLab.unavailable():
-        pytest.skip(reason)
     links = dict.fromkeys(permutations("ab", 2), LinkSettings(1))
     with LocalLab(["a", "b"], links) as lab:
         assert lab.lateness()["packets_overrun"] == 0
@@ -377,7 +385,7 @@ def test_hosts_of_one_region_have_addresses_of_their_own(lab):
     assert first.address != second.address
     host = lab.host("centre", 1)
     text = host.run(
-        ["ping", "-n", "-c", "1", "-I", host.address, second.address], timeout_s=5
+        ["ping", "-n", "-c", "1", "-I", host.address, second.address], timeout_s=30
     ).stdout.decode()
     assert f"from {host.address}" in text
 

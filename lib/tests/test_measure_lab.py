@@ -21,10 +21,7 @@ from wanbench.runs import Run, overlaps
 REGIONS = ["aws:r-1", "aws:r-2", "gcp:r-3", "gcp:r-4"]
 RTTS = {pair: 10.0 + 5 * n for n, pair in enumerate(combinations(REGIONS, 2))}
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(LocalLab.unavailable() is not None, reason=str(LocalLab.unavailable())),
-]
+pytestmark = pytest.mark.lab
 
 
 def go(folder, *, pairs=None, experiments=None, **arguments) -> Run:

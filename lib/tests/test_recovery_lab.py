@@ -21,11 +21,7 @@ from wanbench.links import LinkSettings
 from wanbench.stats.lab import Verdicts, link_verdicts, tcp_verdicts
 from wanbench.stats.tcp import advertised_window_bytes, window_fit
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.timing,
-    pytest.mark.skipif(LocalLab.unavailable() is not None, reason=str(LocalLab.unavailable())),
-]
+pytestmark = [pytest.mark.lab, pytest.mark.timing]
 
 REGIONS = ["aws:r-1", "aws:r-2", "gcp:r-3", "gcp:r-4", "azure:r-5"]
 RTTS_MS = dict(zip(combinations(REGIONS, 2), (10, 14, 20, 28, 100, 120, 140, 160, 180, 200), strict=True))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
-from ..labs.base import Host, Lab
+from ..labs.base import Host, Lab, Process
 from .admin import ask as admin
 from .java import Jars, checked_flags, checked_heap, java_command
 from .security.access import ClientFiles
@@ -83,6 +84,10 @@ class BaseCluster(ABC):
     def ask(self, host: Host, verb: str, **arguments: object):
         """Put an administrative question from a host: see `wanbench.kafka.admin.ask`."""
         return admin.ask(host, self._open_clients(), verb, **arguments)
+
+    def watching(self, host: Host, duration_s: float, **arguments: object) -> AbstractContextManager[Process]:
+        """Watch topics, leaders, in-sync replicas and groups from a host: see `wanbench.kafka.admin.ask.watching`."""
+        return admin.watching(host, self._open_clients(), duration_s, **arguments)
 
     def _lab_hosts(self) -> list[Host]:
         return [host for hosts in self.lab.hosts.values() for host in hosts]

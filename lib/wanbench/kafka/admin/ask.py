@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from ...checks import check_choice, check_number
+from ...checks import check_choice, check_flag, check_number
 from ...errors import CommandError
-from ...labs.base import Host
+from ...labs.base import Host, Process
 from ...labs.programs import module_command
 from ..errors import ClusterError
 from ..security.access import ClientFiles
@@ -18,6 +20,9 @@ VERBS = (
 )  # fmt: skip
 TIMEOUT_S = 60.0
 """Longer than the program itself waits for a broker and for the answer: 45 s."""
+
+MINIMUM_INTERVAL_S = 0.25
+"""Between two samples of a watch; one with groups asks every broker, and takes several round trips of a long path."""
 
 
 class AnswerError(ClusterError):
@@ -132,6 +137,53 @@ def delete_topic(host: Host, files: ClientFiles, name: str) -> None:
         If there is none (kind "UnknownTopicOrPartitionError").
     """
     ask(host, files, "delete_topic", name=name)
+
+
+@contextmanager
+def watching(
+    host: Host,
+    files: ClientFiles,
+    duration_s: float,
+    *,
+    interval_s: float = MINIMUM_INTERVAL_S,
+    topics: Sequence[str] | None = None,
+    groups: bool = False,
+    request_s: float = 1.0,
+) -> Iterator[Process]:
+    """
+    Watch a cluster from a host; yields the process, which ends by itself after `duration_s` and is stopped at the end.
+
+    It prints a JSON object per sample on stdout: `samples(process.stop().stdout)`. `wanbench.kafka.admin.watch.watch`
+    says what the parameters mean and what a sample holds.
+
+    Raises
+    ------
+    ParameterError
+        If duration_s or request_s is not above 0, interval_s is less than 0.25, or groups is not True or False.
+    """
+    arguments = {
+        "duration_s": check_number("duration_s", duration_s, 0, above=True),
+        "interval_s": check_number("interval_s", interval_s, MINIMUM_INTERVAL_S),
+        "topics": None if topics is None else list(topics),
+        "groups": check_flag("groups", groups),
+        "request_s": check_number("request_s", request_s, 0, above=True),
+    }
+    process = host.start(command(host, files, "watch", arguments))
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+def samples(printed: bytes) -> list[dict]:
+    """
+    The samples that a watch printed; a last line that a stop cut short is left out.
+
+    >>> samples(b'{"at_s": 1.0, "took_s": 0.1}\\n{"at_s": 1.')
+    [{'at_s': 1.0, 'took_s': 0.1}]
+    """
+    whole = printed[: printed.rfind(b"\n") + 1]
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def _subject(arguments):

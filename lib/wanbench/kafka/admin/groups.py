@@ -34,7 +34,7 @@ def groups(admin: KafkaAdminClient, names: list[str] | None = None) -> list[dict
         "group"; "protocol", classic or consumer (KIP-848); "state", such as Stable, Empty or Assigning; "coordinator",
         a node_id; "assignor"; "members": member_id, client_id, host, partitions ([topic, partition] each).
     """
-    listed = admin._manager.run(_listed, admin)
+    listed = admin._manager.run(list_groups, admin)
     wanted = [row for row in listed["groups"] if names is None or row["group"] in names]
     if missing := sorted(set(names or ()) - {row["group"] for row in wanted}):
         reason = f"no group {', '.join(map(repr, missing))}"
@@ -44,7 +44,7 @@ def groups(admin: KafkaAdminClient, names: list[str] | None = None) -> list[dict
     return sorted(admin._manager.run(_described, admin, wanted), key=lambda row: row["group"])
 
 
-async def _listed(admin: KafkaAdminClient) -> dict:
+async def list_groups(admin: KafkaAdminClient) -> dict:
     """
     The groups that each broker lists ("groups": group, protocol, state, coordinator), and the node_ids of brokers that
     did not answer ("silent").

@@ -3,8 +3,8 @@ Puts one administrative question to a cluster:
 `python -m wanbench.kafka.admin.program <settings file> <verb> [<arguments in JSON>]`.
 
 The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
-{"error": {"kind": ..., "message": ...}} with Kafka's own name and message; the status is 0 or 3. Nothing of the
-settings is ever printed.
+{"error": {"kind": ..., "message": ...}} with Kafka's own name and message; the status is 0 or 3. `watch` prints a line
+per sample instead. Nothing of the settings is ever printed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from . import groups, queries
+from . import groups, queries, watch
 from .connection import connected, message
 
 REFUSED = 3
@@ -76,6 +76,9 @@ def main(arguments: list[str]) -> int:
     settings = json.loads(Path(arguments[0]).read_text())
     verb, question = arguments[1], json.loads(arguments[2]) if len(arguments) > 2 else {}
     secret = settings.get("sasl_plain_password")
+    if verb == "watch":
+        watch.watch(settings, lambda sample: _print(sample, secret), **question)
+        return 0
     printed = answered(settings, verb, question)
     _print(printed, secret)
     return REFUSED if "error" in printed else 0
