@@ -64,7 +64,7 @@ def of_run(
     """
     transfers, links = run["transfers"], run["links"]
     if links.empty:
-        raise MissingDataError("the hosts of this run have no emulated links, so there are no known settings to compare with.")
+        raise MissingDataError("the hosts of this run have no emulated links, so no settings are known.")
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
     lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]
