@@ -116,7 +116,9 @@ class Audit(Result):
             verdict = WITHIN
         else:
             verdict = DOES_NOT if isfinite(value) else UNDECIDED
-        self._note(claim, verdict, f"{working} {estimate or ''}".strip(), value, low, high)
+        self._note(
+            claim, verdict, f"{working} {estimate.sentence if estimate else ''}".strip(), value, low, high
+        )
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
         """Try a sentence: whether it holds (None: the data do not tell), and the computed words that show it."""

@@ -77,7 +77,7 @@ def _facts(run) -> dict:
         or "not known",
         "started_at_utc": events[0]["at_utc"] if events else None,
         "ended_at_utc": manifest.get("ended_at_utc"),
-        "tests": f"{counted} attempts" if counted else "no tests",
+        "tests": f"attempts: {counted}" if counted else "no tests",
         "tools": {str(name): str(version) for name, version in tools.items()},
         "commit": origin.get("git_commit"),
     }

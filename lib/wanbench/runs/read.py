@@ -215,8 +215,9 @@ class Run:
 
     def _facts(self) -> list[tuple[str, str]]:
         counts = self._counts()
-        started = self._start().get("at_utc", "not yet")
-        state = f"finished {self.manifest['ended_at_utc']}" if self.finished else "not finished"
+        started = to_the_second(self._start().get("at_utc")) or "not yet"
+        ended = to_the_second(self.manifest["ended_at_utc"]) if self.finished else ""
+        state = f"finished {ended}" if ended else "not finished"
         tests = f"{counts['done']} of {counts['planned']} done, {counts['failed']} failed"
         return [
             ("campaign", self.campaign),
@@ -250,6 +251,16 @@ class Run:
             for name, text in self._facts()
         )
         return f"<table><caption>Run {html.escape(self.run_id)}</caption>{rows}</table>"
+
+
+def to_the_second(at_utc: str | None) -> str:
+    """
+    A time of a journal as pages show it; "" for None.
+
+    >>> to_the_second("2026-11-21T13:40:54.480257+00:00")
+    '2026-11-21 13:40:54 UTC'
+    """
+    return f"{pd.Timestamp(at_utc):%Y-%m-%d %H:%M:%S} UTC" if at_utc else ""
 
 
 def overlaps(run: Run) -> pd.DataFrame:
