@@ -20,7 +20,7 @@ from .checks import refusal
 from .errors import RawDataError
 from .files import replace_file
 from .folders import data_folder
-from .formatting import count, interval, number, rounded
+from .formatting import SCALES, count, interval, number, rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NUMBERS = ("estimate", "low", "high")
@@ -197,7 +197,7 @@ def _html_row(row, links: bool) -> str:
     if isfinite(low) != isfinite(high):
         low, high = (low, float("inf")) if isfinite(low) else (float("-inf"), high)
     value, ends = interval(estimate, low, high, row.unit)
-    if not ends and isfinite(estimate) and estimate == round(estimate):
+    if not ends and row.unit not in SCALES and isfinite(estimate) and estimate == round(estimate):
         value = f"{number(estimate, 0)} {row.unit}".strip()
     page = escape(row.page)
     if links and NAME.fullmatch(row.page):
