@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import ParameterError, RawDataError
+from ..errors import MissingDataError, ParameterError, RawDataError
 from . import journal
 from .raw import inside, sha256
 
@@ -37,6 +37,19 @@ class Attempt:
     ended_at_utc: str | None
     last_sign_at_utc: str
     files: tuple[dict, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class RawOutput:
+    """What a tool printed, shown below the command that printed it."""
+
+    command: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"$ {' '.join(self.command)}\n{self.text}"
+
+    __repr__ = __str__
 
 
 class Run:
@@ -130,6 +143,14 @@ class Run:
     def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt at a test, in the order in which they started."""
         return self._attempts
+
+    def first_output(self, experiment: str) -> RawOutput:
+        """The first raw file of an experiment, such as "ping", as text; MissingDataError if there is none."""
+        for file in self.raw_files():
+            if file["experiment"] == experiment:
+                text = (self.folder / file["path"]).read_text(errors="replace")
+                return RawOutput(tuple(file["command"]), text)
+        raise MissingDataError(f"run {self.run_id} has no raw file of {experiment}.")
 
     def tests(self) -> pd.DataFrame:
         """

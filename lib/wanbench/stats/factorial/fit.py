@@ -116,7 +116,7 @@ def fit_factorial(
     lack_p, against = lack_of_fit(design, log_response, cells, _squares(codes))
     basis = f"{count(len(runs), 'run')} at {count(len(set(combination)), 'combination')}"
     if against != REPLICATES:
-        basis += ", each measured once, so it is hardly tested whether the model fits"
+        basis += ", each measured once"
     cautions = _cautions(left_out, lack_p, against, freedom, dropped, aliases)
     sums = _Combinations(fit.params, robust, level, basis, len(runs), cautions)
     elasticities, doublings, effects = _main_effects(sums, factors, response)
@@ -286,7 +286,8 @@ def _cautions(
     elif against != REPLICATES:
         result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
         cautions.append(
-            f"without replicates only a bend that factors make together can be found, and {result}"
+            "without replicates it is hardly tested whether the model fits: only a bend that factors make together "
+            f"can be found, and {result}"
         )
     elif not isfinite(lack_p):
         cautions.append(
