@@ -128,6 +128,8 @@ def faults_of_presets(root):
 @pytest.mark.parametrize("path", notebook_paths(ROOT), ids=lambda path: path.stem)
 def test_notebook_keeps_the_rules(path):
     assert faults_of(path) == []
+    cells = read_notebook(path).cells
+    assert not [cell.id for cell in cells if cell.cell_type == "code" and "print(" in cell.source]
 
 
 def test_the_survey_needs_no_emulated_links():
