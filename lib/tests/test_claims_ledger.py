@@ -44,7 +44,10 @@ def test_whole_numbers_and_sentences_are_tried_too(audit):
     audit.judge("words", False, "because of <this>")
     table = audit.table().set_index("claim")
     assert table.verdict.to_dict() == {"r": "not tried", "n": "comes out", "words": "does not come out"}
-    assert str(audit) == "Of 3 claims of this source 2 were tried (comes out: 1, does not come out: 1)."
+    assert (
+        str(audit)
+        == "Of 3 claims of this source, 1 could be reproduced, 1 could not be reproduced, 1 could not be tried."
+    )
     audit.judge("words", None, "too few pairs")
     assert audit.table().set_index("claim").verdict["words"] == "the data do not tell"
     audit.judge("words", False, "because of <this>")

@@ -31,7 +31,7 @@ def test_facts_of_a_finished_run(tmp_path):
     made = run(tmp_path, finished=True)
     (facts,) = colophon(made).runs
     assert facts["run_id"] == made.run_id and facts["campaign"] == "c"
-    assert facts["tests"] == "1 done, 1 failed attempts" and facts["tools"] == LAB["tools"]
+    assert facts["tests"] == "attempts: 1 done, 1 failed" and facts["tools"] == LAB["tools"]
     assert facts["started_at_utc"] == made.manifest["started_at_utc"]
     assert facts["ended_at_utc"] == made.manifest["ended_at_utc"]
     assert facts["commit"] == made.manifest["git_commit"]
@@ -44,7 +44,7 @@ def test_an_unfinished_run_says_so(tmp_path):
 
 def test_shows_itself_escaped(tmp_path):
     shown = colophon(run(tmp_path, finished=True))._repr_mimebundle_()
-    assert "local &lt;lab&gt;" in shown["text/html"] and "1 done, 1 failed attempts" in shown["text/plain"]
+    assert "local &lt;lab&gt;" in shown["text/html"] and "attempts: 1 done, 1 failed" in shown["text/plain"]
     assert len(shown[MIME]["runs"]) == 1
 
 

@@ -24,6 +24,12 @@ def test_value_and_interval_share_scale_and_precision(value, low, high, unit, sa
     assert formatting.interval(value, low, high, unit) == said
 
 
+def test_a_number_reads_the_same_once_it_is_stored():
+    value, low, high = 14.6928, 14.650912, 14.734488
+    stored = [formatting.rounded(number) for number in (value, low, high)]
+    assert formatting.interval(value, low, high, "ms") == formatting.interval(*stored, "ms")
+
+
 def test_a_tiny_interval_does_not_invent_digits():
     assert formatting.interval(1234.5678, 1234.56779, 1234.56781, "ms") == (
         "1,234.57 ms",

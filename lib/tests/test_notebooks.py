@@ -17,6 +17,7 @@ from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import check_notebook, declared_parameters
 from wanbench.publish.presets import preset_paths, read_parameters
+from wanbench.publish.tags import optional_section
 
 ROOT = Path(__file__).parents[2]
 LONGEST_CELL = 15
@@ -127,6 +128,18 @@ def faults_of_presets(root):
 @pytest.mark.parametrize("path", notebook_paths(ROOT), ids=lambda path: path.stem)
 def test_notebook_keeps_the_rules(path):
     assert faults_of(path) == []
+    cells = read_notebook(path).cells
+    assert not [cell.id for cell in cells if cell.cell_type == "code" and "print(" in cell.source]
+
+
+def test_the_survey_needs_no_emulated_links():
+    path = ROOT / "notebooks/02-intercloud-throughput.ipynb"
+    cells = read_notebook(path).cells
+    [start] = [k for k, cell in enumerate(cells) if "tcp_verdicts.of_run" in cell.source]
+    section = optional_section(read_notebook(path), start)
+    assert section is not None
+    using = [k for k, cell in enumerate(cells) if cell.cell_type == "code" and "recovered" in cell.source]
+    assert set(using) <= set(section)
 
 
 @pytest.mark.skipif(not notebook_paths(ROOT), reason="no notebooks")

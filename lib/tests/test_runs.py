@@ -6,7 +6,7 @@ import pytest
 from run_folders import PLAN, A, C, claimed, finish, lines, measured, rewrite, start
 
 from wanbench import folders, tables
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.runs import Run, journal, write_raw
 
 
@@ -18,6 +18,9 @@ def test_round_trip(tmp_path):
     (file,) = run.raw_files()
     assert file["test_id"] == "0001-a-b" and file["outcome"] == "done" and file["from_region"] == A
     assert (run.folder / file["path"]).read_bytes() == b"64 bytes"
+    assert str(run.first_output("ping")).endswith("\n64 bytes")
+    with pytest.raises(MissingDataError, match="no raw file of iperf3"):
+        run.first_output("iperf3")
     manifest = json.loads((run.folder / "manifest.json").read_text())
     assert manifest == run.manifest
     assert set(manifest["files"]) == {"journal.jsonl", "ping/0001-a-b.1.txt"}

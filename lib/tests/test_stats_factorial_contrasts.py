@@ -58,7 +58,7 @@ def test_effects_of_two_levels_are_ratios():
     for name, size in STEPS.items():
         each = found.effects[name]
         assert each.low < np.exp(size) < each.high and each.unit == "times"
-    assert "With acks all, batches_per_s is" in str(found) and "that with acks 1" in str(found)
+    assert "With acks all, batches per second is" in str(found) and "that with acks 1" in str(found)
     crossed = found.interactions
     assert crossed["delay_ms", "acks"].low < -0.1 < crossed["delay_ms", "acks"].high
     assert crossed["loss", "acks"].low < np.exp(0.2) < crossed["loss", "acks"].high
@@ -154,7 +154,7 @@ def test_the_thesis_holds_and_fails_where_it_should():
     failing = found.grid[found.grid.verdict == "fails"]
     assert failing.delay_ms.max() < 60 and failing.rate_bps.max() < 400e6
     sentence = found.shares_sentence()
-    assert "It fails with" in sentence and "delay_ms 10.0 ms to" in sentence and "acks" in sentence
+    assert "It fails with" in sentence and "delay 10.0 ms to" in sentence and "acks" in sentence
     assert len(found.verdict_shares([])) == 1
 
 

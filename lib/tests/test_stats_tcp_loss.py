@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from wanbench.errors import ParameterError
+from wanbench.errors import MissingDataError, ParameterError
 from wanbench.stats.lab import Verdicts, tcp_verdicts
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.result.estimate import Estimate
@@ -179,6 +179,11 @@ def test_recovery_of_a_run_is_one_table():
     wider = rows.assign(window_bytes=90_000)
     other = tcp_verdicts.of_run({"transfers": wider, "links": requests}, pairs)
     assert other.rows.set_index("quantity").verdict["window"] == "outside"
+
+
+def test_a_run_without_emulated_links_has_no_settings_to_compare_with():
+    with pytest.raises(MissingDataError, match="no emulated links"):
+        tcp_verdicts.of_run({"transfers": transfers(), "links": links(0.002).head(0)}, pd.DataFrame())
 
 
 def test_a_loss_is_at_most_all():

@@ -20,7 +20,7 @@ from .checks import check_flag, refusal
 from .errors import RawDataError
 from .files import replace_file
 from .folders import data_folder
-from .formatting import interval, number, rounded
+from .formatting import SCALES, count, interval, number, rounded
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 NUMBERS = ("estimate", "low", "high")
@@ -92,7 +92,9 @@ class Finding:
             if details
             else ""
         )
-        return f'<div class="finding"><p>{escape(self.sentence)}</p>{more}</div>'
+        statement, cautions = split_cautions(self.sentence)
+        notes = "".join(f'<p class="caution">Caution: {escape(caution)}</p>' for caution in cautions)
+        return f'<div class="finding"><p>{escape(statement)}</p>{notes}{more}</div>'
 
     def save(self, folder, page: str | None = None) -> Finding:
         """Write `<folder>/<name>.json` in one step, with `page` if given; returns the finding as written."""
@@ -101,6 +103,17 @@ class Finding:
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         replace_file(Path(folder) / f"{finding.name}.json", text.encode())
         return finding
+
+
+def split_cautions(sentence: str) -> tuple[str, list[str]]:
+    """
+    A finding's statement, and its cautions.
+
+    >>> split_cautions("RTT grows. Caution: few regions. Caution: few pairs.")
+    ('RTT grows.', ['few regions.', 'few pairs.'])
+    """
+    statement, *cautions = sentence.split(" Caution: ")
+    return statement, cautions
 
 
 def _number(name: str, value) -> float | None:
@@ -167,6 +180,8 @@ def html_table(findings: pd.DataFrame, *, links: bool = True) -> str:
     """
     An HTML table of findings for the front page: sentence, estimate, interval, n, page; all values escaped.
 
+    Cautions are counted; the page has them in full.
+
     With `links`, the name of a page (letters, digits, hyphens) is a link to `<page>.html`.
     """
     head = "".join(
@@ -183,13 +198,21 @@ def _html_row(row, links: bool) -> str:
     if isfinite(low) != isfinite(high):
         low, high = (low, float("inf")) if isfinite(low) else (float("-inf"), high)
     value, ends = interval(estimate, low, high, row.unit)
-    if not ends and isfinite(estimate) and estimate == round(estimate):
+    if not ends and row.unit not in SCALES and isfinite(estimate) and estimate == round(estimate):
         value = f"{number(estimate, 0)} {row.unit}".strip()
     page = escape(row.page)
     if links and NAME.fullmatch(row.page):
         page = f'<a href="{page}.html">{page}</a>'
     counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
-    cells = [escape(row.sentence), escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]
+    statement, cautions = split_cautions(row.sentence)
+    notes = f"<br><small>{count(len(cautions), 'caution')} on the page</small>" if cautions else ""
+    cells = [
+        escape(statement) + notes,
+        escape(value if isfinite(estimate) else ""),
+        escape(ends),
+        *counts,
+        page,
+    ]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 

@@ -85,8 +85,9 @@ def interval(value: float, low: float, high: float, unit: str = "") -> tuple[str
     ('1.50 MB', '')
     """
     factor, name = scale(unit, first_finite(value, low, high))
-    value, low, high = value / factor, low / factor, high / factor
-    places = decimals(value, low, high)
+    places = decimals(value / factor, low / factor, high / factor)
+    # Findings are stored with six significant digits; rounding to these first writes a stored number the same way.
+    value, low, high = (float(f"{end:.6g}") / factor for end in (value, low, high))
     text = number(value, places)
     return f"{text} {name}" if name and isfinite(value) else text, span(low, high, places)
 

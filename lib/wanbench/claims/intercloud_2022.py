@@ -82,25 +82,25 @@ def throughput_across_clouds(
         ("latency-r", latency_r, charts["all"].rtt),
         ("throughput-r", throughput_r, charts["all"].throughput),
     ):
-        working = f"{result} One value per unordered pair, with the catalogue's coordinates:"
+        working = f"{result.sentence} One value per unordered pair, with the catalogue's coordinates:"
         audit.compare(claim, float(result.rows.r_rows.iloc[0]), working, within=line.pearson)
     _coordinates(audit, latency_r)
     _noisy(audit, repeats)
-    cost = f"Holds if the interval lies above 0. {latency.difference}"
+    cost = f"Holds if the interval lies above 0. {latency.difference.sentence}"
     audit.judge("within-latency", _above(latency.difference, 0), cost)
     faster = _above(throughput.difference, 1)
     audit.judge(
         "within-throughput",
         None if faster is None else not faster,
-        f"Holds if the interval lies below 1. {throughput.difference} Who receives matters more: "
-        f"{' '.join(map(str, clouds.directions))}",
+        f"Holds if the interval lies below 1. {throughput.difference.sentence} Who receives matters more: "
+        f"{' '.join(direction.sentence for direction in clouds.directions)}",
     )
     median = inflation.medians[ALL]
-    straight = f"Holds if the median is below {STRAIGHT:g} times. {median}"
+    straight = f"Holds if the median is below {STRAIGHT:g} times. {median.sentence}"
     audit.judge("straightforward", median.high < STRAIGHT, straight)
     _spiky(audit, scatters)
     _buffers(audit, models, charts)
-    share = f"Holds if the interval lies above one half. {nearest}"
+    share = f"Holds if the interval lies above one half. {nearest.sentence}"
     audit.judge("nearest", _above(nearest.share, 0.5), share)
     return audit
 
@@ -195,6 +195,6 @@ def _noisy(audit: Audit, repeats: tuple[Repeats, Repeats]) -> None:
         "noisy",
         True if max(shares) >= NOISY_SHARE else None,
         f"Holds if a tenth of the pairs that were tested twice differ by a factor of {NOISY_FACTOR:g}: {rtt} of them "
-        f"do in RTT and {throughput} in throughput. Two occasions cannot rule it out for others. {repeats[0].factor} "
-        f"{repeats[1].factor}",
+        f"do in RTT and {throughput} in throughput. Two occasions cannot rule it out for others. "
+        f"{repeats[0].factor.sentence} {repeats[1].factor.sentence}",
     )

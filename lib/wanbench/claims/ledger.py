@@ -27,6 +27,12 @@ DOES_NOT = "does not come out"
 UNDECIDED = "the data do not tell"
 UNTRIED = "not tried"
 VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNDECIDED)
+WORDS = {
+    COMES_OUT: "could be reproduced",
+    WITHIN: "only within the interval",
+    DOES_NOT: "could not be reproduced",
+    UNDECIDED: "cannot be decided from the data",
+}
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,9 @@ class Audit(Result):
             verdict = WITHIN
         else:
             verdict = DOES_NOT if isfinite(value) else UNDECIDED
-        self._note(claim, verdict, f"{working} {estimate or ''}".strip(), value, low, high)
+        self._note(
+            claim, verdict, f"{working} {estimate.sentence if estimate else ''}".strip(), value, low, high
+        )
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
         """Try a sentence: whether it holds (None: the data do not tell), and the computed words that show it."""
@@ -146,9 +154,10 @@ class Audit(Result):
     @property
     def sentence(self) -> str:
         verdicts = [row["verdict"] for row in self.rows.values()]
-        counts = ", ".join(f"{each}: {verdicts.count(each)}" for each in VERDICTS if each in verdicts)
-        listed = f" ({counts})" if counts else ""
-        return f"Of {count(len(self.claims), 'claim')} of this source {len(verdicts)} were tried{listed}."
+        counts = [f"{verdicts.count(each)} {WORDS[each]}" for each in VERDICTS if each in verdicts]
+        if untried := len(self.claims) - len(verdicts):
+            counts.append(f"{untried} could not be tried")
+        return f"Of {count(len(self.claims), 'claim')} of this source, {', '.join(counts)}."
 
     def table(self) -> pd.DataFrame:
         """One row per claim: section, says, claimed, unit, recomputed, low, high, verdict, working, off_by."""

@@ -240,7 +240,9 @@ def _queues(audit: Audit, share: float, capacity: Capacity | None) -> None:
     if capacity is None:
         audit.judge("never-full", None, own)
     else:
-        audit.judge("never-full", capacity.never_full, f"Holds if it was never so. {own} Re-run: {capacity}")
+        audit.judge(
+            "never-full", capacity.never_full, f"Holds if it was never so. {own} Re-run: {capacity.sentence}"
+        )
     own = (
         f"Own numbers: at {quantity(share, 'fraction')} of the rate, packets of one size that arrive at random find "
         f"{number(waiting)} others waiting on average (the queue M/D/1, by the Pollaczek-Khinchine formula)."
@@ -282,7 +284,11 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
         False if "fails" in verdicts else True if "holds" in verdicts else None,
         "Holds if halving the delay gains more than doubling the rate at some levels, and less at none: the source "
         f"gives no bound. {own} Re-run: {factorial.verdict() or 'delay and rate were not both varied.'}"
-        + (f" {factorial.shares_sentence()} {factorial.thesis}" if factorial.thesis is not None else ""),
+        + (
+            f" {factorial.shares_sentence()} {factorial.thesis.sentence}"
+            if factorial.thesis is not None
+            else ""
+        ),
     )
     varied = factorial.doublings | factorial.effects
     doubled = varied.get(JITTER)
@@ -294,5 +300,6 @@ def _thesis(audit: Audit, factorial: Factorial | None) -> None:
         "variations",
         True if doubled.high < 1 else False if doubled.low > 1 else None,
         "Holds if the interval of the factor by which more variation multiplies batches lies below 1. "
-        f"{mean_alone} Re-run: {doubled}" + (f" Of the delay: {delay.sentence}" if delay is not None else ""),
+        f"{mean_alone} Re-run: {doubled.sentence}"
+        + (f" Of the delay: {delay.sentence}" if delay is not None else ""),
     )

@@ -162,7 +162,7 @@ class _WhileSending:
 
 def _link_text(link: LinkSettings) -> str:
     parts = [f"{link.delay_ms:g} ms one way"]
-    parts += [f"± {link.jitter_ms:g} ms"] if link.jitter_ms else []
+    parts += [f"± {link.jitter_ms:.3g} ms"] if link.jitter_ms else []
     parts += [f"{link.loss:.2g} lost"] if link.loss else []
     parts += [f"{link.rate_bps / 1e6:g} Mbit/s"] if link.rate_bps else []
     return ", ".join(parts)

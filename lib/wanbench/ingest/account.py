@@ -11,17 +11,25 @@ VERDICTS = ("impossible", "suspect")
 
 
 class Listing(pd.DataFrame):
-    """A DataFrame that reads "none" on a page if it has no rows; what is computed of it is a plain DataFrame."""
+    """
+    A DataFrame that a page shows without row numbers, or as "none" if it is empty.
+
+    What is computed of it is a plain DataFrame.
+    """
 
     @property
     def _constructor(self):
         return pd.DataFrame
 
     def __repr__(self) -> str:
-        return "none" if self.empty else super().__repr__()
+        return "none" if self.empty else self.to_string(index=False)
 
     def _repr_html_(self) -> str:
-        return "<p>none</p>" if self.empty else super()._repr_html_()
+        if self.empty:
+            return "<p>none</p>"
+        counts = dict.fromkeys(self.select_dtypes("integer").columns, "{:,}".format)
+        with pd.option_context("display.max_colwidth", None):
+            return self.to_html(index=False, formatters=counts)
 
 
 def account(tables: Mapping[str, pd.DataFrame]) -> Listing:

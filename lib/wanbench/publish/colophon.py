@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-MIME = "application/vnd.wanbench.publish.colophon+json"
+MIME = "application/vnd.wanbench.colophon+json"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _facts(run) -> dict:
         or "not known",
         "started_at_utc": events[0]["at_utc"] if events else None,
         "ended_at_utc": manifest.get("ended_at_utc"),
-        "tests": f"{counted} attempts" if counted else "no tests",
+        "tests": f"attempts: {counted}" if counted else "no tests",
         "tools": {str(name): str(version) for name, version in tools.items()},
         "commit": origin.get("git_commit"),
     }

@@ -176,16 +176,6 @@ class Site:
         return self.build / "pages" / f"{name}.json"
 
 
-def without_cautions(sentence: str) -> str:
-    """
-    A finding's sentence up to its first caution: the page has the rest.
-
-    >>> without_cautions("RTT grows. Caution: few regions.")
-    'RTT grows.'
-    """
-    return sentence.partition(" Caution: ")[0]
-
-
 def _basis(page: Page) -> str:
     """What a page rests on, in a sentence."""
     if page.replay_reason:
@@ -197,5 +187,5 @@ def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
     """The sentences that answer the question of each page."""
     answers: dict[str, list[str]] = {}
     for row in found[found.answer].itertuples():
-        answers.setdefault(row.page, []).append(without_cautions(row.sentence))
+        answers.setdefault(row.page, []).append(findings.split_cautions(row.sentence)[0])
     return answers

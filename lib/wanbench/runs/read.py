@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import ParameterError, RawDataError
+from ..errors import MissingDataError, ParameterError, RawDataError
 from . import journal
 from .raw import inside, sha256
 
@@ -37,6 +37,19 @@ class Attempt:
     ended_at_utc: str | None
     last_sign_at_utc: str
     files: tuple[dict, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class RawOutput:
+    """What a tool printed, shown below the command that printed it."""
+
+    command: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"$ {' '.join(self.command)}\n{self.text}"
+
+    __repr__ = __str__
 
 
 class Run:
@@ -131,6 +144,14 @@ class Run:
         """Every attempt at a test, in the order in which they started."""
         return self._attempts
 
+    def first_output(self, experiment: str) -> RawOutput:
+        """The first raw file of an experiment, such as "ping", as text; MissingDataError if there is none."""
+        for file in self.raw_files():
+            if file["experiment"] == experiment:
+                text = (self.folder / file["path"]).read_text(errors="replace")
+                return RawOutput(tuple(file["command"]), text)
+        raise MissingDataError(f"run {self.run_id} has no raw file of {experiment}.")
+
     def tests(self) -> pd.DataFrame:
         """
         Table `tests`: one row per attempt, failed and interrupted ones included.
@@ -215,8 +236,9 @@ class Run:
 
     def _facts(self) -> list[tuple[str, str]]:
         counts = self._counts()
-        started = self._start().get("at_utc", "not yet")
-        state = f"finished {self.manifest['ended_at_utc']}" if self.finished else "not finished"
+        started = to_the_second(self._start().get("at_utc")) or "not yet"
+        ended = to_the_second(self.manifest["ended_at_utc"]) if self.finished else ""
+        state = f"finished {ended}" if ended else "not finished"
         tests = f"{counts['done']} of {counts['planned']} done, {counts['failed']} failed"
         return [
             ("campaign", self.campaign),
@@ -250,6 +272,16 @@ class Run:
             for name, text in self._facts()
         )
         return f"<table><caption>Run {html.escape(self.run_id)}</caption>{rows}</table>"
+
+
+def to_the_second(at_utc: str | None) -> str:
+    """
+    A time of a journal as pages show it; "" for None.
+
+    >>> to_the_second("2026-11-21T13:40:54.480257+00:00")
+    '2026-11-21 13:40:54 UTC'
+    """
+    return f"{pd.Timestamp(at_utc):%Y-%m-%d %H:%M:%S} UTC" if at_utc else ""
 
 
 def overlaps(run: Run) -> pd.DataFrame:

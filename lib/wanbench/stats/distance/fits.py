@@ -235,7 +235,8 @@ def _estimate(
     cautions = ()
     if isfinite(part.interval.low):
         cautions = coverage.caution(coverage_of, line.n_places, line.skew)
-        cautions += line.moran.warnings(coverage.alike(coverage_of, line.n_regions)) if line.moran else ()
+        if line.moran and line.moran.significant:
+            cautions += (*line.moran.warnings, *coverage.alike(coverage_of, line.n_regions))
     return Estimate(
         quantity=quantity,
         claim=claim,

@@ -13,6 +13,7 @@ from ...figures import theme
 from ...figures.primitives import interval_bar
 from ...formatting import count, percent
 from .result import Factorial
+from .terms import level_label, word
 
 STYLES = {
     "holds": (theme.WITHIN, "circle"),
@@ -33,7 +34,7 @@ def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
     figure = make_subplots(rows=1, cols=len(titles), horizontal_spacing=0.12, subplot_titles=titles)
     estimates = [*fit.doublings.values(), *fit.effects.values()]
     labels = [
-        *(f"2 × {name}" for name in fit.doublings),
+        *(f"2 × {word(name)}" for name in fit.doublings),
         *(effect.quantity for effect in fit.effects.values()),
     ]
     table = pd.DataFrame([estimate.row() for estimate in estimates])
@@ -54,7 +55,7 @@ def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
         tickvals=rows, ticktext=[theme.plain(label) for label in labels], autorange="reversed", row=1, col=1
     )
     figure.update_xaxes(
-        title=f"multiplies {theme.plain(fit.response)} by (log axis)",
+        title=f"multiplies {theme.plain(word(fit.response))} by (log axis)",
         **_ratio_axis([*table.low, *table.high]),
         row=1,
         col=1,
@@ -68,7 +69,7 @@ def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
     return theme.finish(
         figure,
         name="factorial-elasticities",
-        title=f"What moves {fit.response}",
+        title=f"What moves {word(fit.response)}",
         subtitle=f"Left: on average between the levels; bars: {level} intervals over runs.{right} "
         "Dashed: no difference.",
         alt=f"Factors of a fitted factorial experiment. {fit.sentence}",
@@ -93,7 +94,9 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
             marker={"size": 8, "color": colour, "symbol": symbol},
             error_x=interval_bar(part.gain, part.low, part.high, thickness=2, width=5, color=colour),
             text=[
-                "<br>".join(theme.plain(f"{name} {level}") for name, level in row.items())
+                "<br>".join(
+                    theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in row.items()
+                )
                 for row in part[fit.factors].to_dict("records")
             ],
             hovertemplate="%{text}<br>%{x:.3g} times<extra></extra>",

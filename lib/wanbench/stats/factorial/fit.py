@@ -29,7 +29,17 @@ from .gain_map import DOUBLING, GainMap
 from .lack_of_fit import REPLICATES, lack_of_fit
 from .result import Factorial
 from .runs import reasons, usable_runs
-from .terms import Factor, chosen_terms, coded, columns, estimable, factors_of, with_blocks
+from .terms import (
+    Factor,
+    chosen_terms,
+    coded,
+    columns,
+    effect_words,
+    estimable,
+    factors_of,
+    with_blocks,
+    word,
+)
 
 METHOD = (
     "least squares of log throughput on centred log factors and contrasts, one value per run; interval from the "
@@ -106,7 +116,7 @@ def fit_factorial(
     lack_p, against = lack_of_fit(design, log_response, cells, _squares(codes))
     basis = f"{count(len(runs), 'run')} at {count(len(set(combination)), 'combination')}"
     if against != REPLICATES:
-        basis += ", each measured once, so it is hardly tested whether the model fits"
+        basis += ", each measured once"
     cautions = _cautions(left_out, lack_p, against, freedom, dropped, aliases)
     sums = _Combinations(fit.params, robust, level, basis, len(runs), cautions)
     elasticities, doublings, effects = _main_effects(sums, factors, response)
@@ -115,7 +125,8 @@ def fit_factorial(
         thesis = sums.estimate(
             -sums.unit(1 + names.index(delay)) - sums.unit(1 + names.index(rate)),
             "halved delay over doubled rate",
-            f"On average between the levels halving {delay} multiplies {response} by {{}} what doubling {rate} does",
+            f"On average between the levels halving {word(delay)} multiplies {word(response)} by {{}} what doubling "
+            f"{word(rate)} does",
             _doubled,
             "times",
         )
@@ -198,34 +209,35 @@ def _main_effects(sums: _Combinations, factors: Sequence[Factor], response: str)
     elasticities, doublings, effects = {}, {}, {}
     for j, factor in enumerate(factors):
         name, unit = factor.name, sums.unit(1 + j)
+        factor_word, response_word = word(name), word(response)
         if factor.is_contrast:
             low, high = factor.labels
-            claim = f"With {name} {high}, {response} is {{}} that with {name} {low}"
+            claim = f"With {factor_word} {high}, {response_word} is {{}} that with {factor_word} {low}"
             effects[name] = sums.estimate(unit, factor.step, claim, exp, "times")
             continue
         between = f"On average between its levels, {factor.span},"
-        claim = f"{between} the elasticity of {response} to {name} is {{}}"
-        elasticities[name] = sums.estimate(unit, f"elasticity to {name}", claim)
-        claim = f"{between} doubling {name} multiplies {response} by {{}}"
-        doublings[name] = sums.estimate(unit, f"doubling {name}", claim, _doubled)
+        claim = f"{between} the elasticity of {response_word} to {factor_word} is {{}}"
+        elasticities[name] = sums.estimate(unit, f"elasticity to {factor_word}", claim)
+        claim = f"{between} doubling {factor_word} multiplies {response_word} by {{}}"
+        doublings[name] = sums.estimate(unit, f"doubling {factor_word}", claim, _doubled)
     return elasticities, doublings, effects
 
 
 def _interactions(
     sums: _Combinations, terms: Sequence[tuple[str, ...]], factors: Sequence[Factor], response: str
 ) -> dict[tuple[str, ...], Estimate]:
-    by_name = {factor.name: factor for factor in factors}
+    by_name, response = {factor.name: factor for factor in factors}, word(response)
     estimates = {}
     for at, term in enumerate(terms, start=1 + len(factors)):
         logs = [by_name[name] for name in term if not by_name[name].is_contrast]
         steps = [by_name[name] for name in term if by_name[name].is_contrast]
-        quantity, change, unit = f"interaction of {' and '.join(term)}", float, ""
+        quantity, change, unit = f"interaction of {' and '.join(map(word, term))}", float, ""
         match len(logs), len(steps):
             case 2, 0:
-                claim = f"The elasticity of {response} to {term[0]} changes by {{}} per e-fold of {term[1]}"
+                claim = f"The elasticity of {response} to {word(term[0])} changes by {{}} per e-fold of {word(term[1])}"
             case 1, 1:
-                levels = f"{steps[0].name} {' to '.join(steps[0].labels)}"
-                claim = f"The elasticity of {response} to {logs[0].name} changes by {{}} from {levels}"
+                levels = f"{word(steps[0].name)} {' to '.join(steps[0].labels)}"
+                claim = f"The elasticity of {response} to {word(logs[0].name)} changes by {{}} from {levels}"
             case 0, 2:
                 claim = f"The ratio of {response} at {steps[0].step} is, at {steps[1].step}, {{}} as great"
                 change, unit = exp, "times"
@@ -274,7 +286,8 @@ def _cautions(
     elif against != REPLICATES:
         result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
         cautions.append(
-            f"without replicates only a bend that factors make together can be found, and {result}"
+            "without replicates it is hardly tested whether the model fits: only a bend that factors make together "
+            f"can be found, and {result}"
         )
     elif not isfinite(lack_p):
         cautions.append(
@@ -282,11 +295,14 @@ def _cautions(
         )
     mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
     if len(mixed):
-        listed = "; ".join(f"{row.effect} with {row.aliased_with}" for row in mixed.head(3).itertuples())
+        listed = "; ".join(
+            f"{effect_words(row.effect)} with {effect_words(row.aliased_with)}"
+            for row in mixed.head(3).itertuples()
+        )
         more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
         cautions.append(f"in this fraction main effects stand for sums with interactions ({listed}{more})")
     if dropped:
-        listed = ", ".join(":".join(term) for term in dropped)
+        listed = ", ".join(effect_words(":".join(term)) for term in dropped)
         cautions.append(
             f"the fraction cannot tell {listed} apart from interactions that were fitted (see aliases)"
         )

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from ...formatting import quantity
-from .terms import UNITS, Factor, coded, slopes
+from .terms import UNITS, Factor, coded, slopes, word
 
 DOUBLING = 2.0
 GRID_STEPS = 7
@@ -142,4 +142,4 @@ def verdict_shares(grid: pd.DataFrame, by: Sequence[str], delay: str, rate: str)
 
 def _span(values: pd.Series) -> str:
     low, high = (quantity(end, UNITS.get(values.name, "")) for end in (values.min(), values.max()))
-    return f"{values.name} {low}" if low == high else f"{values.name} {low} to {high}"
+    return f"{word(values.name)} {low}" if low == high else f"{word(values.name)} {low} to {high}"

@@ -14,9 +14,9 @@ from plotly.subplots import make_subplots
 from ...checks import check_choice
 from ...errors import ParameterError
 from ...figures import theme
-from ...formatting import percent, quantity
+from ...formatting import percent
 from .result import PATH, Factorial
-from .terms import UNITS
+from .terms import UNITS, level_label, word
 
 MAX_PANELS = 8
 """More panels than this would be too small to read."""
@@ -58,7 +58,8 @@ def gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note
     rows = ceil(len(panels) / columns)
     titles = [
         ", ".join(
-            f"{theme.plain(name)} {_label(name, level)}" for name, level in zip(free, panel, strict=True)
+            theme.plain(f"{word(name)} {level_label(name, level)}")
+            for name, level in zip(free, panel, strict=True)
         )
         for panel in panels
     ]
@@ -76,11 +77,11 @@ def gain_map(fit: Factorial, levels: Mapping[str, object] | None = None, *, note
         part = grid[(grid[free] == list(panel)).all(axis=1)]
         _add_panel(figure, fit, part, reach, bar=k == 0, row=1 + k // columns, col=1 + k % columns)
     figure.update_xaxes(**theme.log_axis(grid[fit.delay], UNITS.get(fit.delay, ""), 6))
-    figure.update_xaxes(title=theme.plain(f"{fit.delay} (log axis)"), row=rows)
+    figure.update_xaxes(title=theme.plain(f"{word(fit.delay)} (log axis)"), row=rows)
     figure.update_yaxes(**theme.log_axis(grid[fit.rate], UNITS.get(fit.rate, ""), 6))
-    figure.update_yaxes(title=theme.plain(f"{fit.rate} (log axis)"), col=1)
+    figure.update_yaxes(title=theme.plain(f"{word(fit.rate)} (log axis)"), col=1)
     figure.update_layout(height=160 + ROW_PX * rows)
-    shown = ", ".join(f"{name} {_label(name, level)}" for name, level in fixed.items())
+    shown = ", ".join(f"{word(name)} {level_label(name, level)}" for name, level in fixed.items())
     return theme.finish(
         figure,
         name="thesis-map",
@@ -131,9 +132,3 @@ def _add_panel(
         showlegend=False,
         **cell,
     )
-
-
-def _label(name: str, level) -> str:
-    if isinstance(level, str):
-        return theme.plain(level)
-    return quantity(float(level), UNITS.get(name, "")) if level else "0"

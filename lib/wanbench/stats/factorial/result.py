@@ -11,7 +11,7 @@ from ...findings import Finding
 from ...formatting import count, number, percent
 from ..result import Estimate, Result
 from .gain_map import METHOD, VERDICTS, verdict_shares
-from .terms import level_label
+from .terms import level_label, word
 
 PATH = ("jitter_ms", "loss")
 """Factors of the path that one wants small in any case: maps show their lowest level, shares average over them."""
@@ -103,8 +103,8 @@ class Factorial(Result):
         if self.thesis is None or not two:
             return super().cautions
         line = (
-            f"two levels of {' and of '.join(two)} show a straight line between them, so where a limit is met on the "
-            "way, gains are averages over the way"
+            f"two levels of {' and of '.join(map(word, two))} show a straight line between them, so where a limit is "
+            "met on the way, gains are averages over the way"
         )
         return (*super().cautions, line)
 
@@ -138,14 +138,14 @@ class Factorial(Result):
             return ""
         counts = self.combinations.verdict.value_counts()
         parts = [
-            f"{'is ' if name == 'undecided' else ''}{name} in {int(counts[name])}"
+            f"{'is undecided' if name == 'undecided' else name} in {int(counts[name])}"
             for name in VERDICTS
             if name in counts
         ]
         total = count(len(self.combinations), "combination")
         return (
-            f"That {self.delay} matters more than {self.rate} (halving one against doubling the other) "
-            f"{', '.join(parts)} of {total} of levels ({percent(self.thesis.level)} for all together)."
+            f"That {word(self.delay)} matters more than {word(self.rate)} (halving one gains more than doubling the "
+            f"other) {', '.join(parts)} of {total} of levels ({percent(self.thesis.level)} for all together)."
         )
 
     def shares_sentence(self) -> str:
@@ -159,8 +159,11 @@ class Factorial(Result):
         failing = shares[shares.fails > 0].sort_values("fails", ascending=False)
         by = [name for name in self.others if name in shares]
         where = [
-            (" ".join(f"{name} {level_label(getattr(row, name))}" for name in by) or "anywhere")
-            + (f" ({_percent(row.fails)}: {row.fails_where})" if row.fails < 1 else " (throughout)")
+            (
+                ", ".join(f"{word(name)} {level_label(name, getattr(row, name))}" for name in by)
+                or "any levels"
+            )
+            + (f" (in {_percent(row.fails)}: {row.fails_where})" if row.fails < 1 else " (throughout)")
             for row in failing.itertuples()
         ]
         if not where:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,6 +14,15 @@ from ...checks import refusal
 from ...formatting import quantity
 
 UNITS = {"delay_ms": "ms", "jitter_ms": "ms", "rate_bps": "bit/s", "loss": "fraction", "batch_bytes": "bytes"}
+WORDS = {
+    "delay_ms": "delay",
+    "jitter_ms": "jitter",
+    "rate_bps": "rate",
+    "batch_bytes": "batch size",
+    "batches_per_s": "batches per second",
+    "throughput_bps": "throughput",
+}
+"""Columns in words, for sentences and figures; another column is written by its own name."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Factor:
         'acks all over 1'
         """
         low, high = self.labels
-        return f"{self.name} {high} over {low}"
+        return f"{word(self.name)} {high} over {low}"
 
     @property
     def span(self) -> str:
@@ -63,17 +73,39 @@ class Factor:
     @property
     def labels(self) -> tuple[str, ...]:
         """The levels as text, low first."""
-        return tuple(map(level_label, self.levels))
+        return tuple(level_label(self.name, level) for level in self.levels)
 
 
-def level_label(level) -> str:
+def word(name: str) -> str:
     """
-    A level of a factor as text.
+    A factor or a response in words.
 
-    >>> level_label(0.0), level_label("all")
-    ('0', 'all')
+    >>> word("rate_bps"), word("acks")
+    ('rate', 'acks')
     """
-    return f"{level:g}" if isinstance(level, (int, float, np.number)) else str(level)
+    return WORDS.get(name, name)
+
+
+def effect_words(effects: str) -> str:
+    """
+    Effects of `alias_table` in words.
+
+    >>> effect_words("jitter_ms:loss:rate_bps, -delay_ms:acks")
+    'jitter × loss × rate, -delay × acks'
+    """
+    return re.sub(r"\w+", lambda name: word(name[0]), effects).replace(":", " × ")
+
+
+def level_label(name: str, level) -> str:
+    """
+    A level of a factor as text, with its unit.
+
+    >>> level_label("loss", 0.0), level_label("acks", "all"), level_label("rate_bps", 1e7)
+    ('0', 'all', '10.0 Mbit/s')
+    """
+    if not isinstance(level, (int, float, np.number)):
+        return str(level)
+    return quantity(float(level), UNITS[name]) if level and name in UNITS else f"{level:g}"
 
 
 def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:

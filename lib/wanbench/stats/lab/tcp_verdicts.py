@@ -8,6 +8,7 @@ from math import isfinite, isnan
 import pandas as pd
 
 from ...checks import check_level
+from ...errors import MissingDataError
 from ...formatting import percent
 from ..result import Estimate
 from ..tcp.loss import MODELS, RATE_BASED, estimate_loss
@@ -55,8 +56,15 @@ def of_run(
     pairs : DataFrame
         Table `pairs` of these transfers. Where its RTTs are without load, the window comes out too small by what the
         transfer's own queue adds to them: 6 % where 80 kB per round trip of 100 ms leave over a link of 10 Mbit/s.
+
+    Raises
+    ------
+    MissingDataError
+        If table `links` is empty: the hosts of the run have no emulated links.
     """
     transfers, links = run["transfers"], run["links"]
+    if links.empty:
+        raise MissingDataError("the hosts of this run have no emulated links, so no settings are known.")
     run_id = str(transfers.run_id.iloc[0]) if transfers.run_id.nunique() == 1 else ""
     lossy = {tuple(pair) for pair in links[links.loss > 0][["from_region", "to_region"]].to_numpy()}
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]

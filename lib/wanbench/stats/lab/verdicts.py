@@ -26,8 +26,13 @@ NAMES = {
     "loss": "packet loss",
     "rate": "rate",
     "cut": "time to the last packet after a cut",
+    "window": "TCP window of the run",
+    "capacity": "TCP capacity of the run",
+    "loss-from-throughput": "packet loss estimated from throughput",
     "order": "replies out of order while a delay becomes shorter",
 }
+OF_A_RUN = ("window", "capacity")
+"""Quantities with one number for all links of a run."""
 METHOD = "requested settings against what was measured, per link; median RTT and rate, exact binomial loss"
 ASSUMPTION = "The clock and the tools of the hosts measure better than the limit"
 
@@ -117,14 +122,22 @@ def _finding(row, page: str) -> Finding:
     judged = row.n_links - row.n_unknown
     name = NAMES.get(row.quantity, row.quantity)
     sentence = f"{name[0].upper()}{name[1:]}: {row.n_within:,} of {count(judged, 'link')} within the limit"
+    if whole_run := row.quantity in OF_A_RUN:
+        state = (
+            "unknown" if not judged else "within the limit" if row.n_within == judged else "outside the limit"
+        )
+        sentence = f"{name[0].upper()}{name[1:]}: {state}"
     sentence += f" ({row.limit})"
-    if judged and row.quantity != "loss" and row.worst_error:
+    if judged and whole_run:
+        error, request = quantity(abs(row.worst_error), row.unit), quantity(row.worst_requested, row.unit)
+        sentence += f"; {error} off the expected {request}"
+    elif judged and row.quantity != "loss" and row.worst_error:
         request = f" of {quantity(row.worst_requested, row.unit)}" if row.worst_requested else ""
         error = quantity(abs(row.worst_error), row.unit)
         sentence += f"; relative to the limit, the largest error is {error}{request}, {row.worst_link}"
     if row.quantity == "loss" and judged:
         sentence += f"; {percent(1 - row.level)} of accurate links would be outside by chance"
-    if row.n_unknown:
+    if row.n_unknown and not whole_run:
         sentence += f"; {count(row.n_unknown, 'link')} could not be judged"
     return Finding(
         name=f"calibration-{row.quantity}",

@@ -152,13 +152,14 @@ class Moran:
     def significant(self) -> bool:
         return self.p <= MORAN_P
 
-    def warnings(self, simulated: str = "") -> tuple[str, ...]:
-        """A caution if nearby places deviate alike; `simulated` states the coverage in that case."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A caution if nearby places deviate alike."""
         if not self.significant:
             return ()
         return (
             f"nearby places deviate alike (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} expected without "
-            f"a pattern, {p_value(self.p)}), so the interval may be too narrow{simulated}; a wider cluster, such as "
+            f"a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
             f"cluster={NEIGHBOURS_KM:g} (km), takes neighbours as one unit",
         )
 

@@ -80,16 +80,17 @@ def few_beyond(n_units: int) -> str:
     return f"its 95 % interval {_covers(size, *ends)}"
 
 
-def alike(quantity: str, n_regions: int) -> str:
+def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
     """
-    The coverage if nearby places deviate alike, as the end of a sentence; "" if that was not simulated.
+    A caution with the coverage if nearby places deviate alike; none if that was not simulated.
 
     Coverage falls with the number of regions, so the simulated number nearest to `n_regions` counts.
     """
     if quantity not in ALIKE:
-        return ""
+        return ()
     size = min(ALIKE[quantity], key=lambda n: abs(log(n / n_regions)))
-    return f": it {_covers(size, *ALIKE[quantity][size])} with such effects"
+    covers = _covers(size, *ALIKE[quantity][size])
+    return (f"where nearby places deviate alike, the 95 % interval of {quantity} {covers}",)
 
 
 def _covers(size: int, low: float, high: float) -> str:

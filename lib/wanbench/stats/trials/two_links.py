@@ -307,7 +307,7 @@ def _by_trial(trials, rates, value, names, level, seed, resamples) -> Comparison
     )  # fmt: skip
     naive = replace(result.means.naive, method=OF_SECONDS if len(rows) > len(trials) else OF_TRIALS)
     basis = result.means.basis.replace(" run", " trial")
-    return replace(result, means=replace(result.means, naive=naive, basis=basis))
+    return replace(result, means=replace(result.means, claim=_over(label, names), naive=naive, basis=basis))
 
 
 def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -> Comparison:
@@ -323,6 +323,7 @@ def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -
     means = replace(
         ratio,
         naive=replace(ratio.naive, method=OF_TRIALS),
+        claim=_over(label, names),
         basis=_in_pairs(ratio.basis),
         method=_in_pairs(ratio.method),
         assumption=_in_pairs(ratio.assumption),
@@ -330,6 +331,10 @@ def _paired(pairs, value, names, level, seed, by_trial: Comparison, resamples) -
         others=(Interval(unpaired.method, unpaired.low, unpaired.high), unpaired.naive),
     )
     return replace(result, means=means)
+
+
+def _over(label: str, names) -> str:
+    return f"The mean {label} over {names[1]} is {{}} that over {names[0]}"
 
 
 def _in_pairs(text: str) -> str:
@@ -365,7 +370,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
         params[0],
         halves[0],
         quantity=f"ratio without drift, {label}",
-        claim=f"Without a steady drift, the {label} of {names[1]} is {{}} that of {names[0]}",
+        claim=f"Without a steady drift, the {label} over {names[1]} is {{}} that over {names[0]}",
         **about,
     )
     drift = ratio_estimate(

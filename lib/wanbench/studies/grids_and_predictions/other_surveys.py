@@ -103,8 +103,8 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
     return CheckedPredictions(
         coverage=Estimate(
             quantity=f"coverage of {percent(level)} intervals in another survey",
-            claim=f"The {percent(level)} intervals of pairs that were not measured hold {{}} of what others "
-            "measured of them",
+            claim="For pairs that the first survey did not measure, {} of the RTTs in the other survey lie inside "
+            f"the {percent(level)} intervals predicted from the first",
             estimate=share,
             low=low,
             high=high,

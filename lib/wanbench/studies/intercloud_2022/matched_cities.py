@@ -106,7 +106,7 @@ def matched_cities(
         half = dyadic.ratio(difference, np.ones(n), *ends, len(used), level)[1]
     back = np.exp if as_ratio else np.asarray  # ratios are analysed as differences of logarithms
     result = Estimate(
-        quantity=f"between clouds {'over' if as_ratio else 'less'} within one, same cities ({column})",
+        quantity=f"between clouds {'over' if as_ratio else 'less'} within one, same cities",
         claim="Over the same pairs of cities, throughput between clouds is {} times that within one"
         if as_ratio
         else "Over the same pairs of cities, round trips between clouds take {} longer than within one",

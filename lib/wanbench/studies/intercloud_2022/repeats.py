@@ -115,12 +115,13 @@ def repeats(
         "level": level,
         "warnings": warnings,
     }
+    name = {"rtt_ms": "RTT", "throughput_bps": "throughput"}.get(column, column)
     basis = f"over the {len(pairs):,} ordered pairs that were repeated; {METHOD}"
     return Repeats(
         column=column,
         factor=Estimate(
-            quantity=f"factor between repeated tests, {column}",
-            claim=f"Two tests of one ordered pair differ in {column} by a factor of {{}} in the median",
+            quantity=f"factor between repeated tests, {name}",
+            claim=f"Two tests of one ordered pair differ in {name} by a factor of {{}} in the median",
             estimate=float(pairs.factor.median()),
             low=factor_ends[0],
             high=factor_ends[1],
@@ -129,8 +130,8 @@ def repeats(
             **common,
         ),
         share=Estimate(
-            quantity=f"variance between pairs, {column}",
-            claim=f"{{}} of the variance of log {column} lies between pairs, the rest between tests of one pair",
+            quantity=f"variance between pairs, {name}",
+            claim=f"{{}} of the variance of log {name} lies between pairs, the rest between tests of one pair",
             estimate=float(_share_between(sums.sum(axis=0))),
             low=share_ends[0],
             high=share_ends[1],

@@ -64,13 +64,13 @@ class UnitReadings(Result):
         for reading, part in self.rows.groupby("reading", sort=False):
             worst = part.loc[part.share_of_limit.idxmax()]
             parts.append(
-                f"as {reading}, {count(int(part.n_above.sum()), 'row')} above the limit of the sender's instance (at "
-                f"most {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, {number(worst.share_of_limit, 2)} times "
-                f"its {quantity(worst.limit_bps, 'bit/s')})"
+                f"as {reading}, {count(int(part.n_above.sum()), 'row')} would exceed the limit of the sender's "
+                f"instance (at most {quantity(worst.max_bps, 'bit/s')} from {worst.sender}, "
+                f"{number(worst.share_of_limit, 2)} times its {quantity(worst.limit_bps, 'bit/s')})"
             )
         step = f" Every value is a multiple of {self.step:,}." if self.step > 1 else ""
         possible = " or ".join(self.possible) or "none of them"
-        return f"Column {self.column} read {'; '.join(parts)}. Possible: {possible}.{step}"
+        return f"Read {'; '.join(parts)}: the column {self.column} can be {possible}.{step}"
 
     def table(self) -> pd.DataFrame:
         """`rows`: one per reading and sender."""
