@@ -1,4 +1,4 @@
-"""One run of a load, with made-up tools on this machine: what goes wrong is said, and nothing is lost or left."""
+"""One run of a load, with made-up tools on this machine: faults are reported, and nothing is lost or left."""
 
 import json
 import os
@@ -83,12 +83,12 @@ class MadeUp:
 
     def __init__(self, producer, consumer=READS):
         self.sources = {PRODUCER: START + producer, CONSUMER: START + consumer}
-        self.topics, self.settings, self.words, self.there = [], {}, [], set()
+        self.topics, self.settings, self.commands, self.there = [], {}, [], set()
         self.death = self.undeletable = None
 
-    def java(self, host, main_class, *words, heap_mb, jvm):
-        self.words.append((host.name, main_class, list(words)))
-        return [sys.executable, "-c", self.sources[main_class], *words]
+    def java(self, host, main_class, *arguments, heap_mb, jvm):
+        self.commands.append((host.name, main_class, list(arguments)))
+        return [sys.executable, "-c", self.sources[main_class], *arguments]
 
     def client_file(self, host):
         return None
@@ -104,7 +104,7 @@ class MadeUp:
             raise self.undeletable
         self.topics.remove(name)
 
-    def ask(self, host, verb, **words):
+    def ask(self, host, verb, **arguments):
         raise ClusterError("nobody may look into its logs")
 
     def check(self):
@@ -197,14 +197,20 @@ def test_producers_and_consumers_take_hosts_topics_and_groups_by_turns(tmp_path)
     cluster = MadeUp(ENDS, "pass")
     run(load, cluster, tmp_path, hosts=2)
 
-    def word(words, option):
-        return words[words.index(option) + 1]
+    def word(arguments, option):
+        return arguments[arguments.index(option) + 1]
 
-    producers = [(host, word(words, "--topic")) for host, kind, words in cluster.words if kind == PRODUCER]
+    producers = [
+        (host, word(arguments, "--topic")) for host, kind, arguments in cluster.commands if kind == PRODUCER
+    ]
     assert producers == [(f"here/{n % 2}", f"load-s-{n % 2}") for n in range(4)]
     groups = [
-        (word(words, "--topic"), word(words, "--group").rpartition("-")[0], word(words, "--num-records"))
-        for _, kind, words in cluster.words
+        (
+            word(arguments, "--topic"),
+            word(arguments, "--group").rpartition("-")[0],
+            word(arguments, "--num-records"),
+        )
+        for _, kind, arguments in cluster.commands
         if kind == CONSUMER
     ]
     assert groups == [(f"load-s-{n // 3}", f"load-s-{n // 3}-group-{n}", "40") for n in range(6)]
@@ -369,7 +375,7 @@ def test_a_topic_that_exists_is_left_alone(tmp_path):
     reason, files = fails(KafkaLoad(topics=2, producers=2, records=20, duration_s=None), cluster, tmp_path)
     assert reason == "TopicAlreadyExistsError: load-s-1"
     assert not files
-    assert not cluster.words
+    assert not cluster.commands
 
 
 def test_a_topic_that_cannot_be_deleted_is_said(tmp_path):
@@ -398,7 +404,7 @@ def test_an_interrupt_stops_everything_and_keeps_what_was_printed(tmp_path):
 def test_a_host_that_is_gone_when_batches_are_counted_costs_nothing_that_was_measured(tmp_path):
     cluster = MadeUp(ENDS)
 
-    def gone(host, verb, **words):
+    def gone(host, verb, **arguments):
         raise LabError("host is gone")
 
     cluster.ask = gone
@@ -421,8 +427,12 @@ def test_killing_the_tools_from_outside_is_a_death(tmp_path):
     def kill_one():
         for entry in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
-                words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
-                if b"client.id=load-producer-1" in words and words[1] == b"-c" and b"load-s-0" in words:
+                arguments = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+                if (
+                    b"client.id=load-producer-1" in arguments
+                    and arguments[1] == b"-c"
+                    and b"load-s-0" in arguments
+                ):
                     os.kill(int(entry), 9)
                     return True
         return False

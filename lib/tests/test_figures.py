@@ -125,8 +125,8 @@ def test_every_figure_carries_name_alt_caption_and_numbers(made, name):
     assert len(meta["alt"]) > 40 and meta["caption"].endswith("A check & more.")
     table = pd.read_csv(io.StringIO(meta["csv"]))
     assert len(table) and "nan" not in meta["csv"] and "inf," not in meta["csv"]
-    for said in (meta["alt"], meta["caption"]):
-        assert "nan" not in said.lower().split() and "None" not in said.split()
+    for message in (meta["alt"], meta["caption"]):
+        assert "nan" not in message.lower().split() and "None" not in message.split()
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -202,8 +202,8 @@ def test_calibration_has_a_panel_per_quantity_and_the_limits(made):
     figure = made["requested-against-delivered"]
     titles = [note.text for note in figure.layout.annotations]
     assert [title.partition(":")[0] for title in titles] == ["RTT", "Loss", "Jitter", "Cut"]
-    said = figure.layout.title.subtitle.text.replace("<br>", " ")
-    assert "RTT 1 ms + 1 %" in said and "99 % intervals" in said
+    message = figure.layout.title.subtitle.text.replace("<br>", " ")
+    assert "RTT 1 ms + 1 %" in message and "99 % intervals" in message
     with pytest.raises(ParameterError, match="none of the quantities"):
         Verdicts.of([]).figure()
 

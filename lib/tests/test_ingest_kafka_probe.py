@@ -256,9 +256,9 @@ def ends_well(path):
         programs = probe_files.Programs.open(path, about)
     except RawDataError:
         return
-    said = repr((about, programs.happened, programs.received, programs.due))
-    if said not in READ:
-        READ.add(said)
+    content = repr((about, programs.happened, programs.received, programs.due))
+    if content not in READ:
+        READ.add(content)
         for name, core in kafka_probe.read(path).items():
             whole(name, core)
 

@@ -147,7 +147,7 @@ def test_errors_and_warnings_count_and_traces_belong_to_them():
 
 
 @pytest.mark.parametrize(
-    "words, n",
+    "line, n",
     [
         ("[2022-11-16 17:00:42,193] ERROR oh (Sender)", 1),
         ("2022-11-16T17:00:42.193Z WARN oh", 1),
@@ -164,9 +164,9 @@ def test_errors_and_warnings_count_and_traces_belong_to_them():
         ("$ kafka-topics.sh", 1),
     ],
 )
-def test_which_words_count(words, n):
-    row = only(read(WINDOW, words, SUMMARY)["producers"])
-    assert row.n_errors == n and (row.error == words if n else pd.isna(row.error))
+def test_which_lines_count(line, n):
+    row = only(read(WINDOW, line, SUMMARY)["producers"])
+    assert row.n_errors == n and (row.error == line if n else pd.isna(row.error))
 
 
 def test_words_and_figures_in_one_line():
@@ -232,7 +232,7 @@ def test_lines_without_ends_lose_at_most_a_figure_at_a_seam():
     found = kafka_load.read((WINDOW * 300 + SUMMARY).encode())
     n, row = len(found["producer_windows"]), only(found["producers"])
     assert 300 - n == 300 * len(WINDOW) // 10_000 and row.records == 100_000
-    assert row.n_errors >= 300 - n, "what is left at a seam counts as words"
+    assert row.n_errors >= 300 - n, "what is left at a seam counts as an error"
 
 
 def test_a_clock_that_was_set_back_leaves_nulls():

@@ -118,7 +118,7 @@ def test_partitions_lie_where_they_are_put(cluster, host):
 
 @real
 @pytest.mark.parametrize(
-    "verb, arguments, kind, said",
+    "verb, arguments, kind, message",
     [
         ("create_topic", {"name": "refusals"}, "TopicAlreadyExistsError", "'refusals' already exists"),
         ("create_topic", {"name": "x", "replication": 4}, "InvalidReplicationFactorError", "only 3 broker"),
@@ -137,12 +137,12 @@ def test_partitions_lie_where_they_are_put(cluster, host):
         ("topics", {"colour": "red"}, "UnknownArgument", "topics takes names, internal, not colour"),
     ],
 )  # fmt: skip
-def test_refusals_have_kafkas_name_and_words(cluster, host, verb, arguments, kind, said):
+def test_refusals_have_kafkas_name_and_words(cluster, host, verb, arguments, kind, message):
     if "refusals" in arguments.values() and "refusals" not in [
         each["name"] for each in cluster.ask(host, "topics")
     ]:
         cluster.create_topic("refusals")
-    with pytest.raises(admin.AnswerError, match=said) as raised:
+    with pytest.raises(admin.AnswerError, match=message) as raised:
         cluster.ask(host, verb, **arguments)
     assert raised.value.kind == kind
     assert kind in str(raised.value)
@@ -267,10 +267,10 @@ class Scripted:
     name = region = scratch = "scripted"
 
     def __init__(self, stdout, stderr=b"", returncode=0):
-        self.said = stdout, stderr, returncode
+        self.output = stdout, stderr, returncode
 
     def run(self, command, *, timeout_s, ok=(0,)):
-        stdout, stderr, returncode = (PYTHON, b"", 0) if command[0] == "sh" else self.said
+        stdout, stderr, returncode = (PYTHON, b"", 0) if command[0] == "sh" else self.output
         return Completed(tuple(command), returncode, stdout, stderr, "", "")
 
     def put(self, source, target):
@@ -281,7 +281,7 @@ FILES = ClientFiles("b:1", Access())
 
 
 @pytest.mark.parametrize(
-    "printed, said",
+    "printed, message",
     [
         ((b"",), "it printed nothing"),
         ((b"", b"Traceback\nNo module named kafka", 1), "status 1: No module named kafka"),
@@ -291,8 +291,8 @@ FILES = ClientFiles("b:1", Access())
         ((b"\xff\xfe",), "status 0"),
     ],
 )
-def test_a_program_that_dies_is_said(printed, said):
-    with pytest.raises(ClusterError, match=said):
+def test_a_program_that_dies_is_said(printed, message):
+    with pytest.raises(ClusterError, match=message):
         admin.ask(Scripted(*printed), FILES, "cluster")
 
 

@@ -41,12 +41,12 @@ def cluster(lab):
 
 
 def javas():
-    """Command lines of the Java processes on this machine whose words name a lab's folder."""
+    """Command lines of the Java processes on this machine whose arguments name a lab's folder."""
     for process in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
-            words = Path("/proc", process, "cmdline").read_bytes()
-            if words.startswith(b"java\0") and b"wanbench-lab-" in words:
-                yield words.decode(errors="replace")
+            arguments = Path("/proc", process, "cmdline").read_bytes()
+            if arguments.startswith(b"java\0") and b"wanbench-lab-" in arguments:
+                yield arguments.decode(errors="replace")
 
 
 def in_sync(cluster, topic):
@@ -186,7 +186,7 @@ def test_a_broker_that_dies_is_noticed_and_all_is_gone_at_the_end(lab, cluster):
     assert comes_about(is_noticed)
     scratch = [Path(host.scratch) for hosts in lab.hosts.values() for host in hosts]
     cluster.__exit__(None, None, None)
-    assert not [words for words in javas() if any(str(folder) in words for folder in scratch)]
+    assert not [arguments for arguments in javas() if any(str(folder) in arguments for folder in scratch)]
     assert not [found for folder in scratch for found in folder.glob("kafka-[0-9]*")]
     assert all(host.cluster is None for hosts in lab.hosts.values() for host in hosts)
 
@@ -212,7 +212,9 @@ def test_an_interrupted_start_leaves_nothing(name):
     try:
         folder = Path(process.stdout.readline().strip()).parent
         assert folder.name.startswith("wanbench-lab-")
-        assert comes_about(lambda: any(str(folder) in words and "kafka.Kafka" in words for words in javas()))
+        assert comes_about(
+            lambda: any(str(folder) in arguments and "kafka.Kafka" in arguments for arguments in javas())
+        )
         process.send_signal(getattr(signal, f"SIG{name}"))
         out, err = process.communicate(timeout=60)
     finally:
@@ -220,5 +222,5 @@ def test_an_interrupted_start_leaves_nothing(name):
         process.wait()
     assert out == "" and process.returncode != 0
     assert name == "KILL" or err.strip().endswith("KeyboardInterrupt")
-    assert comes_about(lambda: not any(str(folder) in words for words in javas()))
+    assert comes_about(lambda: not any(str(folder) in arguments for arguments in javas()))
     assert comes_about(lambda: not folder.exists())

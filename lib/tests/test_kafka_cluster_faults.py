@@ -1,4 +1,4 @@
-"""Clusters that cannot start say why in the broker's own words; what is asked of one is checked before it starts."""
+"""Clusters that cannot start say why in the broker's own message; parameters are checked before it starts."""
 
 import json
 import shutil
@@ -162,7 +162,7 @@ def test_too_few_hosts_say_how_to_get_more():
 
 
 @pytest.mark.parametrize(
-    "brokers, options, words",
+    "brokers, options, message",
     [
         ([], {}, "there are 0 brokers; allowed: 1 to 9"),
         (["eu"] * 10, {}, "there are 10 brokers"),
@@ -182,8 +182,8 @@ def test_too_few_hosts_say_how_to_get_more():
         (["eu"], {"start_timeout_s": -1}, "start_timeout_s is -1"),
     ],
 )
-def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers, options, words):
-    with pytest.raises(ParameterError, match=words):
+def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers, options, message):
+    with pytest.raises(ParameterError, match=message):
         Cluster(closed, brokers, **options)
 
 

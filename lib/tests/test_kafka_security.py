@@ -64,8 +64,8 @@ def here(tmp_path):
 def properties(path):
     """A properties file as Java reads it, for what `Access` writes: no continued lines."""
     lines = Path(path).read_text("ascii").splitlines()
-    words = dict(line.split("=", 1) for line in lines)
-    return {name: word.encode().decode("unicode_escape") for name, word in words.items()}
+    properties = dict(line.split("=", 1) for line in lines)
+    return {name: word.encode().decode("unicode_escape") for name, word in properties.items()}
 
 
 def handshake(server_settings, client_keywords, address):
@@ -188,7 +188,7 @@ def test_scram_names_its_own_module(here):
 
 
 @pytest.mark.parametrize(
-    "wrong, said",
+    "wrong, message",
     [
         ({"protocol": "TLS"}, "'PLAINTEXT', 'SSL'"),
         ({"protocol": "SASL_SSL", "mechanism": "GSSAPI"}, "'PLAIN', 'SCRAM-SHA-256'"),
@@ -201,8 +201,8 @@ def test_scram_names_its_own_module(here):
         ),
     ],
 )
-def test_access_that_makes_no_sense_is_refused(wrong, said):
-    with pytest.raises(ParameterError, match=said):
+def test_access_that_makes_no_sense_is_refused(wrong, message):
+    with pytest.raises(ParameterError, match=message):
         Access(**wrong)
 
 
@@ -278,7 +278,7 @@ def test_keys_that_users_bring_come_out_as_java_wants_them(brought, key, passwor
 
 
 @pytest.mark.parametrize(
-    "certificate, key, password, said",
+    "certificate, key, password, message",
     [
         ("certificate", "locked", None, "needs no password"),
         ("certificate", "locked", Secret("hoarse", "X"), "<secret from X> opens"),
@@ -288,8 +288,8 @@ def test_keys_that_users_bring_come_out_as_java_wants_them(brought, key, passwor
         ("certificate", "nowhere", None, "cannot be read"),
     ],
 )
-def test_keys_that_do_not_fit_are_refused(brought, certificate, key, password, said):
-    with pytest.raises(ParameterError, match=said) as raised:
+def test_keys_that_do_not_fit_are_refused(brought, certificate, key, password, message):
+    with pytest.raises(ParameterError, match=message) as raised:
         identity(brought / certificate, brought / key, password)
     assert "hoarse" not in str(raised.value)
 

@@ -94,7 +94,7 @@ def faults_of(path):
 
 def is_stripped(paths):
     """Whether nbstripout would leave these notebooks as they are."""
-    words = [
+    arguments = [
         sys.executable,
         "-m",
         "nbstripout",
@@ -104,7 +104,7 @@ def is_stripped(paths):
         EXTRA_KEYS,
         *map(str, paths),
     ]
-    return subprocess.run(words, capture_output=True).returncode == 0
+    return subprocess.run(arguments, capture_output=True).returncode == 0
 
 
 def faults_of_presets(root):

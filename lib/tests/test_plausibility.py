@@ -77,8 +77,13 @@ def test_no_tables_no_flags():
         plausibility.check([])
 
 
-def ping(start, end, least, **columns):
-    return {"from_region": start, "to_region": end, "source_file": "a.csv", "min_rtt_ms": least} | columns
+def ping(start, end, min_rtt_ms, **columns):
+    return {
+        "from_region": start,
+        "to_region": end,
+        "source_file": "a.csv",
+        "min_rtt_ms": min_rtt_ms,
+    } | columns
 
 
 def pings(*rows):

@@ -37,7 +37,7 @@ class Finding:
     name : str
         Short name in small letters, digits and hyphens; also the name of its file.
     sentence : str
-        The finding in words, computed from the numbers.
+        The finding as a sentence, computed from the numbers.
     estimate, low, high : float or None
         The estimate and its interval, in `unit`; None for a number that is not known. An interval with one end None is
         open there: `low` 1800 and `high` None is "at least 1800".

@@ -2,7 +2,7 @@
 The catalogue of public cloud regions, and the distances between them.
 
 The catalogue (`regions.csv`) holds the regions that AWS, Google Cloud and Azure had opened by October 2026:
-commercial, Chinese, United States government and AWS European Sovereign Cloud regions, and those that Azure opens on
+commercial, Chinese, United States government and AWS European Sovereign Cloud regions, and regions that Azure opens on
 request. It omits isolated partitions (aws-iso*), test regions (Azure EUAP and STG), regions announced but not open,
 and retired regions. For IBM Cloud it holds the regions and also single data centres ("ibm:dal10"), open or closed,
 because published latencies name them. Clouds publish a city, a state or a country, seldom a site: `precision_km` bounds

@@ -1,7 +1,7 @@
 """
 Published claims against recomputed numbers: value, recomputed value, verdict, the working.
 
-The claims of a source stand in `data/published/<source>.csv`, in our words, with the section they are from. A study
+The claims of a source stand in `data/published/<source>.csv`, paraphrased, with the section they are from. A study
 tries each of them: `compare` where a number is claimed, `judge` where a sentence is. A claim that nobody tried stays
 in the table as such.
 """
@@ -31,7 +31,7 @@ VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNDECIDED)
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: the source's statement in our words, and its number as printed ("" where it gives none)."""
+    """One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none)."""
 
     claim: str
     section: str
@@ -119,7 +119,7 @@ class Audit(Result):
         self._note(claim, verdict, f"{working} {estimate or ''}".strip(), value, low, high)
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
-        """Try a sentence: whether it holds (None: the data do not tell), and the computed words that show it."""
+        """Give a claim its verdict: whether it holds (None: the data do not tell), and the working that shows it."""
         self._claim(claim)
         self._note(claim, UNDECIDED if holds is None else COMES_OUT if holds else DOES_NOT, working)
 

@@ -270,7 +270,7 @@ def _transfer_s(transfer_bytes, rtt_s, rate_bps, streams, window_bytes):
 
 
 def _error_of(done: Completed, source: Host) -> str | None:
-    """Why a client that ended did not succeed: iperf3's own words if its output is JSON, or its last line."""
+    """Why a client that ended did not succeed: iperf3's own message if its output is JSON, else its last line."""
     try:
         report = json.loads(done.stdout)
     except (ValueError, RecursionError):

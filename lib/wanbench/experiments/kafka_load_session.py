@@ -237,7 +237,7 @@ class Session:
         until: dict[Future, Tool] | None = None,
     ) -> set[Future]:
         """
-        Wait for all of `until` (the producers' ends); returns those that are not done at the deadline.
+        Wait for all of `until` (the producers' ends); returns the ones not done at the deadline.
 
         CommandError if a tool fails, a broker dies or, with `early`, a producer ends.
         """

@@ -64,8 +64,8 @@ class KafkaProbe:
     producers : int
         In one process; records go to them in turn. A broker takes the next request from a connection only when it has
         answered the one before, for acks "all" after replication: choose it so that `interval_s` times this is longer
-        than that, or records wait for each other. Table probes counts those that did (n_queued), and tails of them say
-        so.
+        than that, or records wait for each other. Table probes counts records that waited (n_queued), and their tails
+        say so.
     groups : int
         Consumer groups, a process each; every one receives every record.
     partitions, replication : int

@@ -51,7 +51,7 @@ def finished(
 
 def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
     """
-    The tables of several imports or runs in one: the latency of one source beside the throughput of another.
+    The tables of several imports or runs in one: the latency of one source with the throughput of another.
 
     Rows are kept as they are; flags are raised anew, over all rows together. ParameterError if nothing is given, or
     if two tables regions give one region different coordinates.

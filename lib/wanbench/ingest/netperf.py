@@ -63,7 +63,7 @@ LATENCIES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, those that the tests give, without their context.
+    Tables pings and transfers, as far as the tests fill them, without their context.
 
     RawDataError names the line of a test that has no result, or of a file without the banner that says what was
     tested and in which units (netperf -P 0 leaves it out).

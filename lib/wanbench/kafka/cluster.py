@@ -217,7 +217,7 @@ class Cluster(BaseCluster):
         """
         Fetch each node's logs, what it printed and its settings into <run folder>/kafka_cluster/, whatever its state.
 
-        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given ones and those that it
+        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given ones and the ones it
         logged as effective, without secrets.
         """
         return keep(list(self._nodes.values()), folder, stem)

@@ -52,7 +52,7 @@ class ExternalCluster(BaseCluster):
     password_from : str
         The environment variable that holds the password (Confluent Cloud: the API secret).
     authority_file : path, optional
-        Certificates to trust (Strimzi: the cluster's CA); without it, those that the hosts trust anyway.
+        Certificates to trust (Strimzi: the cluster's CA); without it, the ones that the hosts trust anyway.
     certificate_file, key_file, key_password_from : path, path, str, optional
         The client's certificates and key in PEM, and the environment variable with the key's password if it has one.
     settings : mapping, optional

@@ -101,7 +101,7 @@ class Node:
             raise ClusterError(f"the disk of {self.placement.name} cannot be formatted: {message}", log)
 
     def start(self) -> None:
-        """Start the Java process, with a log of its own; it does not serve yet."""
+        """Start the Java process with its own log; it does not serve yet."""
         self.starts += 1
         self._process = self.host.start([*_WITH_PID_FILE, f"{self.folder}/pid", *self.command])
         self.is_up = True

@@ -35,7 +35,7 @@ class Process(ABC):
 
     @abstractmethod
     def wait_for_output(self, text: str, timeout_s: float) -> None:
-        """Return once `text` has been printed on stdout; CommandError (with its last words) if it never is."""
+        """Return once `text` has been printed on stdout; CommandError (with its last output) if it never is."""
 
     @abstractmethod
     def wait(self, timeout_s: float) -> Completed:

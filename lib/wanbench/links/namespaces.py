@@ -118,7 +118,7 @@ def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     Returns
     -------
     dict
-        Those that the kernel refused, with the reason.
+        The sysctls that the kernel refused, with the reason.
     """
     refused = {}
     for name, value in values.items():

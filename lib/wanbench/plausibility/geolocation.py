@@ -70,7 +70,7 @@ class Area:
 
 def position(latitude: float, longitude: float) -> str:
     """
-    A place in words.
+    The description of a place.
 
     >>> position(-23.55, -46.63)
     '23.55 S 46.63 W'

@@ -48,7 +48,7 @@ def plant(fault: str, seed: int, **settings) -> Planted:
 
 
 def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]], cause: str) -> Planted:
-    """One region is stated far from where it is, at the coordinates that `to` makes of its own."""
+    """One region is stated far from where it is: at what `to` makes of its true coordinates."""
     places = tables["regions"].copy()
     moved = [(k, *to(row.latitude_deg, row.longitude_deg)) for k, row in enumerate(places.itertuples())]
     far = [
@@ -182,7 +182,7 @@ def mebibytes(tables: Tables, rng) -> Planted:
 
 
 def _with_bytes(tables: Tables) -> Tables:
-    """Tables whose transfers have bytes: where missing, those that their rates make in ten seconds."""
+    """Tables whose transfers have bytes: where missing, what their rates send in ten seconds."""
     transfers = tables["transfers"].copy()
     transfers["duration_s"] = transfers.duration_s.fillna(10.0)
     made = (transfers.throughput_bps * transfers.duration_s / 8).round().astype("Int64")

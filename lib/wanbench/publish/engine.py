@@ -26,7 +26,7 @@ class Client(PapermillNotebookClient):
     """
     Runs the cells.
 
-    A kernel lives in a session of its own, so a Ctrl-C in the terminal does not reach it, and the kernel
+    A kernel runs in its own session, so a Ctrl-C in the terminal does not reach it, and the kernel
     would be killed in the middle of its work. Here the first Ctrl-C goes to the notebook, which gets the
     time it needs to put things away (a lab to take down, a journal to close); no further cell starts. A
     second one kills it.

@@ -1,4 +1,4 @@
-"""Running a notebook with papermill: parameters checked, progress shown, failures told apart."""
+"""Running a notebook with papermill: parameters checked, progress shown, failures classified."""
 
 from __future__ import annotations
 

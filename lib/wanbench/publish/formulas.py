@@ -80,7 +80,7 @@ class TextRenderer(IPythonRenderer):
         return _shown(body, "inline")
 
     def block_math(self, body):
-        """A formula on lines of its own."""
+        """A formula on separate lines."""
         return _shown(body, "block")
 
     def latex_environment(self, name, body):

@@ -27,7 +27,7 @@ TAG = "parameters"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a notebook: name, default value, kind of value allowed, and the comment beside it."""
+    """One parameter of a notebook: name, default value, kind of value allowed, and the comment next to it."""
 
     name: str
     default: object

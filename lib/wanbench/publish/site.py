@@ -161,7 +161,10 @@ class Site:
         path = self._record_path(name)
         try:
             record = Record(**json.loads(path.read_bytes()))
-        except (FileNotFoundError, TypeError):  # TypeError: the record of another version, which has other fields
+        except (
+            FileNotFoundError,
+            TypeError,
+        ):  # TypeError: the record of another version, which has other fields
             return Record(name, "not made")
         except (OSError, ValueError) as error:
             expected = "the record of a page; `make clean` removes it"

@@ -9,7 +9,7 @@ CHECK = "check"
 INTRODUCTION = "introduction"
 """On the title: the page introduces the others."""
 COVER = "cover"
-"""On a code cell: its figure stands beside the question on the front page; else the first figure of the page does."""
+"""On a code cell: its figure stands next to the question on the front page; else the first figure of the page does."""
 OPTIONAL = "optional"
 """On a heading: its section is left out, with the reason, where one of its cells raises MissingDataError."""
 

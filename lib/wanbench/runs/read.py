@@ -108,7 +108,7 @@ class Run:
 
     @property
     def lab(self) -> dict:
-        """What the lab said of itself (`Lab.describe`) when the run started."""
+        """The lab's description (`Lab.describe`) when the run started."""
         return self._start().get("lab", {})
 
     @property

@@ -184,8 +184,8 @@ def describe(setting: dict | str) -> str:
 def _item_text(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
-    words = name.replace("_", " ")
-    return f"{value} {words.removeprefix('n ')}" if words.startswith("n ") else f"{words} {value}"
+    label = name.replace("_", " ")
+    return f"{value} {label.removeprefix('n ')}" if label.startswith("n ") else f"{label} {value}"
 
 
 def folder() -> Path:

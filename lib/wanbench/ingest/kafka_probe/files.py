@@ -97,7 +97,7 @@ class Programs:
     @classmethod
     def open(cls, path: Path, about: About) -> Programs:
         """
-        Read the programs' files, which must be in the folder of `path` and be those that it names. They hold nothing if
+        Read the programs' files, which must be in the folder of `path` and named by it. They hold nothing if
         the probe did not start.
         """
         if about.not_started is not None:
@@ -212,7 +212,8 @@ def _named(member: Members) -> tuple[str, str]:
     name, sha256 = member.text("name"), member.text("sha256")
     if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:
         member.refuse(
-            f"{member.where} = {str(member.values)[:80]}", "a file's name beside this one, and its SHA-256"
+            f"{member.where} = {str(member.values)[:80]}",
+            "the name of a file in the same folder, and its SHA-256",
         )
     return name, sha256
 

@@ -2,7 +2,7 @@
 From events, which are what single lines of ping say, to one row per echo, in bounded memory.
 
 Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. Echoes
-between the first and the newest that no line shows are lost; so are those that only the footer counts.
+between the first and the newest that no line shows are lost; so are echoes that only the footer counts.
 """
 
 from __future__ import annotations

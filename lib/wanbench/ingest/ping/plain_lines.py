@@ -124,7 +124,7 @@ def find(chunk: bytes, *, recognise: bool = True) -> Plain:
 
 
 class _Text:
-    """ASCII text, of which any eight bytes can be had as a number, the first byte the least significant."""
+    """ASCII text, from which any eight bytes can be read as a little-endian number."""
 
     def __init__(self, text: bytes):
         self.padded = text + PADDING

@@ -49,7 +49,7 @@ class CovariateFit(Result):
     drawn : DataFrame
         The t statistics of each relabelling, a column per covariate.
     sample : Sample
-        The pairs with the column; `n` of the estimates counts those that also have every covariate.
+        The pairs with the column; `n` of the estimates counts pairs that also have every covariate.
     """
 
     TITLE: ClassVar[str] = "Regression on several covariates"

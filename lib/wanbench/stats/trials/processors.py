@@ -21,8 +21,8 @@ STEP_PERCENT = 10.0
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
          "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
-    "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with a "
-    "level of its own; t with {} degrees of freedom, trials as units; sysstat"
+    "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with its "
+    "own level; t with {} degrees of freedom, trials as units; sysstat"
 )
 ASSUMPTION = (
     "Trials of a setting differ in nothing else that slows them; a trial that carries more keeps processors busier, "

@@ -294,7 +294,7 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
 
 
 def _given(tables) -> dict[str, pd.DataFrame]:
-    """All tables, those that were not given empty."""
+    """All tables; tables that were not given are empty."""
     missing = [name for name in ("tests", "trials") if name not in tables]
     if missing:
         raise ParameterError(f"tables lack {', '.join(missing)}; given are {', '.join(map(str, tables))}.")

@@ -177,7 +177,7 @@ def compare_links(
     value : str
         A column in `rates.MEASURED`.
     other_values : sequence of str
-        Columns whose ratio is wanted too; those that are not known of every trial are left out.
+        Columns whose ratio is wanted too; columns that lack a value for some trial are left out.
     resamples, seed
         Of the bootstrap of medians, in `paired` and `by_trial`.
 

@@ -92,7 +92,7 @@ class Scales(Result):
         listed = []
         for rate, change in self.changes.items():
             if not isfinite(change.low):
-                verdict = "whether that is chance cannot be said from so few pairs"
+                verdict = "so few pairs cannot show whether that is chance"
             elif change.low <= 1 <= change.high:
                 verdict = "no difference is shown, and none within the interval is ruled out"
             else:
@@ -126,7 +126,7 @@ class Scales(Result):
 
 
 def label(rate_bps: float) -> str:
-    """A scale in words."""
+    """The label of a scale."""
     return quantity(rate_bps, "bit/s")
 
 
