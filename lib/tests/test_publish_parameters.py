@@ -139,8 +139,8 @@ def test_a_notebook_without_parameters_takes_none():
         ("x: int = 'a'", "'x': must be int, not 'a'"),
         ("x: Path = 'a'", "annotation 'Path' is not understood"),
         ("x: Literal[y] = 1", "something other than plain values"),
-        ("x = {1, 2}", "is no plain value"),
-        ("x = b'a'", "is no plain value"),
+        ("x = {1, 2}", "is not a plain value"),
+        ("x = b'a'", "is not a plain value"),
         ("x = (", "no Python"),
     ],
 )

@@ -121,7 +121,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _own_parameters(name: str, declared, given) -> str | None:
-    """What differs from the preset that the page is usually made with; None if nothing does."""
+    """Parameters that differ from the page's usual preset, as a sentence; None if none does."""
     from .publish.presets import preset_paths, read_parameters
 
     usual = {one.name: one.default for one in declared.values()}
@@ -157,7 +157,7 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
 
 
 def _measured_or_replayed(job, replay: bool):
-    """The job as it is, or with the samples in place of a local lab that cannot run here or is not wanted."""
+    """The job unchanged, or with the samples in place of a local lab that cannot run here or is not wanted."""
     from dataclasses import replace
 
     from .publish.notebooks import read_notebook

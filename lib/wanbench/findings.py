@@ -194,7 +194,7 @@ def _html_row(row, links: bool) -> str:
 
 class Page:
     """
-    The findings of one page, saved as they are added.
+    The findings of one page, each saved when it is added.
 
     Parameters
     ----------

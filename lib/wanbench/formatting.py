@@ -9,7 +9,7 @@ SCALES = {
     "bytes": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")),
     "fraction": ((0.01, "%"),),
 }
-"""Factor and name of the prefixed units, largest first; other units are written as they are."""
+"""Factor and name of the prefixed units, largest first; other units are written unchanged."""
 
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:

@@ -31,7 +31,7 @@ LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 @dataclass(frozen=True)
 class Path:
     """
-    A path between two regions, by what ping says of it.
+    A path between two regions, as described by ping.
 
     Parameters
     ----------

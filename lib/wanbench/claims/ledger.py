@@ -63,7 +63,7 @@ class Claim:
     @property
     def half_step(self) -> float:
         """
-        Half of the last digit that is printed: a number rounds to the claimed one if it is no farther off.
+        Half of the last digit that is printed: a number that differs by at most this rounds to the claimed one.
 
         >>> [Claim("n", "", "", value, "", "").half_step for value in ("0.92", "2070", "1.3e2")]
         [0.005, 0.5, 5.0]
@@ -125,7 +125,7 @@ class Audit(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """How many of the claims come out."""
+        """The number of claims that come out."""
         came_out = sum(row["verdict"] == COMES_OUT for row in self.rows.values())
         return (
             Estimate(
@@ -139,7 +139,7 @@ class Audit(Result):
                 basis=count(len(self.rows), "claim"),
                 method="each claim recomputed from the source's own data; a number comes out where it rounds to the "
                 "printed one",
-                assumption="The published data are those of which the source speaks",
+                assumption="The published data are the data that the source describes",
             ),
         )
 
@@ -206,7 +206,7 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     ParameterError
         There is no such file.
     RawDataError
-        It lacks a column, repeats a claim, or has a value that is no number.
+        It lacks a column, repeats a claim, or has a value that is not a number.
     """
     folder = Path(folder) if folder is not None else root() / "data" / "published"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

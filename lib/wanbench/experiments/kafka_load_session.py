@@ -344,7 +344,7 @@ class Session:
         return files
 
     def _about(self):
-        """What <stem>.times.json holds besides times."""
+        """The contents of <stem>.times.json other than times."""
         return {
             "producers": [
                 {"host": host.name, "topic": self._topic(number)}

@@ -90,7 +90,7 @@ class KafkaProbe:
         To test the probe: the producer holds this share of the records back for so long after their intended time,
         without delaying the others.
     clock_shift_ms : float
-        To test the probe: the programs on the target read a clock that is so much ahead. The offset between the
+        To test the probe: the programs on the target read a clock that is ahead by this much. The offset between the
         clocks is then measured even on one machine.
 
     Examples

@@ -38,7 +38,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def end(self, started: object, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        """Stop, and put the raw files into `files` one by one; returns what went wrong, in sentences."""
+        """Stop, and add each raw file to `files`; returns the faults, as sentences."""
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:

@@ -53,7 +53,7 @@ def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFram
     """
     The tables of several imports or runs in one: the latency of one source with the throughput of another.
 
-    Rows are kept as they are; flags are raised anew, over all rows together. ParameterError if nothing is given, or
+    Rows are kept as they are; flags are raised again, over all rows together. ParameterError if nothing is given, or
     if two tables regions give one region different coordinates.
     """
     imports = [dict(one) for one in imports]

@@ -77,7 +77,7 @@ UNITS = {
 
 class Samples:
     """
-    The samples of a file, as they are fed: columns metric, subject, unit, cumulative, value and time.
+    The samples of a file, in order: columns metric, subject, unit, cumulative, value and time.
 
     Parameters
     ----------

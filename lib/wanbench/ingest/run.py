@@ -30,7 +30,7 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
     Raises
     ------
     ParameterError
-        If the folder is no run folder.
+        If the folder is not a run folder.
     RawDataError
         If its journal or manifest is damaged.
     """

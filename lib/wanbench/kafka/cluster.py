@@ -184,7 +184,7 @@ class Cluster(BaseCluster):
             self.await_serving(self.start_timeout_s)
 
     def check(self) -> None:
-        """ClusterError, with its last message and its log, if a node has ended that nobody stopped."""
+        """ClusterError, with the last message and the log, if a node has ended without being stopped."""
         for node in self._nodes.values():
             if death := node.death():
                 raise death

@@ -131,11 +131,11 @@ class Lab(ABC):
         """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
 
     def counters(self) -> list[dict] | None:
-        """What every link carried since the lab opened; None where the network is real and nobody counts."""
+        """What every link carried since the lab opened; None on a real network, where this is not counted."""
         return None
 
     def devices(self) -> list[dict] | None:
-        """What the kernel dropped outside the links; None where nobody counts."""
+        """What the kernel dropped outside the links; None where this is not counted."""
         return None
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:

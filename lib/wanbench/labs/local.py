@@ -262,7 +262,7 @@ class LocalLab(Lab):
 
     def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict]:
         """
-        What every link, or those of `pairs`, carried since the lab was opened.
+        What every link, or each link of `pairs`, carried since the lab was opened.
 
         Returns
         -------
@@ -298,7 +298,7 @@ class LocalLab(Lab):
 
     def lateness(self) -> dict:
         """
-        How late all links together were so far: whether the machine was fast enough.
+        How late packets of all links were so far: whether the machine was fast enough.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""How a local lab describes itself: to a manifest, in a line, in a notebook."""
+"""Descriptions of a local lab: for a manifest, in a line, in a notebook."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _FIN_AND_PSH, _CWR = 0x09, 0x80
 
 def shape(packet: bytes) -> tuple[int, int, int]:
     """
-    What a packet is on the wire.
+    The size of a packet on the wire.
 
     Parameters
     ----------

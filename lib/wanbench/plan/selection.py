@@ -1,4 +1,4 @@
-"""Which ordered pairs of regions a plan tests."""
+"""Selection of the ordered pairs of regions that a plan tests."""
 
 from __future__ import annotations
 

@@ -117,14 +117,14 @@ def microseconds(tables: Tables, rng) -> Planted:
 
 
 def one_direction(tables: Tables, rng) -> Planted:
-    """Of each pair, the direction from the region whose name comes first is in seconds."""
+    """In each pair, the direction from the region whose name sorts first is in seconds."""
     pings = tables["pings"]
     pings = _scaled(pings, pings.from_region < pings.to_region, RTTS, 1e-3)
     return Planted(tables | {"pings": pings}, "unit of RTT", "seconds for milliseconds", scope="column")
 
 
 def one_region(tables: Tables, rng) -> Planted:
-    """What one region measured is in seconds."""
+    """The measurements of one region are in seconds."""
     pings = tables["pings"]
     region = str(rng.choice(tables["regions"].name))
     pings = _scaled(pings, pings.from_region == region, RTTS, 1e-3)

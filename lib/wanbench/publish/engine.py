@@ -78,7 +78,7 @@ class Client(PapermillNotebookClient):
 
 
 class Engine(NBClientEngine):
-    """What papermill calls to execute a notebook."""
+    """Entry point that papermill calls to execute a notebook."""
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, **kwargs):

@@ -225,7 +225,7 @@ class RunWriter:
         return Run.open(self.folder)
 
     def close(self) -> None:
-        """Let the run folder go; a folder in which nothing was written is removed. Safe to call twice."""
+        """Release the run folder; a folder in which nothing was written is removed. Safe to call twice."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None

@@ -74,7 +74,7 @@ class LoadTimes(NamedTuple):
 
     @classmethod
     def of_log(cls, source) -> LoadTimes:
-        """Of the load whose tool left `source`; RawDataError if the file is damaged."""
+        """The times of the load whose tool wrote `source`; RawDataError if the file is damaged."""
         if isinstance(source, bytes | bytearray) or not (named := NAME.search(plain_name(source))):
             return cls()
         path = Path(str(source)[: named.start()] + ".times.json")
@@ -109,7 +109,7 @@ class LoadTimes(NamedTuple):
         return by_window
 
     def warmup(self, window: dict) -> bool | None:
-        """Whether a window of a producer began before the load counted; None if nobody knows."""
+        """Whether a window of a producer began before the counted time; None if unknown."""
         if self.counts_from_s is None or window["printed_at_s"] is None:
             return None
         return window["printed_at_s"] - (window["length_s"] or 0.0) < self.counts_from_s

@@ -29,7 +29,7 @@ LONGEST_NAME = 255
 @dataclass(frozen=True)
 class About:
     """
-    What <stem>.probe.json says.
+    The contents of <stem>.probe.json.
 
     `not_started` is why the probe did not start, None if it did. Records go to the `producers` (None: not known) in
     rotation, and likewise to the partitions, whose `leaders` are brokers (empty: not known).
@@ -176,7 +176,7 @@ class Programs:
         )
 
     def _due(self, file, number, line, records) -> int:
-        """How many send times had come when the producer ended."""
+        """The number of send times that were due when the producer ended."""
         stopped_ns = line.get("stopped_ns")
         if stopped_ns is None:
             return records

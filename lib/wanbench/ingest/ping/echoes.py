@@ -118,7 +118,7 @@ class Echoes:
         self._in_order = True  # so far: only first replies, none of them late
 
     def add(self, events: Events) -> Rows:
-        """Take the next events; give rows that are final, now and then. RawDataError for an impossible one."""
+        """Process the next events; now and then yield final rows. RawDataError for an impossible event."""
         events, fault = self._unwrapped_up_to_fault(events)
         self._open.append(events)
         if fault:

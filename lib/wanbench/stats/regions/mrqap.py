@@ -67,7 +67,7 @@ def _complete(drawn: np.ndarray, value: np.ndarray, basis: np.ndarray) -> np.nda
 
 
 def _incomplete(drawn: np.ndarray, value: np.ndarray, design: np.ndarray) -> np.ndarray:
-    """The same for each row of `drawn`, each with other unknown cells; NaN for too few cells."""
+    """The same for each row of `drawn`, whose unknown cells differ; NaN for too few cells."""
     known = np.isfinite(drawn)
     mask, drawn = known.astype(float), np.where(known, drawn, 0.0)
     n, k = mask.sum(axis=1), design.shape[1]

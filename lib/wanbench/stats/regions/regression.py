@@ -84,7 +84,7 @@ def least_squares(
     design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
 ) -> Coefficients:
     """
-    Ordinary least squares, fitted anew without each unit and without each unordered pair.
+    Ordinary least squares, refitted without each unit and without each unordered pair.
 
     Parameters
     ----------

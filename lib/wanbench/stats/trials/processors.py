@@ -33,7 +33,7 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class ProcessorEffect(Result):
     """
-    What trials reached of their limit, against how busy the processors were.
+    The share of their limit that trials reached, against how busy the processors were.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ProcessorEffect(Result):
 
     @property
     def sentence(self) -> str:
-        """The slope, and what the trials with the least and the most busy processors reached."""
+        """The slope, and the shares that the trials with the least and the most busy processors reached."""
         busy = self.trials.busy_percent
         calm, full = self.trials.loc[busy.idxmin()], self.trials.loc[busy.idxmax()]
         return (

@@ -153,7 +153,7 @@ def compare_scales(
         try:
             links[float(rate)] = compare_links(own, settings, level=level, seed=seed)
         except ParameterError:
-            # One link alone at this rate is no comparison; with both, something else is wrong.
+            # One link alone at this rate cannot be compared; with both, the error has another cause.
             if own.of(*settings).rates.setting.nunique() > 1:
                 raise
     if not links:
