@@ -7,6 +7,7 @@ from importlib.resources import files
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import plotly.io as pio
 import pytest
 
@@ -107,7 +108,6 @@ MAKERS = {
     "cut-timeline": lambda note: cut_timeline(echoes(), cuts(), note=note),
     "link-map-throughput": lambda note: link_map(PAIRS, REGIONS, note=note),
     "link-map-rtt": lambda note: link_map(PAIRS, REGIONS, value="rtt_ms", note=note),
-    "region-map": lambda note: figures.region_map(REGIONS, note=note),
     "rounds": lambda note: figures.rounds(journalled(), note=note),
 }
 
@@ -246,9 +246,7 @@ def test_overlaps_of_tests_are_counted():
 
 def test_a_name_that_is_not_a_file_name_is_refused():
     with pytest.raises(ParameterError, match="name is 'A b'; allowed: small letters"):
-        theme.finish(
-            figures.region_map(REGIONS), name="A b", title="", subtitle="", alt="", caption="", table=REGIONS
-        )
+        theme.finish(go.Figure(), name="A b", title="", subtitle="", alt="", caption="", table=REGIONS)
 
 
 @pytest.mark.parametrize("values", [[], [np.nan], [0.0, -1.0], [5.0], [1e6, 1e6], [1e-3, 1e9]])

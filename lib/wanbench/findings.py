@@ -162,20 +162,20 @@ def load(folder) -> pd.DataFrame:
     return frame.sort_values(["page", "name"], ignore_index=True)
 
 
-def html_table(findings: pd.DataFrame, *, links: bool = True) -> str:
+def html_table(findings: pd.DataFrame) -> str:
     """
     An HTML table of findings for the front page: sentence, estimate, interval, n, page; all values escaped.
 
-    With `links`, the name of a page (letters, digits, hyphens) is a link to `<page>.html`.
+    The name of a page (letters, digits, hyphens) is a link to `<page>.html`.
     """
     head = "".join(
         f"<th scope='col'>{name}</th>" for name in ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
     )
-    rows = "".join(_html_row(row, links) for row in findings.itertuples(index=False))
+    rows = "".join(_html_row(row) for row in findings.itertuples(index=False))
     return f'<table class="findings"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _html_row(row, links: bool) -> str:
+def _html_row(row) -> str:
     estimate, low, high = (
         nan if pd.isna(value) else float(value) for value in (row.estimate, row.low, row.high)
     )
@@ -185,7 +185,7 @@ def _html_row(row, links: bool) -> str:
     if not ends and isfinite(estimate) and estimate == round(estimate):
         value = f"{number(estimate, 0)} {row.unit}".strip()
     page = escape(row.page)
-    if links and NAME.fullmatch(row.page):
+    if NAME.fullmatch(row.page):
         page = f'<a href="{page}.html">{page}</a>'
     counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
     cells = [escape(row.sentence), escape(value if isfinite(estimate) else ""), escape(ends), *counts, page]

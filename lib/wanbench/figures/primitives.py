@@ -81,15 +81,6 @@ def estimate_points(figure: go.Figure, at: Sequence, estimates: Sequence, *, mar
     interval_points(figure, at, *numbers, marker=marker, **{"text": texts} | more)
 
 
-def strip(
-    figure: go.Figure, at: float, values: Sequence[float], *, width=0.6, vertical=False, **more
-) -> None:
-    """All values of a group as points around the row `at` (a column if `vertical`), kept apart by `theme.spread`."""
-    offsets = at + theme.spread(len(values), width)
-    x, y = (offsets, values) if vertical else (values, offsets)
-    figure.add_scatter(x=x, y=y, mode="markers", **{"showlegend": False} | more)
-
-
 def band(figure: go.Figure, x, low, high, *, color: str = BAND_COLOUR, **more) -> None:
     """The area between two curves; nothing where an end is missing."""
     x, low, high = (np.asarray(ends, dtype=float) for ends in (x, low, high))
