@@ -96,9 +96,9 @@ def table(seconds: dict[str, list[float]], turns: dict[str, int], times: int) ->
     for name, each in seconds.items():
         ours = f"{name.partition(':')[0]}: wanbench"
         ratio = f"{whole[name] / whole[ours]:7.1f}" if ours != name else f"{'':7}"
-        said = "" if turns[name] == times else "  extrapolated"
+        remark = "" if turns[name] == times else "  extrapolated"
         spread = f"{statistics.median(each):9.3f} {min(each):8.3f} {max(each):8.3f}"
-        print(f"{name:44} {turns[name]:7,} {spread} {whole[name]:13.3f} {ratio}{said}")
+        print(f"{name:44} {turns[name]:7,} {spread} {whole[name]:13.3f} {ratio}{remark}")
 
 
 class Survey:

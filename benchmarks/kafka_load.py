@@ -89,9 +89,9 @@ def main() -> int:
     ratio = hand.means
     met = ratio.low >= 1 - TARGET and ratio.high <= 1 + TARGET
     beyond = ratio.high < 1 - TARGET or ratio.low > 1 + TARGET
-    said = "met" if met else "missed" if beyond else "neither met nor missed: the interval is too wide"
+    outcome = "met" if met else "missed" if beyond else "neither met nor missed: the interval is too wide"
     print(
-        f"Target, {LIBRARY} within {TARGET:.0%} of {HAND}: {said} (the estimate is {more_or_less(ratio.estimate)})."
+        f"Target, {LIBRARY} within {TARGET:.0%} of {HAND}: {outcome} (the estimate is {more_or_less(ratio.estimate)})."
     )
     return int(beyond)
 

@@ -126,12 +126,12 @@ def measured(lab, folder, stem, probe) -> float:
     log = kafka_load.read_batches(folder / f"kafka_load/{stem}.batches.json")["batches"]
     counted = log[(log.at_s >= times["counts_from_s"]) & (log.at_s + 1 <= times["counts_until_s"])]
     rate = counted.records.sum() / counted.at_s.nunique()
-    said = ""
+    latency = ""
     if probe:
         records = kafka_probe.read(folder / f"kafka_probe/{stem}.probe.json")["probe_records"]
         during = records[records.intended_at_s.between(times["counts_from_s"], times["counts_until_s"])]
-        said = f"probe p50 {during.latency_ms.median():4.0f} ms end to end"
-    print(f"  {stem} {ALONE if probe is None else WITH_PROBE:15}{rate:8.1f} records/s  {said}", flush=True)
+        latency = f"probe p50 {during.latency_ms.median():4.0f} ms end to end"
+    print(f"  {stem} {ALONE if probe is None else WITH_PROBE:15}{rate:8.1f} records/s  {latency}", flush=True)
     return rate
 
 

@@ -349,9 +349,7 @@ def test_summaries_say_what_they_need(run):
     out = ingest.read_run(run.folder)
     with pytest.raises(ParameterError, match="rtt is 'p99'; allowed: 'min', 'mean', 'median'"):
         ingest.summarise_pairs(out, rtt="p99")
-    with pytest.raises(
-        ParameterError, match="summarise_pairs needs table transfers; given were tests, echoes"
-    ):
+    with pytest.raises(ParameterError, match="summarise_pairs needs table transfers; given: tests, echoes"):
         ingest.summarise_pairs({name: out[name] for name in ("tests", "echoes")})
     loose = ingest.read_files([SAMPLES / "ping" / "busybox-1.35_loss.txt"], "ping")
     with pytest.raises(ParameterError, match="table echoes, row 0: no regions, so no pair"):

@@ -251,7 +251,7 @@ class KafkaLoad:
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """As `run`, with producers and consumers spread over several hosts in turn."""
+        """The same as `run`, with producers and consumers distributed over several hosts."""
         hosts = [*consumers, *producers]
         if not producers or (self.n_consumers and not consumers):
             raise ExperimentError(

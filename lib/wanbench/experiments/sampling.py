@@ -79,7 +79,7 @@ class Sampling(ABC):
         return self.duration_s
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the links between regions: none, for each host is sampled by a program on it."""
+        """Bytes on the links between regions: none, as a program on each host samples it."""
         return 0.0
 
 

@@ -58,7 +58,7 @@ def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFram
     """
     imports = [dict(one) for one in imports]
     if not imports:
-        raise ParameterError("imports is empty; allowed: several mappings of tables.")
+        raise ParameterError("imports is empty; allowed: one or more mappings of tables.")
     joined = {}
     for name in dict.fromkeys(name for one in imports for name in one if name != "flags"):
         parts = [tables.validate(name, one[name]) for one in imports if name in one]

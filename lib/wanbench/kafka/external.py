@@ -182,19 +182,19 @@ class ExternalCluster(BaseCluster):
         ]
 
     def log_folder(self, node_id: int) -> str:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot("be asked for its data folders, so batches in its logs cannot be counted")
 
     def stop(self, node_id: int) -> None:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot(f"have its broker {node_id} stopped")
 
     def kill(self, node_id: int) -> None:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot(f"have its broker {node_id} killed")
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot(f"have its broker {node_id} started")
 
     def __repr__(self):

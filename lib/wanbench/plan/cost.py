@@ -49,7 +49,7 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
             low, high = given if isinstance(given, list | tuple) else (given, given)
             if not 0 <= low <= high < math.inf:
                 raise ParameterError(
-                    f"price of {item!r} on {cloud!r} is {given!r}; allowed: a number of at low 0, or two in order."
+                    f"price of {item!r} on {cloud!r} is {given!r}; allowed: a number of at least 0, or two in order."
                 )
             listed[cloud, item] = {
                 "cloud": cloud,

@@ -118,7 +118,7 @@ def select_pairs(
         keep(f"distance {low_km:g} to {high_km:g} km", lambda p: low_km <= distance_km(*p) <= high_km)
     if max_regions is not None:
         if not isinstance(max_regions, int) or isinstance(max_regions, bool) or max_regions < 2:
-            raise ParameterError(f"max_regions is {max_regions!r}; allowed: 2 or more, for a pair needs 2.")
+            raise ParameterError(f"max_regions is {max_regions!r}; allowed: 2 or more, as a pair needs 2.")
         drawn = _draw_regions(found, max_regions, seed)
         keep(f"drawing {max_regions} regions", lambda p: p[0] in drawn and p[1] in drawn)
     if not found:

@@ -48,7 +48,7 @@ def publish(
     jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True
 ) -> list[Record]:
     """
-    Run notebooks and publish their pages; a page that fails does not keep the others from being made.
+    Run notebooks and publish their pages; a page that fails does not stop the others.
 
     Parameters
     ----------

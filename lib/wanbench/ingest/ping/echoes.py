@@ -205,7 +205,7 @@ class Echoes:
         return events._replace(sequence=sequence), fault
 
     def _continued(self, events):
-        """Whether all are first replies to ever later echoes, none of them impossible."""
+        """Whether all are possible first replies, in the order of their echoes."""
         if events.kind.any() or events.duplicate.any() or not len(events.sequence):
             return not len(events.sequence)
         sequence, last = events.sequence, int(events.sequence[-1])

@@ -105,7 +105,7 @@ def fit_covariates(
     Raises
     ------
     ParameterError
-        For an unknown covariate, and for covariates that depend on each other over these pairs.
+        For an unknown covariate, and for covariates that are linearly dependent over these pairs.
     """
     level = check_level(level)
     if isinstance(covariates, str) or not covariates or len(set(covariates)) < len(covariates):

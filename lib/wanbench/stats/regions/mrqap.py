@@ -44,7 +44,7 @@ def t_statistics(
     rest = covariate - np.tensordot(weights, stack, axes=1)
     left = rest[cells]
     if rank < k - 1 or left @ left <= 1e-18 * max(covariate[cells] @ covariate[cells], 1e-300):
-        raise ParameterError("the covariates depend on each other over these pairs")
+        raise ParameterError("the covariates are linearly dependent over these pairs")
     basis = np.linalg.qr(design)[0]
     diagonal = np.eye(len(rest), dtype=bool)
     rest = np.where(diagonal, np.nan, rest)

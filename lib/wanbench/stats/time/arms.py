@@ -79,7 +79,7 @@ class Contrast(NamedTuple):
 
 @dataclass(frozen=True)
 class ArmIntervals:
-    """The four numbers by name, and how their intervals were computed; `plain` is the plain bootstrap's of "means"."""
+    """The four contrasts by name, with the method of their intervals; `plain` is the bootstrap interval of "means"."""
 
     contrasts: dict[str, Contrast]
     n: int
