@@ -297,7 +297,7 @@ def _given(tables) -> dict[str, pd.DataFrame]:
     """All tables; tables that were not given are empty."""
     missing = [name for name in ("tests", "trials") if name not in tables]
     if missing:
-        raise ParameterError(f"tables lack {', '.join(missing)}; given are {', '.join(map(str, tables))}.")
+        raise ParameterError(f"tables lack {', '.join(missing)}; given: {', '.join(map(str, tables))}.")
     return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}
 
 
