@@ -123,7 +123,7 @@ def test_a_page_with_parameters_of_its_own_says_so(checkout, asked):
     ("arguments", "message"),
     [
         (["run", "09"], "no notebook is meant by '09'"),
-        (["run", "01", "-p", "n_points"], "write it as name=value"),
+        (["run", "01", "-p", "n_points"], "write name=value"),
         (["run", "01", "-p", "n_points=1", "-p", "n_points=2"], "given twice"),
         (["run", "01", "-f", "none.yml"], "none.yml: the parameters cannot be read"),
         (["report", "nosuch"], "no notebook is meant by 'nosuch'"),
@@ -199,7 +199,7 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
         assert remedy in out
 
 
-def test_doctor_finds_programs_beside_the_path(tmp_path, monkeypatch):
+def test_doctor_finds_programs_outside_the_path(tmp_path, monkeypatch):
     (tmp_path / "ip").touch(mode=0o755)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(doctor, "SYSTEM_FOLDERS", (str(tmp_path),))

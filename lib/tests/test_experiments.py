@@ -241,7 +241,7 @@ def test_a_byte_limited_transfer_starts_slowly():
     assert iperf3.expected_s(0.0, 1e9) < 0.2
     near, far = iperf3.expected_s(1.0, 1e8), iperf3.expected_s(200.0, 1e8)
     assert 0.8 < near < 1.0
-    # Ten segments doubling each round trip pass 10 MB in the tenth: two seconds, beside the handshakes.
+    # Ten segments doubling each round trip pass 10 MB in the tenth: two seconds, plus the handshakes.
     assert 2.0 < far - 6.5 * 0.2 < 2.8
     assert iperf3.expected_s(200.0, 1e7) > 8
     slow = Iperf3(duration_s=None, transfer_bytes=10_000_000, window_bytes=65536).expected_s(80.0)

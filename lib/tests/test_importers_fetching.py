@@ -80,7 +80,7 @@ def test_a_folder_of_ones_own(server, tmp_path, monkeypatch):
     assert importers.fetch("mine", tmp_path / "other") == tmp_path / "other/a.csv"
 
 
-def test_the_folder_beside_the_checkout_is_looked_into_first(server, tmp_path):
+def test_the_folder_next_to_the_checkout_is_looked_into_first(server, tmp_path):
     deep = tmp_path / "shared/data/one/two"
     deep.mkdir(parents=True)
     (tmp_path / "shared/data/a.csv").write_bytes(b"b,a\n1,2\n")  # same name and length, another file

@@ -245,7 +245,7 @@ def test_a_damaged_table_of_names_is_refused(tmp_path, monkeypatch):
 def shared(*parts):
     path = Path(__file__).parents[3].joinpath("shared", "data", *parts)
     if not path.is_file():
-        pytest.skip(f"{path.name} is not beside this repository")
+        pytest.skip(f"{path.name} is not next to this repository")
     return path
 
 

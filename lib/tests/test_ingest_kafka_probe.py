@@ -208,7 +208,7 @@ def test_windows_add_up_to_the_whole(tmp_path):
         (lambda p, f: f.unlink(), "can be read"),
         (
             lambda p, f: p.write_text(p.read_text().replace("0001.1.producer", "../producer")),
-            "beside this one",
+            "in the same folder",
         ),
     ],
 )

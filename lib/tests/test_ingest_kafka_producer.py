@@ -278,11 +278,11 @@ def test_metrics():
     assert only(found["producers"]).n_errors == 0
 
 
-def test_what_stands_beside_the_output(tmp_path):
+def test_files_next_to_the_output(tmp_path):
     path = tmp_path / "0001.producer-2.txt"
     path.write_text(f"{WINDOW}\n{WINDOW}\n{WINDOW}\n{DIED[:30]}")
-    beside = tmp_path / "0001.producer-2.lines.json"
-    beside.write_text(json.dumps({"started_at_s": 90.0, "lines": [100.0, 105.5, 111.0, 111.5]}))
+    line_times = tmp_path / "0001.producer-2.lines.json"
+    line_times.write_text(json.dumps({"started_at_s": 90.0, "lines": [100.0, 105.5, 111.0, 111.5]}))
     (tmp_path / "0001.producer-2.stderr.txt").write_text(f"{WARN}\n")
     (tmp_path / "0001.times.json").write_text(
         json.dumps({"counts_from_s": 100.25, "asked_to_stop_at_s": 112})
@@ -300,10 +300,10 @@ def test_what_stands_beside_the_output(tmp_path):
         "no summary: the tool was stopped when its time was over: the output breaks off in"
     )
     for text in ("[]", "{}", '{"lines": [2, 1]}', '{"lines": ["a"]}', '{"lines": [1e300]}', "{"):
-        beside.write_text(text)
+        line_times.write_text(text)
         with pytest.raises(RawDataError, match=r"lines\.json"):
             kafka_load.read(path)
-    beside.unlink()
+    line_times.unlink()
     (tmp_path / "0001.times.json").write_text('{"counts_from_s": "x"}')
     with pytest.raises(RawDataError, match=r"times\.json"):
         kafka_load.read(path)

@@ -74,7 +74,7 @@ def test_the_same_by_hand():
     assert metrics.value.tolist() == numbers and len(numbers) > 80
 
 
-shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not beside the checkout")
+shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not next to the checkout")
 
 
 def only(name, table):

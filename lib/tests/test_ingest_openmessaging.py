@@ -184,7 +184,7 @@ def test_a_file_that_is_not_there(tmp_path):
         openmessaging.read(tmp_path / "none.json")
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no results of others beside this checkout")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no results of others next to this checkout")
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*.json")), ids=lambda path: path.stem[:30])
 def test_results_of_others(path):
     result = json.loads(path.read_text())

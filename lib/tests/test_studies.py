@@ -138,7 +138,7 @@ def test_pings_and_background_need_a_load_by_time():
 def test_a_plan_of_trials_needs_trials():
     with pytest.raises(ParameterError, match="at least one trial"):
         plan_of([])
-    with pytest.raises(ParameterError, match="no trial with a setting"):
+    with pytest.raises(ParameterError, match="not a trial with a setting"):
         plan_of([Trial("", (Ping(),))])
 
 
