@@ -14,7 +14,7 @@ def lines(values) -> bytes:
 def producer(
     records=4, *, sent=None, acknowledged=None, failed=(), stopped_ns=None, ended=True, publish_ms=30
 ) -> bytes:
-    """Everything well, unless told otherwise: each record is sent 0.1 ms after it was due, and answered later."""
+    """Everything well, unless asked otherwise: each record is sent 0.1 ms after it was due, and answered later."""
     output = [{"program": "probe producer", "format": 1, "start_ns": START_NS, "interval_ns": INTERVAL_NS}]
     output[0]["records"] = records
     sent = range(records) if sent is None else sent

@@ -234,7 +234,7 @@ READY_TO_SEND = samples.lines([{"waits_for": "acknowledgements"}]) + SCHEDULE
 
 @pytest.fixture
 def probed(monkeypatch):
-    """(source, target, cluster), of hosts whose programs print as told and then end, or never (None)."""
+    """(source, target, cluster), of hosts whose programs print what is given and then end, or never (None)."""
     monkeypatch.setattr(kafka_probe_session, "REPORT_S", 0.3)
 
     def made(consumer=READY, producer=READY_TO_SEND, cluster=None, lasts_s=0.0):

@@ -141,7 +141,7 @@ def test_every_figure_has_the_template_a_title_and_an_honest_subtitle(made, name
     assert len(figure.to_json()) < 400_000
 
 
-@pytest.mark.parametrize("name", ["link-map-throughput", "link-map-rtt", "region-map"])
+@pytest.mark.parametrize("name", ["link-map-throughput", "link-map-rtt"])
 def test_maps_need_no_base_map(made, name):
     geo = made[name].layout.geo
     assert geo.visible is False and geo.fitbounds is False

@@ -1,4 +1,4 @@
-"""Folders of files that other scripts left: names told apart, readers of ingest used, nothing dropped."""
+"""Folders of files that other scripts left: names distinguished, readers of ingest used, nothing dropped."""
 
 import gzip
 import lzma

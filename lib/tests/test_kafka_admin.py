@@ -64,8 +64,8 @@ def topic(cluster, request):
 
 
 def partitions(cluster, host, topic):
-    [told] = cluster.ask(host, "topics", names=[topic])
-    return told["partitions"]
+    [answer] = cluster.ask(host, "topics", names=[topic])
+    return answer["partitions"]
 
 
 def produce(cluster, host, topic, records=500, client_file=None):
@@ -222,11 +222,11 @@ def test_groups_of_both_protocols_tell_members_offsets_and_lag(cluster, host, pr
         assert comes_about(
             lambda: described()["members"] and sum(lag().values()) == 0 and len(lag()) == 3, 60, 0.2
         )
-        told = described()
+        answer = described()
     finally:
         reader.stop()
-    assert (told["protocol"], told["state"]) == (protocol, "Stable")
-    [member] = told["members"]
+    assert (answer["protocol"], answer["state"]) == (protocol, "Stable")
+    [member] = answer["members"]
     assert member["partitions"] == [[name, 0], [name, 1], [name, 2]]
     assert member["host"] == host.address
     produce(cluster, host, name, records=60)

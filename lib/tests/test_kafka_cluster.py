@@ -50,20 +50,20 @@ def javas():
 
 
 def in_sync(cluster, topic):
-    [told] = cluster.ask(cluster.lab.host("asia"), "topics", names=[topic])
-    return [sorted(partition["isr"]) for partition in told["partitions"]]
+    [answer] = cluster.ask(cluster.lab.host("asia"), "topics", names=[topic])
+    return [sorted(partition["isr"]) for partition in answer["partitions"]]
 
 
 def test_it_serves_from_every_region(lab, cluster):
     assert cluster.bootstrap == "10.1.0.1:9092,10.2.0.1:9092,10.3.0.1:9092"
     assert all(host.cluster is cluster for hosts in lab.hosts.values() for host in hosts)
-    told = cluster.ask(lab.host("us"), "cluster")
-    assert [(each["node_id"], each["rack"], each["is_fenced"]) for each in told["brokers"]] == [
+    answer = cluster.ask(lab.host("us"), "cluster")
+    assert [(each["node_id"], each["rack"], each["is_fenced"]) for each in answer["brokers"]] == [
         (1, "eu", False),
         (2, "us", False),
         (3, "asia", False),
     ]
-    assert told["voters"] == [1, 2, 3]
+    assert answer["voters"] == [1, 2, 3]
     cluster.check()
 
 
@@ -128,10 +128,10 @@ def test_what_it_leaves_in_a_run_folder_says_what_each_broker_was_set_to(cluster
 
 
 def test_what_it_says_of_itself_is_json(cluster):
-    told = json.loads(json.dumps(cluster.describe()))
-    assert [node["roles"] for node in told["nodes"]] == ["broker,controller"] * 3
-    assert told["settings"]["num.io.threads"] == "4" and told["started_in_s"] > 0
-    assert told["kafka"].startswith("4.")
+    answer = json.loads(json.dumps(cluster.describe()))
+    assert [node["roles"] for node in answer["nodes"]] == ["broker,controller"] * 3
+    assert answer["settings"]["num.io.threads"] == "4" and answer["started_in_s"] > 0
+    assert answer["kafka"].startswith("4.")
 
 
 def test_a_broker_stops_dies_and_comes_back(cluster):

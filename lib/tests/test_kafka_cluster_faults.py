@@ -106,9 +106,9 @@ def test_a_setting_that_kafka_does_not_know_is_an_error(lab):
 @with_kafka
 def test_controllers_may_be_nodes_of_their_own_and_clients_use_tls(lab):
     with Cluster(lab, ["eu"], controllers=["us"], security="mtls", metrics=False, **QUICK) as cluster:
-        told = cluster.ask(lab.host("us"), "cluster")
-        assert [each["node_id"] for each in told["brokers"]] == [1]
-        assert told["voters"] == [2]
+        answer = cluster.ask(lab.host("us"), "cluster")
+        assert [each["node_id"] for each in answer["brokers"]] == [1]
+        assert answer["voters"] == [2]
         assert [broker.metrics_port for broker in cluster.brokers] == [None]
         assert cluster.client_file(lab.host("us")).startswith(lab.host("us").scratch)
         cluster.create_topic("t")
@@ -122,11 +122,11 @@ def test_controllers_may_be_nodes_of_their_own_and_clients_use_tls(lab):
 
 
 def test_what_tells_a_lab_with_a_cluster_from_another_is_json(closed):
-    told = [
+    answers = [
         KafkaLab(closed, ["eu"], security=kind).cluster_settings
         for kind in ("plain", Tls(), Tls(mutual=True))
     ]
-    assert len({json.dumps(each) for each in told}) == 3
+    assert len({json.dumps(each) for each in answers}) == 3
 
 
 def java(folder, text):

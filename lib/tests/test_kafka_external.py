@@ -165,10 +165,10 @@ def test_it_has_the_face_of_a_cluster(running, environment, tmp_path):
         assert (broker.node_id, broker.host.address, broker.port) == (1, "10.1.0.1", 9092)
         assert broker.metrics_port is None
         assert [each["name"] for each in cluster.ask(host, "topics")] == ["private"]
-        told = cluster.describe()
-        assert told["brokers"] == [{"node_id": 1, "rack": "here"}]
-        assert bootstrap not in json.dumps(told)
-        assert "ada" not in json.dumps(told)
+        answer = cluster.describe()
+        assert answer["brokers"] == [{"node_id": 1, "rack": "here"}]
+        assert bootstrap not in json.dumps(answer)
+        assert "ada" not in json.dumps(answer)
         [kept] = cluster.keep(tmp_path, "t")
         assert kept.path == "kafka_cluster/t.external.json"
         for cannot in (

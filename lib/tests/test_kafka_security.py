@@ -173,18 +173,20 @@ def test_plain_clients_need_nothing(here):
 
 def test_java_and_python_are_told_the_same_password(here):
     files = ClientFiles("b:1", SaslPlain({"ada": WORD}).access())
-    told = properties(files.java(here))
-    assert told["security.protocol"] == "SASL_PLAINTEXT"
-    assert told["sasl.mechanism"] == "PLAIN"
+    written = properties(files.java(here))
+    assert written["security.protocol"] == "SASL_PLAINTEXT"
+    assert written["sasl.mechanism"] == "PLAIN"
     quoted = WORD.replace("\\", "\\\\").replace('"', '\\"')
-    assert told["sasl.jaas.config"].endswith(f'PlainLoginModule required username="ada" password="{quoted}";')
+    assert written["sasl.jaas.config"].endswith(
+        f'PlainLoginModule required username="ada" password="{quoted}";'
+    )
     assert json.loads(Path(files.python(here)).read_text())["sasl_plain_password"] == WORD
 
 
 def test_scram_names_its_own_module(here):
     access = Access("SASL_SSL", "SCRAM-SHA-512", "ada", Secret(WORD, "X"))
-    told = properties(ClientFiles("b:1", access).java(here))
-    assert told["sasl.jaas.config"].startswith("org.apache.kafka.common.security.scram.ScramLoginModule ")
+    written = properties(ClientFiles("b:1", access).java(here))
+    assert written["sasl.jaas.config"].startswith("org.apache.kafka.common.security.scram.ScramLoginModule ")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 Nothing of a local lab is left behind, however it ends; and it opens without root's rights.
 
 A lab is opened by another Python whose environment carries a mark. Everything it starts inherits the mark, so
-what is left of it can be told from all else on this machine.
+its remains can be distinguished from all else on this machine.
 """
 
 import os
