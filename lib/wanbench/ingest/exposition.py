@@ -109,7 +109,7 @@ class Samples:
         line_number : int
             Its first line's in the file.
         at_us : int
-            Time in Unix microseconds of samples without one of their own.
+            Time in Unix microseconds of samples without a time.
         whole : bool
             Whether the text is known to be whole; otherwise a last sample without a line's end is refused.
         """
