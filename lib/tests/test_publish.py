@@ -245,9 +245,15 @@ def test_a_page_that_fails_takes_its_predecessor_away(tmp_path):
 
 def test_record_that_is_damaged_is_refused(tmp_path):
     site = Site.of(make_checkout(tmp_path / "top", {"01-failing": FAILING}))
-    replace_file(site.build / "pages/01-failing.json", b"{}")
+    replace_file(site.build / "pages/01-failing.json", b"{")
     with pytest.raises(RawDataError, match=r"01-failing\.json: expected the record of a page"):
         site.records()
+
+
+def test_a_record_of_another_version_counts_as_no_page(tmp_path):
+    site = Site.of(make_checkout(tmp_path / "top", {"01-failing": FAILING}))
+    replace_file(site.build / "pages/01-failing.json", b'{"name": "01-failing", "earlier": 1}')
+    assert [record.outcome for record in site.records()] == ["not made"]
 
 
 # Static files
