@@ -141,7 +141,7 @@ def test_a_notebook_without_parameters_takes_none():
         ("x: Literal[y] = 1", "something other than plain values"),
         ("x = {1, 2}", "is not a plain value"),
         ("x = b'a'", "is not a plain value"),
-        ("x = (", "no Python"),
+        ("x = (", "is not valid Python"),
     ],
 )
 def test_bad_declarations_are_refused(source, message):
@@ -183,7 +183,7 @@ def test_bad_command_line_assignments(text):
         ("a: !!python/object/apply:os.system ['true']", "could not determine a constructor"),
         ("a: [1", r"line 1"),
         ("? [1, 2]\n: 3\n", "cannot be a key"),
-        ("a: \x01", "no YAML"),
+        ("a: \x01", "is not YAML"),
     ],
 )
 def test_yaml_that_is_refused(text, message):
