@@ -28,7 +28,7 @@ full: setup ## the same with 46 regions and all 2,070 directed pairs (about ten 
 	@$(BIN)/wanbench report --preset full 02-intercloud-throughput
 
 .PHONY: test
-test: setup ## run every test: first two at a time, then those that judge time, alone
+test: setup ## run every test: two at a time, then the ones that judge time, alone
 	@cd lib && $(PYTEST) --numprocesses 2 -m "not timing"
 	@cd lib && $(PYTEST) -m timing tests
 

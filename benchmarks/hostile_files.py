@@ -1,7 +1,7 @@
 """
 What files cost that were made to cost much, or are just large: `python benchmarks/hostile_files.py`.
 
-Makes each file in a temporary folder, reads it in a process of its own, and prints processor time per 10 MB, how many
+Makes each file in a temporary folder, reads it in a separate process, and prints processor time per 10 MB, how many
 times the file's size the process grew while it read, and the result. Goal: at most 1 s per 10 MB and 10 times the size,
 or a refusal by size. Processor times grow where other work shares the processors, so the load is printed.
 """

@@ -1,11 +1,11 @@
 """
-How fast inference by region is, beside scikit-bio and plain loops: `python benchmarks/inference.py`.
+How fast inference by region is, compared with scikit-bio and plain loops: `python benchmarks/inference.py`.
 
 A simulated survey of 46 regions (2,070 ordered pairs, 1,035 unordered): 10,000 permutations of the regions (Mantel
-test, QAP) and 10,000 bootstrap resamples of the regions (slope, intercept and r of RTT on distance), and beside them
+test, QAP) and 10,000 bootstrap resamples of the regions (slope, intercept and r of RTT on distance), then
 MRQAP and the lower envelope, for which no peer is known. Every job does the whole of its work in each run, in this
-process and on one core, by turns, so that a busy moment falls on all; the table gives medians. Plain loops do fewer and
-are extrapolated, which the table says. Before anything is timed, the results are compared.
+process and on one core, interleaved, so that a busy moment falls on all; the table gives medians. Plain loops do fewer
+and are extrapolated, which the table says. Before anything is timed, the results are compared.
 """
 
 from __future__ import annotations
@@ -90,15 +90,15 @@ GOALS = {"permutations, Pearson: wanbench", "resamples of regions, line: wanbenc
 def table(seconds: dict[str, list[float]], turns: dict[str, int], times: int) -> None:
     """One row per job; the ratio is to wanbench's row of the same work."""
     print(
-        f"{'':44} {'turns':>7} {'median s':>9} {'least s':>8} {'most s':>8} {f's for {times:,}':>13} {'ratio':>7}"
+        f"{'':44} {'turns':>7} {'median s':>9} {'min s':>8} {'max s':>8} {f's for {times:,}':>13} {'ratio':>7}"
     )
     whole = {name: statistics.median(each) * times / turns[name] for name, each in seconds.items()}
     for name, each in seconds.items():
         ours = f"{name.partition(':')[0]}: wanbench"
         ratio = f"{whole[name] / whole[ours]:7.1f}" if ours != name else f"{'':7}"
-        said = "" if turns[name] == times else "  extrapolated"
+        remark = "" if turns[name] == times else "  extrapolated"
         spread = f"{statistics.median(each):9.3f} {min(each):8.3f} {max(each):8.3f}"
-        print(f"{name:44} {turns[name]:7,} {spread} {whole[name]:13.3f} {ratio}{said}")
+        print(f"{name:44} {turns[name]:7,} {spread} {whole[name]:13.3f} {ratio}{remark}")
 
 
 class Survey:

@@ -1,8 +1,8 @@
 """
-How fast logs become tables, beside `wc -l`, jc and pingparsing: `python benchmarks/ingest.py`.
+How fast logs become tables, compared with `wc -l`, jc and pingparsing: `python benchmarks/ingest.py`.
 
 Makes a ping log (10 million lines, about 840 MB) and 2,000 iperf3 files in a temporary folder, reads each with
-everything that can, one after the other, and prints a table. Every reader runs in a process of its own, so its peak
+everything that can, one after the other, and prints a table. Every reader runs in a separate process, so its peak
 memory is its own. Files have just been written, so they come out of the page cache. The slow peers read a slice, whose
 size is stated; so does wanbench, for comparison.
 """
@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def _run(job, *arguments):
-    """Do a job in a process of its own; what it says of itself, with its wall time and peak memory."""
+    """Do a job in a separate process; returns what it reports, with its wall time and peak memory."""
     return _timed([sys.executable, __file__, "--job", job, *map(str, arguments)])
 
 
@@ -230,7 +230,7 @@ def read_pingparsing(path):
 
 
 def read_json(folder):
-    """Only the JSON, into dicts: the least that reading takes."""
+    """Only the JSON, into dicts: the minimum that reading takes."""
     return _clocked(lambda: [json.loads(path.read_bytes()) for path in sorted(Path(folder).iterdir())])
 
 

@@ -2,8 +2,8 @@
 How soon a Kafka cluster serves on this machine, what it takes, and what it leaves: `python benchmarks/kafka_cluster.py
 [3|9 ...]`.
 
-Without words: three brokers in three regions (one way 15, 20 and 35 ms), then nine, three per region, with both sets
-of JVM flags; then three without the archive of classes. About three minutes on two processors. "serves" is from the
+Without arguments: three brokers in three regions (one way 15, 20 and 35 ms), then nine, three per region, with both
+sets of JVM flags; then three without the class archive. About three minutes on two processors. "serves" is from the
 call that opens the lab until a record has been produced to every broker, with acks=all, and consumed. "left" counts
 processes and folders afterwards. The figures are of this machine and of what else it does meanwhile, which the load
 before each start tells.
@@ -39,8 +39,8 @@ def processes(folder):
     found = {}
     for process in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError, IndexError):
-            words = Path("/proc", process, "cmdline").read_bytes()
-            if folder.encode() not in words or not words.startswith(b"java\0"):
+            arguments = Path("/proc", process, "cmdline").read_bytes()
+            if folder.encode() not in arguments or not arguments.startswith(b"java\0"):
                 continue
             stat = Path("/proc", process, "stat").read_text().rsplit(")", 1)[1].split()
             cpu_s = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")

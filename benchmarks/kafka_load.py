@@ -50,7 +50,7 @@ ARCHIVE_FLAGS = ("-XX:SharedArchiveFile=", "-Xlog:cds")
 
 
 def main() -> int:
-    """Measure by turns, compare, and say whether the target is met."""
+    """Measure interleaved, compare, and say whether the target is met."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
     options.add_argument("--blocks", type=int, default=4, help="blocks of six loads (default: %(default)s)")
     options.add_argument("--records", type=int, default=60_000, help="of each load (default: %(default)s)")
@@ -89,9 +89,9 @@ def main() -> int:
     ratio = hand.means
     met = ratio.low >= 1 - TARGET and ratio.high <= 1 + TARGET
     beyond = ratio.high < 1 - TARGET or ratio.low > 1 + TARGET
-    said = "met" if met else "missed" if beyond else "neither met nor missed: the interval is too wide"
+    outcome = "met" if met else "missed" if beyond else "neither met nor missed: the interval is too wide"
     print(
-        f"Target, {LIBRARY} within {TARGET:.0%} of {HAND}: {said} (the estimate is {more_or_less(ratio.estimate)})."
+        f"Target, {LIBRARY} within {TARGET:.0%} of {HAND}: {outcome} (the estimate is {more_or_less(ratio.estimate)})."
     )
     return int(beyond)
 
@@ -130,7 +130,7 @@ def by_hand(load, lab, cluster, order, *, archive) -> bytes:
     java = cluster.java(lab.host(HOME), PRODUCER)
     if not archive:
         java = [word for word in java if not word.startswith(ARCHIVE_FLAGS)]
-    words = [
+    command = [
         *java,
         "--bootstrap-server", cluster.bootstrap,
         "--topic", topic,
@@ -140,7 +140,7 @@ def by_hand(load, lab, cluster, order, *, archive) -> bytes:
         "--reporting-interval", "1000",
         "--command-property", "acks=all", "linger.ms=5", f"batch.size={load.batch_bytes}",
     ]  # fmt: skip
-    done = subprocess.run([*lab.entering(HOME), *words], capture_output=True, timeout=300, check=True)
+    done = subprocess.run([*lab.entering(HOME), *command], capture_output=True, timeout=300, check=True)
     cluster.delete_topic(topic)
     return done.stdout
 

@@ -2,7 +2,7 @@
 Whether the Kafka probe is right, on links of known delay: `python benchmarks/kafka_probe.py [name ...]`.
 
 Without names: all of delay, replicas, held, stopped, clock. Takes about three minutes; needs Kafka and a local lab.
-`cost`, by name only: what a probe costs the load beside it, about a quarter of an hour; see kafka_probe_cost.py.
+`cost`, by name only: what a concurrent probe costs a load, about a quarter of an hour; see kafka_probe_cost.py.
 `constant` is what the probe measures beyond the time on the path, which is half of ping's median round trip per
 crossing. Figures are of this machine and of what else it does meanwhile.
 """
@@ -38,7 +38,7 @@ def cluster():
 
 
 class Bench:
-    """Probes and pings between the two regions, each into a folder of its own."""
+    """Probes and pings between the two regions, each into a separate folder."""
 
     def __init__(self, lab, folder):
         self.lab, self.source, self.target = lab, lab.host(FROM), lab.host(TO)
@@ -53,7 +53,7 @@ class Bench:
         echoes = ping.read(self.folder / file.path)["echoes"].to_pandas()
         return float(echoes.rtt_ms.median()) / 2
 
-    def probe(self, *, beside=None, **settings):
+    def probe(self, *, meanwhile=None, **settings):
         """The tables of a probe."""
         settings = {
             "interval_s": 0.02,
@@ -63,11 +63,11 @@ class Bench:
         } | settings
         settings["replication"] = len(settings["placement"][0])
         probe, stem = KafkaProbe(**settings), self._stem()
-        if beside is None:
+        if meanwhile is None:
             probe.run(self.source, self.target, self.folder, stem)
         else:
             with probe.concurrently(self.source, self.target, self.folder, stem):
-                beside()
+                meanwhile()
         return kafka_probe.read(self.folder / f"kafka_probe/{stem}.probe.json")
 
     def _stem(self):
@@ -79,15 +79,15 @@ def row(label, path_ms, found, name):
     """One line: quantiles with intervals, and the constant of p50."""
     at = tails.quantiles(tails.of_records(found["probe_records"], name=name), (0.5, 0.99, 0.999))
     middle = at[0.5]
-    least = found["probe_records"].latency_ms.min()
+    minimum = found["probe_records"].latency_ms.min()
     cells = [f"{each.estimate:8.2f} ({each.written_interval})" for each in at.estimates]
     ends = f"{middle.low - path_ms:.2f} to {middle.high - path_ms:.2f}"
-    print(f"{label:24}{path_ms:8.2f}{least:8.2f}  {'  '.join(f'{cell:28}' for cell in cells)}", end="")
+    print(f"{label:24}{path_ms:8.2f}{minimum:8.2f}  {'  '.join(f'{cell:28}' for cell in cells)}", end="")
     print(f"{middle.estimate - path_ms:6.2f} ({ends})")
 
 
 def head(title):
-    print(f"{title}; ms\n{'':24}{'path':>8}{'least':>8}  {'p50':28}  {'p99':28}  {'p99.9':28}constant")
+    print(f"{title}; ms\n{'':24}{'path':>8}{'minimum':>8}  {'p50':28}  {'p99':28}  {'p99.9':28}constant")
 
 
 def delay(bench):
@@ -134,7 +134,7 @@ def stopped(bench):
         time.sleep(2)
 
     bench.delay(20)
-    found = bench.probe(beside=stop, duration_s=60.0)
+    found = bench.probe(meanwhile=stop, duration_s=60.0)
     records = found["probe_records"]
     inside = records[records.intended_at_s.between(from_s[0], from_s[1])]
     left_ms = (from_s[1] - inside.intended_at_s) * 1000
@@ -157,10 +157,10 @@ def broker_pids(lab, node_id):
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_bytes().split(b"\0")
+            arguments = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"java") and any(word.startswith(folder) for word in words):
+        if arguments[0].endswith(b"java") and any(one.startswith(folder) for one in arguments):
             found.append(int(path.parent.name))
     return found
 

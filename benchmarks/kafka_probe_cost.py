@@ -1,9 +1,9 @@
 """
-What a probe costs the load beside it: `python benchmarks/kafka_probe_cost.py [--interval-s ...] [--leader 1 2]`.
+What a concurrent probe costs a load: `python benchmarks/kafka_probe_cost.py [--interval-s ...] [--leader 1 2]`.
 
 Three brokers in three regions, 20, 40 and 60 ms apart, and a load at acks=all that the round trips limit: one producer
-beside broker 1, which leads all of the load's partitions. The load runs with and without a probe, interleaved (A B B A,
-ten seconds each), and the ratio of its records a second is printed with its interval, paired by blocks.
+on the host of broker 1, which leads all of the load's partitions. The load runs with and without a probe, interleaved
+(A B B A, ten seconds each), and the ratio of its records a second is printed with its interval, paired by blocks.
 
 Each follower has one fetch at a time on its way to each leader. A record of the probe on the load's leader ends that
 fetch, so a batch of the load that comes just after waits for the next one, up to a round trip later. On a leader of its
@@ -46,7 +46,7 @@ LOAD = KafkaLoad(
     drain=False,
     print_metrics=False,
 )
-ALONE, BESIDE = "alone", "beside a probe"
+ALONE, WITH_PROBE = "alone", "with a probe"
 
 
 def main(arguments=None) -> int:
@@ -103,13 +103,13 @@ def compare(lab, folder, probe, blocks) -> None:
         f"{1 / probe.interval_s:g} records/s, {probe.replication} replicas, broker {leader} leads", flush=True
     )
     rows = []
-    for each in interleaved([ALONE, BESIDE], blocks).itertuples(index=False):
-        rate = measured(lab, folder, f"{each.order:04d}", probe if each.setting == BESIDE else None)
+    for each in interleaved([ALONE, WITH_PROBE], blocks).itertuples(index=False):
+        rate = measured(lab, folder, f"{each.order:04d}", probe if each.setting == WITH_PROBE else None)
         rows.append({"order": each.order, "block": each.block, "arm": each.setting, "records_per_s": rate})
     found = compare_arms(
         pd.DataFrame(rows),
         "records_per_s",
-        arms=(ALONE, BESIDE),
+        arms=(ALONE, WITH_PROBE),
         block="block",
         time="order",
         unit="records/s",
@@ -126,12 +126,12 @@ def measured(lab, folder, stem, probe) -> float:
     log = kafka_load.read_batches(folder / f"kafka_load/{stem}.batches.json")["batches"]
     counted = log[(log.at_s >= times["counts_from_s"]) & (log.at_s + 1 <= times["counts_until_s"])]
     rate = counted.records.sum() / counted.at_s.nunique()
-    said = ""
+    latency = ""
     if probe:
         records = kafka_probe.read(folder / f"kafka_probe/{stem}.probe.json")["probe_records"]
         during = records[records.intended_at_s.between(times["counts_from_s"], times["counts_until_s"])]
-        said = f"probe p50 {during.latency_ms.median():4.0f} ms end to end"
-    print(f"  {stem} {ALONE if probe is None else BESIDE:15}{rate:8.1f} records/s  {said}", flush=True)
+        latency = f"probe p50 {during.latency_ms.median():4.0f} ms end to end"
+    print(f"  {stem} {ALONE if probe is None else WITH_PROBE:15}{rate:8.1f} records/s  {latency}", flush=True)
     return rate
 
 

@@ -57,8 +57,8 @@ class Meter:
         )
 
     def _used(self):
-        words = self.stat.read_text().rsplit(")", 1)[1].split()
-        return (int(words[11]) + int(words[12])) / 100
+        fields = self.stat.read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / 100
 
 
 HEAD = "keeper's CPU  mean late ms  worst late ms"
@@ -75,7 +75,7 @@ def rtt():
             text = lab.host("centre").run(command, timeout_s=60).stdout.decode()
             return sorted(float(found) for found in re.findall(r"time=([\d.]+)", text))
 
-        print("RTT asked ms    least   median      p95     most   (ping prints whole ms from 100 ms)")
+        print("RTT asked ms      min   median      p95      max   (ping prints whole ms from 100 ms)")
         for rtt_ms, got in zip(asked, threads.map(measure, asked), strict=True):
             row = (got[0], statistics.median(got), got[int(len(got) * 0.95)], got[-1])
             print(f"{rtt_ms:12}" + "".join(f"{value:9.2f}" for value in row))
@@ -119,7 +119,7 @@ def most():
 def flows():
     regions = [f"r{k}" for k in range(46)]
     pairs = list(zip(regions[::2], regions[1::2], strict=True))
-    print(f"23 flows at once, 60 ms RTT       Mbit/s  least  most  {HEAD}")
+    print(f"23 flows at once, 60 ms RTT       Mbit/s    min   max  {HEAD}")
     with LocalLab(regions, mesh(regions, LinkSettings(30))) as lab, ThreadPoolExecutor(23) as threads:
         for name, rate_bps, options in (
             ("window of 256 kB", None, ("-w", "128K")),

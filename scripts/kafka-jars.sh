@@ -25,7 +25,7 @@ fetch() {
     rm -rf $folder/new && mkdir -p $folder/new
     if ! mvn --quiet --batch-mode --file $pom dependency:copy-dependencies -DincludeScope=runtime \
         -DoutputDirectory="$PWD/$folder/new" </dev/null >$folder/maven.log 2>&1; then
-        echo "Maven could not fetch Kafka, so experiments with Kafka cannot run here. Its last words:" >&2
+        echo "Maven could not fetch Kafka, so experiments with Kafka cannot run here. Its last output:" >&2
         tail -n 5 $folder/maven.log >&2
         return 1
     fi

@@ -10,12 +10,12 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 purposes=(measuring Kafka "static figures")
 
-least_java=17 # of Kafka's brokers, as in lib/wanbench/kafka/available.py
+minimum_java=17 # of Kafka's brokers, as in lib/wanbench/kafka/available.py
 
 present() { # any of these programs; Java only if it is new enough
     local program
     if [ "$1" = java ]; then
-        [[ $(java -version 2>&1) =~ version\ \"(1\.)?([0-9]+) ]] && ((BASH_REMATCH[2] >= least_java))
+        [[ $(java -version 2>&1) =~ version\ \"(1\.)?([0-9]+) ]] && ((BASH_REMATCH[2] >= minimum_java))
         return
     fi
     for program in "$@"; do
@@ -66,7 +66,7 @@ install_debian() { # package names
         install "$@" </dev/null >&2
 }
 
-install_or_each() { # package names: together, or else those that this system has
+install_or_each() { # package names: together, or else the ones this system has
     install_debian "$@" && return
     [ "$lists_fresh" = yes ] && [ $# -gt 1 ] || return 1
     local package failed=0

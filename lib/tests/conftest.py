@@ -109,7 +109,7 @@ def lab(cluster):
 class ByModule(LoadScopeScheduling):
     """
     Which tests stay in one process where several run side by side: those of one module, as they share its fixtures;
-    all that use the cluster of the tests; all that make a lab of their own; all that read the example site, which is
+    all that use the cluster of the tests; all that make their own lab; all that read the example site, which is
     built once.
     """
 

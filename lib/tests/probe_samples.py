@@ -14,17 +14,19 @@ def lines(values) -> bytes:
 def producer(
     records=4, *, sent=None, acknowledged=None, failed=(), stopped_ns=None, ended=True, publish_ms=30
 ) -> bytes:
-    """Everything well, unless told otherwise: each record is sent 0.1 ms after it was due, and answered later."""
-    said = [{"program": "probe producer", "format": 1, "start_ns": START_NS, "interval_ns": INTERVAL_NS}]
-    said[0]["records"] = records
+    """Everything well, unless asked otherwise: each record is sent 0.1 ms after it was due, and answered later."""
+    output = [{"program": "probe producer", "format": 1, "start_ns": START_NS, "interval_ns": INTERVAL_NS}]
+    output[0]["records"] = records
     sent = range(records) if sent is None else sent
     acknowledged = sent if acknowledged is None else acknowledged
     for n in sent:
-        said.append(["sent", n, START_NS + n * INTERVAL_NS + 100_000, 0.1])
+        output.append(["sent", n, START_NS + n * INTERVAL_NS + 100_000, 0.1])
     for n in acknowledged:
-        said.append(["acknowledged", n, START_NS + n * INTERVAL_NS + round(1e6 * publish_ms) + 100_000, 0, n])
-    said += [["failed", n, START_NS + n * INTERVAL_NS + 30_100_000, why] for n, why in failed]
-    return lines(said + ([{"ended": {}, "stopped_ns": stopped_ns}] if ended else []))
+        output.append(
+            ["acknowledged", n, START_NS + n * INTERVAL_NS + round(1e6 * publish_ms) + 100_000, 0, n]
+        )
+    output += [["failed", n, START_NS + n * INTERVAL_NS + 30_100_000, why] for n, why in failed]
+    return lines(output + ([{"ended": {}, "stopped_ns": stopped_ns}] if ended else []))
 
 
 def receipt(n, latency_ms, *, offset=None, right=True) -> list:

@@ -61,7 +61,7 @@ def test_every_claim_is_tried_and_counted():
 
 
 @pytest.mark.parametrize(
-    "claim, verdict, said",
+    "claim, verdict, text",
     [
         ("vpn-mean-rtt", UNKNOWN, "70.8 <= 132.9 <= 193.2 holds"),
         ("vpn-deviation", NOT, "62.1 ms off"),
@@ -87,9 +87,9 @@ def test_every_claim_is_tried_and_counted():
         ("variations", UNKNOWN, "leaves a factor of 1.10"),
     ],
 )
-def test_what_follows_from_the_sources_own_numbers(claim, verdict, said):
+def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
     row = tried().loc[claim]
-    assert row.verdict == verdict and said in row.working
+    assert row.verdict == verdict and text in row.working
 
 
 def test_the_ratio_as_it_comes_out_again():

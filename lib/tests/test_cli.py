@@ -116,21 +116,21 @@ def test_a_page_with_parameters_of_its_own_says_so(checkout, asked):
     assert cli.main(["run", "01-a", "-f", str(preset)]) == 0
     assert asked[-1].remark is None
     assert cli.main(["run", "01-a", "-f", str(preset), "-p", "n_points=7"]) == 0
-    assert asked[-1].remark == "This page was made with parameters of its own: n_points = 7."
+    assert asked[-1].remark == "This page was made with its own parameters: n_points = 7."
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["run", "09"], "no notebook is meant by '09'"),
-        (["run", "01", "-p", "n_points"], "write it as name=value"),
+        (["run", "01", "-p", "n_points"], "write name=value"),
         (["run", "01", "-p", "n_points=1", "-p", "n_points=2"], "given twice"),
         (["run", "01", "-f", "none.yml"], "none.yml: the parameters cannot be read"),
         (["report", "nosuch"], "no notebook is meant by 'nosuch'"),
     ],
 )
-def test_errors_are_one_message_and_status_2(checkout, asked, capsys, words, message):
-    assert cli.main(words) == 2
+def test_errors_are_one_message_and_status_2(checkout, asked, capsys, arguments, message):
+    assert cli.main(arguments) == 2
     err = capsys.readouterr().err
     assert err.startswith("wanbench: ") and message in err and "Traceback" not in err
     assert asked == []
@@ -162,10 +162,10 @@ def test_without_a_command_the_help_is_shown(capsys):
     assert "report" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["nosuch"], ["run"], ["report", "--nosuch"]])
-def test_wrong_usage_ends_with_2(words):
+@pytest.mark.parametrize("arguments", [["nosuch"], ["run"], ["report", "--nosuch"]])
+def test_wrong_usage_ends_with_2(arguments):
     with pytest.raises(SystemExit) as caught:
-        cli.main(words)
+        cli.main(arguments)
     assert caught.value.code == 2
 
 
@@ -199,7 +199,7 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch, capsys):
         assert remedy in out
 
 
-def test_doctor_finds_programs_beside_the_path(tmp_path, monkeypatch):
+def test_doctor_finds_programs_outside_the_path(tmp_path, monkeypatch):
     (tmp_path / "ip").touch(mode=0o755)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(doctor, "SYSTEM_FOLDERS", (str(tmp_path),))

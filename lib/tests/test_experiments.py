@@ -1,4 +1,4 @@
-"""Ping and Iperf3: the words of their commands, what they keep, how they fail."""
+"""Ping and Iperf3: the arguments of their commands, what they keep, how they fail."""
 
 import json
 
@@ -38,10 +38,10 @@ def test_ping_keeps_what_was_printed(tmp_path):
     ("interval_s", "preload"), [(0.1, None), (0.01, None), (0.005, 3), (0.002, 6), (0.001, 11)]
 )
 def test_echoes_that_are_close_together_do_not_wait_for_replies(interval_s, preload):
-    words = Ping(interval_s=interval_s).command("10.0.0.2")
+    arguments = Ping(interval_s=interval_s).command("10.0.0.2")
     assert preload is None or preload <= 3 or interval_s < 0.005, "ping refuses more to all but root"
-    assert ("-l" in words) == (preload is not None)
-    assert preload is None or words[words.index("-l") + 1] == str(preload)
+    assert ("-l" in arguments) == (preload is not None)
+    assert preload is None or arguments[arguments.index("-l") + 1] == str(preload)
 
 
 def test_ping_without_any_reply_is_a_result(tmp_path):
@@ -73,14 +73,14 @@ def test_iperf3_starts_a_server_then_a_client(tmp_path):
     server, client = (process.command for process in lab.processes)
     port = str(Iperf3().port(STEM))
     assert server == ("iperf3", "-s", "-1", "--forceflush", "-B", "10.0.0.2", "-p", port)
-    words = f"iperf3 -J -c 10.0.0.2 -B 10.0.0.1 -p {port} --connect-timeout 5000 -i 0.5 -t 3"
-    assert client == tuple(words.split())
+    arguments = f"iperf3 -J -c 10.0.0.2 -B 10.0.0.1 -p {port} --connect-timeout 5000 -i 0.5 -t 3"
+    assert client == tuple(arguments.split())
     assert [file.path for file in files] == [f"iperf3/{STEM}.json", f"iperf3/{STEM}.server.txt"]
     assert {file.experiment for file in files} == {"iperf3"}
 
 
 @pytest.mark.parametrize(
-    "settings, words",
+    "settings, arguments",
     [
         ({"duration_s": None, "transfer_bytes": 10_000_000}, "-n 10000000"),
         ({"streams": 4}, "-P 4"),
@@ -95,9 +95,9 @@ def test_iperf3_starts_a_server_then_a_client(tmp_path):
         ({"connect_timeout_s": 1.5}, "--connect-timeout 1500"),
     ],
 )
-def test_each_setting_reaches_the_command(settings, words):
+def test_each_setting_reaches_the_command(settings, arguments):
     command = " ".join(Iperf3(**settings).client_command("10.0.0.2", "10.0.0.1", 5201))
-    assert f" {words}" in command
+    assert f" {arguments}" in command
 
 
 def client_says(text, returncode, stderr=b""):
@@ -199,7 +199,7 @@ def test_a_stem_stays_in_its_folder(tmp_path, stem):
 
 
 @pytest.mark.parametrize(
-    "make, words",
+    "make, message",
     [
         (lambda: Ping(count=0), "count is 0"),
         (lambda: Ping(count=2.5), "count is 2.5"),
@@ -210,8 +210,8 @@ def test_a_stem_stays_in_its_folder(tmp_path, stem):
         (lambda: Iperf3(transfer_bytes=1), "exactly one"),
         (lambda: Iperf3(duration_s=0), "duration_s is 0"),
         (lambda: Iperf3(duration_s=0.5), "duration_s is 0.5"),
-        (lambda: Iperf3(duration_s=1.5), "whole seconds only"),
-        (lambda: Iperf3(omit_s=0.5), "whole seconds only"),
+        (lambda: Iperf3(duration_s=1.5), "whole seconds, as iperf3"),
+        (lambda: Iperf3(omit_s=0.5), "whole seconds, as iperf3"),
         (lambda: Iperf3(streams=0), "streams is 0"),
         (lambda: Iperf3(streams=None), "streams is None"),
         (lambda: Iperf3(streams=True), "streams is True"),
@@ -222,8 +222,8 @@ def test_a_stem_stays_in_its_folder(tmp_path, stem):
         (lambda: Iperf3(first_port=80), "first_port is 80"),
     ],
 )
-def test_settings_are_checked(make, words):
-    with pytest.raises(ParameterError, match=words):
+def test_settings_are_checked(make, message):
+    with pytest.raises(ParameterError, match=message):
         make()
 
 
@@ -241,7 +241,7 @@ def test_a_byte_limited_transfer_starts_slowly():
     assert iperf3.expected_s(0.0, 1e9) < 0.2
     near, far = iperf3.expected_s(1.0, 1e8), iperf3.expected_s(200.0, 1e8)
     assert 0.8 < near < 1.0
-    # Ten segments doubling each round trip pass 10 MB in the tenth: two seconds, beside the handshakes.
+    # Ten segments doubling each round trip pass 10 MB in the tenth: two seconds, plus the handshakes.
     assert 2.0 < far - 6.5 * 0.2 < 2.8
     assert iperf3.expected_s(200.0, 1e7) > 8
     slow = Iperf3(duration_s=None, transfer_bytes=10_000_000, window_bytes=65536).expected_s(80.0)

@@ -70,10 +70,10 @@ def exporter(answer=ANSWER, status=200, lasts_s=0.0):
 @contextmanager
 def scraping(url, path, interval_s=0.2, timeout_s=0.2):
     about = {"node_id": 3, "host": "us/0"}
-    words = json.dumps({"url": url, "interval_s": interval_s, "timeout_s": timeout_s, "about": about})
+    arguments = json.dumps({"url": url, "interval_s": interval_s, "timeout_s": timeout_s, "about": about})
     with (
         path.open("wb") as out,
-        subprocess.Popen([sys.executable, scrape.__file__, words], stdout=out) as process,
+        subprocess.Popen([sys.executable, scrape.__file__, arguments], stdout=out) as process,
     ):
         try:
             yield process
@@ -93,21 +93,21 @@ def test_scrapes_come_again_and_again_and_once_more_at_the_end(tmp_path):
         before = len(scrapes(path))
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
-    said = scrapes(path)
-    assert len(said) > before and all(one["error"] is None for one in said)
-    assert [one["at_s"] for one in said] == sorted(one["at_s"] for one in said)
+    scraped = scrapes(path)
+    assert len(scraped) > before and all(one["error"] is None for one in scraped)
+    assert [one["at_s"] for one in scraped] == sorted(one["at_s"] for one in scraped)
     frame = read(path)
     assert set(frame[frame.metric == "up"].value) == {1.0} and set(frame.node_id) == {3}
     assert set(frame[frame.metric == "records_total"].subject) == {"topic=a, b=c"}
-    assert len(frame[frame.metric == "heap_used_bytes"]) == len(said)
+    assert len(frame[frame.metric == "heap_used_bytes"]) == len(scraped)
     assert "idle_fraction" not in set(frame.metric), "NaN is no value"
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("how", "message"),
     [({"status": 503}, "503"), ({"lasts_s": 5.0}, "timed out|TimeoutError"), (None, "refused")],
 )
-def test_an_exporter_that_does_not_answer_is_recorded_and_asked_again(tmp_path, how, words):
+def test_an_exporter_that_does_not_answer_is_recorded_and_asked_again(tmp_path, how, message):
     path = tmp_path / "x.prom.txt"
     with (
         exporter(**(how or {})) as url,
@@ -118,7 +118,7 @@ def test_an_exporter_that_does_not_answer_is_recorded_and_asked_again(tmp_path, 
         assert process.wait(10) == 0
     frame = read(path)
     assert set(frame[frame.metric == "up"].value) == {0.0} and len(scrapes(path)) >= 2
-    assert all(re.search(words, one["error"]) or "asked to end" in one["error"] for one in scrapes(path))
+    assert all(re.search(message, one["error"]) or "asked to end" in one["error"] for one in scrapes(path))
 
 
 def test_a_scrape_that_hangs_does_not_hold_up_the_end(tmp_path):
@@ -179,11 +179,11 @@ def test_one_answer_of_an_exporter_is_read_too(tmp_path):
 
 def file_of(tmp_path, *scrapes_, first=b'#scrapes {"node_id": 1, "host": "a"}\n'):
     path = tmp_path / "x.prom.txt"
-    said = {"at_s": 1.8e9, "took_s": 0.1, "error": None}
+    header = {"at_s": 1.8e9, "took_s": 0.1, "error": None}
     path.write_bytes(
         first
         + b"".join(
-            b"#scrape " + json.dumps(said | {"bytes": len(answer)} | more).encode() + b"\n" + answer + b"\n"
+            b"#scrape " + json.dumps(header | {"bytes": len(answer)} | more).encode() + b"\n" + answer + b"\n"
             for answer, more in scrapes_
         )
     )
@@ -191,7 +191,7 @@ def file_of(tmp_path, *scrapes_, first=b'#scrapes {"node_id": 1, "host": "a"}\n'
 
 
 @pytest.mark.parametrize(
-    ("scrapes_", "line_number", "words"),
+    ("scrapes_", "line_number", "message"),
     [
         ([(ANSWER, {}), (b"records_total{ 3\n", {})], 11, "text format of Prometheus"),
         ([(b"records_total many\n", {})], 3, "text format of Prometheus"),
@@ -203,8 +203,8 @@ def file_of(tmp_path, *scrapes_, first=b'#scrapes {"node_id": 1, "host": "a"}\n'
         ([(ANSWER, {"at_s": 1e300})], 2, "a number from 0"),
     ],
 )
-def test_a_damaged_scrape_is_named(tmp_path, scrapes_, line_number, words):
-    with pytest.raises(RawDataError, match=words) as error:
+def test_a_damaged_scrape_is_named(tmp_path, scrapes_, line_number, message):
+    with pytest.raises(RawDataError, match=message) as error:
         broker_metrics.read(file_of(tmp_path, *scrapes_))
     assert error.value.line_number == line_number
 
@@ -268,15 +268,15 @@ def test_an_answer_of_cloudwatch_fits_the_same_table():
     rows = []
     for query, result in zip(queries, answer["MetricDataResults"], strict=True):
         asked = query["MetricStat"]
-        said = {one["Name"]: one["Value"] for one in asked["Metric"]["Dimensions"]}
+        labels = {one["Name"]: one["Value"] for one in asked["Metric"]["Dimensions"]}
         rows += [
             {
                 "source_file": "cloudwatch.json",
                 "source": "cloudwatch",
-                "node_id": int(said["Broker ID"]),
+                "node_id": int(labels["Broker ID"]),
                 "at_utc": at,
                 "interval_s": asked["Period"],
-                "subject": ", ".join(f"{name}={value}" for name, value in said.items()),
+                "subject": ", ".join(f"{name}={value}" for name, value in labels.items()),
                 "metric": asked["Metric"]["MetricName"],
                 "statistic": asked["Stat"],
                 "value": value,
@@ -292,15 +292,15 @@ def test_an_answer_of_cloudwatch_fits_the_same_table():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: BrokerMetrics(interval_s=0), "interval_s is 0"),
         (lambda: BrokerMetrics(timeout_s=6), "at most interval_s, 5.0"),
         (lambda: BrokerMetrics(duration_s=None), "duration_s is None"),
     ],
 )
-def test_settings_are_checked(make, words):
-    with pytest.raises(ParameterError, match=words):
+def test_settings_are_checked(make, message):
+    with pytest.raises(ParameterError, match=message):
         make()
 
 

@@ -120,7 +120,7 @@ def damaged(tmp_path, old, new, count=1):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         ('"usr": 0.00', '"usr": 0,51', "decimal points"),
         ('"usr": 0.00', '"usr": "much"', "a number from 0 to 101"),
@@ -140,8 +140,8 @@ def damaged(tmp_path, old, new, count=1):
         ('{"sysstat"', '{"status"', '"sysstat"'),
     ],
 )
-def test_what_is_no_output_of_sadf_is_refused(tmp_path, old, new, words):
-    with pytest.raises(RawDataError, match=words):
+def test_what_is_no_output_of_sadf_is_refused(tmp_path, old, new, message):
+    with pytest.raises(RawDataError, match=message):
         host_metrics.read(damaged(tmp_path, old, new))
 
 
@@ -178,7 +178,7 @@ def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: HostMetrics(interval_s=0), "interval_s is 0"),
         (lambda: HostMetrics(interval_s=0.5), "a whole number"),
@@ -187,8 +187,8 @@ def test_damaged_files_end_in_rows_or_in_an_error(tmp_path_factory, data):
         (lambda: HostMetrics(duration_s=float("nan")), "duration_s is nan"),
     ],
 )
-def test_settings_are_checked(make, words):
-    with pytest.raises(ParameterError, match=words):
+def test_settings_are_checked(make, message):
+    with pytest.raises(ParameterError, match=message):
         make()
 
 

@@ -28,7 +28,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
 
 
 @pytest.mark.parametrize(
-    "given, said",
+    "given, message",
     [
         ({"producers": 0}, "producers is 0; allowed: a whole number from 1 to 100"),
         ({"producers": 1.0}, "producers is 1.0; allowed: a whole number"),
@@ -78,8 +78,8 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"topic_settings": {"message.timestamp.type": "CreateTime"}}, "give timestamps"),
     ],
 )
-def test_parameters_that_cannot_be_are_refused(given, said):
-    with pytest.raises(ParameterError, match=re.escape(said)):
+def test_parameters_that_cannot_be_are_refused(given, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
         KafkaLoad(**given)
 
 
@@ -118,10 +118,10 @@ def test_the_words_of_a_producer():
 
 
 def test_flat_out_it_is_given_more_records_than_it_can_send_and_no_warmup():
-    words = producer_arguments(KafkaLoad(producers=2, warmup_s=3), **WHERE, number=0, payload="/p")
-    assert words[4:10] == ["--num-records", "10000000", "--throughput", "-1", "--payload-file", "/p"]
-    assert "--warmup-records" not in words
-    assert "enable.idempotence" not in " ".join(words)
+    arguments = producer_arguments(KafkaLoad(producers=2, warmup_s=3), **WHERE, number=0, payload="/p")
+    assert arguments[4:10] == ["--num-records", "10000000", "--throughput", "-1", "--payload-file", "/p"]
+    assert "--warmup-records" not in arguments
+    assert "enable.idempotence" not in " ".join(arguments)
 
 
 def test_the_words_of_a_consumer():
@@ -138,11 +138,11 @@ def test_the_words_of_a_consumer():
 
 
 @pytest.mark.parametrize(
-    "rack, words", [(None, []), ("region", ["client.rack=eu"]), ("rack-7", ["client.rack=rack-7"])]
+    "rack, arguments", [(None, []), ("region", ["client.rack=eu"]), ("rack-7", ["client.rack=rack-7"])]
 )
-def test_consumers_name_their_rack_when_asked(rack, words):
+def test_consumers_name_their_rack_when_asked(rack, arguments):
     found = consumer_arguments(KafkaLoad(client_rack=rack), **WHERE, group="g", number=0, region="eu")
-    assert [word for word in found if word.startswith("client.rack")] == words
+    assert [word for word in found if word.startswith("client.rack")] == arguments
 
 
 def test_what_is_expected():
@@ -184,8 +184,8 @@ def tools_left():
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
-            words = Path("/proc", entry, "cmdline").read_bytes()
-            if b"load-s-0\0" in words and b"kafka.tools" in words:
+            arguments = Path("/proc", entry, "cmdline").read_bytes()
+            if b"load-s-0\0" in arguments and b"kafka.tools" in arguments:
                 found.append(int(entry))
     return found
 
@@ -335,8 +335,8 @@ def lines_of_producers(lab):
 def test_a_producer_that_dies_half_way_ends_the_load_and_loses_nothing(lab, cluster, tmp_path):
     def kill():
         for process in tools_left():
-            words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"java") and b"client.id=load-producer-1" in words:
+            command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+            if command[0].endswith(b"java") and b"client.id=load-producer-1" in command:
                 os.kill(process, 9)
 
     for path in Path(lab.host("us").scratch).glob("s.*.lines"):

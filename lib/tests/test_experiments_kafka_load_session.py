@@ -1,4 +1,4 @@
-"""One run of a load, with made-up tools on this machine: what goes wrong is said, and nothing is lost or left."""
+"""One run of a load, with made-up tools on this machine: faults are reported, and nothing is lost or left."""
 
 import json
 import os
@@ -83,12 +83,12 @@ class MadeUp:
 
     def __init__(self, producer, consumer=READS):
         self.sources = {PRODUCER: START + producer, CONSUMER: START + consumer}
-        self.topics, self.settings, self.words, self.there = [], {}, [], set()
+        self.topics, self.settings, self.commands, self.there = [], {}, [], set()
         self.death = self.undeletable = None
 
-    def java(self, host, main_class, *words, heap_mb, jvm):
-        self.words.append((host.name, main_class, list(words)))
-        return [sys.executable, "-c", self.sources[main_class], *words]
+    def java(self, host, main_class, *arguments, heap_mb, jvm):
+        self.commands.append((host.name, main_class, list(arguments)))
+        return [sys.executable, "-c", self.sources[main_class], *arguments]
 
     def client_file(self, host):
         return None
@@ -104,7 +104,7 @@ class MadeUp:
             raise self.undeletable
         self.topics.remove(name)
 
-    def ask(self, host, verb, **words):
+    def ask(self, host, verb, **arguments):
         raise ClusterError("nobody may look into its logs")
 
     def check(self):
@@ -131,7 +131,7 @@ def fails(load, cluster, folder):
     return str(raised.value), {file.path.removeprefix("kafka_load/s.") for file in raised.value.files}
 
 
-def told(folder, what):
+def recorded(folder, what):
     return json.loads((folder / f"kafka_load/s.{what}.json").read_text())
 
 
@@ -151,20 +151,20 @@ def test_a_load_that_is_stopped_keeps_its_windows_and_says_what_is_missing(tmp_p
     assert times["counts_from_s"] == pytest.approx(times["all_sending_at_s"] + 0.5)
     assert times["counts_until_s"] == times["asked_to_stop_at_s"] >= times["counts_from_s"] + 0.9
     assert "summary lines and metrics of the producers" in times["missing"]
-    lines = told(tmp_path, "producer-1.lines")
+    lines = recorded(tmp_path, "producer-1.lines")
     printed = (tmp_path / "kafka_load/s.producer-1.txt").read_bytes().splitlines()
     assert len(lines["lines"]) == len(printed) > 10
     assert lines["started_at_s"] <= lines["lines"][0] <= times["all_sending_at_s"]
     assert lines["lines"] == sorted(lines["lines"])
-    assert told(tmp_path, "batches") == {"left_out": "nobody may look into its logs"}
+    assert recorded(tmp_path, "batches") == {"left_out": "nobody may look into its logs"}
 
 
 def test_a_load_by_count_ends_by_itself(tmp_path):
     run(COUNTED, MadeUp(ENDS), tmp_path)
-    times = told(tmp_path, "times")
+    times = recorded(tmp_path, "times")
     assert times["asked_to_stop_at_s"] is None
     assert times["missing"] == []
-    lines = [told(tmp_path, f"producer-{n}.lines")["lines"] for n in range(2)]
+    lines = [recorded(tmp_path, f"producer-{n}.lines")["lines"] for n in range(2)]
     assert times["counts_from_s"] == max(each[0] for each in lines)
     assert times["counts_until_s"] == min(each[-1] for each in lines)
 
@@ -176,7 +176,7 @@ def test_with_a_warmup_the_time_counts_from_the_steady_state(tmp_path):
         "summary(20, ' steady state')"
     )
     run(KafkaLoad(records=20, warmup_records=5, duration_s=None), MadeUp(source), tmp_path)
-    times, lines = told(tmp_path, "times"), told(tmp_path, "producer-0.lines")["lines"]
+    times, lines = recorded(tmp_path, "times"), recorded(tmp_path, "producer-0.lines")["lines"]
     assert times["all_sending_at_s"] == lines[1] < times["counts_from_s"] == lines[2]
     assert times["counts_until_s"] == lines[-1]
 
@@ -187,7 +187,7 @@ def test_a_load_too_short_for_its_warmup_has_no_time_that_counts(tmp_path):
         MadeUp("summary()"),
         tmp_path,
     )
-    times = told(tmp_path, "times")
+    times = recorded(tmp_path, "times")
     assert times["counts_from_s"] is times["counts_until_s"] is None
     assert times["missing"] == ["a time in which all producers sent after their warm-up"]
 
@@ -197,14 +197,20 @@ def test_producers_and_consumers_take_hosts_topics_and_groups_by_turns(tmp_path)
     cluster = MadeUp(ENDS, "pass")
     run(load, cluster, tmp_path, hosts=2)
 
-    def word(words, option):
-        return words[words.index(option) + 1]
+    def word(arguments, option):
+        return arguments[arguments.index(option) + 1]
 
-    producers = [(host, word(words, "--topic")) for host, kind, words in cluster.words if kind == PRODUCER]
+    producers = [
+        (host, word(arguments, "--topic")) for host, kind, arguments in cluster.commands if kind == PRODUCER
+    ]
     assert producers == [(f"here/{n % 2}", f"load-s-{n % 2}") for n in range(4)]
     groups = [
-        (word(words, "--topic"), word(words, "--group").rpartition("-")[0], word(words, "--num-records"))
-        for _, kind, words in cluster.words
+        (
+            word(arguments, "--topic"),
+            word(arguments, "--group").rpartition("-")[0],
+            word(arguments, "--num-records"),
+        )
+        for _, kind, arguments in cluster.commands
         if kind == CONSUMER
     ]
     assert groups == [(f"load-s-{n // 3}", f"load-s-{n // 3}-group-{n}", "40") for n in range(6)]
@@ -234,7 +240,7 @@ def test_made_records_are_put_on_a_host_once(tmp_path):
         load.run(host, host, tmp_path, stem)
         printed = (tmp_path / f"kafka_load/{stem}.producer-1.txt").read_bytes()
         assert printed.startswith(json_records(200, seed=0))
-    assert told(tmp_path, "times")["payload"]["records"] == 10_000
+    assert recorded(tmp_path, "times")["payload"]["records"] == 10_000
     moved = [process.command[-1] for process in host.started if process.command[0] == "mv"]
     assert len([path for path in moved if "/records-" in path]) == 1
 
@@ -360,7 +366,7 @@ def test_of_producers_that_send_for_longer_than_was_asked_no_more_time_counts(tm
 def test_consumers_can_be_stopped_with_the_producers(tmp_path):
     load = KafkaLoad(duration_s=1, drain=False)
     run(load, MadeUp(FOR_EVER, READS_ON), tmp_path)
-    assert any("consumers" in each for each in told(tmp_path, "times")["missing"])
+    assert any("consumers" in each for each in recorded(tmp_path, "times")["missing"])
 
 
 def test_a_topic_that_exists_is_left_alone(tmp_path):
@@ -369,7 +375,7 @@ def test_a_topic_that_exists_is_left_alone(tmp_path):
     reason, files = fails(KafkaLoad(topics=2, producers=2, records=20, duration_s=None), cluster, tmp_path)
     assert reason == "TopicAlreadyExistsError: load-s-1"
     assert not files
-    assert not cluster.words
+    assert not cluster.commands
 
 
 def test_a_topic_that_cannot_be_deleted_is_said(tmp_path):
@@ -398,7 +404,7 @@ def test_an_interrupt_stops_everything_and_keeps_what_was_printed(tmp_path):
 def test_a_host_that_is_gone_when_batches_are_counted_costs_nothing_that_was_measured(tmp_path):
     cluster = MadeUp(ENDS)
 
-    def gone(host, verb, **words):
+    def gone(host, verb, **arguments):
         raise LabError("host is gone")
 
     cluster.ask = gone
@@ -421,8 +427,12 @@ def test_killing_the_tools_from_outside_is_a_death(tmp_path):
     def kill_one():
         for entry in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
-                words = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
-                if b"client.id=load-producer-1" in words and words[1] == b"-c" and b"load-s-0" in words:
+                arguments = Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+                if (
+                    b"client.id=load-producer-1" in arguments
+                    and arguments[1] == b"-c"
+                    and b"load-s-0" in arguments
+                ):
                     os.kill(int(entry), 9)
                     return True
         return False

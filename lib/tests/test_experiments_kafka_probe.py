@@ -57,9 +57,9 @@ def fake_time(monkeypatch):
     return now
 
 
-def probe_of(producer, **words):
+def probe_of(producer, **arguments):
     given = {"record_bytes": 64, "topic": "t", "partitions": 1, "stop_file": None, "drain_s": 1.0}
-    return probe_producer.Probe([producer], Namespace(**given | words))
+    return probe_producer.Probe([producer], Namespace(**given | arguments))
 
 
 def test_a_record_that_holds_up_the_producer_delays_none_of_the_intended_times(fake_time, capfd):
@@ -96,8 +96,10 @@ def test_what_the_cluster_refuses_is_said_and_the_next_is_sent(fake_time, capfd)
     probe = probe_of(Refusing(fake_time))
     probe.send(probe_producer.schedule(3, fake_time.now_ns, 1_000_000, set(), 0))
     probe.flush()
-    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert [line[1] for line in said if line[0] == "failed"] == [0, 1, 2] and said[1][3] == "ValueError: no"
+    printed = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [line[1] for line in printed if line[0] == "failed"] == [0, 1, 2] and printed[1][
+        3
+    ] == "ValueError: no"
     assert not probe.outstanding
 
 
@@ -134,11 +136,11 @@ def test_the_consumer_ends_when_every_partition_said_so(capfd):
     receipts.take(batch(1, probe_record.record(probe_record.PROBE, 3, 77, b"x"), b"garbage", None, end))
     assert receipts.complete
     receipts.flush()
-    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert [(line[1], line[2], line[4], line[5], line[6]) for line in said] == [
+    printed = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [(line[1], line[2], line[4], line[5], line[6]) for line in printed] == [
         (3, 77, 1, 0, True), (None, None, 1, 1, False), (None, None, 1, 2, False),
     ]  # fmt: skip
-    assert said[0][3] > 2.7e18
+    assert printed[0][3] > 2.7e18
 
 
 # Settings
@@ -203,15 +205,15 @@ class SlowCluster:
     def __init__(self, answers=(), leaders=()):
         self.answers, self.asked, self.deleted, self.leaders = list(answers), [], [], leaders
 
-    def ask(self, host, verb, **words):
-        self.asked.append((verb, words))
+    def ask(self, host, verb, **arguments):
+        self.asked.append((verb, arguments))
         if verb == "cluster":
             return {"brokers": [{"node_id": n} for n in (1, 2, 3)]}
-        if verb == "topics" and "names" not in words:
+        if verb == "topics" and "names" not in arguments:
             return [{"partitions": [{"partition": 0, "leader": leader}]} for leader in self.leaders]
         if self.answers and verb == "create_topic":
             raise self.answers.pop(0)
-        about = {"name": words.get("name"), "partitions": [{"partition": 0, "leader": 1}]}
+        about = {"name": arguments.get("name"), "partitions": [{"partition": 0, "leader": 1}]}
         return [about] if verb == "topics" else about
 
     def python_client_file(self, host):
@@ -232,7 +234,7 @@ READY_TO_SEND = samples.lines([{"waits_for": "acknowledgements"}]) + SCHEDULE
 
 @pytest.fixture
 def probed(monkeypatch):
-    """(source, target, cluster), of hosts whose programs print as told and then end, or never (None)."""
+    """(source, target, cluster), of hosts whose programs print what is given and then end, or never (None)."""
     monkeypatch.setattr(kafka_probe_session, "REPORT_S", 0.3)
 
     def made(consumer=READY, producer=READY_TO_SEND, cluster=None, lasts_s=0.0):
@@ -253,7 +255,7 @@ def probed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "said, waited_for",
+    "answers, waited_for",
     [
         ({"consumer": COORDINATOR}, "consumer 0 on b waits for the group's coordinator"),
         ({"consumer": b""}, "consumer 0 on b waits for its program to start"),
@@ -264,9 +266,9 @@ def probed(monkeypatch):
     ],
 )
 def test_a_probe_that_is_not_ready_in_time_names_what_it_waited_for_and_what_it_was_beside_goes_on(
-    probed, tmp_path, capfd, said, waited_for
+    probed, tmp_path, capfd, answers, waited_for
 ):
-    source, target, cluster = probed(**said, lasts_s=None)
+    source, target, cluster = probed(**answers, lasts_s=None)
     probe, went_on = KafkaProbe(start_timeout_s=1), []
     with probe.concurrently(source, target, tmp_path, "0001.1") as files:
         went_on.append(True)
@@ -309,7 +311,7 @@ def test_a_cluster_that_does_not_answer_is_asked_again_for_the_topic(probed, tmp
     source, target, _ = probed(cluster=cluster)
     with KafkaProbe(drain_s=0).concurrently(source, target, tmp_path, "0001.1") as files:
         pass
-    assert len({words.get("name") for verb, words in cluster.asked if verb == "create_topic"}) == 1
+    assert len({arguments.get("name") for verb, arguments in cluster.asked if verb == "create_topic"}) == 1
     assert len(files) >= 2 and len(cluster.deleted) == 1
 
 
@@ -332,8 +334,8 @@ def test_apart_means_led_by_brokers_that_lead_no_other_topic(probed, tmp_path, l
         source, target, tmp_path, "s"
     ):
         pass
-    [words] = [words for verb, words in cluster.asked if verb == "create_topic"]
-    assert words["placement"] == placed and words["settings"] == {"min.insync.replicas": "2"}
+    [arguments] = [arguments for verb, arguments in cluster.asked if verb == "create_topic"]
+    assert arguments["placement"] == placed and arguments["settings"] == {"min.insync.replicas": "2"}
 
 
 def test_apart_from_a_load_on_every_broker_cannot_be(probed, tmp_path):
@@ -368,8 +370,8 @@ def test_what_is_retriable_is_tried_again_and_told(capfd, monkeypatch):
         return answer
 
     assert probe_record.insist(attempt, "a connection") == 7
-    said = [json.loads(line)["waits_for"] for line in capfd.readouterr().out.splitlines()]
-    assert said == ["a connection", "a connection (Timeout: slow)"]
+    printed = [json.loads(line)["waits_for"] for line in capfd.readouterr().out.splitlines()]
+    assert printed == ["a connection", "a connection (Timeout: slow)"]
     answers[:] = [ValueError("wrong")]
     with pytest.raises(ValueError, match="wrong"):
         probe_record.insist(attempt, "a connection")

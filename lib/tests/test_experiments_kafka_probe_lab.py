@@ -176,7 +176,7 @@ def broker_pids(log_folder):
     folder, found = str(Path(log_folder).parent).encode(), []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            words = path.read_bytes().split(b"\0")
-            if words[0].endswith(b"java") and any(word.startswith(folder) for word in words):
+            arguments = path.read_bytes().split(b"\0")
+            if arguments[0].endswith(b"java") and any(word.startswith(folder) for word in arguments):
                 found.append(int(path.parent.name))
     return found

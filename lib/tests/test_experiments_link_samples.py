@@ -128,15 +128,15 @@ def test_hosts_without_emulated_links_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: LinkSamples(interval_s=0), "interval_s is 0"),
         (lambda: LinkSamples(which="some"), "allowed: 'pair', 'all'"),
         (lambda: LinkSamples(duration_s="1"), "duration_s is '1'"),
     ],
 )
-def test_settings_are_checked(make, words):
-    with pytest.raises(ParameterError, match=words):
+def test_settings_are_checked(make, message):
+    with pytest.raises(ParameterError, match=message):
         make()
 
 
@@ -150,7 +150,7 @@ def test_a_recording_says_what_is_known_of_it():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line_number", "words"),
+    ("old", "new", "line_number", "message"),
     [
         ('{"answer_ms"', '["answer_ms"', 1, "a JSON object"),
         ('"links": [{', '"links": [7, {', 1, "a list of objects"),
@@ -162,12 +162,12 @@ def test_a_recording_says_what_is_known_of_it():
         ('"rate_bps": 50000000.0', '"rate_bps": Infinity', 1, "rate_bps"),
     ],
 )
-def test_a_damaged_line_is_named(tmp_path, old, new, line_number, words):
+def test_a_damaged_line_is_named(tmp_path, old, new, line_number, message):
     text = SAMPLE.read_text()
     assert old in text
     path = tmp_path / "x.samples.jsonl"
     path.write_text(text.replace(old, new, 1))
-    with pytest.raises(RawDataError, match=words) as error:
+    with pytest.raises(RawDataError, match=message) as error:
         link_samples.read(path)
     assert error.value.line_number == line_number
 

@@ -36,16 +36,14 @@ def test_estimates_are_drawn_with_the_text_to_quote():
     assert points.text[0] == f"{result[0.5].written} ({result[0.5].written_interval})"
 
 
-def test_a_strip_a_band_a_line_and_labels():
+def test_a_band_a_line_and_labels():
     figure = go.Figure()
-    primitives.strip(figure, 2, np.arange(5.0), marker={"size": 5})
     primitives.band(figure, [0, 1], [1, 2], [3, 4])
     primitives.band(figure, [0, 1], [1, np.nan], [3, 4])
     primitives.reference_line(figure, x=1)
     primitives.reference_line(figure, y=2, line={"dash": "dot"})
     primitives.label_rows(figure, ["mean", "median"])
-    strip, band = figure.data
-    assert (abs(np.array(strip.y) - 2) <= 0.3).all() and len(set(strip.y)) == 5
+    [band] = figure.data
     assert band.fill == "toself" and list(band.x) == [0, 1, 1, 0] and list(band.y) == [3, 4, 2, 1]
     vertical, horizontal = figure.layout.shapes
     assert (vertical.x0, vertical.line.dash) == (1, "dash") and (horizontal.y0, horizontal.line.dash) == (

@@ -6,7 +6,7 @@ from wanbench import formatting
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "unit", "said"),
+    ("value", "low", "high", "unit", "text"),
     [
         (14.2371, 13.912, 14.553, "ms", ("14.24 ms", "13.91 to 14.55")),
         (0.663, 0.651, 0.676, "fraction", ("66.3 %", "65.1 to 67.6")),
@@ -20,8 +20,8 @@ from wanbench import formatting
         (0.0004, math.nan, math.nan, "fraction", ("0.0400 %", "")),
     ],
 )
-def test_value_and_interval_share_scale_and_precision(value, low, high, unit, said):
-    assert formatting.interval(value, low, high, unit) == said
+def test_value_and_interval_share_scale_and_precision(value, low, high, unit, text):
+    assert formatting.interval(value, low, high, unit) == text
 
 
 def test_a_number_reads_the_same_once_it_is_stored():

@@ -1,4 +1,4 @@
-"""What the corner of a matrix says of its sides: arrows, words, and both orders."""
+"""What the corner of a matrix says of its sides: arrows, names, and both orders."""
 
 import pytest
 

@@ -30,7 +30,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(outer.content)
 
-            def log_message(self, *words):
+            def log_message(self, *arguments):
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -80,7 +80,7 @@ def test_a_folder_of_ones_own(server, tmp_path, monkeypatch):
     assert importers.fetch("mine", tmp_path / "other") == tmp_path / "other/a.csv"
 
 
-def test_the_folder_beside_the_checkout_is_looked_into_first(server, tmp_path):
+def test_the_folder_next_to_the_checkout_is_looked_into_first(server, tmp_path):
     deep = tmp_path / "shared/data/one/two"
     deep.mkdir(parents=True)
     (tmp_path / "shared/data/a.csv").write_bytes(b"b,a\n1,2\n")  # same name and length, another file
@@ -120,10 +120,10 @@ def test_nothing_there(server, tmp_path, how, monkeypatch):
     server.status = {"missing": 404, "broken": 503}.get(how, 200)
     with pytest.raises(importers.NotFetchedError) as caught:
         importers.fetch("mine")
-    said = str(caught.value)
+    message = str(caught.value)
     for part in (server.address, "into data/external as a.csv", HASH, "8 bytes"):
-        assert part in said
-    assert str(tmp_path) not in said, "a page prints this"
+        assert part in message
+    assert str(tmp_path) not in message, "a page prints this"
     assert isinstance(caught.value, WanbenchError | OSError) and server.n == (how != "down"), "one try"
     assert not list((tmp_path / "checkout/data/external").iterdir())
 
@@ -153,7 +153,7 @@ def test_the_registry():
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "message"),
     [
         ("mine,a.csv,t,x,v,123,8,l", "a SHA-256 in hexadecimal and a plain file name"),
         (f"mine,../a.csv,t,x,v,{HASH},8,l", "a plain file name"),
@@ -161,11 +161,11 @@ def test_the_registry():
         (f"mine,a.csv,t,x,v,{HASH},8,l\nmine,b.csv,t,x,v,{HASH},8,l", "a name and a file not given before"),
     ],
 )
-def test_a_broken_registry(tmp_path, monkeypatch, row, words):
+def test_a_broken_registry(tmp_path, monkeypatch, row, message):
     listed = tmp_path / "original_files.csv"
     listed.write_text(originals.FILE.read_text().splitlines()[0] + f"\n{row}\n")
     monkeypatch.setattr(originals, "FILE", listed)
-    with pytest.raises(RawDataError, match=words):
+    with pytest.raises(RawDataError, match=message):
         importers.original_files()
 
 

@@ -88,7 +88,7 @@ def damaged(draw, samples):
 
 
 def imported(read, name, data):
-    """The tables, checked, and what can be said of every importer; None if the file cannot be read."""
+    """The tables, checked, and what holds for every importer; None if the file cannot be read."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(data)

@@ -143,7 +143,7 @@ def test_rows_without_a_value(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "message"),
     [
         ((HEADER,), "expected rows of data, found 'no rows'"),
         (
@@ -157,8 +157,8 @@ def test_rows_without_a_value(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_read_at_all(tmp_path, lines, words):
-    with pytest.raises(RawDataError, match=words):
+def test_what_cannot_be_read_at_all(tmp_path, lines, message):
+    with pytest.raises(RawDataError, match=message):
         survey(tmp_path, *lines)
     with pytest.raises(RawDataError, match="a file that can be read"):
         importers.read_survey(tmp_path / "none.csv")
@@ -222,8 +222,8 @@ def test_the_published_survey():
         "tests": 2138, "pings": 2138, "transfers": 2138, "regions": 53, "unread": 0,
     }  # fmt: skip
     assert (found["transfers"].bytes % 131072 == 0).all()
-    greatest = found["transfers"].groupby(found["transfers"].from_region.str[:3]).throughput_bps.max() / 1e9
-    assert greatest["aws"] == pytest.approx(4.08, abs=0.01) and greatest["gcp"] == pytest.approx(
+    maximum = found["transfers"].groupby(found["transfers"].from_region.str[:3]).throughput_bps.max() / 1e9
+    assert maximum["aws"] == pytest.approx(4.08, abs=0.01) and maximum["gcp"] == pytest.approx(
         0.973, abs=0.001
     )
     assert found["sources"].licence.tolist() == ["Apache-2.0"] * 2

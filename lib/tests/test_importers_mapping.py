@@ -1,4 +1,4 @@
-"""A user's own table under a mapping: what is read, and how each fault is said."""
+"""A user's own table under a mapping: what is read, and how each fault is reported."""
 
 import gzip
 import json
@@ -161,7 +161,7 @@ def test_more_lost_than_sent_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"colums": {}}, rf"unknown colums; allowed: {', '.join(KEYS)}"),
         (
@@ -204,8 +204,8 @@ def test_more_lost_than_sent_is_refused(tmp_path):
         ),
     ],
 )
-def test_faults_of_a_mapping(tmp_path, change, words):
-    with pytest.raises(ParameterError, match=words):
+def test_faults_of_a_mapping(tmp_path, change, message):
+    with pytest.raises(ParameterError, match=message):
         read(tmp_path, f"a,b,rtt\n{A},{B},1\n", MAPPING | change)
 
 

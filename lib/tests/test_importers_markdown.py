@@ -133,9 +133,9 @@ def test_months_are_repeated_measurements_told_apart_by_their_heading():
         "1 Feb 2030; Between regions; Table 1. January 2030",
         "1 Jan 2030",
     ]
-    said = found["unread"]["found"].tolist()
-    assert "values from a region to itself: 4, 0.1 to 1.5 ms" in said
-    assert "the first column: Queues" in said and len(said) == 2
+    remarks = found["unread"]["found"].tolist()
+    assert "values from a region to itself: 4, 0.1 to 1.5 ms" in remarks
+    assert "the first column: Queues" in remarks and len(remarks) == 2
     ends = ["from_region", "to_region"]
     pairs = summarise_pairs(found, rtt="mean", setting="*").set_index(ends)
     assert pairs.rtt_ms["ibm:us-south", "ibm:us-east"] == 35 and pairs.n_tests.max() == 2

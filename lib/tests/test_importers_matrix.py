@@ -1,4 +1,4 @@
-"""Latency matrices in CSV: layouts, cells, what is left out and said. All numbers are made up."""
+"""Latency matrices in CSV: layouts, cells, what is left out and reported. All numbers are made up."""
 
 import gzip
 import lzma
@@ -63,7 +63,7 @@ def times(found, column="mean_rtt_ms"):
     return dict(zip(zip(pings.from_region, pings.to_region, strict=True), pings[column], strict=True))
 
 
-def said(found):
+def remarks(found):
     return found["unread"]["found"].tolist()
 
 
@@ -86,8 +86,8 @@ def test_the_tables_are_valid_and_give_pairs(read, tmp_path):
 
 def test_the_diagonal_is_left_out_and_said(read):
     found = read(PLAIN, statistic="mean")
-    assert said(found) == ["values from a region to itself: 3, 0.4 to 0.6 ms"]
-    assert said(read(re.sub(r"\b0\.\d\b", "-", PLAIN), statistic="mean")) == []
+    assert remarks(found) == ["values from a region to itself: 3, 0.4 to 0.6 ms"]
+    assert remarks(read(re.sub(r"\b0\.\d\b", "-", PLAIN), statistic="mean")) == []
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_triangle_is_enough(read):
     found = read(text, statistic="mean")
     upper = [(VIRGINIA, IRELAND), (VIRGINIA, TOKYO), (IRELAND, TOKYO)]
     assert times(found) == {pair: TIMES[pair] for pair in upper}
-    assert said(found) == []
+    assert remarks(found) == []
 
 
 def test_pairs_without_any_value_are_said(read):
@@ -228,7 +228,7 @@ def test_pairs_without_any_value_are_said(read):
     )
     found = read(text, statistic="mean")
     assert len(times(found)) == 2
-    assert said(found) == [
+    assert remarks(found) == [
         "pairs without a value in either direction: 1 (aws:ap-northeast-1 and aws:us-east-1)"
     ]
 
@@ -295,7 +295,7 @@ def test_two_columns_of_one_region_are_two_measurements(read):
     found = read(text, cloud="aws", statistic="mean")
     pings = found["pings"]
     assert pings[pings.from_region == IRELAND].mean_rtt_ms.tolist() == [67.0, 68.0]
-    assert pings.test_id.is_unique and said(found) == ["values from a region to itself: 1, 1.1 to 1.1 ms"]
+    assert pings.test_id.is_unique and remarks(found) == ["values from a region to itself: 1, 1.1 to 1.1 ms"]
     pairs = summarise_pairs(found, rtt="mean").set_index(["from_region", "to_region"])
     assert pairs.rtt_ms[IRELAND, VIRGINIA] == 67.5 and pairs.n_tests[IRELAND, VIRGINIA] == 2
 

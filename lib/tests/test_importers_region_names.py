@@ -245,7 +245,7 @@ def test_a_damaged_table_of_names_is_refused(tmp_path, monkeypatch):
 def shared(*parts):
     path = Path(__file__).parents[3].joinpath("shared", "data", *parts)
     if not path.is_file():
-        pytest.skip(f"{path.name} is not beside this repository")
+        pytest.skip(f"{path.name} is not next to this repository")
     return path
 
 
@@ -267,14 +267,14 @@ SPELLINGS = st.sampled_from(["", " ", "-", "_", "  ", ", ", " (", ") "])
 @given(st.sampled_from(TABLE.to_dict("records")), st.data())
 def test_spelling_does_not_matter_at_the_own_cloud(row, data):
     """Words put together otherwise, in any case, never mean another region than the name itself can."""
-    words = re.findall(r"\w+", row["name"])
+    parts = re.findall(r"\w+", row["name"])
     text = "".join(
         data.draw(st.sampled_from([word, word.upper(), word.lower()])) + data.draw(SPELLINGS)
-        for word in words
+        for word in parts
     )
     cloud = cloud_of(row["region"])
     assert set(candidates(text, cloud)) <= set(candidates(row["name"], cloud)) | set(
-        candidates("".join(words), cloud)
+        candidates("".join(parts), cloud)
     )
     if row["kind"] == "display":
         assert row["region"] in candidates(text, cloud) or cloud == "gcp"

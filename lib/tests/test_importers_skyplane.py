@@ -84,15 +84,15 @@ def test_the_older_spelling_and_no_tiers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "message"),
     [
         (("a,b", "1,2"), "latency.csv:1: expected the columns src_region, dst_region .*found 'columns a, b'"),
         ((ENDS, "gcp:a-a,,,aws:b,,"), "expected min_rtt, avg_rtt, max_rtt, mdev_rtt; or throughput_sent"),
         ((LATENCY, latency("AB", 90).replace("gcp:", "")), "src_region: a region, such as aws:us-east-1"),
     ],
 )
-def test_what_is_no_grid(tmp_path, lines, words):
-    with pytest.raises(RawDataError, match=words):
+def test_what_is_no_grid(tmp_path, lines, message):
+    with pytest.raises(RawDataError, match=message):
         grid(tmp_path, *lines)
 
 

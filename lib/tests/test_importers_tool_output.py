@@ -1,4 +1,4 @@
-"""Folders of files that other scripts left: names told apart, readers of ingest used, nothing dropped."""
+"""Folders of files that other scripts left: names distinguished, readers of ingest used, nothing dropped."""
 
 import gzip
 import lzma
@@ -122,7 +122,7 @@ def test_a_refused_transfer_is_a_failed_test(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "words"),
+    ("pattern", "message"),
     [
         ("{from}.txt", r"with from and to, and no other names than from, to, from_cloud"),
         ("{from}_{to}_{host}", "no other names than"),
@@ -132,8 +132,8 @@ def test_a_refused_transfer_is_a_failed_test(tmp_path):
         (["{from}_{to}"], "allowed: a template or a regular expression"),
     ],
 )
-def test_patterns_that_tell_no_pair(tmp_path, pattern, words):
-    with pytest.raises(ParameterError, match=words):
+def test_patterns_that_tell_no_pair(tmp_path, pattern, message):
+    with pytest.raises(ParameterError, match=message):
         importers.read_folder(folder(tmp_path, a=b""), pattern)
 
 

@@ -222,9 +222,9 @@ NAMED = {
 @pytest.mark.parametrize("ending", ["", *ENDINGS])
 @pytest.mark.parametrize("case", NAMED)
 def test_a_compressed_file_is_what_its_name_says(tmp_path, case, ending):
-    name, data, beside, told, expected = NAMED[case]
-    for other, there in beside.items():
+    name, data, neighbours, remarks, expected = NAMED[case]
+    for other, there in neighbours.items():
         (tmp_path / other).write_bytes(there)
     path = tmp_path / (name + ending)
     path.write_bytes(ENDINGS.get(ending, bytes)(data))
-    assert told(path) == expected
+    assert remarks(path) == expected

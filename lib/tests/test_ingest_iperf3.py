@@ -42,10 +42,10 @@ def as_tables(transfers, intervals):
 def test_sample(sample):
     refused = sample.with_suffix(".refused")
     if refused.exists():
-        line_number, words = refused.read_text().rstrip("\n").split("\n")
+        line_number, message = refused.read_text().rstrip("\n").split("\n")
         with pytest.raises(RawDataError) as error:
             read_iperf3(sample)
-        assert (str(error.value.line_number), error.value.expected) == (line_number, words)
+        assert (str(error.value.line_number), error.value.expected) == (line_number, message)
         assert error.value.path == str(sample)
         return
     transfers, intervals = read_iperf3(sample)
@@ -249,7 +249,7 @@ def test_rates_that_do_not_fit_are_refused(path, factor):
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         (b"", "found 'an empty file'"),
         (b"\xff\xfe\x00", "JSON of an iperf3 client"),
@@ -264,10 +264,10 @@ def test_rates_that_do_not_fit_are_refused(path, factor):
         (b'{"start": {"version": "iperf 3.12"}, "end": {}', "which ends with '}'"),
     ],
 )
-def test_hostile_files(data, words):
+def test_hostile_files(data, message):
     with pytest.raises(RawDataError) as error:
         read_iperf3(data)
-    assert words in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):

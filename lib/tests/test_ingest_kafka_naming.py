@@ -1,4 +1,4 @@
-"""Scripts and documents that name Kafka's perf tools are no output of them; what a tool said without figures is."""
+"""Scripts and documents that name Kafka's perf tools are not their output; what a tool printed without figures is."""
 
 from pathlib import Path
 

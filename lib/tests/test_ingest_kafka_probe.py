@@ -208,7 +208,7 @@ def test_windows_add_up_to_the_whole(tmp_path):
         (lambda p, f: f.unlink(), "can be read"),
         (
             lambda p, f: p.write_text(p.read_text().replace("0001.1.producer", "../producer")),
-            "beside this one",
+            "in the same folder",
         ),
     ],
 )
@@ -256,9 +256,9 @@ def ends_well(path):
         programs = probe_files.Programs.open(path, about)
     except RawDataError:
         return
-    said = repr((about, programs.happened, programs.received, programs.due))
-    if said not in READ:
-        READ.add(said)
+    content = repr((about, programs.happened, programs.received, programs.due))
+    if content not in READ:
+        READ.add(content)
         for name, core in kafka_probe.read(path).items():
             whole(name, core)
 

@@ -147,7 +147,7 @@ def test_errors_and_warnings_count_and_traces_belong_to_them():
 
 
 @pytest.mark.parametrize(
-    "words, n",
+    "line, n",
     [
         ("[2022-11-16 17:00:42,193] ERROR oh (Sender)", 1),
         ("2022-11-16T17:00:42.193Z WARN oh", 1),
@@ -164,9 +164,9 @@ def test_errors_and_warnings_count_and_traces_belong_to_them():
         ("$ kafka-topics.sh", 1),
     ],
 )
-def test_which_words_count(words, n):
-    row = only(read(WINDOW, words, SUMMARY)["producers"])
-    assert row.n_errors == n and (row.error == words if n else pd.isna(row.error))
+def test_which_lines_count(line, n):
+    row = only(read(WINDOW, line, SUMMARY)["producers"])
+    assert row.n_errors == n and (row.error == line if n else pd.isna(row.error))
 
 
 def test_words_and_figures_in_one_line():
@@ -232,7 +232,7 @@ def test_lines_without_ends_lose_at_most_a_figure_at_a_seam():
     found = kafka_load.read((WINDOW * 300 + SUMMARY).encode())
     n, row = len(found["producer_windows"]), only(found["producers"])
     assert 300 - n == 300 * len(WINDOW) // 10_000 and row.records == 100_000
-    assert row.n_errors >= 300 - n, "what is left at a seam counts as words"
+    assert row.n_errors >= 300 - n, "what is left at a seam counts as an error"
 
 
 def test_a_clock_that_was_set_back_leaves_nulls():
@@ -278,11 +278,11 @@ def test_metrics():
     assert only(found["producers"]).n_errors == 0
 
 
-def test_what_stands_beside_the_output(tmp_path):
+def test_files_next_to_the_output(tmp_path):
     path = tmp_path / "0001.producer-2.txt"
     path.write_text(f"{WINDOW}\n{WINDOW}\n{WINDOW}\n{DIED[:30]}")
-    beside = tmp_path / "0001.producer-2.lines.json"
-    beside.write_text(json.dumps({"started_at_s": 90.0, "lines": [100.0, 105.5, 111.0, 111.5]}))
+    line_times = tmp_path / "0001.producer-2.lines.json"
+    line_times.write_text(json.dumps({"started_at_s": 90.0, "lines": [100.0, 105.5, 111.0, 111.5]}))
     (tmp_path / "0001.producer-2.stderr.txt").write_text(f"{WARN}\n")
     (tmp_path / "0001.times.json").write_text(
         json.dumps({"counts_from_s": 100.25, "asked_to_stop_at_s": 112})
@@ -300,10 +300,10 @@ def test_what_stands_beside_the_output(tmp_path):
         "no summary: the tool was stopped when its time was over: the output breaks off in"
     )
     for text in ("[]", "{}", '{"lines": [2, 1]}', '{"lines": ["a"]}', '{"lines": [1e300]}', "{"):
-        beside.write_text(text)
+        line_times.write_text(text)
         with pytest.raises(RawDataError, match=r"lines\.json"):
             kafka_load.read(path)
-    beside.unlink()
+    line_times.unlink()
     (tmp_path / "0001.times.json").write_text('{"counts_from_s": "x"}')
     with pytest.raises(RawDataError, match=r"times\.json"):
         kafka_load.read(path)

@@ -61,12 +61,12 @@ def test_the_tool_is_told_by_its_output(sample):
 
 def test_the_same_by_hand():
     """Figures of the recorded files in plain notation, taken apart by their spaces alone."""
-    words = (FOLDER / "v4.3.1_producer_plain.txt").read_text().splitlines()[-1].split()
+    fields = (FOLDER / "v4.3.1_producer_plain.txt").read_text().splitlines()[-1].split()
     row = kafka_load.read(FOLDER / "v4.3.1_producer_plain.txt")["producers"].iloc[0]
-    assert (row.records, row.records_per_s) == (int(words[0]), float(words[3]))
-    assert row.throughput_bps == float(words[5].lstrip("(")) * MIB_S
-    assert (row.mean_latency_ms, row.max_latency_ms) == (float(words[7]), float(words[11]))
-    assert (row.p50_latency_ms, row.p999_latency_ms) == (float(words[15]), float(words[24]))
+    assert (row.records, row.records_per_s) == (int(fields[0]), float(fields[3]))
+    assert row.throughput_bps == float(fields[5].lstrip("(")) * MIB_S
+    assert (row.mean_latency_ms, row.max_latency_ms) == (float(fields[7]), float(fields[11]))
+    assert (row.p50_latency_ms, row.p999_latency_ms) == (float(fields[15]), float(fields[24]))
     text = (FOLDER / "v4.3.1_producer_print-metrics.txt").read_text().splitlines()
     metrics = kafka_load.read(FOLDER / "v4.3.1_producer_print-metrics.txt")["metrics"]
     values = [line.rpartition(" : ")[2] for line in text if ":{" in line]
@@ -74,7 +74,7 @@ def test_the_same_by_hand():
     assert metrics.value.tolist() == numbers and len(numbers) > 80
 
 
-shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not beside the checkout")
+shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not next to the checkout")
 
 
 def only(name, table):

@@ -1,4 +1,4 @@
-"""netperf's and flent's outputs: recorded ones and what becomes of them, each beside what must be read of it."""
+"""netperf's and flent's outputs: recorded ones and what becomes of them, each with what must be read of it."""
 
 import bz2
 import gzip

@@ -184,21 +184,21 @@ def test_a_file_that_is_not_there(tmp_path):
         openmessaging.read(tmp_path / "none.json")
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no results of others beside this checkout")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no results of others next to this checkout")
 @pytest.mark.parametrize("path", sorted(SHARED.glob("*.json")), ids=lambda path: path.stem[:30])
 def test_results_of_others(path):
-    said = json.loads(path.read_text())
+    result = json.loads(path.read_text())
     found = openmessaging.read(path)
     whole(found)
     quantiles = found["quantiles"]
-    assert len(found["benchmark_windows"]) == len(said["publishRate"])
+    assert len(found["benchmark_windows"]) == len(result["publishRate"])
     for what, name in (("publish", "aggregatedPublish"), ("end to end", "aggregatedEndToEnd")):
         for q, digits in ((0.5, "50"), (0.99, "99"), (0.9999, "9999")):
-            assert said[f"{name}Latency{digits}pct"] in quantile(found, what, q)
+            assert result[f"{name}Latency{digits}pct"] in quantile(found, what, q)
         total = quantiles[(quantiles.what == what) & quantiles.window.isna()]
-        assert set(said[f"{name}LatencyQuantiles"].values()) <= set(total.latency_ms)
+        assert set(result[f"{name}LatencyQuantiles"].values()) <= set(total.latency_ms)
     assert found["benchmark_runs"].clock_limited[0]
-    assert quantiles.window.max() == len(said["publishRate"]) - 1
+    assert quantiles.window.max() == len(result["publishRate"]) - 1
 
 
 VALUES = st.recursive(

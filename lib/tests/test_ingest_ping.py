@@ -72,7 +72,7 @@ def test_every_dialect_has_samples():
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "lost", "duplicates", "least", "mean", "greatest", "unit"),
+    ("name", "rows", "lost", "duplicates", "minimum", "mean", "maximum", "unit"),
     [
         ("alpine-linux-3.13_ping-ip", 1, 0, 0, 1.637, 1.637, 1.637, 0.001),
         ("centos-7.7_ping-ip-O-D", 20, 0, 0, 0.041, 0.048, 0.081, 0.001),
@@ -83,7 +83,7 @@ def test_every_dialect_has_samples():
         ("ubuntu-22.04_ping-dest-unreachable", 3, 3, 0, None, None, None, 0),
     ],
 )
-def test_shared_files(name, rows, lost, duplicates, least, mean, greatest, unit):
+def test_shared_files(name, rows, lost, duplicates, minimum, mean, maximum, unit):
     """Counts and times as the footers say; `unit` is what the lines were rounded to."""
     path = SHARED / f"{name}.out"
     if not path.exists():
@@ -97,9 +97,9 @@ def test_shared_files(name, rows, lost, duplicates, least, mean, greatest, unit)
     assert sorted(core.sequence[~core.lost]) == sorted(reply["icmp_seq"] for reply in replies)
     times = [reply["timestamp"] for reply in peer if reply.get("timestamp")]
     assert sorted(core.received_at_s.dropna()) == sorted(times)
-    if least is not None:
+    if minimum is not None:
         found = (core.rtt_ms.min(), core.rtt_ms.mean(), core.rtt_ms.max())
-        assert found == pytest.approx((least, mean, greatest), abs=unit)
+        assert found == pytest.approx((minimum, mean, maximum), abs=unit)
     else:
         assert core.error.tolist() == ["Destination Host Unreachable"] * 3
         assert core.responder.tolist() == ["10.0.0.1"] * 3
@@ -288,7 +288,7 @@ def test_echoes_before_the_header_or_after_the_footer_are_refused_on_both_paths(
 
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new", "message"),
     [
         (r"(\d+) packets transmitted", "3 packets transmitted", r"at least \d+ transmitted|the loss of"),
         (r"(\d+) received", "7 received", r"\d+ received"),
@@ -301,11 +301,11 @@ def test_echoes_before_the_header_or_after_the_footer_are_refused_on_both_paths(
         ),
     ],
 )
-def test_counts_that_contradict_the_lines_are_refused(old, new, words, fast):
+def test_counts_that_contradict_the_lines_are_refused(old, new, message, fast):
     log, _ = a_log(80, 11)
     changed = re.sub(old, new, log.decode()).encode()
     assert changed != log
-    with pytest.raises(RawDataError, match=words) as error:
+    with pytest.raises(RawDataError, match=message) as error:
         read_echoes(changed, fast=fast)
     assert error.value.line_number == log.count(b"\n")
 

@@ -39,7 +39,7 @@ def ping_log(*rtts, unanswered=0):
 
 
 def iperf3_json(bits_per_second, *, protocol="TCP", reverse=0, retransmits=0, error=None, received=True):
-    """The least that iperf3 says."""
+    """The minimum that iperf3 reports."""
     size = bits_per_second // 8
     summary = {"bytes": size, "seconds": 1.0, "bits_per_second": bits_per_second}
     document = {
@@ -183,7 +183,7 @@ def test_pairs(run):
     pairs = ingest.summarise_pairs(ingest.read_run(run.folder)).set_index(["from_region", "to_region"])
     assert list(pairs.index) == sorted([(A, B), (A, C), (B, A), (C, A)])
     forward = pairs.loc[(A, B)]
-    # Two tests with least RTTs 40.1 and 44; a reverse transfer that B started carried data from A to B.
+    # Two tests with minimum RTTs 40.1 and 44; a reverse transfer that B started carried data from A to B.
     assert forward.rtt_ms == pytest.approx(42.05)
     assert (forward.n_tests, forward.n_echoes, forward.n_lost) == (2, 5, 1)
     assert (forward.throughput_bps, forward.n_transfers, forward.retransmits) == (90_000, 3, 3)
@@ -215,7 +215,7 @@ def windows(*times):
 
 
 @pytest.mark.parametrize(
-    ("logs", "least", "median"),
+    ("logs", "minimum", "median"),
     [
         ([("=5", "=6", "=7")], 5, 6),
         ([("<1", "=6", "=7")], np.nan, 6),
@@ -224,12 +224,12 @@ def windows(*times):
         ([("<1", "=6"), ("<1", "=6"), ("=3", "=4")], np.nan, np.nan),
     ],
 )
-def test_times_below_a_bound_never_raise_a_result(tmp_path, logs, least, median):
+def test_times_below_a_bound_never_raise_a_result(tmp_path, logs, minimum, median):
     run = RunFolder(tmp_path / "run")
     for log in logs:
         run.test(A, B, ping_txt=windows(*log))
     out = ingest.read_run(run.folder)
-    for rtt, value in (("min", least), ("median", median)):
+    for rtt, value in (("min", minimum), ("median", median)):
         [found] = ingest.summarise_pairs(out, rtt=rtt).rtt_ms
         assert found == value or (np.isnan(found) and np.isnan(value))
 
@@ -349,9 +349,7 @@ def test_summaries_say_what_they_need(run):
     out = ingest.read_run(run.folder)
     with pytest.raises(ParameterError, match="rtt is 'p99'; allowed: 'min', 'mean', 'median'"):
         ingest.summarise_pairs(out, rtt="p99")
-    with pytest.raises(
-        ParameterError, match="summarise_pairs needs table transfers; given were tests, echoes"
-    ):
+    with pytest.raises(ParameterError, match="summarise_pairs needs table transfers; given: tests, echoes"):
         ingest.summarise_pairs({name: out[name] for name in ("tests", "echoes")})
     loose = ingest.read_files([SAMPLES / "ping" / "busybox-1.35_loss.txt"], "ping")
     with pytest.raises(ParameterError, match="table echoes, row 0: no regions, so no pair"):

@@ -37,8 +37,8 @@ def topic(cluster, request):
 
 
 def partitions(cluster, host, topic):
-    [told] = cluster.ask(host, "topics", names=[topic])
-    return told["partitions"]
+    [answer] = cluster.ask(host, "topics", names=[topic])
+    return answer["partitions"]
 
 
 def produce(cluster, host, topic, records=500, client_file=None):
@@ -92,7 +92,7 @@ def test_partitions_lie_where_they_are_put(cluster, host):
 @pytest.mark.lab
 @pytest.mark.kafka
 @pytest.mark.parametrize(
-    "verb, arguments, kind, said",
+    "verb, arguments, kind, message",
     [
         ("create_topic", {"name": "refusals"}, "TopicAlreadyExistsError", "'refusals' already exists"),
         ("create_topic", {"name": "x", "replication": 4}, "InvalidReplicationFactorError", "only 3 broker"),
@@ -114,7 +114,7 @@ def test_partitions_lie_where_they_are_put(cluster, host):
 def test_refusals_have_kafkas_name_and_words(cluster, host, verb, arguments, kind, said):
     if "refusals" in arguments.values():
         cluster.create_topic("refusals")
-    with pytest.raises(admin.AnswerError, match=said) as raised:
+    with pytest.raises(admin.AnswerError, match=message) as raised:
         cluster.ask(host, verb, **arguments)
     assert raised.value.kind == kind
     assert kind in str(raised.value)
@@ -198,11 +198,11 @@ def test_groups_of_both_protocols_tell_members_offsets_and_lag(cluster, host, pr
         assert comes_about(
             lambda: described()["members"] and sum(lag().values()) == 0 and len(lag()) == 3, 240, 0.2
         )
-        told = described()
+        answer = described()
     finally:
         reader.stop()
-    assert (told["protocol"], told["state"]) == (protocol, "Stable")
-    [member] = told["members"]
+    assert (answer["protocol"], answer["state"]) == (protocol, "Stable")
+    [member] = answer["members"]
     assert member["partitions"] == [[name, 0], [name, 1], [name, 2]]
     assert member["host"] == host.address
     produce(cluster, host, name, records=60)
@@ -246,10 +246,10 @@ class Scripted:
     name = region = scratch = "scripted"
 
     def __init__(self, stdout, stderr=b"", returncode=0):
-        self.said = stdout, stderr, returncode
+        self.output = stdout, stderr, returncode
 
     def run(self, command, *, timeout_s, ok=(0,)):
-        stdout, stderr, returncode = (PYTHON, b"", 0) if command[0] == "sh" else self.said
+        stdout, stderr, returncode = (PYTHON, b"", 0) if command[0] == "sh" else self.output
         return Completed(tuple(command), returncode, stdout, stderr, "", "")
 
     def put(self, source, target):
@@ -260,7 +260,7 @@ FILES = ClientFiles("b:1", Access())
 
 
 @pytest.mark.parametrize(
-    "printed, said",
+    "printed, message",
     [
         ((b"",), "it printed nothing"),
         ((b"", b"Traceback\nNo module named kafka", 1), "status 1: No module named kafka"),
@@ -270,8 +270,8 @@ FILES = ClientFiles("b:1", Access())
         ((b"\xff\xfe",), "status 0"),
     ],
 )
-def test_a_program_that_dies_is_said(printed, said):
-    with pytest.raises(ClusterError, match=said):
+def test_a_program_that_dies_is_said(printed, message):
+    with pytest.raises(ClusterError, match=message):
         admin.ask(Scripted(*printed), FILES, "cluster")
 
 

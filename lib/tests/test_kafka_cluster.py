@@ -41,29 +41,29 @@ def cluster(lab):
 
 
 def javas():
-    """Command lines of the Java processes on this machine whose words name a lab's folder."""
+    """Command lines of the Java processes on this machine whose arguments name a lab's folder."""
     for process in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
-            words = Path("/proc", process, "cmdline").read_bytes()
-            if words.startswith(b"java\0") and b"wanbench-lab-" in words:
-                yield words.decode(errors="replace")
+            arguments = Path("/proc", process, "cmdline").read_bytes()
+            if arguments.startswith(b"java\0") and b"wanbench-lab-" in arguments:
+                yield arguments.decode(errors="replace")
 
 
 def in_sync(cluster, topic):
-    [told] = cluster.ask(cluster.lab.host("asia"), "topics", names=[topic])
-    return [sorted(partition["isr"]) for partition in told["partitions"]]
+    [answer] = cluster.ask(cluster.lab.host("asia"), "topics", names=[topic])
+    return [sorted(partition["isr"]) for partition in answer["partitions"]]
 
 
 def test_it_serves_from_every_region(lab, cluster):
     assert cluster.bootstrap == "10.1.0.1:9092,10.2.0.1:9092,10.3.0.1:9092"
     assert all(host.cluster is cluster for hosts in lab.hosts.values() for host in hosts)
-    told = cluster.ask(lab.host("us"), "cluster")
-    assert [(each["node_id"], each["rack"], each["is_fenced"]) for each in told["brokers"]] == [
+    answer = cluster.ask(lab.host("us"), "cluster")
+    assert [(each["node_id"], each["rack"], each["is_fenced"]) for each in answer["brokers"]] == [
         (1, "eu", False),
         (2, "us", False),
         (3, "asia", False),
     ]
-    assert told["voters"] == [1, 2, 3]
+    assert answer["voters"] == [1, 2, 3]
     cluster.check()
 
 
@@ -128,10 +128,10 @@ def test_what_it_leaves_in_a_run_folder_says_what_each_broker_was_set_to(cluster
 
 
 def test_what_it_says_of_itself_is_json(cluster):
-    told = json.loads(json.dumps(cluster.describe()))
-    assert [node["roles"] for node in told["nodes"]] == ["broker,controller"] * 3
-    assert told["settings"]["num.io.threads"] == "4" and told["started_in_s"] > 0
-    assert told["kafka"].startswith("4.")
+    answer = json.loads(json.dumps(cluster.describe()))
+    assert [node["roles"] for node in answer["nodes"]] == ["broker,controller"] * 3
+    assert answer["settings"]["num.io.threads"] == "4" and answer["started_in_s"] > 0
+    assert answer["kafka"].startswith("4.")
 
 
 def test_a_broker_stops_dies_and_comes_back(cluster):
@@ -229,7 +229,7 @@ def test_a_broker_that_dies_is_noticed_and_all_is_gone_at_the_end(lab, cluster):
     assert comes_about(is_noticed)
     scratch = [Path(host.scratch) for hosts in lab.hosts.values() for host in hosts]
     cluster.__exit__(None, None, None)
-    assert not [words for words in javas() if any(str(folder) in words for folder in scratch)]
+    assert not [arguments for arguments in javas() if any(str(folder) in arguments for folder in scratch)]
     assert not [found for folder in scratch for found in folder.glob("kafka-[0-9]*")]
     assert all(host.cluster is None for hosts in lab.hosts.values() for host in hosts)
 
@@ -255,7 +255,9 @@ def test_an_interrupted_start_leaves_nothing(name):
     try:
         folder = Path(process.stdout.readline().strip()).parent
         assert folder.name.startswith("wanbench-lab-")
-        assert comes_about(lambda: any(str(folder) in words and "kafka.Kafka" in words for words in javas()))
+        assert comes_about(
+            lambda: any(str(folder) in arguments and "kafka.Kafka" in arguments for arguments in javas())
+        )
         process.send_signal(getattr(signal, f"SIG{name}"))
         out, err = process.communicate(timeout=60)
     finally:
@@ -263,5 +265,5 @@ def test_an_interrupted_start_leaves_nothing(name):
         process.wait()
     assert out == "" and process.returncode != 0
     assert name == "KILL" or err.strip().endswith("KeyboardInterrupt")
-    assert comes_about(lambda: not any(str(folder) in words for words in javas()))
+    assert comes_about(lambda: not any(str(folder) in arguments for arguments in javas()))
     assert comes_about(lambda: not folder.exists())

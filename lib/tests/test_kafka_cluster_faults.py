@@ -1,4 +1,4 @@
-"""Clusters that cannot start say why in the broker's own words; what is asked of one is checked before it starts."""
+"""Clusters that cannot start say why in the broker's own message; parameters are checked before it starts."""
 
 import json
 import shutil
@@ -98,9 +98,9 @@ def test_a_setting_that_kafka_does_not_know_is_an_error(lab):
 @with_kafka
 def test_controllers_may_be_nodes_of_their_own_and_clients_use_tls(lab):
     with Cluster(lab, ["eu"], controllers=["us"], security="mtls", metrics=False, **QUICK) as cluster:
-        told = cluster.ask(lab.host("us"), "cluster")
-        assert [each["node_id"] for each in told["brokers"]] == [1]
-        assert told["voters"] == [2]
+        answer = cluster.ask(lab.host("us"), "cluster")
+        assert [each["node_id"] for each in answer["brokers"]] == [1]
+        assert answer["voters"] == [2]
         assert [broker.metrics_port for broker in cluster.brokers] == [None]
         assert cluster.client_file(lab.host("us")).startswith(lab.host("us").scratch)
         cluster.create_topic("t")
@@ -114,11 +114,11 @@ def test_controllers_may_be_nodes_of_their_own_and_clients_use_tls(lab):
 
 
 def test_what_tells_a_lab_with_a_cluster_from_another_is_json(closed):
-    told = [
+    answers = [
         KafkaLab(closed, ["eu"], security=kind).cluster_settings
         for kind in ("plain", Tls(), Tls(mutual=True))
     ]
-    assert len({json.dumps(each) for each in told}) == 3
+    assert len({json.dumps(each) for each in answers}) == 3
 
 
 def java(folder, text):
@@ -154,7 +154,7 @@ def test_too_few_hosts_say_how_to_get_more():
 
 
 @pytest.mark.parametrize(
-    "brokers, options, words",
+    "brokers, options, message",
     [
         ([], {}, "there are 0 brokers; allowed: 1 to 9"),
         (["eu"] * 10, {}, "there are 10 brokers"),
@@ -174,8 +174,8 @@ def test_too_few_hosts_say_how_to_get_more():
         (["eu"], {"start_timeout_s": -1}, "start_timeout_s is -1"),
     ],
 )
-def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers, options, words):
-    with pytest.raises(ParameterError, match=words):
+def test_what_is_not_as_it_must_be_fails_before_anything_starts(closed, brokers, options, message):
+    with pytest.raises(ParameterError, match=message):
         Cluster(closed, brokers, **options)
 
 

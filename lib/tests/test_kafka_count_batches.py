@@ -98,10 +98,10 @@ def test_what_is_no_log_of_this_format_is_refused(tmp_path, content):
 
 def test_the_program_prints_the_counts_and_needs_nothing_but_python(tmp_path):
     segment(tmp_path, "t-0", batch(1000, 3))
-    words = [sys.executable, "-I", "-S", count_batches.__file__]
-    done = subprocess.run([*words, str(tmp_path), "t"], capture_output=True, check=True)
+    arguments = [sys.executable, "-I", "-S", count_batches.__file__]
+    done = subprocess.run([*arguments, str(tmp_path), "t"], capture_output=True, check=True)
     assert json.loads(done.stdout)["rows"] == [["t", 0, 1, 1, 3, 161]]
-    failed = subprocess.run([*words, str(tmp_path / "none"), "t"], capture_output=True)
+    failed = subprocess.run([*arguments, str(tmp_path / "none"), "t"], capture_output=True)
     assert failed.returncode == 1
     assert b"no such folder" in failed.stderr
 

@@ -63,7 +63,7 @@ def environment(monkeypatch):
     monkeypatch.setenv("WRONG_PASSWORD", OTHER_MARK)
 
 
-def external(running, **words):
+def external(running, **arguments):
     lab, bootstrap, authority = running
     given = {
         "mechanism": "PLAIN",
@@ -71,7 +71,7 @@ def external(running, **words):
         "password_from": "OUR_PASSWORD",
         "authority_file": authority,
     }
-    return ExternalCluster(lab, bootstrap, **given | words)
+    return ExternalCluster(lab, bootstrap, **given | arguments)
 
 
 class Eyes:
@@ -91,10 +91,12 @@ class Eyes:
         while not self._end.is_set():
             for pid in filter(str.isdigit, os.listdir("/proc")):
                 with contextlib.suppress(OSError):
-                    words = Path("/proc", pid, "cmdline").read_bytes()
-                    self.looked += b"wanbench.kafka.admin.program" in words or b"ProducerPerformance" in words
-                    if is_marked(words):
-                        self.found.add(words)
+                    arguments = Path("/proc", pid, "cmdline").read_bytes()
+                    self.looked += (
+                        b"wanbench.kafka.admin.program" in arguments or b"ProducerPerformance" in arguments
+                    )
+                    if is_marked(arguments):
+                        self.found.add(arguments)
             self._end.wait(0.01)
 
 
@@ -114,15 +116,24 @@ def test_nothing_secret_stands_anywhere(running, no_names, environment, tmp_path
         cluster.create_topic("marked")
         cluster.check()
         shown = [repr(cluster), str(vars(cluster)), json.dumps(cluster.describe())]
-        words = ["--topic", "marked", "--num-records", "2000", "--record-size", "100", "--throughput", "-1"]
-        words += [
+        arguments = [
+            "--topic",
+            "marked",
+            "--num-records",
+            "2000",
+            "--record-size",
+            "100",
+            "--throughput",
+            "-1",
+        ]
+        arguments += [
             "--bootstrap-server",
             bootstrap,
             "--command-config",
             cluster.client_file(host),
             "--print-metrics",
         ]
-        done = host.run(cluster.java(host, PRODUCER, *words, jvm=no_names), timeout_s=90)
+        done = host.run(cluster.java(host, PRODUCER, *arguments, jvm=no_names), timeout_s=90)
         assert b"2000 records sent" in done.stdout
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
         write_raw(tmp_path, "kafka_load", "a.txt", done.stdout + done.stderr, command=done.command, **times)
@@ -155,10 +166,10 @@ def test_it_has_the_face_of_a_cluster(running, environment, tmp_path):
         assert (broker.node_id, broker.host.address, broker.port) == (1, "10.1.0.1", 9092)
         assert broker.metrics_port is None
         assert [each["name"] for each in cluster.ask(host, "topics")] == ["private"]
-        told = cluster.describe()
-        assert told["brokers"] == [{"node_id": 1, "rack": "here"}]
-        assert bootstrap not in json.dumps(told)
-        assert "ada" not in json.dumps(told)
+        answer = cluster.describe()
+        assert answer["brokers"] == [{"node_id": 1, "rack": "here"}]
+        assert bootstrap not in json.dumps(answer)
+        assert "ada" not in json.dumps(answer)
         [kept] = cluster.keep(tmp_path, "t")
         assert kept.path == "kafka_cluster/t.external.json"
         for cannot in (
@@ -179,7 +190,7 @@ def test_it_has_the_face_of_a_cluster(running, environment, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "arguments, message",
     [
         ({"password_from": "WRONG_PASSWORD"}, r"user 'ada', mechanism PLAIN, SASL_SSL.*nvalid username or password"),
         ({"user": "nobody"}, r"user 'nobody'.*[Ii]nvalid username or password"),
@@ -187,8 +198,8 @@ def test_it_has_the_face_of_a_cluster(running, environment, tmp_path):
         ({"authority_file": None}, r"CERTIFICATE_VERIFY_FAILED"),
     ],
 )  # fmt: skip
-def test_who_is_not_let_in_is_told_why(running, environment, words, said):
-    with Eyes() as eyes, pytest.raises(ClusterError, match=said) as raised, external(running, **words):
+def test_who_is_not_let_in_is_told_why(running, environment, arguments, message):
+    with Eyes() as eyes, pytest.raises(ClusterError, match=message) as raised, external(running, **arguments):
         pass
     assert running[1] in str(raised.value)
     assert not is_marked(messages(raised.value))
@@ -199,14 +210,14 @@ def test_who_is_not_let_in_is_told_why(running, environment, words, said):
 def test_nobody_there_is_said_with_the_address(running, environment, monkeypatch):
     monkeypatch.setattr("wanbench.kafka.external.CONNECT_S", 1.0)
     lab, _, authority = running
-    words = {
+    arguments = {
         "mechanism": "PLAIN",
         "user": "ada",
         "password_from": "OUR_PASSWORD",
         "authority_file": authority,
     }
     with pytest.raises(ClusterError, match=r"10\.1\.0\.1:1: .*ECONNREFUSED") as raised:
-        ExternalCluster(lab, "10.1.0.1:1", **words).__enter__()
+        ExternalCluster(lab, "10.1.0.1:1", **arguments).__enter__()
     assert raised.value.kind == "Unreachable"
     assert not is_marked(messages(raised.value))
 
@@ -227,8 +238,8 @@ def test_everything_may_come_from_the_environment(running, environment, monkeypa
     lab, bootstrap, authority = running
     monkeypatch.setenv("OUR_SERVERS", bootstrap)
     monkeypatch.setenv("OUR_USER", "ada")
-    words = {"mechanism": "PLAIN", "user_from": "OUR_USER", "password_from": "OUR_PASSWORD"}
-    with ExternalCluster(lab, bootstrap_from="OUR_SERVERS", authority_file=authority, **words) as cluster:
+    arguments = {"mechanism": "PLAIN", "user_from": "OUR_USER", "password_from": "OUR_PASSWORD"}
+    with ExternalCluster(lab, bootstrap_from="OUR_SERVERS", authority_file=authority, **arguments) as cluster:
         cluster.check()
 
 
@@ -237,7 +248,7 @@ class NoLab:
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "arguments, message",
     [
         ({"bootstrap": "a"}, "bootstrap: address"),
         ({"bootstrap": None}, "bootstrap: address"),
@@ -253,10 +264,10 @@ class NoLab:
         ({"protocol": "PLAINTEXT"}, "no mechanism"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(environment, words, said):
+def test_parameters_that_make_no_sense_are_refused(environment, arguments, message):
     given = {"bootstrap": "a:9092", "mechanism": "PLAIN", "user": "ada", "password_from": "OUR_PASSWORD"}
-    with pytest.raises(ParameterError, match=said) as raised:
-        ExternalCluster(NoLab(), **given | words)
+    with pytest.raises(ParameterError, match=message) as raised:
+        ExternalCluster(NoLab(), **given | arguments)
     assert not is_marked(str(raised.value))
 
 

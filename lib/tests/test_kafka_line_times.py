@@ -12,7 +12,7 @@ from patience import comes_about
 from wanbench.kafka.programs import line_times
 
 
-def words(path, source):
+def arguments(path, source):
     return [sys.executable, "-I", "-S", line_times.__file__, str(path), sys.executable, "-c", source]
 
 
@@ -25,7 +25,7 @@ def test_every_line_has_the_time_at_which_it_came(tmp_path):
         "import time\nfor n in range(3):\n    print(n, flush=True)\n    time.sleep(0.3)\nprint('end', end='')"
     )
     before = time.time()
-    done = subprocess.run(words(tmp_path / "t", source), capture_output=True, check=True)
+    done = subprocess.run(arguments(tmp_path / "t", source), capture_output=True, check=True)
     after = time.time()
     assert done.stdout == b"0\n1\n2\nend"
     started, *came = times(tmp_path / "t")
@@ -37,13 +37,13 @@ def test_every_line_has_the_time_at_which_it_came(tmp_path):
 
 def test_output_passes_whole_whatever_it_is(tmp_path):
     source = "import os\nfor n in range(50):\n    os.write(1, bytes(range(256)) * 4000)"
-    done = subprocess.run(words(tmp_path / "t", source), capture_output=True, check=True)
+    done = subprocess.run(arguments(tmp_path / "t", source), capture_output=True, check=True)
     assert done.stdout == bytes(range(256)) * 200_000
     assert len(times(tmp_path / "t")) == 1 + 200_000 + 1
 
 
 def test_a_command_that_prints_nothing_has_a_start(tmp_path):
-    subprocess.run(words(tmp_path / "t", "pass"), check=True)
+    subprocess.run(arguments(tmp_path / "t", "pass"), check=True)
     assert len(times(tmp_path / "t")) == 1
 
 
@@ -52,12 +52,12 @@ def test_a_command_that_prints_nothing_has_a_start(tmp_path):
     [("raise SystemExit(7)", 7), ("import os\nos.kill(os.getpid(), 9)", 128 + 9)],
 )
 def test_the_status_is_the_commands(tmp_path, source, status):
-    assert subprocess.run(words(tmp_path / "t", source)).returncode == status
+    assert subprocess.run(arguments(tmp_path / "t", source)).returncode == status
 
 
 def test_what_the_command_writes_to_stderr_stays_there(tmp_path):
     source = "import sys\nprint('fault', file=sys.stderr)"
-    done = subprocess.run(words(tmp_path / "t", source), capture_output=True)
+    done = subprocess.run(arguments(tmp_path / "t", source), capture_output=True)
     assert (done.stdout, done.stderr) == (b"", b"fault\n")
 
 
@@ -68,7 +68,7 @@ def test_a_signal_reaches_the_command_and_what_it_still_says_is_kept(tmp_path):
         "print('first', flush=True)\n"
         "time.sleep(60)"
     )
-    with subprocess.Popen(words(tmp_path / "t", source), stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(arguments(tmp_path / "t", source), stdout=subprocess.PIPE) as process:
         assert comes_about(lambda: (tmp_path / "t").exists() and len(times(tmp_path / "t")) == 2)
         process.send_signal(signal.SIGTERM)
         printed, _ = process.communicate(timeout=60)

@@ -64,8 +64,8 @@ def here(tmp_path):
 def properties(path):
     """A properties file as Java reads it, for what `Access` writes: no continued lines."""
     lines = Path(path).read_text("ascii").splitlines()
-    words = dict(line.split("=", 1) for line in lines)
-    return {name: word.encode().decode("unicode_escape") for name, word in words.items()}
+    properties = dict(line.split("=", 1) for line in lines)
+    return {name: word.encode().decode("unicode_escape") for name, word in properties.items()}
 
 
 def handshake(server_settings, client_keywords, address):
@@ -173,22 +173,24 @@ def test_plain_clients_need_nothing(here):
 
 def test_java_and_python_are_told_the_same_password(here):
     files = ClientFiles("b:1", SaslPlain({"ada": WORD}).access())
-    told = properties(files.java(here))
-    assert told["security.protocol"] == "SASL_PLAINTEXT"
-    assert told["sasl.mechanism"] == "PLAIN"
+    written = properties(files.java(here))
+    assert written["security.protocol"] == "SASL_PLAINTEXT"
+    assert written["sasl.mechanism"] == "PLAIN"
     quoted = WORD.replace("\\", "\\\\").replace('"', '\\"')
-    assert told["sasl.jaas.config"].endswith(f'PlainLoginModule required username="ada" password="{quoted}";')
+    assert written["sasl.jaas.config"].endswith(
+        f'PlainLoginModule required username="ada" password="{quoted}";'
+    )
     assert json.loads(Path(files.python(here)).read_text())["sasl_plain_password"] == WORD
 
 
 def test_scram_names_its_own_module(here):
     access = Access("SASL_SSL", "SCRAM-SHA-512", "ada", Secret(WORD, "X"))
-    told = properties(ClientFiles("b:1", access).java(here))
-    assert told["sasl.jaas.config"].startswith("org.apache.kafka.common.security.scram.ScramLoginModule ")
+    written = properties(ClientFiles("b:1", access).java(here))
+    assert written["sasl.jaas.config"].startswith("org.apache.kafka.common.security.scram.ScramLoginModule ")
 
 
 @pytest.mark.parametrize(
-    "wrong, said",
+    "wrong, message",
     [
         ({"protocol": "TLS"}, "'PLAINTEXT', 'SSL'"),
         ({"protocol": "SASL_SSL", "mechanism": "GSSAPI"}, "'PLAIN', 'SCRAM-SHA-256'"),
@@ -201,8 +203,8 @@ def test_scram_names_its_own_module(here):
         ),
     ],
 )
-def test_access_that_makes_no_sense_is_refused(wrong, said):
-    with pytest.raises(ParameterError, match=said):
+def test_access_that_makes_no_sense_is_refused(wrong, message):
+    with pytest.raises(ParameterError, match=message):
         Access(**wrong)
 
 
@@ -278,7 +280,7 @@ def test_keys_that_users_bring_come_out_as_java_wants_them(brought, key, passwor
 
 
 @pytest.mark.parametrize(
-    "certificate, key, password, said",
+    "certificate, key, password, message",
     [
         ("certificate", "locked", None, "needs no password"),
         ("certificate", "locked", Secret("hoarse", "X"), "<secret from X> opens"),
@@ -288,8 +290,8 @@ def test_keys_that_users_bring_come_out_as_java_wants_them(brought, key, passwor
         ("certificate", "nowhere", None, "cannot be read"),
     ],
 )
-def test_keys_that_do_not_fit_are_refused(brought, certificate, key, password, said):
-    with pytest.raises(ParameterError, match=said) as raised:
+def test_keys_that_do_not_fit_are_refused(brought, certificate, key, password, message):
+    with pytest.raises(ParameterError, match=message) as raised:
         identity(brought / certificate, brought / key, password)
     assert "hoarse" not in str(raised.value)
 

@@ -2,7 +2,7 @@
 Nothing of a local lab is left behind, however it ends; and it opens without root's rights.
 
 A lab is opened by another Python whose environment carries a mark. Everything it starts inherits the mark, so
-what is left of it can be told from all else on this machine.
+its remains can be distinguished from all else on this machine.
 """
 
 import os
@@ -170,8 +170,8 @@ def test_all_pairs_of_46_regions(before):
 
 def user_namespaces():
     """Whether somebody without rights may make a user namespace here; nobody may in a chroot."""
-    words = ["setpriv", "--reuid=65534", "--clear-groups", "unshare", "--user", "true"]
-    return subprocess.run(words, capture_output=True).returncode == 0
+    arguments = ["setpriv", "--reuid=65534", "--clear-groups", "unshare", "--user", "true"]
+    return subprocess.run(arguments, capture_output=True).returncode == 0
 
 
 def test_no_lab_without_the_right_to_open_the_tun_device(tmp_path):
@@ -192,7 +192,7 @@ def test_a_lab_opens_without_root(tmp_path):
         pytest.skip("all other tests show it")
     if not user_namespaces():
         pytest.skip("user namespaces cannot be made here")
-    said = as_nobody(
+    printed = as_nobody(
         "links = {('a', 'b'): LinkSettings(10), ('b', 'a'): LinkSettings(10)}\n"
         "with LocalLab(['a', 'b'], links) as lab:\n"
         "    ping = ['ping', '-n', '-c', '3', '-i', '0.2', lab.host('b').address]\n"
@@ -201,17 +201,17 @@ def test_a_lab_opens_without_root(tmp_path):
         tmp_path,
         device=True,
     )
-    assert said == "65534 3 True"
+    assert printed == "65534 3 True"
 
 
-# In a mount namespace of its own: folders that only root may enter become empty ones with just the ways to this
+# In a separate mount namespace: folders that only root may enter become empty ones with just the ways to this
 # Python and this repository; with "device", /dev/net/tun becomes one for everyone.
 AS_NOBODY = """
 import os, subprocess, sys
 from pathlib import Path
 
-def mount(*words):
-    subprocess.run(["mount", *words], check=True)
+def mount(*arguments):
+    subprocess.run(["mount", *arguments], check=True)
 
 held, wanted = Path(sys.argv[2]), [Path(word) for word in sys.argv[3:5]]
 mount("-t", "tmpfs", "tmpfs", held)
@@ -241,8 +241,18 @@ def as_nobody(code, folder, *, device=False):
     def run(code):
         repository = Path(__file__).parents[2]
         settings = ["device" if device else "no device", folder, sys.base_prefix, repository]
-        words = ["unshare", "--mount", sys.executable, "-c", AS_NOBODY, *settings, sys.executable, "-c", code]
-        return subprocess.run(words, capture_output=True, timeout=60, check=False)
+        arguments = [
+            "unshare",
+            "--mount",
+            sys.executable,
+            "-c",
+            AS_NOBODY,
+            *settings,
+            sys.executable,
+            "-c",
+            code,
+        ]
+        return subprocess.run(arguments, capture_output=True, timeout=60, check=False)
 
     head = "import os\nfrom wanbench.labs.local import LocalLab\nfrom wanbench.links import LinkSettings\n"
     if (trial := run(head)).returncode:

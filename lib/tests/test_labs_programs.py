@@ -13,7 +13,7 @@ from wanbench.labs import programs
 
 
 class Asked(ScriptedHost):
-    """Runs the questions for its Python here, or answers as it is told."""
+    """Runs the questions for its Python here, or gives a fixed answer."""
 
     scratch = "/scratch"
 

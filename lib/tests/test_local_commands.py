@@ -22,7 +22,7 @@ def host():
 
 def is_gone(word):
     """Whether no process of this machine has this word in its command line any more."""
-    return comes_about(lambda: not any(word.encode() in words for words in command_lines()))
+    return comes_about(lambda: not any(word.encode() in arguments for arguments in command_lines()))
 
 
 def command_lines():
@@ -42,8 +42,8 @@ def test_output_is_kept_byte_for_byte(host):
 
 @pytest.mark.lab
 def test_words_are_not_read_by_a_shell(host):
-    words = ["$HOME", "a b", ";", "*", "--", "'"]
-    assert host.run(["printf", "%s\n", *words], timeout_s=5).stdout.decode().splitlines() == words
+    arguments = ["$HOME", "a b", ";", "*", "--", "'"]
+    assert host.run(["printf", "%s\n", *arguments], timeout_s=5).stdout.decode().splitlines() == arguments
 
 
 @pytest.mark.lab
@@ -54,7 +54,7 @@ def test_commands_start_in_the_folder_of_the_lab(host):
 @pytest.mark.lab
 def test_a_status_that_is_no_result_is_an_error_with_the_last_words(host):
     command = ["sh", "-c", "echo out; echo cause >&2; exit 3"]
-    with pytest.raises(CommandError, match="ended with status 3; its last words: cause") as caught:
+    with pytest.raises(CommandError, match="ended with status 3; its last output: cause") as caught:
         host.run(command, timeout_s=5)
     assert caught.value.completed.stdout == b"out\n"
     assert host.run(command, timeout_s=5, ok=(0, 3)).returncode == 3

@@ -227,8 +227,8 @@ def test_a_lost_raw_file_stops_the_run_from_being_finished(tmp_path):
 
 def test_progress_tells_what_is_done_failed_and_left(tmp_path, capfd):
     run = go(tmp_path, ScriptedLab(REGIONS, failing("aws:r-1", "ping", 10**9)), retries=0, progress=True)
-    said = capfd.readouterr().err
-    assert said.splitlines()[-1] == "9 of 12 tests done, 3 failed, 0 left"
-    assert len(said.splitlines()) == 1 and run.finished
+    printed = capfd.readouterr().err
+    assert printed.splitlines()[-1] == "9 of 12 tests done, 3 failed, 0 left"
+    assert len(printed.splitlines()) == 1 and run.finished
     go(tmp_path, ScriptedLab(REGIONS), retries=0, progress=True)
     assert capfd.readouterr().err == ""

@@ -54,7 +54,7 @@ def faults_of_code(source):
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError as error:
-        return [*faults, f"is no plain Python: {error.msg}"]
+        return [*faults, f"is not plain Python: {error.msg}"]
     for kind, word in ((ast.FunctionDef, "def"), (ast.AsyncFunctionDef, "def"), (ast.ClassDef, "class")):
         if any(isinstance(node, kind) for node in nodes):
             faults.append(f"holds a {word}; logic belongs in lib/")
@@ -95,7 +95,7 @@ def faults_of(path):
 
 def is_stripped(paths):
     """Whether nbstripout would leave these notebooks as they are."""
-    words = [
+    arguments = [
         sys.executable,
         "-m",
         "nbstripout",
@@ -105,7 +105,7 @@ def is_stripped(paths):
         EXTRA_KEYS,
         *map(str, paths),
     ]
-    return subprocess.run(words, capture_output=True).returncode == 0
+    return subprocess.run(arguments, capture_output=True).returncode == 0
 
 
 def faults_of_presets(root):
@@ -181,8 +181,8 @@ def test_a_good_notebook_has_no_faults(good):
         ("class A:\n    pass", "holds a class"),
         ("for a in b:\n    pass\nfor a in c:\n    pass", "more than one loop"),
         ("\n".join(["x = 1"] * 16), "has 16 lines"),
-        ("!ls", "is no plain Python"),
-        ("%time x", "is no plain Python"),
+        ("!ls", "is not plain Python"),
+        ("%time x", "is not plain Python"),
     ],
 )
 def test_bad_code_is_noticed(source, fault):

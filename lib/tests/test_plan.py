@@ -240,7 +240,7 @@ def test_html_is_escaped():
 
 
 @pytest.mark.parametrize(
-    "arguments, words",
+    "arguments, message",
     [
         ({"regions": ["aws:eu-west-1", "../../etc"]}, "allowed: '<cloud>:<code>'"),
         ({"regions": ["aws:eu-west-1", "AWS:eu-west-2"]}, "lower case"),
@@ -271,8 +271,8 @@ def test_html_is_escaped():
         ({"regions": EIGHT, "experiments": []}, "at least one experiment"),
     ],
 )
-def test_errors_say_what_is_wrong(arguments, words):
-    with pytest.raises(ParameterError, match=words):
+def test_errors_say_what_is_wrong(arguments, message):
+    with pytest.raises(ParameterError, match=message):
         make_plan(**{"experiments": EXPERIMENTS, **arguments})
 
 

@@ -54,10 +54,10 @@ def test_settings_without_two_machines_say_nothing_of_the_receiver(recwarn):
     row = transfer(throughput_bps=6e9, run_id="r", test_id="t", attempt=1)
     test = {"run_id": "r", "test_id": "t", "attempt": 1, "from_region": "aws:eu-west-1", "outcome": "done"}
     test |= {"to_region": "aws:us-east-1", "setting": "t3.nano"}
-    told = {"tests": tables.from_rows("tests", [test])}
+    with_tests = {"tests": tables.from_rows("tests", [test])}
     for way, n in (("forward", 1), ("reverse", 0)):
-        told["transfers"] = tables.from_rows("transfers", [row | {"direction": way}])
-        assert len(plausibility.check(told)) == n
+        with_tests["transfers"] = tables.from_rows("transfers", [row | {"direction": way}])
+        assert len(plausibility.check(with_tests)) == n
     assert not recwarn.list
 
 
@@ -77,8 +77,13 @@ def test_no_tables_no_flags():
         plausibility.check([])
 
 
-def ping(start, end, least, **columns):
-    return {"from_region": start, "to_region": end, "source_file": "a.csv", "min_rtt_ms": least} | columns
+def ping(start, end, min_rtt_ms, **columns):
+    return {
+        "from_region": start,
+        "to_region": end,
+        "source_file": "a.csv",
+        "min_rtt_ms": min_rtt_ms,
+    } | columns
 
 
 def pings(*rows):
@@ -142,8 +147,8 @@ def test_instances_by_argument_and_by_the_setting_of_the_test():
     assert plausibility.check(transfers, instances={"gcp": "e2-small"}).empty
     test = {"run_id": "r", "test_id": "t", "attempt": 1, "from_region": "aws:eu-west-1", "outcome": "done"}
     test |= {"to_region": "aws:us-east-1", "setting": "PREMIUM t3.nano to unknown"}
-    told = transfers | {"tests": tables.from_rows("tests", [test])}
-    assert list(plausibility.check(told).rule) == ["instance"]
+    with_tests = transfers | {"tests": tables.from_rows("tests", [test])}
+    assert list(plausibility.check(with_tests).rule) == ["instance"]
     with pytest.raises(ParameterError, match="huge"):
         plausibility.check(transfers, instances={"aws": "t3.huge"})
 
@@ -185,8 +190,8 @@ def test_columns_in_different_units_are_told_from_exchanged_ones():
     flags = plausibility.check(
         made | {"pings": made["pings"].assign(max_rtt_ms=made["pings"].max_rtt_ms / 1000)}
     )
-    told = flags[flags.scope == "column"]
-    assert told.cause.str.contains("factor 1,000: max_rtt_ms is in seconds").any()
+    of_columns = flags[flags.scope == "column"]
+    assert of_columns.cause.str.contains("factor 1,000: max_rtt_ms is in seconds").any()
 
 
 def test_the_mdev_of_ping_may_exceed_the_spread_by_its_cut_mean():

@@ -1,4 +1,4 @@
-"""Flags of data that others have published, where the files lie beside the repository."""
+"""Flags of data that others have published, where the files lie next to the repository."""
 
 import pytest
 

@@ -37,7 +37,7 @@ def pairs():
     return simulated_surveys.survey(12, seed=4)
 
 
-def test_nothing_doubted_is_a_sentence():
+def test_nothing_flagged_is_a_sentence():
     report = plausibility.report(flags())
     assert str(report) == "The plausibility rules raise no flag."
     assert report.table().empty
@@ -55,7 +55,7 @@ def test_a_cause_is_told_once_and_escaped():
     assert sum(sum(bar.x) for bar in figure.data) == len(report.flags)
 
 
-def test_rows_regions_and_directions_that_are_doubted(pairs):
+def test_rows_regions_and_directions_that_are_flagged(pairs):
     a, b, c = sorted(set(pairs.from_region))[:3]
     one = plausibility.suspects(pairs, flags(flag(from_region=a, to_region=b)))
     assert list(map(tuple, pairs[one][["from_region", "to_region"]].to_numpy())) == [(a, b)]
@@ -80,9 +80,9 @@ def test_rows_of_a_table_are_found_by_their_names():
     planted = planted_faults.plant("mean above the greatest", 2, n_regions=10)
     found = plausibility.check(planted.tables)
     pings = planted.tables["pings"]
-    doubted = plausibility.suspects(pings, found, table="pings")
-    assert doubted.sum() == 1
-    assert (pings[doubted].mean_rtt_ms > pings[doubted].max_rtt_ms).all()
+    flagged = plausibility.suspects(pings, found, table="pings")
+    assert flagged.sum() == 1
+    assert (pings[flagged].mean_rtt_ms > pings[flagged].max_rtt_ms).all()
 
 
 def test_sensitivity_undoes_a_planted_fault(pairs):

@@ -61,12 +61,12 @@ def test_the_change_is_welch_over_pairs():
 def test_batches_that_are_not_as_full_are_cautioned(batch_bytes, cautioned):
     rows = measured({2e8: 2.25, 1e8: 2.25})
     rows.rates["batch_bytes"] = rows.rates.batch_bytes.where(rows.rates.rate_bps > 1e8, batch_bytes)
-    said = (
+    message = (
         "batches are 50.0 % full at 100 Mbit/s and 94.6 % at 200 Mbit/s, so Kafka's share of the link is not"
     )
     found = compare_scales(rows)
     assert all(
-        (said in text) == cautioned for text in (str(found), found._repr_html_().replace("&#x27;", "'"))
+        (message in text) == cautioned for text in (str(found), found._repr_html_().replace("&#x27;", "'"))
     )
     assert "none within the interval is ruled out" in found.verdict
 

@@ -31,16 +31,16 @@ def test_a_short_run_says_how_it_ended_and_no_more(clock, capsys):
 
 def test_a_line_each_tenth_but_not_more_than_every_ten_seconds(clock, capsys):
     drive(clock, 0.5)
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "20 of 100 tests done, 0 failed, 80 left, about 40 s left" and len(said) == 5
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "20 of 100 tests done, 0 failed, 80 left, about 40 s left" and len(lines) == 5
     drive(clock, 1.5)
     assert len(capsys.readouterr().err.splitlines()) == 10
 
 
 def test_a_line_a_minute_when_tests_are_slow(clock, capsys):
     drive(clock, 30)
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 50 and "about 49 min 00 s left" in said[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 50 and "about 49 min 00 s left" in lines[0]
 
 
 def test_failed_tests_are_told(clock, capsys):

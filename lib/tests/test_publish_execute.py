@@ -94,8 +94,14 @@ def test_interrupts_reach_the_notebook_which_puts_its_things_away(tmp_path, sign
     top = make_checkout(
         tmp_path / "top", {"00-wait": [("code", WAITING), ("code", "Path('went-on').touch()")]}
     )
-    words = [sys.executable, "-c", "import sys; from wanbench.cli import main; sys.exit(main())", "run", "00"]
-    process = subprocess.Popen(words, cwd=top, stderr=subprocess.PIPE, text=True)
+    arguments = [
+        sys.executable,
+        "-c",
+        "import sys; from wanbench.cli import main; sys.exit(main())",
+        "run",
+        "00",
+    ]
+    process = subprocess.Popen(arguments, cwd=top, stderr=subprocess.PIPE, text=True)
     try:
         assert comes_about((top / "notebooks/started").exists, 120) and process.poll() is None
         process.send_signal(signal_number)

@@ -132,16 +132,16 @@ def test_a_notebook_without_parameters_takes_none():
         ("x = None", "'x' is None; say what else"),
         ("x = 1 + 1", "'1 \\+ 1' is computed"),
         ("x = y", "computed"),
-        ("import os", "no assignment"),
-        ("x, y = 1, 2", "no assignment"),
-        ("x: int", "no assignment"),
+        ("import os", "not an assignment"),
+        ("x, y = 1, 2", "not an assignment"),
+        ("x: int", "not an assignment"),
         ("x = 1\nx = 2", "line 2 .* second time"),
         ("x: int = 'a'", "'x': must be int, not 'a'"),
         ("x: Path = 'a'", "annotation 'Path' is not understood"),
         ("x: Literal[y] = 1", "something other than plain values"),
-        ("x = {1, 2}", "is no plain value"),
-        ("x = b'a'", "is no plain value"),
-        ("x = (", "no Python"),
+        ("x = {1, 2}", "is not a plain value"),
+        ("x = b'a'", "is not a plain value"),
+        ("x = (", "is not valid Python"),
     ],
 )
 def test_bad_declarations_are_refused(source, message):
@@ -172,7 +172,7 @@ def test_command_line_assignments(text, expected):
 
 @pytest.mark.parametrize("text", ["n_regions", "=4", ""])
 def test_bad_command_line_assignments(text):
-    with pytest.raises(ParameterError, match="write it as name=value"):
+    with pytest.raises(ParameterError, match="write name=value"):
         parse_assignment(text, {})
 
 
@@ -183,7 +183,7 @@ def test_bad_command_line_assignments(text):
         ("a: !!python/object/apply:os.system ['true']", "could not determine a constructor"),
         ("a: [1", r"line 1"),
         ("? [1, 2]\n: 3\n", "cannot be a key"),
-        ("a: \x01", "no YAML"),
+        ("a: \x01", "is not YAML"),
     ],
 )
 def test_yaml_that_is_refused(text, message):

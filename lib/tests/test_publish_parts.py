@@ -110,7 +110,7 @@ def test_long_tables_are_cut_with_their_length_known():
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [(r"\frac{", "no formula"), (r"x + \nosuch<y", r"the command \\nosuch is not known")],
+    [(r"\frac{", "not a formula"), (r"x + \nosuch<y", r"the command \\nosuch is not known")],
 )
 def test_formulas_that_fail_show_their_source(source, message):
     with pytest.raises(FormulaError, match=message):

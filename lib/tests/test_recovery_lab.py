@@ -70,7 +70,7 @@ def transfer(lab, pair, port, *options, watch_s=None):
 
 
 def rtt_ms(lab, pair):
-    """The least RTT of a few echoes without load."""
+    """The minimum RTT of a few echoes without load."""
     command = ["ping", "-n", "-c", "10", "-i", "0.05", lab.host(pair[1]).address]
     shown = lab.host(pair[0]).run(command, timeout_s=30).stdout.decode()
     return min(float(rtt) for rtt in re.findall(r"time=([\d.]+) ms", shown))

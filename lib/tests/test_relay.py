@@ -1,4 +1,4 @@
-"""The relay without devices: segments, and one link on a clock of its own."""
+"""The relay without devices: segments, and one link on a simulated clock."""
 
 import os
 import random

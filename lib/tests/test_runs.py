@@ -174,9 +174,19 @@ def test_write_raw_never_overwrites(tmp_path):
 
 def test_a_command_is_recorded_without_the_place_of_the_checkout(tmp_path):
     top = folders.root()
-    words = [f"{top}/.venv/bin/python", f"-XX:SharedArchiveFile={top}/.kafka/broker.jsa", "/tmp/elsewhere"]
+    arguments = [
+        f"{top}/.venv/bin/python",
+        f"-XX:SharedArchiveFile={top}/.kafka/broker.jsa",
+        "/tmp/elsewhere",
+    ]
     file = write_raw(
-        tmp_path, "ping", "a.txt", b"", command=words, started_at_utc="2026-01-01T00:00:00Z", ended_at_utc=""
+        tmp_path,
+        "ping",
+        "a.txt",
+        b"",
+        command=arguments,
+        started_at_utc="2026-01-01T00:00:00Z",
+        ended_at_utc="",
     )
     assert file.command == (
         "./.venv/bin/python",

@@ -39,7 +39,10 @@ def faults_of_page(context, path):
     """
     faults = []
     page = context.new_page()
-    page.on("console", lambda said: faults.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: faults.append(f"console: {message.text}") if message.type == "error" else None,
+    )
     page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
     page.on("requestfailed", lambda request: faults.append(f"failed: {request.url[:200]}"))
     page.on(

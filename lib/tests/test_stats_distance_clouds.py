@@ -1,4 +1,4 @@
-"""Differences between cloud pairs at equal distance: known answers, peers, and the words that go with them."""
+"""Differences between cloud pairs at equal distance: known answers, peers, and the sentences that go with them."""
 
 import numpy as np
 import pandas as pd
@@ -101,10 +101,10 @@ def test_common_and_own_slopes_are_those_of_statsmodels():
 def test_a_known_ratio_of_throughput_is_recovered_and_said_with_its_direction():
     found = clouds.compare_clouds(survey(seed=6, slower=1.5), column="throughput_bps", permutations=199)
     assert found.difference.estimate.low < 1 / 1.5 < found.difference.estimate.high
-    said = found.difference.reported
-    assert said.estimate == pytest.approx(1 / found.difference.estimate.estimate)
-    assert said.low == pytest.approx(1 / found.difference.estimate.high)
-    assert f"are slower: those within one cloud reach {said.written} their throughput (" in str(said)
+    ratio = found.difference.reported
+    assert ratio.estimate == pytest.approx(1 / found.difference.estimate.estimate)
+    assert ratio.low == pytest.approx(1 / found.difference.estimate.high)
+    assert f"are slower: those within one cloud reach {ratio.written} their throughput (" in str(ratio)
     for contrast in found.crossing:
         assert contrast.estimate.low < 1 / 1.5 < contrast.estimate.high
         assert contrast.estimate.others[0].low < contrast.estimate.low

@@ -12,8 +12,8 @@ from wanbench.stats.regions.quantile_line import check_loss, quantile_lines
 from wanbench.stats.regions.unordered_pairs import unordered
 
 
-def least_loss(x, y, weights, tau):
-    """The least weighted check loss of any line, by linear programming."""
+def minimum_loss(x, y, weights, tau):
+    """The minimum weighted check loss of any line, by linear programming."""
     used = weights > 0
     x, y, weights = x[used], y[used], weights[used]
     one = np.eye(len(x))
@@ -25,7 +25,7 @@ def least_loss(x, y, weights, tau):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("rounded", [False, True])
-def test_lines_reach_the_least_loss_for_every_weighting(seed, rounded):
+def test_lines_reach_the_minimum_loss_for_every_weighting(seed, rounded):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 40))
     x = rng.normal(size=n)
@@ -38,7 +38,7 @@ def test_lines_reach_the_least_loss_for_every_weighting(seed, rounded):
     reached = check_loss(x, y, weights, tau, lines)
     for row, line, loss in zip(weights, lines, reached, strict=True):
         if np.isfinite(line).all():
-            assert loss == pytest.approx(least_loss(x, y, row, tau), rel=1e-6, abs=1e-6)
+            assert loss == pytest.approx(minimum_loss(x, y, row, tau), rel=1e-6, abs=1e-6)
         else:
             assert np.ptp(x[row > 0]) == 0
 

@@ -117,7 +117,7 @@ def test_a_distance_that_depends_on_direction_fails():
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda pairs: pairs.assign(distance_km=1000.0), "every pair has the same distance"),
         (lambda pairs: pairs.assign(rtt_ms=np.nan), "there are 0 .*without rtt_ms"),
@@ -126,8 +126,8 @@ def test_a_distance_that_depends_on_direction_fails():
         (lambda pairs: pairs[pairs.to_cloud.eq("aws") & pairs.from_cloud.eq("aws")], "there are 2"),
     ],
 )
-def test_what_cannot_be_fitted_says_why(spoil, said):
-    with pytest.raises(ParameterError, match=said):
+def test_what_cannot_be_fitted_says_why(spoil, message):
+    with pytest.raises(ParameterError, match=message):
         fits.fit_rtt(spoil(simulated_surveys.survey(6, seed=10)))
 
 
@@ -211,8 +211,8 @@ def test_surveys_of_continents_are_samples_of_their_population():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"), [({"law": "cauchy"}, "law is 'cauchy'"), ({"places": "moon"}, "places")]
+    ("wrong", "message"), [({"law": "cauchy"}, "law is 'cauchy'"), ({"places": "moon"}, "places")]
 )
-def test_surveys_of_another_kind_fail(wrong, said):
-    with pytest.raises(ParameterError, match=said):
+def test_surveys_of_another_kind_fail(wrong, message):
+    with pytest.raises(ParameterError, match=message):
         simulated_surveys.survey(5, seed=0, **wrong)

@@ -110,9 +110,9 @@ def test_too_fast_pairs_are_named_worst_first():
     assert list(check.offenders.below_by_ms) == pytest.approx([5.0, 1.0])
     assert check.offenders.from_region[0] == pairs.from_region[10]
     assert check.offenders.farthest_possible_km[0] < pairs.distance_km[10]
-    said = str(check)
-    assert said.startswith("2 of 55 ordered pairs are faster than light in fibre")
-    assert pairs.to_region[10] in said and "1 pair without" in said
+    message = str(check)
+    assert message.startswith("2 of 55 ordered pairs are faster than light in fibre")
+    assert pairs.to_region[10] in message and "1 pair without" in message
     assert check.finding("physics").estimate == 2
     assert pairs.to_region[10] in check._repr_html_()
 

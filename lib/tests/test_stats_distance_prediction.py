@@ -45,7 +45,7 @@ def test_leaving_out_equals_fitting_anew():
 
 
 def test_variances_are_those_of_restricted_maximum_likelihood():
-    """Without odd pairs to weigh down, the criterion is least where a fine grid of dense likelihoods says."""
+    """Without odd pairs to weigh down, the criterion is smallest where a fine grid of dense likelihoods says."""
     fit = fitted(seed=2, n=14)[0]
     fixed = fit.design[:, :2]
     effect = fit.design[:, 2:]
@@ -59,8 +59,8 @@ def test_variances_are_those_of_restricted_maximum_likelihood():
         return (len(fit.y) - 2) * np.log(rest) + np.linalg.slogdet(cover)[1] + np.linalg.slogdet(bread)[1]
 
     grid = np.linspace(-6, 4, 201)
-    least = grid[np.argmin([minus_twice(each) for each in grid])]
-    assert np.log(fit.ratio) == pytest.approx(least, abs=0.1)
+    minimum = grid[np.argmin([minus_twice(each) for each in grid])]
+    assert np.log(fit.ratio) == pytest.approx(minimum, abs=0.1)
 
 
 def test_without_effects_it_is_hubers_line():

@@ -93,14 +93,14 @@ def test_intervals_of_equally_good_lines_cover_where_naive_ones_fail():
 
 def test_near_pairs_and_pairs_without_rtt_are_counted():
     pairs = PAIRS.assign(rtt_ms=PAIRS.rtt_ms.mask(PAIRS.from_region == PAIRS.from_region[0]))
-    least = PAIRS.distance_km.quantile(0.2)
-    found = shape.compare_shapes(pairs, min_distance_km=least)
-    said = str(found.errors["distance"])
-    near = int((PAIRS.distance_km < least).sum() / 2)
-    assert f"{near} pairs nearer than" in said and "without rtt_ms" in said
+    minimum = PAIRS.distance_km.quantile(0.2)
+    found = shape.compare_shapes(pairs, min_distance_km=minimum)
+    message = str(found.errors["distance"])
+    near = int((PAIRS.distance_km < minimum).sum() / 2)
+    assert f"{near} pairs nearer than" in message and "without rtt_ms" in message
     reasons = found.left_out.reason.value_counts()
-    assert reasons[f"nearer than {least:g} km"] == 2 * near
-    assert len(found.pairs) * 2 + reasons[f"nearer than {least:g} km"] == len(PAIRS)
+    assert reasons[f"nearer than {minimum:g} km"] == 2 * near
+    assert len(found.pairs) * 2 + reasons[f"nearer than {minimum:g} km"] == len(PAIRS)
     without = shape.compare_shapes(PAIRS, rtt_column=None)
     assert list(without.errors) == ["distance", "log distance"] and len(without.ratios) == 1
 

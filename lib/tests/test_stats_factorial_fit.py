@@ -137,7 +137,7 @@ def test_the_figure_carries_both_parts():
 
 
 def test_the_finding_of_places_says_what_they_rest_on():
-    """Throughput is the least of a window and a rate, which no product of two factors follows."""
+    """Throughput is the minimum of a window and a rate, which no product of two factors follows."""
     levels = {"delay_ms": [10.0, 40.0], "rate_bps": [1e7, 1e8], "batch_bytes": [16_384.0, 131_072.0]}
     plan = design(levels, replicates=3, seed=1)
     noise = np.exp(np.random.default_rng(1).normal(0, 0.02, len(plan)))

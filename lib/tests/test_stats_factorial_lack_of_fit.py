@@ -18,7 +18,7 @@ LEVELS = {
 
 
 def fitted(levels, *, bent, seed=1, replicates=1, delay="delay_ms"):
-    """An experiment that is bent, or straight in logarithms; without a factor `delay` nothing is said of places."""
+    """An experiment that is bent, or straight in logarithms; `delay` as in `fit_factorial`."""
     plan = factorial(levels, replicates=replicates, seed=seed)
     batch = plan.batch_bytes if "batch_bytes" in plan else 32_768
     window, rate = 5 * batch / (2 * plan.delay_ms / 1000), plan.rate_bps / 8
@@ -55,16 +55,16 @@ def test_what_was_measured_once_says_so_in_each_sentence():
 
 
 def test_the_elasticity_is_the_average_between_the_levels():
-    """Throughput is the least of a window and a rate: its elasticity is -1 or 0 at a place, and between on average."""
+    """Throughput is the minimum of a window and a rate: its elasticity is -1 or 0 at a point, between on average."""
     levels = {"delay_ms": [10.0, 40.0], "rate_bps": [1e7, 4e7]}
     factors = levels | {"acks": ["1", "all"], "compression": ["none", "lz4"]}
     inside = 0
     for seed in range(200):
         plan = factorial(factors, replicates=1, seed=seed)
-        least = np.minimum(5 * 16_384 / (2 * plan.delay_ms / 1000), plan.rate_bps / 8)
+        rate = np.minimum(5 * 16_384 / (2 * plan.delay_ms / 1000), plan.rate_bps / 8)
         noise = np.exp(np.random.default_rng(seed).normal(0, 0.05, len(plan)))
-        frame = plan.assign(batches_per_s=least * noise)
+        frame = plan.assign(batches_per_s=rate * noise)
         found = fit_factorial(frame, "batches_per_s", [*factors], delay=None).elasticities["delay_ms"]
-        logs = np.log(least).groupby(plan.delay_ms).mean()
+        logs = np.log(rate).groupby(plan.delay_ms).mean()
         inside += found.low <= (logs[40.0] - logs[10.0]) / np.log(4) <= found.high
     assert inside >= 184

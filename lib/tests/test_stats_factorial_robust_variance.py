@@ -37,9 +37,9 @@ def test_a_run_that_fits_itself_has_the_variance_of_the_others():
 
 
 @pytest.mark.parametrize(
-    ("noisy", "replicates", "least"), [(1.0, 2, 0.93), (1.0, 4, 0.93), (5.0, 2, 0.90), (5.0, 4, 0.93)]
+    ("noisy", "replicates", "minimum"), [(1.0, 2, 0.93), (1.0, 4, 0.93), (5.0, 2, 0.90), (5.0, 4, 0.93)]
 )
-def test_one_noisy_combination_leaves_the_intervals_their_coverage(noisy, replicates, least):
+def test_one_noisy_combination_leaves_the_intervals_their_coverage(noisy, replicates, minimum):
     levels = np.array(list(product([-0.5, 0.5], repeat=2)) * replicates)
     design = np.column_stack([np.ones(len(levels)), levels])
     combination = np.tile(np.arange(4), replicates)
@@ -50,4 +50,4 @@ def test_one_noisy_combination_leaves_the_intervals_their_coverage(noisy, replic
         found = robust_variance(design, error - design @ params, combination)
         reach = stats.t.ppf(0.975, found.freedom(unit)) * np.sqrt(found.cover[1, 1])
         inside += abs(params[1]) <= reach
-    assert inside >= 1000 * least
+    assert inside >= 1000 * minimum

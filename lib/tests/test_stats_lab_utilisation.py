@@ -206,9 +206,9 @@ def cpu(*rows, names=("usr", "sys"), host="a/0", test_id="t1"):
     out = []
     for n, (user, system, iowait, steal) in enumerate(rows):
         for subject, factor in (("cpu all", 1), ("cpu 0", 2)):
-            said = {names[0]: user * factor, names[1]: system * factor, "iowait": iowait, "steal": steal}
-            said["idle"] = 100 - sum(said.values())
-            for metric, value in said.items():
+            percent = {names[0]: user * factor, names[1]: system * factor, "iowait": iowait, "steal": steal}
+            percent["idle"] = 100 - sum(percent.values())
+            for metric, value in percent.items():
                 about = {"source": "sysstat", "host": host, "node_id": None, "test_id": test_id, "unit": "%"}
                 out += metrics([(n, value)], metric, subject=subject, cumulative=False, **about)
     return tables.from_rows("metrics", out)

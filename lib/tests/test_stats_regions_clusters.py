@@ -1,4 +1,4 @@
-"""Places as the unit: who is of one place, what leaves together, and what is said of neighbours and of skew."""
+"""Places as the unit: shared places, what is left out together, cautions about neighbours and skew."""
 
 import numpy as np
 import pandas as pd
@@ -160,8 +160,8 @@ def test_skewed_effects_are_cautioned_of_with_what_intervals_then_cover(kind):
     assert sum(fit.line.skew.significant for fit in lines("effects of regions")) <= 1
     fit = next(fit for fit in fits if fit.line.skew.significant)
     low, high = coverage.HARDER["Pearson r"][16]
-    said = [each for each in fit.pearson.warnings if "are skewed" in each]
-    assert said and f"covers in {low:.1f} to {high:.1f} % of cases" in said[0]
+    cautions = [each for each in fit.pearson.warnings if "are skewed" in each]
+    assert cautions and f"covers in {low:.1f} to {high:.1f} % of cases" in cautions[0]
     assert "a survey without such a region shows no sign of it" in fit.pearson.assumption
 
 
@@ -239,13 +239,13 @@ DOORS = {
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("fault", BAD)
 def test_a_row_that_cannot_be_used_is_named_at_every_door(door, fault):
-    column, value, said = BAD[fault]
+    column, value, message = BAD[fault]
     pairs = simulated_surveys.survey(9, seed=1)
     pairs[column] = pairs[column].astype(object)
     pairs.loc[3, column] = value
     if door == "nearest":
-        said = said.replace("rtt_ms", "throughput_bps")
-    with pytest.raises(ParameterError, match=said):
+        message = message.replace("rtt_ms", "throughput_bps")
+    with pytest.raises(ParameterError, match=message):
         DOORS[door](pairs)
 
 

@@ -156,16 +156,16 @@ def test_an_end_feels_bursts_beyond_the_quantile():
 
 
 @pytest.mark.parametrize(
-    ("kind", "n", "least"),
+    ("kind", "n", "minimum"),
     [("bursts", 6_000, 0.8), ("rare bursts", 30_000, 0.85), ("load regimes", 6_000, 0.93)],
 )
-def test_intervals_of_latencies_in_bursts_and_regimes_cover(kind, n, least):
+def test_intervals_of_latencies_in_bursts_and_regimes_cover(kind, n, minimum):
     """p99. What still misses had no burst or one: what a run does not hold, it cannot tell of."""
     covered = 0
     for seed in range(40):
         [found] = [one for one in trial(seed, kind, n) if (one.quantity, one.method) == ("p99", study.MAIN)]
         covered += found.low <= found.truth <= found.high
-    assert covered / 40 >= least
+    assert covered / 40 >= minimum
 
 
 def test_independent_records_keep_the_interval_of_independent_records():
@@ -182,7 +182,7 @@ def test_bursts_of_histograms_are_seen_between_their_windows():
     assert tail.bursts(0.99).tolist() == [60] and isinf(tail.interval(0.99)[1])
 
 
-# What is said
+# Sentences
 
 
 def test_a_result_is_shown_as_its_sentence():

@@ -70,8 +70,8 @@ def test_fits_without_a_region_are_fits_of_the_others(name):
     for row in range(3):
         kept = weights[row] > 0
         part = Paths(paths.rtt_ms[kept], paths.distance_km[kept])
-        alone, least = robust_fit.refit(model, part, y[kept], np.ones((1, kept.sum())), numbers, scale)
-        assert cost[row] == pytest.approx(least[0], rel=1e-4)
+        alone, smallest = robust_fit.refit(model, part, y[kept], np.ones((1, kept.sum())), numbers, scale)
+        assert cost[row] == pytest.approx(smallest[0], rel=1e-4)
         assert_allclose(model.curve(together[[row]], part), model.curve(alone, part), atol=5e-3)
 
 
@@ -165,12 +165,12 @@ def test_the_interval_counts_regions_not_pairs():
 
 def test_what_cannot_be_compared_is_refused():
     pairs = survey(n=8)
-    for settings, said in (
+    for settings, message in (
         ({"transfer_s": 2, "transfer_bytes": 1e7}, "not both"),
         ({"transfer_s": -1}, "transfer_s is -1; allowed: a number above 0"),
         ({"level": 2}, "level is 2"),
     ):
-        with pytest.raises(ParameterError, match=said):
+        with pytest.raises(ParameterError, match=message):
             compare_models(pairs, **settings)
     with pytest.raises(ParameterError, match="at least 5 regions"):
         compare_models(survey(n=4))

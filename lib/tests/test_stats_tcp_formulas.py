@@ -1,4 +1,4 @@
-"""The formulas against their papers, closed forms, limits and a simulation of their own rules."""
+"""The formulas against their papers, closed forms, limits and a simulation of their rules."""
 
 import numpy as np
 import pytest

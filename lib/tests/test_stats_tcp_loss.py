@@ -85,7 +85,7 @@ def test_bbr_gives_no_loss_and_says_why():
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         (
             lambda: transfers(congestion_control="vegas"),
@@ -98,8 +98,8 @@ def test_bbr_gives_no_loss_and_says_why():
         (lambda: transfers().drop(columns="mean_rtt_ms"), "lacks column mean_rtt_ms"),
     ],
 )
-def test_what_gives_no_loss_is_refused(rows, said):
-    with pytest.raises(ParameterError, match=said):
+def test_what_gives_no_loss_is_refused(rows, message):
+    with pytest.raises(ParameterError, match=message):
         estimate_loss(rows())
 
 

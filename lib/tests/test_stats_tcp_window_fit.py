@@ -148,8 +148,8 @@ def test_clouds_with_windows_of_their_own_are_warned_of():
     assert not window_fit.fit_window(pairs, resamples=20).window.warnings
     within = (pairs.from_cloud == "gcp") & (pairs.to_cloud == "gcp")
     pairs.loc[within, "throughput_bps"] *= 3
-    said = str(window_fit.fit_window(pairs, resamples=20).window)
-    assert "one W and one C do not fit all" in said and "of gcp-gcp at 2.9" in said
+    message = str(window_fit.fit_window(pairs, resamples=20).window)
+    assert "one W and one C do not fit all" in message and "of gcp-gcp at 2.9" in message
 
 
 def test_c_is_known_where_one_region_makes_it_jump():

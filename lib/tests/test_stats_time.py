@@ -140,7 +140,7 @@ def test_too_few_effective_values_are_said():
 
 
 @pytest.mark.parametrize(
-    ("kind", "n", "least", "most"),
+    ("kind", "n", "minimum", "maximum"),
     [
         ("independent", 300, 0, 6),
         ("AR(1) 0.6", 300, 0, 6),
@@ -154,13 +154,13 @@ def test_too_few_effective_values_are_said():
         ("long memory, d 0.4", 1_000, 30, 40),
     ],
 )
-def test_slow_swings_are_cautioned_of_and_others_rarely(kind, n, least, most):
-    said = 0
+def test_slow_swings_are_cautioned_of_and_others_rarely(kind, n, minimum, maximum):
+    n_cautioned = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
         both = [100 + 10 * swings(kind, n, rng) for _ in range(2)]
-        said += memory.is_long(both) or any(series.fit_series(each).at_limit for each in both)
-    assert least <= said <= most
+        n_cautioned += memory.is_long(both) or any(series.fit_series(each).at_limit for each in both)
+    assert minimum <= n_cautioned <= maximum
 
 
 def test_a_comparison_of_slow_series_says_to_compare_runs():
@@ -251,11 +251,11 @@ def test_the_sentence_says_times_and_per_cent_of_one_ratio():
     found = compare.compare_arms(
         table(ratio=2.25), "mbps", arms=("private", "internet"), run="run", unit="Mbit/s"
     )
-    said = found.sentence
-    ratio = float(re.search(r"is ([\d.]+) times that of private", said)[1])
-    more = float(re.search(r"which is ([\d.]+) % more", said)[1])
+    message = found.sentence
+    ratio = float(re.search(r"is ([\d.]+) times that of private", message)[1])
+    more = float(re.search(r"which is ([\d.]+) % more", message)[1])
     assert ratio == pytest.approx(2.25, abs=0.1) and more == pytest.approx(100 * (ratio - 1), abs=1.5)
-    assert "225 %" not in said and "Mbit/s against" in said
+    assert "225 %" not in message and "Mbit/s against" in message
     same = compare.compare_arms(table(ratio=1.0), "mbps", run="run").sentence
     assert "though it may be the same" in same
 
@@ -325,7 +325,7 @@ def test_the_bias_of_a_single_coefficient_is_taken_off_as_it_is_known():
 
 
 def with_groups(sizes, column, seed=0):
-    """Arms a and b, groups of these sizes (0: none), each group at a level of its own."""
+    """Arms a and b, groups of these sizes (0: none), each group at its own level."""
     rng = np.random.default_rng(seed)
     parts = []
     for arm, base in (("a", 100.0), ("b", 150.0)):

@@ -74,8 +74,8 @@ def test_pings_from_before_and_after_what_counts_say_nothing_of_it():
 
 @pytest.mark.parametrize(("batches_per_s", "cautioned"), [(300, False), (302, False), (330, True)])
 def test_more_than_a_limit_allows_is_cautioned(batches_per_s, cautioned):
-    said = str(with_pings(np.full(40, 100.0), batches_per_s))
-    assert ("1 trial reached more than the window allows" in said) == cautioned
+    message = str(with_pings(np.full(40, 100.0), batches_per_s))
+    assert ("1 trial reached more than the window allows" in message) == cautioned
 
 
 def by(setting, batches_per_s, ordinal, **levels):

@@ -1,4 +1,4 @@
-"""What trials reached of their limit, against how busy the processors were."""
+"""The share of their limit that trials reached, against how busy the processors were."""
 
 import io
 
@@ -41,10 +41,10 @@ def test_what_ten_per_cent_cost_is_found_within_settings(per_ten):
 def test_a_machine_below_any_threshold_can_slow_trials_down():
     found = processor_effect(*trials([45, 48, 50, 75, 78, 82, 46, 80], per_ten=0.97, noise=0.004))
     assert found.slope.high < 1
-    said = str(found)
-    assert "trials with processors busier by 10 % of their time reached 0.9" in said
-    assert "least busy processors (45 % of their time) reached 0.9" in said
-    assert found.finding("machine").sentence == said and found._repr_html_()
+    message = str(found)
+    assert "trials with processors busier by 10 % of their time reached 0.9" in message
+    assert "least busy processors (45 % of their time) reached 0.9" in message
+    assert found.finding("machine").sentence == message and found._repr_html_()
 
 
 def test_settings_that_differ_in_both_are_not_compared_with_each_other():

@@ -254,8 +254,8 @@ def test_rates_that_still_rise_are_table():
     assert table.later_over_earlier["steady"] == pytest.approx(1) and table.n_trials.tolist() == [3, 3]
     earlier, later = (sum(50 + 2 * s for s in part) for part in (range(4, 9), range(10, 15)))
     assert table.later_over_earlier["rises"] == pytest.approx(later / earlier)
-    (said,) = found.cautions
-    assert "over rises rates still rose" in said and "3 trials" in said
+    (caution,) = found.cautions
+    assert "over rises rates still rose" in caution and "3 trials" in caution
     assert not rates_of(*steady).cautions and not rates_of(rises[0]).cautions
     falls = rates_of(*(rising(k, "falls", -2) for k in (1, 2)))
     assert "over falls rates still fell" in str(falls)

@@ -108,8 +108,8 @@ def test_a_trial_in_which_nothing_arrived_is_caution():
     found = compare_links(trial_rates(together(rows)))
     assert len(found.pairs) == 5
     assert "1 trial without a positive rate of batches left out" in str(found)
-    said = trial_rates(together(rows)).figure().layout.meta["caption"]
-    assert "Caution" not in said
+    caption = trial_rates(together(rows)).figure().layout.meta["caption"]
+    assert "Caution" not in caption
 
 
 def test_cautions_stand_below_the_figure_of_trials():

@@ -108,7 +108,7 @@ def test_the_thesis_varies_link_and_producer():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"scales": {}}, "scales is {}"),
         ({"scales": {0.5: 1}}, "scales of at least 1"),
@@ -117,9 +117,9 @@ def test_the_thesis_varies_link_and_producer():
         ({"scales": {2000: 1}}, "batch_bytes is 40 at this scale"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(change, words):
+def test_what_cannot_be_planned_is_refused(change, message):
     given = {"rate_bps": 1e9, "scales": {10: 1}, "background_share": 0.8} | change
-    with pytest.raises(ParameterError, match=words):
+    with pytest.raises(ParameterError, match=message):
         two_paths(PATHS, LOAD, **given)
 
 
@@ -138,7 +138,7 @@ def test_pings_and_background_need_a_load_by_time():
 def test_a_plan_of_trials_needs_trials():
     with pytest.raises(ParameterError, match="at least one trial"):
         plan_of([])
-    with pytest.raises(ParameterError, match="no trial with a setting"):
+    with pytest.raises(ParameterError, match="not a trial with a setting"):
         plan_of([Trial("", (Ping(),))])
 
 
@@ -267,7 +267,7 @@ def test_a_trial_sets_both_directions_and_starts_what_is_beside_first(hosts, tmp
     trial = KafkaTrial(MadeLoad(log), link=link, ping=Ping(count=2), beside=(MadeBeside(log),))
     files = trial.run(*hosts, tmp_path, "t")
     assert log == ["started", "load", "ended"]
-    assert {pair: words["delay_ms"] for pair, words in hosts[0].links.set.items()} == {
+    assert {pair: arguments["delay_ms"] for pair, arguments in hosts[0].links.set.items()} == {
         ("a", "b"): 20,
         ("b", "a"): 20,
     }

@@ -1,4 +1,4 @@
-"""What the audit of a survey asks of its pairs: repeats, scatter, nearest regions, charts per pair of clouds."""
+"""What the study of a survey asks of its pairs: repeats, scatter, nearest regions, charts per pair of clouds."""
 
 import numpy as np
 import pandas as pd
@@ -210,10 +210,10 @@ def test_scatter_says_what_it_leaves_out():
     pairs = simulated_surveys.survey(12, seed=1)
     pairs["throughput_bps"] = pairs.throughput_bps.where(pairs.from_region != pairs.from_region[0])
     min_km = float(pairs.distance_km.quantile(0.2))
-    said = scatter(pairs, min_distance_km=min_km, resamples=50).ratio.warnings
+    warnings = scatter(pairs, min_distance_km=min_km, resamples=50).ratio.warnings
     n_near = int((pairs.distance_km < min_km).sum() / 2)
-    assert f"{n_near} pairs nearer than {min_km:g} km left out" in said
-    assert any("11 without throughput_bps" in each for each in said)
+    assert f"{n_near} pairs nearer than {min_km:g} km left out" in warnings
+    assert any("11 without throughput_bps" in each for each in warnings)
 
 
 @pytest.mark.filterwarnings("error:invalid value")

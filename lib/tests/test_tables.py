@@ -1,4 +1,4 @@
-"""Tables: what is refused and how it is said, what survives Parquet, and the dictionary."""
+"""Tables: what is refused and why, what survives Parquet, and the dictionary."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def test_parquet_carries_unit_and_meaning(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"lost": 1}, "column lost, row 1 .* is 1; allowed: True or False"),
         ({"lost": "True"}, "column lost, row 1 .* is 'True'; allowed: True or False"),
@@ -80,13 +80,13 @@ def test_parquet_carries_unit_and_meaning(name, tmp_path):
         ({"rtt": 1}, "has extra rtt; allowed: run_id, test_id"),
     ],
 )
-def test_a_bad_row_is_refused(change, words):
-    with pytest.raises(ParameterError, match=f"^table echoes.*{words}"):
+def test_a_bad_row_is_refused(change, message):
+    with pytest.raises(ParameterError, match=f"^table echoes.*{message}"):
         tables.from_rows("echoes", [ECHO, ECHO | change])
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "words"),
+    ("column", "values", "message"),
     [
         ("lost", np.array([0, 1]), "True or False"),
         ("lost", np.array([0.0, 1.0]), "True or False"),
@@ -101,9 +101,9 @@ def test_a_bad_row_is_refused(change, words):
         ("source_file", np.array(["a", None], dtype=object), "row 1 .* allowed: text"),
     ],
 )
-def test_a_bad_column_is_refused(column, values, words):
+def test_a_bad_column_is_refused(column, values, message):
     frame = tables.from_rows("echoes", [ECHO, ECHO])
-    with pytest.raises(ParameterError, match=f"^table echoes, column {column}, .*{words}"):
+    with pytest.raises(ParameterError, match=f"^table echoes, column {column}, .*{message}"):
         tables.validate("echoes", frame.assign(**{column: values}))
 
 

@@ -165,21 +165,21 @@ def test_what_results_say_of_their_coverage_is_what_the_tables_say():
             where = few if setting["effects"] == effects.FEW_BEYOND else where
             key = row.quantity, setting["n_regions"]
             where.setdefault(key, []).append(round(100 * row.coverage, 1))
-    for said, counted in (
+    for stated, counted in (
         (coverage.MEASURED, asked),
         (coverage.HARDER, beyond),
         (coverage.ALIKE, alike),
         (coverage.FEW_BEYOND, few),
     ):
-        flat = {(quantity, n): ends for quantity, sizes in said.items() for n, ends in sizes.items()}
+        flat = {(quantity, n): ends for quantity, sizes in stated.items() for n, ends in sizes.items()}
         assert flat == {key: (min(found), max(found)) for key, found in counted.items()}
 
 
 def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
     measured = {8: (91.0, 96.0), 16: (94.0, 98.0), 46: (92.0, 96.0)}
     monkeypatch.setitem(coverage.MEASURED, "slope", measured)
-    for n, said in ((6, "91.0 to 96.0"), (8, "of 8 regions"), (15, "91.0 to 96.0"), (60, "92.0 to 96.0")):
-        assert said in coverage.caution("slope", n)[0]
+    for n, message in ((6, "91.0 to 96.0"), (8, "of 8 regions"), (15, "91.0 to 96.0"), (60, "92.0 to 96.0")):
+        assert message in coverage.caution("slope", n)[0]
     assert coverage.caution("slope", 20) == ()
     slope = fits.fit_rtt(simulated_surveys.survey(9, seed=1, region_ms=5), resamples=20).slope
     assert any("covers in 91.0 to 96.0 % of cases" in warning for warning in slope.warnings)

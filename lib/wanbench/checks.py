@@ -1,7 +1,7 @@
 """
-Parameters checked, each with the same words: what it is called, what was given, what is allowed.
+Checks of parameters. Every error has the same form: name, given value, allowed values.
 
-Every function returns the value, or raises ParameterError. Imports `errors` only.
+Every function returns the value, or raises ParameterError.
 """
 
 from __future__ import annotations
@@ -174,9 +174,9 @@ def refusal(name: str, value, allowed: str) -> ParameterError:
 def _range(low: float, high: float, above: bool) -> str:
     if low == -inf and high == inf:
         return ""
-    least = f" above {low:.15g}" if above else f" from {low:.15g}"
+    lower = f" above {low:.15g}" if above else f" from {low:.15g}"
     if high == inf:
-        return least if above else f" of at least {low:.15g}"
+        return lower if above else f" of at least {low:.15g}"
     if low == -inf:
         return f" up to {high:.15g}"
-    return f"{least} and up to {high:.15g}" if above else f"{least} to {high:.15g}"
+    return f"{lower} and up to {high:.15g}" if above else f"{lower} to {high:.15g}"

@@ -1,5 +1,5 @@
 """
-The command line. Decides what is measured and what is replayed, and hands it on; the only module beside the
+The command line. Decides what is measured and what is replayed, and hands it on; the only module besides the
 notebooks that may import both banks, which it does when a command needs them.
 """
 
@@ -17,7 +17,7 @@ from .folders import root
 LOCAL, SAMPLES, USUAL = "local", "samples", "quick"
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """
     Run one command.
 
@@ -27,7 +27,7 @@ def main(words: Sequence[str] | None = None) -> int:
         0 if all is well; 1 if a page failed or something needed is missing; 2 for what cannot be done as
         asked; 130 after Ctrl-C, 143 after SIGTERM.
     """
-    arguments = parser().parse_args(words)
+    arguments = parser().parse_args(argv)
     terminated = []
 
     def on_sigterm(number, frame):
@@ -121,14 +121,14 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _own_parameters(name: str, declared, given) -> str | None:
-    """What differs from the preset that the page is usually made with; None if nothing does."""
+    """Parameters that differ from the page's usual preset, as a sentence; None if none does."""
     from .publish.presets import preset_paths, read_parameters
 
     usual = {one.name: one.default for one in declared.values()}
     preset = preset_paths(name, root()).get(USUAL)
     usual |= read_parameters(preset) if preset else {}
     own = [f"{key} = {value!r}" for key, value in given.items() if usual.get(key) != value]
-    return f"This page was made with parameters of its own: {', '.join(own)}." if own else None
+    return f"This page was made with its own parameters: {', '.join(own)}." if own else None
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -157,7 +157,7 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
 
 
 def _measured_or_replayed(job, replay: bool):
-    """The job as it is, or with the samples in place of a local lab that cannot run here or is not wanted."""
+    """The job unchanged, or with the samples in place of a local lab that cannot run here or is not wanted."""
     from dataclasses import replace
 
     from .publish.notebooks import read_notebook

@@ -16,7 +16,7 @@ SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 @dataclass(frozen=True)
 class Check:
     """
-    One thing looked for.
+    One program or right that measuring or publishing needs.
 
     `found` says what there is, None if it is missing; `remedy` is what to do then, a line per system.
     """

@@ -37,7 +37,7 @@ class Finding:
     name : str
         Short name in small letters, digits and hyphens; also the name of its file.
     sentence : str
-        The finding in words, computed from the numbers.
+        The finding as a sentence, computed from the numbers.
     estimate, low, high : float or None
         The estimate and its interval, in `unit`; None for a number that is not known. An interval with one end None is
         open there: `low` 1800 and `high` None is "at least 1800".
@@ -176,7 +176,7 @@ def load(folder) -> pd.DataFrame:
     return frame.sort_values(["page", "name"], ignore_index=True)
 
 
-def html_table(findings: pd.DataFrame, *, links: bool = True) -> str:
+def html_table(findings: pd.DataFrame) -> str:
     """
     An HTML table of findings for the front page: sentence, estimate, interval, n, page; all values escaped.
 
@@ -187,11 +187,11 @@ def html_table(findings: pd.DataFrame, *, links: bool = True) -> str:
     head = "".join(
         f"<th scope='col'>{name}</th>" for name in ("Finding", "Estimate", "Interval", "n", "Regions", "Page")
     )
-    rows = "".join(_html_row(row, links) for row in findings.itertuples(index=False))
+    rows = "".join(_html_row(row) for row in findings.itertuples(index=False))
     return f'<table class="findings"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _html_row(row, links: bool) -> str:
+def _html_row(row) -> str:
     estimate, low, high = (
         nan if pd.isna(value) else float(value) for value in (row.estimate, row.low, row.high)
     )
@@ -201,7 +201,7 @@ def _html_row(row, links: bool) -> str:
     if not ends and row.unit not in SCALES and isfinite(estimate) and estimate == round(estimate):
         value = f"{number(estimate, 0)} {row.unit}".strip()
     page = escape(row.page)
-    if links and NAME.fullmatch(row.page):
+    if NAME.fullmatch(row.page):
         page = f'<a href="{page}.html">{page}</a>'
     counts = ["" if pd.isna(n) else number(n) for n in (row.n, row.n_regions)]
     statement, cautions = split_cautions(row.sentence)
@@ -218,7 +218,7 @@ def _html_row(row, links: bool) -> str:
 
 class Page:
     """
-    The findings of one page, saved as they are added.
+    The findings of one page, each saved when it is added.
 
     Parameters
     ----------

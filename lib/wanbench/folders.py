@@ -72,7 +72,7 @@ def kafka_jars() -> Path:
 
 def shared_folder() -> Path:
     """
-    `shared/data` beside the checkout: original files that several checkouts on one machine share. It need not
+    `shared/data` next to the checkout: original files that several checkouts on one machine share. It need not
     exist, and nothing is written there.
     """
     return root().parent / "shared" / "data"

@@ -9,7 +9,7 @@ SCALES = {
     "bytes": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")),
     "fraction": ((0.01, "%"),),
 }
-"""Factor and name of the prefixed units, largest first; other units are written as they are."""
+"""Factor and name of the prefixed units, largest first; other units are written unchanged."""
 
 
 def decimals(value: float, low: float = nan, high: float = nan, digits: int = 3) -> int:
@@ -143,13 +143,13 @@ def p_value(p: float) -> str:
     return f"p = {number(p, decimals(p, digits=2))}" if not p < 1e-4 else "p < 0.0001"
 
 
-def rounded(value, digits: int = 6):
+def rounded(value):
     """
-    A float with `digits` significant digits, None for NaN and infinity: keeps JSON and CSV files comparable.
+    A float with six significant digits, None for NaN and infinity: keeps JSON and CSV files comparable.
 
     >>> rounded(14.23456789), rounded(float("inf")), rounded(None), rounded(7)
     (14.2346, None, None, 7.0)
     """
     if value is None or not isfinite(value):
         return None
-    return float(f"{float(value):.{digits}g}")
+    return float(f"{float(value):.6g}")

@@ -2,7 +2,7 @@
 The catalogue of public cloud regions, and the distances between them.
 
 The catalogue (`regions.csv`) holds the regions that AWS, Google Cloud and Azure had opened by October 2026:
-commercial, Chinese, United States government and AWS European Sovereign Cloud regions, and those that Azure opens on
+commercial, Chinese, United States government and AWS European Sovereign Cloud regions, and regions that Azure opens on
 request. It omits isolated partitions (aws-iso*), test regions (Azure EUAP and STG), regions announced but not open,
 and retired regions. For IBM Cloud it holds the regions and also single data centres ("ibm:dal10"), open or closed,
 because published latencies name them. Clouds publish a city, a state or a country, seldom a site: `precision_km` bounds
@@ -30,6 +30,7 @@ SPEED_OF_LIGHT_KM_PER_S = 299_792.458  # in vacuum, exact by definition of the m
 FIBRE_INDEX = 1.468  # group index of standard single-mode fibre (ITU-T G.652) at 1550 nm
 LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
 LIGHT_KM_PER_MS = SPEED_OF_LIGHT_KM_PER_S / 1000
+MAX_SUGGESTIONS = 4  # of similar names, in an error: more would hide the message
 PATH_INFLATION = 1.5  # default of emulated links: near the median of measured paths
 
 _FILE = Path(__file__).with_name("regions.csv")
@@ -165,17 +166,19 @@ def region(name: str) -> Region:
     raise refusal("region", name, f"a name of the {len(by_name)} in the catalogue{hint}")
 
 
-def _similar_names(name: str, names: Iterable[str], limit: int = 4) -> list[str]:
+def _similar_names(name: str, names: Iterable[str]) -> list[str]:
     """Suggestions for a wrong name: the same code in any cloud, the region of a zone, then the closest spelling."""
     wanted = name.strip().lower().replace("_", "-")
     code = wanted.partition(":")[2] or wanted
     codes = {other: other.partition(":")[2] for other in names}
     same = [other for other, its_code in codes.items() if code in (its_code, its_code.replace("-", ""))]
     zone = [other for other in names if wanted.startswith(other) and len(wanted) - len(other) <= 2]
-    close = difflib.get_close_matches(wanted, names, n=limit, cutoff=0.6)
+    close = difflib.get_close_matches(wanted, names, n=MAX_SUGGESTIONS, cutoff=0.6)
     by_code = {its_code: other for other, its_code in codes.items()}
-    close += [by_code[match] for match in difflib.get_close_matches(code, by_code, n=limit, cutoff=0.6)]
-    return list(dict.fromkeys(same + zone + close))[:limit]
+    close += [
+        by_code[match] for match in difflib.get_close_matches(code, by_code, n=MAX_SUGGESTIONS, cutoff=0.6)
+    ]
+    return list(dict.fromkeys(same + zone + close))[:MAX_SUGGESTIONS]
 
 
 def _listed(name: str, values: Iterable[str]) -> list[str]:

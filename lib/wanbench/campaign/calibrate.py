@@ -14,7 +14,7 @@ Links = dict[tuple[str, str], LinkSettings]
 
 def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
     """
-    Links that do not touch: each setting joins two invented regions of its own, the same both ways.
+    Links that do not touch: each setting joins its own two invented regions, the same both ways.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def calibrate(
     ----------
     campaign : str
     settings : sequence of LinkSettings
-        Each gets a pair of invented regions of its own, the same both ways.
+        Each gets its own pair of invented regions, the same both ways.
     experiment
         Of `wanbench.experiments`.
     lab, **options

@@ -274,13 +274,13 @@ class _Session:
         return max((self.plan.test_s(test) for test in tests), default=0.0)
 
     def _left_s(self):
-        """What the plan expects of the rounds that are left, corrected by how long those so far took."""
+        """Expected duration of the remaining rounds, scaled by how long the completed rounds took."""
         waiting = {test.id for test in self.waiting()}
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
     def _keep_of_lab(self, lab, opened_at_utc):
-        """What the lab itself knows at its end: counters of its links and devices, logs of its servers."""
+        """Raw files that the lab leaves when it ends: counters of its links and devices, logs of its servers."""
         if self.kept:
             return
         before = self.writer.before

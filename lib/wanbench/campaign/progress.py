@@ -17,7 +17,7 @@ class Progress:
     """
     Tells how many tests are done, failed and left, and about how long they will take.
 
-    Where stderr is no terminal, a line is printed at the end, and before that each time another tenth of the
+    Where stderr is not a terminal, a line is printed at the end, and before that each time another tenth of the
     tests is over, but not more than every 10 s, and at least every 60 s.
 
     Parameters

@@ -23,7 +23,7 @@ BACKGROUND_WINDOW_BYTES = 1 << 20
 
 BATCH_HEADER_BYTES = 61
 RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
-"""Of Kafka's record batch, version 2, beside a payload without a key: usually, and where a batch waits for seconds."""
+"""Added by Kafka's record batch, version 2, to a payload without key: usually, and where a batch waits for seconds."""
 
 LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 
@@ -31,7 +31,7 @@ LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 @dataclass(frozen=True)
 class Path:
     """
-    A path between two regions, by what ping says of it.
+    A path between two regions, as described by ping.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def two_paths(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    The same load over two paths by turns (A B B A ...), beside background traffic and pings, at one or more scales.
+    The same load over two paths, interleaved (A B B A ...), with background traffic and pings, at one or more scales.
 
     Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As batches set how
     much a producer that waits for acknowledgements asks for, every share of the link stays what it was, as long as

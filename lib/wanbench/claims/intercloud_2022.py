@@ -113,7 +113,7 @@ def _above(estimate: Estimate, bound: float) -> bool | None:
 
 
 def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
-    """Estimates by ordered pair of clouds in words: "aws to gcp 1.2 (1.1 to 1.3)"."""
+    """Text of estimates by ordered pair of clouds: "aws to gcp 1.2 (1.1 to 1.3)"."""
     return "; ".join(
         f"{name.replace('->', ' to ')} {estimate.written} ({estimate.written_interval})"
         for name, estimate in estimates.items()

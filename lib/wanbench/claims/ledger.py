@@ -1,7 +1,7 @@
 """
 Published claims against recomputed numbers: value, recomputed value, verdict, the working.
 
-The claims of a source stand in `data/published/<source>.csv`, in our words, with the section they are from. A study
+The claims of a source stand in `data/published/<source>.csv`, paraphrased, with the section they are from. A study
 tries each of them: `compare` where a number is claimed, `judge` where a sentence is. A claim that nobody tried stays
 in the table as such.
 """
@@ -37,7 +37,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: the source's statement in our words, and its number as printed ("" where it gives none)."""
+    """One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none)."""
 
     claim: str
     section: str
@@ -69,7 +69,7 @@ class Claim:
     @property
     def half_step(self) -> float:
         """
-        Half of the last digit that is printed: a number rounds to the claimed one if it is no farther off.
+        Half of the last digit that is printed: a number that differs by at most this rounds to the claimed one.
 
         >>> [Claim("n", "", "", value, "", "").half_step for value in ("0.92", "2070", "1.3e2")]
         [0.005, 0.5, 5.0]
@@ -127,13 +127,13 @@ class Audit(Result):
         )
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
-        """Try a sentence: whether it holds (None: the data do not tell), and the computed words that show it."""
+        """Give a claim its verdict: whether it holds (None: the data do not tell), and the working that shows it."""
         self._claim(claim)
         self._note(claim, UNDECIDED if holds is None else COMES_OUT if holds else DOES_NOT, working)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """How many of the claims come out."""
+        """The number of claims that come out."""
         came_out = sum(row["verdict"] == COMES_OUT for row in self.rows.values())
         return (
             Estimate(
@@ -147,7 +147,7 @@ class Audit(Result):
                 basis=count(len(self.rows), "claim"),
                 method="each claim recomputed from the source's own data; a number comes out where it rounds to the "
                 "printed one",
-                assumption="The published data are those of which the source speaks",
+                assumption="The published data are the data that the source describes",
             ),
         )
 
@@ -216,7 +216,7 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     ParameterError
         There is no such file.
     RawDataError
-        It lacks a column, repeats a claim, or has a value that is no number.
+        It lacks a column, repeats a claim, or has a value that is not a number.
     """
     folder = Path(folder) if folder is not None else root() / "data" / "published"
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))

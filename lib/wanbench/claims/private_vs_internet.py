@@ -60,7 +60,8 @@ def private_vs_internet(
     packets : Estimate
         The same of packets per second that the brokers receive.
     traffic : mapping
-        Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate (`stats.traffic`).
+        Mbit/s of "background", "kafka-traffic" and "total" over the private link, at the full rate
+        (`studies.private_vs_internet.traffic`).
         Shown without a verdict: background and batches were set.
     capacity : Capacity
         Of the links of this comparison (`stats.lab.utilisation.capacity`).

@@ -1,4 +1,4 @@
-"""What brokers say of themselves through their Prometheus exporters. Read by `wanbench.ingest.broker_metrics`."""
+"""Metrics that brokers report through their Prometheus exporters. Read by `wanbench.ingest.broker_metrics`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-How far apart the clocks of two hosts are: an exchange of time stamps over the path between them, as NTP does it.
+The offset between the clocks of two hosts, measured by exchanging time stamps over their path, as NTP does.
 
 The exchange with the shortest round trip says most: the offset is right to within half of it, wherever on the way the
 time was spent (RFC 5905, section 8).
@@ -74,7 +74,7 @@ def exchange(
     Parameters
     ----------
     shift_ms : float
-        To test the exchange: the target's program reads a clock that is so much ahead.
+        To test the exchange: the target's program reads a clock that is ahead by this much.
 
     Raises
     ------

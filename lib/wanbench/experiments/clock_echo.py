@@ -1,7 +1,7 @@
 """
 Exchanges time stamps over UDP. Runs on a host with nothing but Python; started by `wanbench.experiments.clock`.
 
-    python clock_echo.py answer ADDRESS PORT SHIFT_MS        (SHIFT_MS: for tests, a clock that is so much ahead)
+    python clock_echo.py answer ADDRESS PORT SHIFT_MS        (SHIFT_MS: for tests, how far the clock is ahead)
     python clock_echo.py ask ADDRESS PORT EXCHANGES INTERVAL_S
 
 The asker prints a JSON list for each answer, in ns: sent here, received there, answered there, received here.
@@ -19,7 +19,7 @@ QUESTION, ANSWER = struct.Struct(">Qq"), struct.Struct(">Qqqq")
 PATIENCE_S = 2.0
 """For an answer; no path on earth takes longer."""
 FIRST_TRIES = 2
-"""After so many questions without an answer nobody is there, or a firewall is between."""
+"""After this many unanswered requests, no program is listening or a firewall blocks the way."""
 
 
 def answer(address: str, port: int, shift_ns: int) -> None:

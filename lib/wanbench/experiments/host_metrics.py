@@ -81,7 +81,7 @@ class HostMetrics(Sampling):
             try:
                 faults += self._keep(recorder, folder, stem, files)
             except LabError as error:
-                faults.append(f"what {recorder.host.name} recorded is lost: {error}")
+                faults.append(f"the recording of {recorder.host.name} is lost: {error}")
         return faults
 
     def _keep(self, recorder, folder, stem, files) -> list[str]:
@@ -105,7 +105,7 @@ class HostMetrics(Sampling):
                     write_raw(folder, self.name, f"{part}.sar", Path(here, "sar").read_bytes(), **times)
                 )
             except (LabError, OSError) as error:
-                fault += f"; and what sar recorded is lost: {error}"
+                fault += f"; and the recording of sar is lost: {error}"
         return [f"{fault}."]
 
 

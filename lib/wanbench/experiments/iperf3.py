@@ -129,7 +129,7 @@ class Iperf3:
         )
         for name in ("duration_s", "omit_s"):
             if (value := getattr(self, name)) is not None and value != int(value):
-                raise refusal(f"Iperf3 {name}", value, "whole seconds only, for iperf3 knows no others")
+                raise refusal(f"Iperf3 {name}", value, "whole seconds, as iperf3 takes no fractions")
         if 0 < self.interval_s < 0.1:
             raise refusal("Iperf3 interval_s", self.interval_s, "0, or at least 0.1")
         if self.udp and self.rate_bps is None:
@@ -270,7 +270,7 @@ def _transfer_s(transfer_bytes, rtt_s, rate_bps, streams, window_bytes):
 
 
 def _error_of(done: Completed, source: Host) -> str | None:
-    """Why a client that ended did not succeed: iperf3's own words if its output is JSON, or its last line."""
+    """Why a client that ended did not succeed: iperf3's own message if its output is JSON, else its last line."""
     try:
         report = json.loads(done.stdout)
     except (ValueError, RecursionError):

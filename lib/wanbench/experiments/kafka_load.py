@@ -104,9 +104,10 @@ class KafkaLoad:
     start_timeout_s : float
         For the topics to have leaders, and for all producers to print their first window.
     timeout_s : float or None
-        For all producers to end; those that have not are stopped, and what they sent is the result: <stem>.times.json
-        says so in `unfinished`, and column behind_s of their windows how far they fell behind, and when. None: a minute
-        more than `duration_s` and `warmup_s` twice over, or for `records` than sending them at 1 Mbit/s.
+        For all producers to end; producers still running then are stopped, and what they sent is the result:
+        <stem>.times.json says so in `unfinished`, and column behind_s of their windows how far they fell behind and
+        when. None: a minute more than `duration_s` and `warmup_s` twice over, or for `records` than sending them at
+        1 Mbit/s.
 
     Examples
     --------
@@ -250,7 +251,7 @@ class KafkaLoad:
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """As `run`, with producers and consumers spread over several hosts in turn."""
+        """The same as `run`, with producers and consumers distributed over several hosts."""
         hosts = [*consumers, *producers]
         if not producers or (self.n_consumers and not consumers):
             raise ExperimentError(

@@ -18,7 +18,7 @@ RECORD_MARGIN_BYTES = 1024
 _HEAP_MARGIN_MB = 64
 """What the tool needs of the heap besides its buffers."""
 _MOST_PROCESSES = 200
-"""Each has a Java of its own; more would load the machine before they load a cluster."""
+"""Each has its own Java process; more would load the machine before they load a cluster."""
 _WHOLE = (
     ("topics", 1, 1000),
     ("partitions", 1, 10_000),

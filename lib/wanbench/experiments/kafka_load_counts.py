@@ -1,4 +1,4 @@
-"""What a load did: the time that counts, by the producers' own lines, and batches, in the leaders' logs."""
+"""Results of a load: the counted time, from the producers' output, and the batches, from the leaders' logs."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ class Session:
         until: dict[Future, Tool] | None = None,
     ) -> set[Future]:
         """
-        Wait for all of `until` (the producers' ends); returns those that are not done at the deadline.
+        Wait for all of `until` (the producers' ends); returns the ones not done at the deadline.
 
         CommandError if a tool fails, a broker dies or, with `early`, a producer ends.
         """
@@ -344,7 +344,7 @@ class Session:
         return files
 
     def _about(self):
-        """What <stem>.times.json holds besides times."""
+        """The contents of <stem>.times.json other than times."""
         return {
             "producers": [
                 {"host": host.name, "topic": self._topic(number)}

@@ -64,8 +64,8 @@ class KafkaProbe:
     producers : int
         In one process; records go to them in turn. A broker takes the next request from a connection only when it has
         answered the one before, for acks "all" after replication: choose it so that `interval_s` times this is longer
-        than that, or records wait for each other. Table probes counts those that did (n_queued), and tails of them say
-        so.
+        than that, or records wait for each other. Table probes counts records that waited (n_queued), and their tails
+        say so.
     groups : int
         Consumer groups, a process each; every one receives every record.
     partitions, replication : int
@@ -90,7 +90,7 @@ class KafkaProbe:
         To test the probe: the producer holds this share of the records back for so long after their intended time,
         without delaying the others.
     clock_shift_ms : float
-        To test the probe: the programs on the target read a clock that is so much ahead. The offset between the
+        To test the probe: the programs on the target read a clock that is ahead by this much. The offset between the
         clocks is then measured even on one machine.
 
     Examples

@@ -189,7 +189,7 @@ class ProbeSession:
             self._report(f"the probe's {who} waits for {waits_for}")
 
     def _waits_for(self, process: Process, who: str) -> str | None:
-        """What a program last printed that it waits for; ExperimentError, with its last line, if it has ended."""
+        """The last thing that a program said it waits for; ExperimentError, with its last line, if it has ended."""
         try:
             done = process.wait(0)
         except CommandError as error:
@@ -224,7 +224,7 @@ class ProbeSession:
 
     @staticmethod
     def _ended(process: Process, ask, timeout_s: float) -> tuple[Completed, bool]:
-        """What a process left, and whether it had to be stopped."""
+        """The output of a process, and whether it had to be stopped."""
         with suppress(CommandError):
             if ask is not None:
                 ask()

@@ -131,7 +131,7 @@ class _Sending:
 
 
 class _WhileSending:
-    """An experiment that ends by itself, run in a thread as soon as the load sends."""
+    """An experiment with a fixed duration, run in a thread as soon as the load sends."""
 
     def __init__(self, experiment, sending: _Sending):
         self._experiment, self._sending = experiment, sending

@@ -41,7 +41,7 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """What it is and where it runs."""
+        """The tool's name and its host."""
         return f"{self.what} on {self.host.name}"
 
     def wait(self, timeout_s: float) -> Completed:
@@ -50,7 +50,7 @@ class Tool:
         return self.done
 
     def so_far(self) -> Completed:
-        """What it has printed so far."""
+        """The output so far."""
         if self.done is not None:
             return self.done
         try:

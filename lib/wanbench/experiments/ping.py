@@ -38,7 +38,7 @@ class Ping:
     interval_s : float
         Time between them. For users other than root, iputils allows 0.005 s and more, before 2021 0.2 s and
         more; ping says so and the test fails. Requests are sent whether or not earlier ones were answered:
-        every 0.01 s and more one at a time, more often in groups of those that are due.
+        every 0.01 s and more one at a time, more often in groups of the echoes that are due.
     payload_bytes : int
         Without the headers (8 bytes ICMP, 20 IPv4). At least 16, or ping has no room for the time.
     wait_s : float

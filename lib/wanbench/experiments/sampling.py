@@ -38,7 +38,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def end(self, started: object, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        """Stop, and put the raw files into `files` one by one; returns what went wrong, in sentences."""
+        """Stop, and add each raw file to `files`; returns the faults, as sentences."""
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
@@ -79,7 +79,7 @@ class Sampling(ABC):
         return self.duration_s
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the links between regions: none, for each host is sampled by a program on it."""
+        """Bytes on the links between regions: none, as a program on each host samples it."""
         return 0.0
 
 

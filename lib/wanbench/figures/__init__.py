@@ -6,8 +6,7 @@ The figure of a result is in the same room as the result, as `<name>_figure.py`.
 `name` (file stem), `alt`, `caption`, and `csv`, the numbers drawn. Figures read no file but the coastline.
 """
 
-from .map import region_map
 from .schedule import rounds
 from .theme import SIZES
 
-__all__ = ["SIZES", "region_map", "rounds"]
+__all__ = ["SIZES", "rounds"]

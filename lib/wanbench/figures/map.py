@@ -6,33 +6,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ..formatting import count
 from . import coastline, theme
 
 LATITUDES = (-58, 90)
 """Latitudes shown: without Antarctica, which has no region."""
 SMALLEST_POINT = 6
-RING_STEP = 4
-"""Difference of point size between clouds: a ring two pixels wide."""
-
-
-def region_map(regions: pd.DataFrame, *, note: str = "") -> go.Figure:
-    """The regions of table `regions` on a world map, one colour per cloud."""
-    figure = world()
-    draw_regions(figure, regions, RING_STEP)
-    clouds = regions.cloud.value_counts().sort_index()
-    by_cloud = ", ".join(f"{theme.cloud_name(name)} {n}" for name, n in clouds.items())
-    columns = ["name", "cloud", "city", "country", "latitude_deg", "longitude_deg"]
-    return theme.finish(
-        figure,
-        name="region-map",
-        title="Regions",
-        subtitle=f"{count(len(regions), 'region')}: {by_cloud}. Rings: several clouds in one place.",
-        alt=f"World map of {count(len(regions), 'region')}: {by_cloud}.",
-        caption=f"Regions ({by_cloud}). Coastline: Natural Earth.",
-        table=regions[[name for name in columns if name in regions]],
-        note=note,
-    )
+RING_STEP = 2
+"""Difference of point size between clouds: a ring one pixel wide."""
 
 
 def world() -> go.Figure:
@@ -57,12 +37,12 @@ def world() -> go.Figure:
     return figure
 
 
-def draw_regions(figure: go.Figure, regions: pd.DataFrame, step: int) -> None:
+def draw_regions(figure: go.Figure, regions: pd.DataFrame) -> None:
     """Points with a size per cloud, the largest first, so that clouds in one city show as rings."""
     clouds = sorted(regions.cloud.unique())
     for number, cloud in enumerate(clouds):
         part = regions[regions.cloud == cloud]
-        size = SMALLEST_POINT + step * (len(clouds) - 1 - number)
+        size = SMALLEST_POINT + RING_STEP * (len(clouds) - 1 - number)
         marker = {"color": theme.colour(cloud), "size": size, "line": {"color": "white", "width": 1}}
         figure.add_scattergeo(
             lon=part.longitude_deg,

@@ -75,19 +75,10 @@ def interval_points(
 
 
 def estimate_points(figure: go.Figure, at: Sequence, estimates: Sequence, *, marker: dict, **more) -> None:
-    """Estimates with their intervals, as `interval_points`; hover text: the estimate as it is quoted."""
+    """Estimates with their intervals, as `interval_points`; the hover text is the quoted estimate."""
     texts = [theme.plain(f"{one.written} ({one.written_interval or 'no interval'})") for one in estimates]
     numbers = [[getattr(one, name) for one in estimates] for name in ("estimate", "low", "high")]
     interval_points(figure, at, *numbers, marker=marker, **{"text": texts} | more)
-
-
-def strip(
-    figure: go.Figure, at: float, values: Sequence[float], *, width=0.6, vertical=False, **more
-) -> None:
-    """All values of a group as points around the row `at` (a column if `vertical`), kept apart by `theme.spread`."""
-    offsets = at + theme.spread(len(values), width)
-    x, y = (offsets, values) if vertical else (values, offsets)
-    figure.add_scatter(x=x, y=y, mode="markers", **{"showlegend": False} | more)
 
 
 def band(figure: go.Figure, x, low, high, *, color: str = BAND_COLOUR, **more) -> None:

@@ -51,14 +51,14 @@ def finished(
 
 def join(imports: Iterable[Mapping[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
     """
-    The tables of several imports or runs in one: the latency of one source beside the throughput of another.
+    The tables of several imports or runs in one: the latency of one source with the throughput of another.
 
-    Rows are kept as they are; flags are raised anew, over all rows together. ParameterError if nothing is given, or
+    Rows are kept as they are; flags are raised again, over all rows together. ParameterError if nothing is given, or
     if two tables regions give one region different coordinates.
     """
     imports = [dict(one) for one in imports]
     if not imports:
-        raise ParameterError("imports is empty; allowed: several mappings of tables.")
+        raise ParameterError("imports is empty; allowed: one or more mappings of tables.")
     joined = {}
     for name in dict.fromkeys(name for one in imports for name in one if name != "flags"):
         parts = [tables.validate(name, one[name]) for one in imports if name in one]

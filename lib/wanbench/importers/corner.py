@@ -38,7 +38,7 @@ MAX_LENGTH = 200
 
 def is_transposed(corner: str) -> bool:
     """
-    Whether a corner says that the regions down the side are those that answer.
+    Whether a corner says that the regions down the side answer the pings.
 
     The first of two names labels the side: "Source → Destination", "From / To", "From to To". An arrow along an axis
     overrules this order: an arrow down, an arrow that another sign separates from one of the names ("From → / To"), or

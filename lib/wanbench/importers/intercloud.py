@@ -54,7 +54,7 @@ def read_survey(
     results : path
         results.csv or results.jsonl.
     locations : path, optional
-        The locations.csv beside it. Its coordinates become table regions, so that the study can be analysed with
+        The locations.csv next to it. Its coordinates become table regions, so that the study can be analysed with
         them (`summarise_pairs(tables, rtt="mean", regions=tables["regions"])`) and with the catalogue's.
     bitrate : str
         How to read the column bitrate_Bps. "bytes in 10 s" is what the tool's script writes: the second last field of
@@ -65,7 +65,7 @@ def read_survey(
 
     Notes
     -----
-    The bytes are those that the client had written when its time was up; the last socket buffer may not have arrived.
+    The bytes are what the client had written when its time was up; the last socket buffer may not have arrived.
     RTTs are ping's averages; minimum, median and the number of lost echoes are not known. A test without RTT and
     bitrate has failed. `run_id` is the tool's, `test_id` the file's name and line. The plausibility rules take the
     coordinates of `locations` as exact to their last decimal (1 km), even where the sources that they average differ.

@@ -144,7 +144,7 @@ def _check_names(where, given, allowed):
 
 
 def _texts(mapping, key, where):
-    """A mapping of names to texts; a plain number is taken as it is written."""
+    """A mapping of names to texts; a number becomes the text that was written."""
     value = {} if mapping.get(key) is None else mapping[key]
     if not isinstance(value, Mapping):
         raise refusal(f"{where}: {key}", value, "names with values")

@@ -53,7 +53,7 @@ def read_markdown(
     A document may spread a matrix over several tables (a tab for each part of the world) and repeat it for several
     months. All are read: a pair in several tables has as many tests, distinguished by `setting`, which holds the
     headings and the caption over each table. A table that is not a latency matrix is a row of unread with its line,
-    beside the rows that `read_matrix` writes there. Tables inside fenced code or comments are ignored.
+    in addition to the rows that `read_matrix` writes there. Tables inside fenced code or comments are ignored.
 
     Parameters
     ----------

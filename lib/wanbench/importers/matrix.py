@@ -61,7 +61,7 @@ def read_matrix(
     unit : "ms", "s" or "us", optional
         Unit of cells without one. Default: as in the corner, else ms.
     transposed : bool, optional
-        Whether the first column holds the regions that answer and the first line those that measure. Default: what
+        Whether the first column holds the regions that answer and the first line the ones that measure. Default: what
         the corner says ("To \\ From"), else False.
     delimiter : optional
         Default: the first of tab, semicolon, comma and bar that separates the lines.

@@ -29,7 +29,7 @@ class OriginalFile:
     file : str
         Its file name in the folder of downloads.
     title, licence : str
-        What it holds, in words; its licence.
+        Its description; its licence.
     address, version : str
         Where to fetch it, and which version lies there.
     sha256, bytes : str, int

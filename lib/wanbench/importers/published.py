@@ -30,7 +30,7 @@ STUDIES = {
 
 def read_published(name: str) -> dict[str, pd.DataFrame]:
     """
-    The committed tables of a study, as its importer makes them of the original files; flags are raised anew.
+    The committed tables of a study, as its importer makes them from the original files, with fresh flags.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def import_originals(name: str, folder=None) -> dict[str, pd.DataFrame]:
 
 
 def write_tables(name: str) -> list[Path]:
-    """Write the committed tables of a study anew from its originals; returns the paths. Omits empty tables."""
+    """Rewrite the committed tables of a study from its originals; returns the paths. Omits empty tables."""
     made = import_originals(name)
     kept = {table: rows for table, rows in made.items() if len(rows) and table != "flags"}
     return [tables.write(table, rows, published_folder() / name) for table, rows in kept.items()]

@@ -25,6 +25,8 @@ FILE = Path(__file__).with_name("region_names.csv")
 KINDS = ("display", "old", "short", "place", "area")
 REGION = re.compile(r"[a-z0-9]+:[a-z0-9]+(?:[-_.][a-z0-9]+)*")
 """The form of a region's name here, also of a cloud that the catalogue does not know."""
+MAX_SUGGESTIONS = 4
+"""Of similar names, in an error: more would hide the message."""
 MAX_LENGTH = 200
 """A longer text does not name a region."""
 MAX_LISTED = 8
@@ -196,7 +198,7 @@ def _two_regions(text, cloud):
 
 @lru_cache(maxsize=8192)
 def _meanings(text, cloud) -> frozenset[_Meaning]:
-    """The meanings of a text as one name: as it is spelled or, failing that, without its dashes."""
+    """The meanings of a text as one name: as spelled or, failing that, without its dashes."""
     spelled = _spelled(text)
     named = _by_name()
     meanings = named.get(text.lower().strip(), set()) | named.get(spelled, set()) | _zones(spelled)
@@ -291,7 +293,7 @@ def _shortened(text):
     return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
-def _similar(text, cloud, limit=4):
+def _similar(text, cloud):
     if len(text) > MAX_LENGTH:
         return []
     named = _by_name()
@@ -300,6 +302,8 @@ def _similar(text, cloud, limit=4):
         for name, meanings in named.items()
         if any(cloud in (None, one.region.split(":")[0]) for one in meanings)
     ]
-    like = difflib.get_close_matches(_spelled(text), names, n=limit, cutoff=0.7)
+    like = difflib.get_close_matches(_spelled(text), names, n=MAX_SUGGESTIONS, cutoff=0.7)
     regions = [one.region for name in like for one in sorted(named[name])]
-    return list(dict.fromkeys(r for r in regions if cloud is None or r.startswith(f"{cloud}:")))[:limit]
+    return list(dict.fromkeys(r for r in regions if cloud is None or r.startswith(f"{cloud}:")))[
+        :MAX_SUGGESTIONS
+    ]

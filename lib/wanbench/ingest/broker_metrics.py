@@ -1,10 +1,10 @@
 """
 Reads what `wanbench.kafka.programs.scrape` printed, or the text of an exporter: rows of table metrics.
 
-- A metric that is a counter, or is named like one (_total, _count, _sum, _bucket), is cumulative; `stats.rates` makes
-  rates of those. Metrics keep the names that the file gives them.
+- A metric that is a counter, or is named like one (_total, _count, _sum, _bucket), is cumulative; `stats.time.rates`
+  makes rates of those. Metrics keep the names that the file gives them.
 - A sample has the time printed with it, else the middle between request and response of its scrape. Text that
-  holds a series twice without times is refused: its scrapes could not be told apart.
+  holds a series twice without times is refused: its scrapes could not be distinguished.
 - Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
   Prometheus server would write them.
 - Values that are not finite (a percentile of nothing is NaN) are left out: the broker has no value.

@@ -157,7 +157,7 @@ def decompressed(source) -> Iterator[tuple[object, Content]]:
 
 
 def as_utf8(file: Content) -> BinaryIO:
-    """The file, or what gives its text in UTF-8 if it is UTF-16. RawDataError names the format of what is no text."""
+    """The file, or a stream of its text in UTF-8 if it is UTF-16. RawDataError names the format if it is not text."""
     encoding, _ = encoding_of(file.path, file.peek(OPENING_BYTES))
     return file if encoding == "utf-8" else _Transcoded(file, encoding)
 

@@ -77,7 +77,7 @@ UNITS = {
 
 class Samples:
     """
-    The samples of a file, as they are fed: columns metric, subject, unit, cumulative, value and time.
+    The samples of a file, in order: columns metric, subject, unit, cumulative, value and time.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Samples:
         line_number : int
             Its first line's in the file.
         at_us : int
-            Time in Unix microseconds of samples without one of their own.
+            Time in Unix microseconds of samples without a time.
         whole : bool
             Whether the text is known to be whole; otherwise a last sample without a line's end is refused.
         """

@@ -29,7 +29,7 @@ DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, those that the file's series give, without their context.
+    Tables pings and transfers, as far as the file has series for them, without their context.
 
     RawDataError if it is not a data file of flent, or has no series of RTTs or rates.
     """
@@ -61,7 +61,7 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 
 def _values(path, name: str, raw) -> np.ndarray:
-    """The values of a series, without those that are null."""
+    """The values of a series that are not null."""
     try:
         values = np.array([each["val"] for each in raw if each.get("val") is not None], dtype=float)
     except (TypeError, KeyError, ValueError, AttributeError) as error:

@@ -59,7 +59,7 @@ def compression(opening: bytes) -> str | None:
 
 def binary_format(opening: bytes) -> str | None:
     """
-    The name of the format of a file that begins so; None if it may be text.
+    The name of the format of a file with this beginning; None if it may be text.
 
     UTF-16 without a byte order mark counts as binary here: decode it first.
 

@@ -6,7 +6,7 @@ Reads what `sadf -j` printed, sysstat 10.1 to 12.7.9: rows of table metrics.
 - Processors, disks and network are means over the sample's interval; memory and load hold at its end.
 - Statistics without a line in `KINDS` are ignored; one with a line must have the known shape.
 - Times must be in UTC, as sadf prints them by default; they are whole seconds.
-- A file <name>.hosts.json beside <name>.sadf.json names the hosts that it is about.
+- A file <name>.hosts.json next to <name>.sadf.json names its hosts.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
 
 
 def _columns(path: Path) -> dict:
-    """Columns of table metrics by name; those that are the same in all rows are one value."""
+    """Columns of table metrics by name; a column that is the same in all rows is one value."""
     entries = _Entries()
     document, hosts_of = _document(path), _hosts_of(path)
     hosts = document.list("hosts")

@@ -151,7 +151,7 @@ class _Test:
         return [part.number("seconds") for part in (*self._ends("sender"), *self._ends("udp"))]
 
     def _received_of(self, both, row):
-        """What UDP's only summary says of the receiver."""
+        """The receiver's values in UDP's only summary."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
         if None in (packets, lost, length, size, seconds) or abs(packets * length - size) > TOLERANCE * size:

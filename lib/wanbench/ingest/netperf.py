@@ -63,7 +63,7 @@ LATENCIES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, those that the tests give, without their context.
+    Tables pings and transfers, as far as the tests fill them, without their context.
 
     RawDataError names the line of a test that has no result, or of a file without the banner that says what was
     tested and in which units (netperf -P 0 leaves it out).
@@ -125,7 +125,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
 
 
 def _named(body: list[str]) -> dict[str, str]:
-    """What -k or -o printed, by the names of -k; empty if they were not asked for."""
+    """The output of -k or -o, by the names of -k; empty if neither was asked for."""
     found = {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
     for heading, values in pairwise(body):
         names = next(csv.reader([heading]), [])
@@ -135,7 +135,7 @@ def _named(body: list[str]) -> dict[str, str]:
 
 
 def _columns(body: list[str], protocol: str | None, direction: str | None) -> dict[str, str]:
-    """What the columns of an ordinary test say, by the names of -k; empty if there is no line of numbers."""
+    """The columns of an ordinary test, by the names of -k; empty if there is no line of numbers."""
     numbers = [line.split() for line in body if NUMBERS.fullmatch(line)]
     unit = next((found[0] for line in body if (found := UNIT.search(line))), "")
     first = numbers[0] if numbers else []

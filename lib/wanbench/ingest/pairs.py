@@ -99,7 +99,7 @@ def _of_pairs(run, name):
     if name not in run:
         if name != "tests" and (name == "pings" or "pings" in run):
             return tables.from_rows(name, [])
-        raise ParameterError(f"summarise_pairs needs table {name}; given were {', '.join(run) or 'none'}.")
+        raise ParameterError(f"summarise_pairs needs table {name}; given: {', '.join(run) or 'none'}.")
     frame = run[name]
     missing = frame[PAIR].isna().any(axis=1)
     if missing.any():

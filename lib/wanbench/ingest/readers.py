@@ -1,4 +1,4 @@
-"""Which reader a raw file is for. A new tool is one line of `READERS`."""
+"""The reader of each raw file. A new tool is one line of `READERS`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_DATA = (".stderr.txt", ".server.txt")
 
 class Reader(NamedTuple):
     """
-    What reads the files of an experiment, or of another tool.
+    The functions that read the files of an experiment, or of another tool.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ Rows = pd.DataFrame | pa.Table | list[dict]
 
 @cache
 def core(name: str) -> tuple[Column, ...]:
-    """The columns of a table without its context: those that a reader gives."""
+    """The columns of a table that a reader gives: all but its context."""
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 

@@ -30,7 +30,7 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
     Raises
     ------
     ParameterError
-        If the folder is no run folder.
+        If the folder is not a run folder.
     RawDataError
         If its journal or manifest is damaged.
     """
@@ -110,7 +110,7 @@ class _Files:
             )
 
     def tables(self, always: tuple[str, ...]) -> dict[str, pd.DataFrame]:
-        """The tables, valid: those that are always there, unread, and the others."""
+        """The validated tables: the ones that are always there, unread, and the others."""
         unread = tables.from_rows("unread", self._unread)
         found = {name: joined(name, self._rows.get(name, [])) for name in always} | {"unread": unread}
         return found | {name: joined(name, rows) for name, rows in self._rows.items() if name not in found}

@@ -82,7 +82,7 @@ class BaseCluster(ABC):
         admin.delete_topic(self._running_host(), self._open_clients(), name)
 
     def ask(self, host: Host, verb: str, **arguments: object):
-        """Put an administrative question from a host: see `wanbench.kafka.admin.ask`."""
+        """Send an administrative request from a host: see `wanbench.kafka.admin.ask`."""
         return admin.ask(host, self._open_clients(), verb, **arguments)
 
     def watching(self, host: Host, duration_s: float, **arguments: object) -> AbstractContextManager[Process]:

@@ -184,7 +184,7 @@ class Cluster(BaseCluster):
             self.await_serving(self.start_timeout_s)
 
     def check(self) -> None:
-        """ClusterError, with its last message and its log, if a node has ended that nobody stopped."""
+        """ClusterError, with the last message and the log, if a node has ended without being stopped."""
         for node in self._nodes.values():
             if death := node.death():
                 raise death
@@ -217,7 +217,7 @@ class Cluster(BaseCluster):
         """
         Fetch each node's logs, what it printed and its settings into <run folder>/kafka_cluster/, whatever its state.
 
-        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given ones and those that it
+        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given ones and the ones it
         logged as effective, without secrets.
         """
         return keep(list(self._nodes.values()), folder, stem)

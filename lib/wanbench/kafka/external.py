@@ -52,7 +52,7 @@ class ExternalCluster(BaseCluster):
     password_from : str
         The environment variable that holds the password (Confluent Cloud: the API secret).
     authority_file : path, optional
-        Certificates to trust (Strimzi: the cluster's CA); without it, those that the hosts trust anyway.
+        Certificates to trust (Strimzi: the cluster's CA); without it, the ones that the hosts trust anyway.
     certificate_file, key_file, key_password_from : path, path, str, optional
         The client's certificates and key in PEM, and the environment variable with the key's password if it has one.
     settings : mapping, optional
@@ -182,19 +182,19 @@ class ExternalCluster(BaseCluster):
         ]
 
     def log_folder(self, node_id: int) -> str:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot("be asked for its data folders, so batches in its logs cannot be counted")
 
     def stop(self, node_id: int) -> None:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot(f"have its broker {node_id} stopped")
 
     def kill(self, node_id: int) -> None:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot(f"have its broker {node_id} killed")
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
-        """Always a ClusterError."""
+        """Raises ClusterError: an external cluster is not under our control."""
         raise self._cannot(f"have its broker {node_id} started")
 
     def __repr__(self):

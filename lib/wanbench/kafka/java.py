@@ -108,7 +108,9 @@ def checked_flags(flags: object) -> tuple[str, ...]:
     ):
         raise refusal("jvm", flags, "a list of flags such as '-XX:+UseZGC'")
     if any(names_secret(flag.partition("=")[0]) for flag in flags):
-        raise ParameterError("jvm has a flag that may hold a secret, and a command line can be seen.")
+        raise ParameterError(
+            "jvm has a flag that may hold a secret; command lines are visible to other users."
+        )
     return tuple(flags)
 
 

@@ -60,11 +60,11 @@ class KafkaLab(Lab):
         return self.lab.sysctls
 
     def counters(self) -> list[dict] | None:
-        """Those of the lab that it stands on."""
+        """The same as of the underlying lab."""
         return self.lab.counters()
 
     def devices(self) -> list[dict] | None:
-        """Those of the lab that it stands on."""
+        """The same as of the underlying lab."""
         return self.lab.devices()
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:

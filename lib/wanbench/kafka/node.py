@@ -31,7 +31,7 @@ class Node:
     """
     A node of a cluster on its host.
 
-    `settings` is what its server.properties holds; `is_up` whether it was started and nobody stopped it since.
+    `settings` is what its server.properties holds; `is_up` whether it was started and not stopped since.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Node:
             raise ClusterError(f"the disk of {self.placement.name} cannot be formatted: {message}", log)
 
     def start(self) -> None:
-        """Start the Java process, with a log of its own; it does not serve yet."""
+        """Start the Java process with its own log; it does not serve yet."""
         self.starts += 1
         self._process = self.host.start([*_WITH_PID_FILE, f"{self.folder}/pid", *self.command])
         self.is_up = True
@@ -129,7 +129,7 @@ class Node:
                 self._process.stop()
 
     def death(self) -> ClusterError | None:
-        """The error with which it ended, if nobody asked it to; None if it runs."""
+        """The error with which it ended unasked; None if it runs or was stopped."""
         done = self._ended() if self.is_up else None
         if done is None:
             return None
@@ -142,7 +142,7 @@ class Node:
         return self._read(f"server-{start or self.starts}.log")
 
     def printed(self) -> Completed | None:
-        """What it printed since its latest start, outside its log; None if it was never started."""
+        """Its output outside its log since its latest start; None if it was never started."""
         if self._process is None:
             return None
         try:

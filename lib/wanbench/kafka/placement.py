@@ -54,7 +54,7 @@ class NodePlacement:
 
     @property
     def roles(self) -> str:
-        """As Kafka writes them."""
+        """The value of process.roles, such as "broker,controller"."""
         return ",".join(["broker"] * self.is_broker + ["controller"] * self.is_controller)
 
 

@@ -31,7 +31,7 @@ def check_free(placement: NodePlacement, metrics: bool) -> None:
 
 
 def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
-    """Per port: the addresses on which processes of the host listen, and which processes."""
+    """By port: the addresses on which the host listens, and the listening processes."""
     return parsed(
         host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines()
     )

@@ -45,7 +45,7 @@ def defaults(brokers: int) -> dict[str, str]:
 
 def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
-    Settings as Kafka writes them, of brokers or, with `CLIENT_OWNED`, of clients.
+    Settings in Kafka's own notation, of brokers or, with `CLIENT_OWNED`, of clients.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class Process(ABC):
 
     @abstractmethod
     def wait_for_output(self, text: str, timeout_s: float) -> None:
-        """Return once `text` has been printed on stdout; CommandError (with its last words) if it never is."""
+        """Return once `text` has been printed on stdout; CommandError (with its last output) if it never is."""
 
     @abstractmethod
     def wait(self, timeout_s: float) -> Completed:
@@ -131,11 +131,11 @@ class Lab(ABC):
         """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
 
     def counters(self) -> list[dict] | None:
-        """What every link carried since the lab opened; None where the network is real and nobody counts."""
+        """What every link carried since the lab opened; None on a real network, where this is not counted."""
         return None
 
     def devices(self) -> list[dict] | None:
-        """What the kernel dropped outside the links; None where nobody counts."""
+        """What the kernel dropped outside the links; None where this is not counted."""
         return None
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:

@@ -90,7 +90,7 @@ class LocalLab(Lab):
     regions : sequence of str
         Their names, 1 to 254, each once. Region number i (from 1) has the addresses 10.i.0.1 and so on.
     links : mapping of (from, to) to LinkSettings
-        Directed pairs. Those that are missing cannot reach each other.
+        Directed pairs. Regions without a link cannot reach each other.
     hosts_per_region : int
         1 to 254.
     sysctls : mapping of str to str, optional
@@ -218,7 +218,7 @@ class LocalLab(Lab):
         Parameters
         ----------
         **changes
-            Fields of `LinkSettings`; the others stay. Without a `queue_bytes` of its own, a link's queue
+            Fields of `LinkSettings`; the others stay. Where its `queue_bytes` is None, a link's queue
             follows its rate and the pair's RTT.
         """
         pair = (from_region, to_region)
@@ -262,7 +262,7 @@ class LocalLab(Lab):
 
     def counters(self, pairs: Iterable[tuple[str, str]] | None = None) -> list[dict]:
         """
-        What every link, or those of `pairs`, carried since the lab was opened.
+        What every link, or each link of `pairs`, carried since the lab was opened.
 
         Returns
         -------
@@ -298,7 +298,7 @@ class LocalLab(Lab):
 
     def lateness(self) -> dict:
         """
-        How late all links together were so far: whether the machine was fast enough.
+        How late packets of all links were so far: whether the machine was fast enough.
 
         Returns
         -------
@@ -327,20 +327,20 @@ class LocalLab(Lab):
             raise LabError("the lab is not open; use it in a with statement.")
         return self._keeper
 
-    def _ask(self, verb, **words):
-        return self._open_keeper().ask(verb, **words)
+    def _ask(self, verb, **arguments):
+        return self._open_keeper().ask(verb, **arguments)
 
     def _numbered(self, pairs):
         return [[self._numbers[a], self._numbers[b]] for a, b in pairs]
 
     def _send_settings(self, links, pairs):
-        words = []
+        numbered = []
         for a, b in pairs:
             back = links.get((b, a))
             settings = dataclasses.asdict(links[a, b])
             settings["queue_bytes"] = queue_in_bytes(links[a, b], back and back.delay_ms)
-            words.append([self._numbers[a], self._numbers[b], settings])
-        self._ask("set", links=words)
+            numbered.append([self._numbers[a], self._numbers[b], settings])
+        self._ask("set", links=numbered)
 
     def _both_ways(self, a, b, one_way):
         pairs = [(a, b)] if one_way else [pair for pair in ((a, b), (b, a)) if pair in self.links]

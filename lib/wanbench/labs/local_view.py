@@ -1,4 +1,4 @@
-"""How a local lab describes itself: to a manifest, in a line, in a notebook."""
+"""Descriptions of a local lab: for a manifest, in a line, in a notebook."""
 
 from __future__ import annotations
 
@@ -130,5 +130,5 @@ def _summary(lab, region):
 
 
 def _span(values, unit):
-    least, most = f"{min(values):.4g}", f"{max(values):.4g}"
-    return f"{least} {unit}" if least == most else f"{least} to {most} {unit}"
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"

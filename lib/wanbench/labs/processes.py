@@ -31,7 +31,7 @@ class EnteredProcess(Process):
     command : sequence of str
         The command itself, as it is shown and recorded.
     entering : sequence of str
-        The arguments that stand before it. They must make the command the leader of its own session.
+        The arguments that stand before it. They must make the command a session leader.
 
     Raises
     ------
@@ -181,9 +181,9 @@ def command_error(completed: Completed, what: str) -> CommandError:
     Its attribute `completed` has all that the command printed; of one that still runs, all so far and the
     status -9.
     """
-    words = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
+    output = (completed.stderr.strip() or completed.stdout.strip()).decode(errors="replace")[-500:]
     error = CommandError(
-        f"{' '.join(completed.command)} {what}" + (f"; its last words: {words}" if words else ".")
+        f"{' '.join(completed.command)} {what}" + (f"; its last output: {output}" if output else ".")
     )
     error.completed = completed
     return error

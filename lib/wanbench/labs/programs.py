@@ -44,7 +44,7 @@ class HostPython:
 
 @dataclass
 class _Host:
-    """What is remembered of a host. Its scratch folder tells one opening of a lab from the next."""
+    """What is cached about a host. Its scratch folder identifies one opening of the lab."""
 
     scratch: str
     python: HostPython | None = None
@@ -116,7 +116,7 @@ def program_command(host: Host, program: Path, *alongside: Path, needs: tuple[st
 
 
 def put_whole(host: Host, source: Path, target: str) -> None:
-    """Put a file on a host in one step: nobody who reads `target` meanwhile sees half of it."""
+    """Put a file on a host atomically: a concurrent reader of `target` never sees half of it."""
     unfinished = f"{target}.{uuid.uuid4().hex}"
     host.put(source, unfinished)
     host.run(["mv", "-f", unfinished, target], timeout_s=_TIMEOUT_S)

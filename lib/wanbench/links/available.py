@@ -80,8 +80,8 @@ def _trial(*command):
         return str(error)
     if not done.returncode:
         return None
-    words = done.stderr.decode(errors="replace").strip().splitlines()
-    return words[0].rstrip(".") if words else f"{command[0]} ended with status {done.returncode}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[0].rstrip(".") if lines else f"{command[0]} ended with status {done.returncode}"
 
 
 def _hint():

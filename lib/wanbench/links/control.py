@@ -26,11 +26,11 @@ class Client:
     def __init__(self, end: socket.socket):
         self._end, self._lock, self._ids, self._rest = end, threading.Lock(), itertools.count(1), b""
 
-    def ask(self, verb: str, *, timeout_s: float = 30.0, **words):
+    def ask(self, verb: str, *, timeout_s: float = 30.0, **arguments):
         """Send a request and return its result; LabError if the keeper refuses, is gone, or stays silent."""
         with self._lock:
             number = next(self._ids)
-            request = f"\n{json.dumps({'id': number, 'verb': verb, **words})}\n"
+            request = f"\n{json.dumps({'id': number, 'verb': verb, **arguments})}\n"
             deadline = time.monotonic() + timeout_s
             try:
                 self._end.settimeout(timeout_s)
@@ -74,8 +74,8 @@ class Server:
     end : socket
         Connected stream socket.
     verbs : dict of str to callable
-        Each is called with the request's other words and returns something that JSON can say. What it raises
-        is the answer; it never ends the keeper.
+        Each is called with the request's arguments and returns a value that JSON can hold. An exception becomes
+        the answer; it never ends the keeper.
     """
 
     def __init__(self, end: socket.socket, verbs: dict[str, Callable]):

@@ -27,14 +27,14 @@ def is_rootless() -> bool:
 
 
 def search_path() -> str:
-    """Where to look for programs: the usual places, and those that only root's PATH has."""
+    """Where to look for programs: the usual folders, and the ones that only root's PATH has."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
 def unshare_arguments() -> list[str]:
     """The arguments that start a program in new PID, mount and network namespaces; its death ends all in them."""
-    words = ["unshare", "--pid", "--fork", "--kill-child", "--net", "--mount"]
-    return [*words, "--user", "--map-root-user"] if is_rootless() else words
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--net", "--mount"]
+    return [*command, "--user", "--map-root-user"] if is_rootless() else command
 
 
 class KeeperProcess:
@@ -79,13 +79,13 @@ class KeeperProcess:
             self.close()
             raise
 
-    def ask(self, verb: str, **words):
-        """Send a request and return its result; LabError, with what the keeper said last if it is gone."""
+    def ask(self, verb: str, **arguments):
+        """Send a request and return its result; LabError, with the last output of the keeper if it is gone."""
         try:
-            return self.client.ask(verb, **words)
+            return self.client.ask(verb, **arguments)
         except LabError as error:
-            said = self.last_output()
-            raise LabError(f"{error} Its last words: {said}" if said else str(error)) from None
+            output = self.last_output()
+            raise LabError(f"{error} Its last output: {output}" if output else str(error)) from None
 
     def entering(self, namespace: int) -> list[str]:
         """

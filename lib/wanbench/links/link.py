@@ -79,7 +79,7 @@ class Link:
         now: float,
     ) -> None:
         """
-        Take new settings (see `LinkSettings`; a queue of None has no limit).
+        Apply new settings (see `LinkSettings`; a queue of None has no limit).
 
         What waits keeps its place in the queue and goes on at the new rate; what travels keeps its time, so
         after a change to a shorter delay the packets behind wait for those in front.

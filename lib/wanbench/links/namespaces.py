@@ -61,7 +61,7 @@ def enter(namespace: int) -> None:
         raise LabError(f"a network namespace cannot be entered: {os.strerror(ctypes.get_errno())}.")
 
 
-def open_device(name: str = DEVICE) -> int:
+def open_device() -> int:
     """
     Make a TUN device in this namespace, with checksum and TCP segmentation offload, and return its open file.
 
@@ -69,7 +69,7 @@ def open_device(name: str = DEVICE) -> int:
     """
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     try:
-        request = struct.pack("16sH22x", name.encode(), _IFF_TUN | _IFF_NO_PI | _IFF_VNET_HDR)
+        request = struct.pack("16sH22x", DEVICE.encode(), _IFF_TUN | _IFF_NO_PI | _IFF_VNET_HDR)
         fcntl.ioctl(device, _TUNSETIFF, request)
         fcntl.ioctl(device, _TUNSETVNETLE, struct.pack("i", 1))
         fcntl.ioctl(device, _TUNSETOFFLOAD, _TUN_F_CSUM | _TUN_F_TSO4 | _TUN_F_TSO6)
@@ -118,7 +118,7 @@ def set_sysctls(values: Mapping[str, str]) -> dict[str, str]:
     Returns
     -------
     dict
-        Those that the kernel refused, with the reason.
+        The sysctls that the kernel refused, with the reason.
     """
     refused = {}
     for name, value in values.items():

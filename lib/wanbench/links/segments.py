@@ -22,7 +22,7 @@ _FIN_AND_PSH, _CWR = 0x09, 0x80
 
 def shape(packet: bytes) -> tuple[int, int, int]:
     """
-    What a packet is on the wire.
+    The size of a packet on the wire.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def shape(packet: bytes) -> tuple[int, int, int]:
 
 def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, count: int) -> bytes:
     """
-    Some consecutive segments of a super-packet, as a packet of their own.
+    Some consecutive segments of a super-packet, as one packet.
 
     IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum become what
     the network card would have made them; FIN and PSH stay on the last segment, CWR on the first. The TCP

@@ -35,7 +35,7 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
     Parameters
     ----------
     overrides : {cloud: {item: price}}, optional
-        A price is a number, or (least, most). Items are instance types (per hour), "egress between regions"
+        A price is a number, or (lowest, highest). Items are instance types (per hour), "egress between regions"
         and "egress to internet" (per GB of 10^9 bytes).
 
     Returns
@@ -111,9 +111,9 @@ def cost(
             (TO_INTERNET, to_internet, "GB"),
         ):
             price = known.loc[(cloud, item)] if (cloud, item) in known.index else None
-            least, most = (math.nan, math.nan) if price is None else (price["low_usd"], price["high_usd"])
+            low, high = (math.nan, math.nan) if price is None else (price["low_usd"], price["high_usd"])
             free = amount == 0
             rows.append(
-                (cloud, item, amount, unit, 0.0 if free else amount * least, 0.0 if free else amount * most)
+                (cloud, item, amount, unit, 0.0 if free else amount * low, 0.0 if free else amount * high)
             )
     return pd.DataFrame(rows, columns=["cloud", "item", "amount", "unit", "low_usd", "high_usd"])

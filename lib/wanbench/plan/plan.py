@@ -30,7 +30,7 @@ class Test:
 
     `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is
     the round-trip time that is expected. A trial (see `make_trials`) also has a `setting`, the `block` of the
-    design that it belongs to, and `experiments` of its own.
+    design that it belongs to, and its own `experiments`.
     """
 
     __test__ = False
@@ -45,11 +45,11 @@ class Test:
 
     def as_dict(self) -> dict:
         """The same in JSON types, without the fields that only trials have where they are empty."""
-        words = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
+        fields = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
         if self.experiments:
-            words |= {"setting": self.setting, "block": self.block}
-            words["experiments"] = [_described(experiment) for experiment in self.experiments]
-        return words
+            fields |= {"setting": self.setting, "block": self.block}
+            fields["experiments"] = [_described(experiment) for experiment in self.experiments]
+        return fields
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Plan:
     rounds : tuple of tuples of Test
         The tests of one round run at the same time; no region is in two of them.
     experiments : tuple
-        What each test does, in this order, unless it has experiments of its own.
+        What each test does, in this order, unless it has its own experiments.
     seed : int
     lower_bound : int
         No schedule of these pairs (and this batch) has fewer rounds.
@@ -178,8 +178,8 @@ class Plan:
         table = self.cost()
         if table is not None:
             unknown = table.loc[table["high_usd"].isna(), ["cloud", "item"]].agg(": ".join, axis=1)
-            least, most = table["low_usd"].sum(), table["high_usd"].sum()
-            text = f"{least:.2f} to {most:.2f} USD"
+            low, high = table["low_usd"].sum(), table["high_usd"].sum()
+            text = f"{low:.2f} to {high:.2f} USD"
             if len(unknown):
                 text += f", and what is not known: {', '.join(unknown)}"
             facts.insert(5, ("cost", text))

@@ -20,9 +20,9 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
     Fewest rounds that could hold the pairs: no schedule has fewer.
 
-    The greatest of: the tests in which the busiest region takes part; over groups of regions, the tests
-    inside the group divided by how many fit into it at once (the groups tried are those left when the least
-    connected region of a component is taken away again and again); and the tests divided by `batch`.
+    The maximum of: the tests in which the busiest region takes part; over groups of regions, the tests
+    inside the group divided by how many fit into it at once (the groups tried are what is left as the region with the
+    fewest connections is removed from a component again and again); and the tests divided by `batch`.
 
     Examples
     --------
@@ -43,9 +43,9 @@ def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
         tests = sum(degree.values()) // 2
         while len(degree) > 1:
             bounds.append(-(-tests // (len(degree) // 2)))
-            least = min(degree, key=lambda region: (degree[region], region))
-            tests -= degree.pop(least)
-            for other, count in neighbours[least].items():
+            smallest = min(degree, key=lambda region: (degree[region], region))
+            tests -= degree.pop(smallest)
+            for other, count in neighbours[smallest].items():
                 if other in degree:
                     degree[other] -= count
     return max(bounds)
@@ -74,7 +74,7 @@ def rounds(
     batch : int, optional
         Most tests in a round; 1 tests the pairs one after another. None: as many as fit.
     rank : function of a pair, optional
-        Rounds whose pairs have the least mean rank come first, and within a round the least rank; the number
+        Rounds whose pairs have the lowest mean rank come first, and within a round the lowest rank; the number
         of rounds does not change. With `batch` 1 this is the exact order.
 
     Returns
@@ -183,7 +183,7 @@ def _coloured(pairs, n_colours, chance):
     Colour edges one by one. Where no colour is free at both ends, exchange the colours of an alternating (Kempe)
     path; where that does not help, give the edge the colour of a neighbouring one and go on with that one. When
     the steps allowed are used up, begin again in another order; after some tries, with a colour more. Twice the
-    greatest degree is always enough, so this ends.
+    maximum degree is always enough, so this ends.
     """
     order = list(pairs)
     while True:

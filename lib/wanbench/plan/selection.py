@@ -1,4 +1,4 @@
-"""Which ordered pairs of regions a plan tests."""
+"""Selection of the ordered pairs of regions that a plan tests."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def select_pairs(
         Limits of the geodesic distance, both allowed.
     max_regions : int, optional
         Take part at most this many regions. The clouds take turns, in an order shuffled by `seed`; each draws
-        at random among its regions, first among those that form a pair with a region already drawn.
+        at random among its regions, first among regions that form a pair with one already drawn.
     seed : int
         For `max_regions`.
 
@@ -114,11 +114,11 @@ def select_pairs(
         shown = ", ".join("->".join(ends) for ends in sorted(directed))
         keep(f"cloud pairs {shown}", lambda p: (cloud(p[0]), cloud(p[1])) in directed)
     if min_distance_km is not None or max_distance_km is not None:
-        least, greatest = _distances(min_distance_km, max_distance_km)
-        keep(f"distance {least:g} to {greatest:g} km", lambda p: least <= distance_km(*p) <= greatest)
+        low_km, high_km = _distances(min_distance_km, max_distance_km)
+        keep(f"distance {low_km:g} to {high_km:g} km", lambda p: low_km <= distance_km(*p) <= high_km)
     if max_regions is not None:
         if not isinstance(max_regions, int) or isinstance(max_regions, bool) or max_regions < 2:
-            raise ParameterError(f"max_regions is {max_regions!r}; allowed: 2 or more, for a pair needs 2.")
+            raise ParameterError(f"max_regions is {max_regions!r}; allowed: 2 or more, as a pair needs 2.")
         drawn = _draw_regions(found, max_regions, seed)
         keep(f"drawing {max_regions} regions", lambda p: p[0] in drawn and p[1] in drawn)
     if not found:
@@ -129,7 +129,7 @@ def select_pairs(
 def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
     """
     How often each pair was measured, from a table of tests (`from_region`, `to_region`, and `outcome` if it
-    has one, of which only "done" counts).
+    has one: only "done" counts).
     """
     if table is None:
         return Counter()

@@ -49,7 +49,7 @@ def make_trials(
         raise ParameterError("A plan needs at least one trial.")
     for trial in trials:
         if not isinstance(trial, Trial) or not trial.experiments or not trial.setting:
-            raise ParameterError(f"{trial!r} is no trial with a setting and at least one experiment.")
+            raise ParameterError(f"{trial!r} is not a trial with a setting and at least one experiment.")
     rounds = []
     for ordinal, trial in enumerate(trials, start=1):
         name = f"{ordinal:04d}-{from_region}-{to_region}".replace(":", ".")

@@ -207,7 +207,7 @@ def _blamed(pairs: pd.DataFrame, places: pd.DataFrame) -> list[tuple]:
 
 
 def _best(counts: pd.Series, left, pairs, places, blamed):
-    """Of the regions in most pairs that are too fast, the one that another place fits best; None if there is none."""
+    """Among the regions in most pairs that are too fast, the one that best fits another place; None if none does."""
     best = None
     for name, n in counts.items():
         others = left[(left.region_a != name) & (left.region_b != name)]

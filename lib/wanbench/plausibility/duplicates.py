@@ -118,7 +118,7 @@ def _digits(values: pd.DataFrame) -> pd.Series:
 
 
 def _copied_tests(echoes) -> list[dict]:
-    """Flags of tests with the same echoes, one by one, as an earlier test of their pair."""
+    """Flags of tests whose echoes all equal the ones of an earlier test of their pair."""
     frame = echoes[~echoes.duplicate & echoes.rtt_ms.notna()]
     sums = pd.util.hash_pandas_object(frame[["sequence", "rtt_ms"]].astype("float64"), index=False)
     groups = frame.assign(hash=sums.to_numpy(), n=1).groupby(TEST, sort=False, dropna=False)

@@ -70,7 +70,7 @@ class Area:
 
 def position(latitude: float, longitude: float) -> str:
     """
-    A place in words.
+    The description of a place.
 
     >>> position(-23.55, -46.63)
     '23.55 S 46.63 W'
@@ -106,22 +106,18 @@ def locate(region: str, landmarks: pd.DataFrame) -> Area:
     return Area(region, *middle, float(away.max()), float(size), discs, points)
 
 
-def cap(
-    latitude: float, longitude: float, radius_km: float, n: int = N_POINTS
-) -> tuple[np.ndarray, np.ndarray]:
+def cap(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
     """Points that fill a disc on the sphere evenly, like the seeds of a sunflower, from its centre on."""
-    k = np.arange(n)
-    cosine = 1 - (1 - np.cos(radius_km / EARTH_RADIUS_KM)) * k / (n - 1)
+    k = np.arange(N_POINTS)
+    cosine = 1 - (1 - np.cos(radius_km / EARTH_RADIUS_KM)) * k / (N_POINTS - 1)
     angle, bearing = np.arccos(np.clip(cosine, -1, 1)), k * GOLDEN_ANGLE
     return destination(np.radians(latitude), np.radians(longitude), angle, bearing)
 
 
-def circle(
-    latitude: float, longitude: float, radius_km: float, n: int = 120
-) -> tuple[np.ndarray, np.ndarray]:
-    """Points on the edge of a disc."""
+def circle(latitude: float, longitude: float, radius_km: float) -> tuple[np.ndarray, np.ndarray]:
+    """Points on the edge of a disc, enough to look round."""
     angle = min(radius_km / EARTH_RADIUS_KM, np.pi)
-    return destination(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, n))
+    return destination(np.radians(latitude), np.radians(longitude), angle, np.linspace(0, 2 * np.pi, 120))
 
 
 def _middle(points: pd.DataFrame) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from .geolocation_figure import geolocation
 from .rules import geolocate
 
 TAKEN_AS_EXACT_KM = 1.0
-"""Coordinates are taken as exact as they are written: their stated spread would hide an error."""
+"""Coordinates are taken as exact: their stated precision would hide an error."""
 
 
 def misplaced(

@@ -13,8 +13,8 @@ RULE = Rule(
     "two units",
     "The rates of a column are in one unit.",
     "no 5 rows or more are apart from all others by a factor of at least 15, and 1,000 or 1,000,000 times (within a "
-    "factor 1.6 in the median) below the rows of similar RTT (the upper quartile of 31); slow rows may have senders "
-    "or receivers of their own",
+    "factor 1.6 in the median) below the rows of similar RTT (the upper quartile of 31); slow rows may have other "
+    "senders or receivers",
     "the factors between units",
 )
 CAUSES = {

@@ -15,7 +15,7 @@ RULE = Rule(
 
 
 def on_earth(regions: pd.DataFrame) -> pd.Series:
-    """Which rows of a table `regions` have coordinates on the globe."""
+    """Whether each row of a table `regions` has coordinates on the globe."""
     return regions.latitude_deg.between(-90, 90) & regions.longitude_deg.between(-180, 180)
 
 

@@ -48,7 +48,7 @@ def plant(fault: str, seed: int, **settings) -> Planted:
 
 
 def _move(tables: Tables, rng, to: Callable[[float, float], tuple[float, float]], cause: str) -> Planted:
-    """One region is stated far from where it is, at the coordinates that `to` makes of its own."""
+    """One region is stated far from where it is: at what `to` makes of its true coordinates."""
     places = tables["regions"].copy()
     moved = [(k, *to(row.latitude_deg, row.longitude_deg)) for k, row in enumerate(places.itertuples())]
     far = [
@@ -117,14 +117,14 @@ def microseconds(tables: Tables, rng) -> Planted:
 
 
 def one_direction(tables: Tables, rng) -> Planted:
-    """Of each pair, the direction from the region whose name comes first is in seconds."""
+    """In each pair, the direction from the region whose name sorts first is in seconds."""
     pings = tables["pings"]
     pings = _scaled(pings, pings.from_region < pings.to_region, RTTS, 1e-3)
     return Planted(tables | {"pings": pings}, "unit of RTT", "seconds for milliseconds", scope="column")
 
 
 def one_region(tables: Tables, rng) -> Planted:
-    """What one region measured is in seconds."""
+    """The measurements of one region are in seconds."""
     pings = tables["pings"]
     region = str(rng.choice(tables["regions"].name))
     pings = _scaled(pings, pings.from_region == region, RTTS, 1e-3)
@@ -182,7 +182,7 @@ def mebibytes(tables: Tables, rng) -> Planted:
 
 
 def _with_bytes(tables: Tables) -> Tables:
-    """Tables whose transfers have bytes: where missing, those that their rates make in ten seconds."""
+    """Tables whose transfers have bytes: where missing, what their rates send in ten seconds."""
     transfers = tables["transfers"].copy()
     transfers["duration_s"] = transfers.duration_s.fillna(10.0)
     made = (transfers.throughput_bps * transfers.duration_s / 8).round().astype("Int64")

@@ -88,7 +88,7 @@ def suspects(
     """
     The flagged rows of a table, as a mask with the frame's index.
 
-    A row is flagged by a flag of its own, by a flag of the region where it starts, and by one of `AT_BOTH_ENDS` of
+    A row is flagged by its own flag, by a flag of the region where it starts, and by one of `AT_BOTH_ENDS` of
     either region. A row of `pairs` is flagged if a row of any table with its regions, in its direction, is. Flags of
     whole columns and tables do not count: they would leave no rows.
 

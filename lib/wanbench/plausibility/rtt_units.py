@@ -37,7 +37,7 @@ TOO_LONG = 5.0
 WHOLE_SHARE = 0.8
 """A column, or a region's rows, count as a whole from this share on: the rest may have other faults."""
 MIN_ROWS = 3
-"""Fewer rows are flagged one by one."""
+"""Fewer rows get one flag each."""
 ONE_DIRECTION_SHARE = 0.05
 """From this share of the rows on, the column is flagged although no region explains them."""
 MIN_FIBRE_MS = 0.5
@@ -164,7 +164,7 @@ def _scatter(values: np.ndarray) -> float:
 
 def _ambiguous(rtts: pd.DataFrame, rows: np.ndarray, opposite: np.ndarray) -> np.ndarray:
     """
-    Which of these rows, each alone in its column, may be answers from near the sender or RTTs in seconds.
+    Whether each of these rows, alone in its column, may be an answer from near the sender or an RTT in seconds.
 
     Either of two facts shows seconds: the opposite direction took 1,000 times as long, within 5 %; or the RTT has more
     decimals than ping's three and than the other RTTs of the column, because a thousandth has three more.

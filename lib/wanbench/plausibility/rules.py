@@ -95,7 +95,7 @@ def geolocate(
     without: Iterable[str] = (),
 ) -> Area:
     """
-    The area that the round trips of a region allow, without those that another rule than its place explains.
+    The area that the round trips of a region allow, without round trips that a rule other than its place explains.
 
     Parameters
     ----------

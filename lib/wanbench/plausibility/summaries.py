@@ -59,7 +59,7 @@ def check(tables: Mapping[str, pd.DataFrame]) -> list[dict]:
 
 
 def _neighbours(frame, orders) -> list[tuple[str, str]]:
-    """Each column that has values with the next larger one."""
+    """Pairs of columns: each that has values with the next larger one."""
     neighbours = []
     for order in orders:
         used = [name for name in order if name in frame and frame[name].notna().any()]

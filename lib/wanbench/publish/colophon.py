@@ -1,5 +1,5 @@
 """
-What a page rests on: the runs it read and the tools that made them.
+The colophon of a page: the runs it read and the tools that made them.
 
 A notebook ends with `colophon(run)`. In JupyterLab that shows a small table; on the published page it becomes
 the footer, together with the parameters, the versions and the commit.

@@ -18,15 +18,15 @@ from papermill.utils import remove_args
 
 from .tags import LEFT_OUT, leave_out, optional_section
 
-MISSING = ("MissingDataError", "NotFetchedError")
-"""Names of the errors that say that data are not there."""
+MISSING = "NotFetchedError"
+"""Name of the error that says that data are not there."""
 
 
 class Client(PapermillNotebookClient):
     """
     Runs the cells.
 
-    A kernel lives in a session of its own, so a Ctrl-C in the terminal does not reach it, and the kernel
+    A kernel runs in its own session, so a Ctrl-C in the terminal does not reach it, and the kernel
     would be killed in the middle of its work. Here the first Ctrl-C goes to the notebook, which gets the
     time it needs to put things away (a lab to take down, a journal to close); no further cell starts. A
     second one kills it.
@@ -53,7 +53,7 @@ class Client(PapermillNotebookClient):
             return super().execute_cell(cell, cell_index, *args, **kwargs)
         except CellExecutionError as error:
             section = optional_section(self.nb, cell_index)
-            if section is None or error.ename not in MISSING:
+            if section is None or error.ename != MISSING:
                 raise
             leave_out(self.nb, section, error.evalue)
             return cell
@@ -78,7 +78,7 @@ class Client(PapermillNotebookClient):
 
 
 class Engine(NBClientEngine):
-    """What papermill calls to execute a notebook."""
+    """Entry point that papermill calls to execute a notebook."""
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, **kwargs):

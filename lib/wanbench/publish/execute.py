@@ -1,4 +1,4 @@
-"""Running a notebook with papermill: parameters checked, progress shown, failures told apart."""
+"""Running a notebook with papermill: parameters checked, progress shown, failures classified."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Progress:
             self._at_line_start = line.endswith(("\n", "\r"))
 
     def flush(self) -> None:
-        """Let the text appear now."""
+        """Flush the text."""
         self.stream.flush()
 
     def ends(self) -> None:

@@ -90,7 +90,7 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     Raises
     ------
     RawDataError
-        The content is no figure, or its numbers are no CSV.
+        The content is not a figure, or its numbers are not CSV.
     """
     place = f"figure {number}"
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):

@@ -34,9 +34,9 @@ def mathml(source: str, display: str = "inline") -> str:
     try:
         shown = convert(source.strip(), display=display)
     except Exception as error:  # latex2mathml raises many kinds, IndexError among them
-        raise FormulaError(f"{source.strip()!r} is no formula: {type(error).__name__}.") from None
+        raise FormulaError(f"{source.strip()!r} is not a formula: {type(error).__name__}.") from None
     if unknown := re.search(r"\\[A-Za-z]+", shown):
-        raise FormulaError(f"{source.strip()!r} is no formula: the command {unknown[0]} is not known.")
+        raise FormulaError(f"{source.strip()!r} is not a formula: the command {unknown[0]} is not known.")
     return shown
 
 
@@ -72,7 +72,7 @@ class TextRenderer(IPythonRenderer):
         return f'<h{level} id="{anchor}">{text}</h{level}>\n'
 
     def table(self, text):
-        """A table that scrolls by itself where the page is narrow."""
+        """A table that scrolls separately where the page is narrow."""
         return f'<div class="wide"><table>{text}</table></div>\n'
 
     def inline_math(self, body):
@@ -80,7 +80,7 @@ class TextRenderer(IPythonRenderer):
         return _shown(body, "inline")
 
     def block_math(self, body):
-        """A formula on lines of its own."""
+        """A formula on separate lines."""
         return _shown(body, "block")
 
     def latex_environment(self, name, body):

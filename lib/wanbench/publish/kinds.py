@@ -110,7 +110,7 @@ def kind_of_value(value: object) -> Kind:
     for name, scalar in SCALARS.items():
         if type(value) is scalar:
             return Kind(name)
-    raise Misfit(f"{value!r} ({type(value).__name__}) is no plain value")
+    raise Misfit(f"{value!r} ({type(value).__name__}) is not a plain value")
 
 
 def kind_of_annotation(node: ast.expr) -> Kind:

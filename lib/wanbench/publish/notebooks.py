@@ -48,7 +48,7 @@ def read_notebook(path: Path) -> nbformat.NotebookNode:
     Raises
     ------
     RawDataError
-        The file is no notebook.
+        The file is not a notebook.
     """
     try:
         return nbformat.read(path, as_version=4)

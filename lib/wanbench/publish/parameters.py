@@ -27,7 +27,7 @@ TAG = "parameters"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a notebook: name, default value, kind of value allowed, and the comment beside it."""
+    """One parameter of a notebook: name, default value, kind of value allowed, and the comment next to it."""
 
     name: str
     default: object
@@ -116,7 +116,7 @@ def parse_assignment(text: str, declared: Mapping[str, Parameter]) -> tuple[str,
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals or not name:
-        raise ParameterError(f"{text!r} is no parameter; write it as name=value.")
+        raise ParameterError(f"{text!r} is not a parameter; write name=value.")
     if name in declared and declared[name].kind == Kind("str"):
         return name, value
     return name, parse_yaml(value, f"the value of {name!r}")
@@ -127,7 +127,7 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
         statements = ast.parse(source).body
     except SyntaxError as error:
         raise ParameterError(
-            f"{name}: the parameters cell is no Python: {error.msg}, line {error.lineno}."
+            f"{name}: the parameters cell is not valid Python: {error.msg}, line {error.lineno}."
         ) from None
     comments = _comments(source)
     parameters: dict[str, Parameter] = {}
@@ -141,7 +141,7 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
             ):
                 pass
             case _:
-                raise ParameterError(f"{place} is no assignment of a plain value to a name.")
+                raise ParameterError(f"{place} is not an assignment of a plain value to a name.")
         if key in parameters:
             raise ParameterError(f"{place} assigns {key!r} for the second time.")
         try:

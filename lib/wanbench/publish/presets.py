@@ -51,15 +51,15 @@ def parse_yaml(text: str, place: str) -> object:
     Raises
     ------
     ParameterError
-        It is no YAML, has a key twice or asks for anything but plain data; names `place` and the line.
+        It is not YAML, has a key twice or asks for anything but plain data; names `place` and the line.
     """
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ParameterError(f"{place}{line}: {error.problem or 'this is no YAML'}.") from None
+        raise ParameterError(f"{place}{line}: {error.problem or 'this is not YAML'}.") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ParameterError(f"{place}: this is no YAML: {error}.") from None
+        raise ParameterError(f"{place}: this is not YAML: {error}.") from None
 
 
 def read_parameters(path: Path) -> dict[str, object]:

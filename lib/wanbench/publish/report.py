@@ -48,7 +48,7 @@ def publish(
     jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True
 ) -> list[Record]:
     """
-    Run notebooks and publish their pages; a page that fails does not keep the others from being made.
+    Run notebooks and publish their pages; a page that fails does not stop the others.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def publish(
     stream : text file
         Gets the progress; default sys.stderr.
     again : bool
-        Whether to make pages again that would come out as they are, because nothing they are made from has changed.
+        Whether to remake pages even if nothing that they are made from has changed.
 
     Returns
     -------

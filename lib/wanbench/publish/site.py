@@ -33,7 +33,7 @@ ABOUT = (
 @dataclass(frozen=True)
 class Record:
     """
-    What became of a page.
+    The state of a page.
 
     `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `tags.kind`; `thumbnail` is a
     path in the site, `basis` says what the page rests on, `lead` is HTML, `made_from` a hash of what the page was made
@@ -103,7 +103,7 @@ class Site:
         self._write(Record(name, "failed", reason=reason))
 
     def records(self) -> list[Record]:
-        """What became of each notebook's page, in reading order."""
+        """The state of each notebook's page, in reading order."""
         return [self.record(path.stem) for path in notebook_paths(self.root)]
 
     def write_front_page(self) -> Path:
@@ -157,7 +157,7 @@ class Site:
         replace_file(self._record_path(record.name), text.encode())
 
     def record(self, name: str) -> Record:
-        """What became of the page of one notebook."""
+        """The state of one notebook's page."""
         path = self._record_path(name)
         try:
             record = Record(**json.loads(path.read_bytes()))
@@ -177,7 +177,7 @@ class Site:
 
 
 def _basis(page: Page) -> str:
-    """What a page rests on, in a sentence."""
+    """The data behind a page, as a sentence."""
     if page.replay_reason:
         return f"Replayed from the committed recording: {page.replay_reason}"
     return "Measured on this machine." if page.runs else "Published or simulated data; nothing is measured."

@@ -18,7 +18,7 @@ from .static import browser
 PACKAGE = Path(__file__).parents[1]
 
 
-def made_from(notebook: Path, given: dict, said: list, top: Path) -> str:
+def made_from(notebook: Path, given: dict, remarks: list, top: Path) -> str:
     """
     A hash of what a page is made from: the notebook, its parameters, what stands at the page's top, the library,
     the installed packages, and all data that a notebook may read, of the runs those of its campaigns; and its findings,
@@ -28,7 +28,7 @@ def made_from(notebook: Path, given: dict, said: list, top: Path) -> str:
     """
     content = [
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
-        json.dumps([given, said], sort_keys=True, default=repr),
+        json.dumps([given, remarks], sort_keys=True, default=repr),
         _library(),
         *_data(top, notebook.stem, _campaign(notebook, given)),
     ]

@@ -98,7 +98,7 @@ def _event(path, number, line):
 
 
 def _is_text(value):
-    """Text that UTF-8 can hold (a lone surrogate is none)."""
+    """Text that UTF-8 can hold (no lone surrogates)."""
     return value == value.encode("utf-8", "replace").decode()
 
 

@@ -25,10 +25,10 @@ def origin() -> dict:
     return {"wanbench_version": __version__, "git_commit": commit, "git_dirty": dirty}
 
 
-def _git(folder, *words):
+def _git(folder, *arguments):
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=False
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -121,7 +121,7 @@ class Run:
 
     @property
     def lab(self) -> dict:
-        """What the lab said of itself (`Lab.describe`) when the run started."""
+        """The lab's description (`Lab.describe`) when the run started."""
         return self._start().get("lab", {})
 
     @property
@@ -317,7 +317,7 @@ def overlaps(run: Run) -> pd.DataFrame:
 
 def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
-    All runs under <data folder>/raw, oldest first; of one campaign if named.
+    All runs under <data folder>/raw, or all of one campaign, oldest first.
 
     Folders without a journal (a run that ended before its first line) are passed over.
     """

@@ -150,7 +150,7 @@ class RunWriter:
             self.record({"event": "resumed", "origin": origin(), "lab": lab, "torn": self._torn})
 
     def _open_journal(self):
-        """Cut off what a kill left half written, so that the next line starts a line of its own."""
+        """Cut off a last line that a kill left half written, so that the next entry starts a new line."""
         if self._journal is not None:
             return
         path = self.folder / journal.NAME
@@ -225,7 +225,7 @@ class RunWriter:
         return Run.open(self.folder)
 
     def close(self) -> None:
-        """Let the run folder go; a folder in which nothing was written is removed. Safe to call twice."""
+        """Release the run folder; a folder in which nothing was written is removed. Safe to call twice."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None

@@ -124,7 +124,7 @@ declare(
     column("records", "count?", "records", "sent and read back; null if the output does not say"),
     column("mean_latency_ms", "number?", "ms", "mean time from send to receipt, as printed"),
     *_latency("time from send to receipt, as printed", "p50", "p99", "p999"),
-    column("error", "text?", "", "what went wrong, in the tool's words"),
+    column("error", "text?", "", "the tool's error message"),
 )
 declare(
     "batches",
@@ -182,7 +182,12 @@ declare(
     column("offset", "count?", "", "its offset there"),
     column("intended_at_s", "number", "Unix s", "when the schedule wants it sent, by the producer's clock"),
     column("sent_at_s", "number?", "Unix s", "when it was handed to the producer; null: never"),
-    column("acknowledged_at_s", "number?", "Unix s", "when the producer was told; null: never"),
+    column(
+        "acknowledged_at_s",
+        "number?",
+        "Unix s",
+        "when the broker acknowledged it to the producer; null: never",
+    ),
     column("received_at_s", "number?", "Unix s", "when the consumer had it, by its clock; null: never"),
     column("latency_ms", "number?", "ms", "receipt less intended time, less the clock offset", minimum=None),
     column("publish_latency_ms", "number?", "ms", "acknowledged less intended time; null: never"),

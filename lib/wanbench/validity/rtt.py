@@ -39,7 +39,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
 
 
 def _by_other_units(pairs, effects: str, truths: dict[str, float]) -> list[Outcome]:
-    """The same line with the unit that ignores what places share, or the one that accounts for neighbours."""
+    """The same line with the unit that ignores shared places, or the unit that accounts for neighbours."""
     if effects in kinds.BY_CITY:
         method, cluster = "regions as units", clusters.REGION
     else:

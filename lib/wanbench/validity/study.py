@@ -184,8 +184,8 @@ def describe(setting: dict | str) -> str:
 def _item_text(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
-    words = name.replace("_", " ")
-    return f"{value} {words.removeprefix('n ')}" if words.startswith("n ") else f"{words} {value}"
+    label = name.replace("_", " ")
+    return f"{value} {label.removeprefix('n ')}" if label.startswith("n ") else f"{label} {value}"
 
 
 def folder() -> Path:
@@ -205,7 +205,7 @@ def write(table: pd.DataFrame, subject: str, into=None) -> Path:
 
 
 def read(subject: str, out_of=None) -> pd.DataFrame:
-    """The table of a subject as `write` left it; RawDataError if it is missing or lacks columns."""
+    """The table of a subject that `write` wrote; RawDataError if it is missing or lacks columns."""
     path = (Path(out_of) if out_of is not None else folder()) / f"{subject}.csv"
     try:
         table = pd.read_csv(path, comment="#")

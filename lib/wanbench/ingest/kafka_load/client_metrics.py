@@ -31,7 +31,7 @@ def source_of(group: str, labels: str) -> str | None:
 
 def row(line: re.Match, source: str) -> dict | None:
     """
-    A row of table metrics, without its context and host; None where the value is no number.
+    A row of table metrics, without its context and host; None where the value is not a number.
 
     >>> line = LINE.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
     >>> metric = row(line, "consumer")

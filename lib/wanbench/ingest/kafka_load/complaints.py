@@ -52,7 +52,7 @@ NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", 
 
 def kind(text: str, after: str | None) -> str:
     """
-    What a line without figures is: NOTHING, MORE (of the line before it), WARNING, ERROR or UNKNOWN.
+    The kind of a line without figures: NOTHING, MORE (of the line before it), WARNING, ERROR or UNKNOWN.
 
     `after` is the kind of the line before, None where that held figures.
 

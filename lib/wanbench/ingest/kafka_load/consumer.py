@@ -126,7 +126,7 @@ def _dates(text: str, n: int) -> tuple[str, ...] | None:
 
 
 def _event(names, fields) -> dict | None:
-    """What a line of figures says; None if one of them cannot be."""
+    """The values of a line of figures; None if one of them is impossible."""
     values: dict = {}
     try:
         for name, text in zip(names, fields, strict=True):
@@ -158,7 +158,7 @@ class ConsumerOutput:
         return self.summary is None and (event["kind"] == "window" or not self.windows)
 
     def add(self, event: dict, line: Line) -> None:
-        """Take what `find` found."""
+        """Add a line's values, as `find` returned them."""
         self.begun = True
         if event["kind"] == "summary":
             self.summary = event["values"]
@@ -167,7 +167,7 @@ class ConsumerOutput:
             self.windows.setdefault(values.get(THREAD, 0), []).append(_window(values, line))
 
     def metric(self, row: dict) -> None:
-        """Take a row of table metrics that this consumer printed."""
+        """Add a row of table metrics that this consumer printed."""
         alone = row["subject"].startswith("client-id=") and "," not in row["subject"]
         if row["metric"] == RECORDS_CONSUMED and alone and row["value"] >= 0:
             self.consumed = int(row["value"])

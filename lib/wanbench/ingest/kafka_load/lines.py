@@ -56,7 +56,7 @@ def plain_digits(text: str) -> str:
 
 
 class _Digits(dict):
-    """What `str.translate` looks up: each character's digit, worked out once."""
+    """The table for `str.translate`: each character's digit, looked up once."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)

@@ -21,7 +21,7 @@ from ..rows import fitting
 from . import round_trip
 from .lines import LARGEST_BYTES, OTHERWISE, lines
 from .outputs import WANTED, OutputReader
-from .times import NAME, LoadTimes, beside, times_of_lines
+from .times import NAME, LoadTimes, sibling, times_of_lines
 
 TABLES = {
     "producer": ("producers", "producer_windows", "metrics"),
@@ -43,7 +43,7 @@ def read(source) -> dict[str, pd.DataFrame]:
     Raises
     ------
     RawDataError
-        If the file holds output of none of the tools, or it or a file beside it cannot be read.
+        If the file holds output of none of the tools, or it or a file next to it cannot be read.
 
     Examples
     --------
@@ -85,13 +85,13 @@ def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
     reader = OutputReader(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))
     for line in lines(path, text, times_of_lines(source)):
         reader.feed(line)
-    if stderr := beside(source, ".stderr.txt"):
+    if stderr := sibling(source, ".stderr.txt"):
         for line in lines(*_text(stderr)):
             reader.feed(line)
     reader.end()
     if expected is not None and not any(output.tool == expected for output in reader.outputs):
         raise RawDataError(path, None, f"output of a {reader.outputs[0].tool}", WANTED)
-    times = LoadTimes.beside(source)
+    times = LoadTimes.of_log(source)
     for output in reader.outputs:
         output.complaints.stopped = times.stopped and output.tool == "producer"
     rows = _rows(reader, int(named["number"]) if named else 0)

@@ -39,7 +39,7 @@ def whole(text: str) -> int:
     sign = -1 if text.startswith("-") else 1
     groups = _DIGITS.findall(text)
     if not groups or (len(groups) > 1 and not _are_groups(groups)) or len(text) > 40:
-        raise ValueError(f"{text!r} is no whole number")
+        raise ValueError(f"{text!r} is not a whole number")
     value = int("".join(groups))
     if value > _MOST:
         raise ValueError(f"{text!r} is more than any count")
@@ -74,13 +74,13 @@ def real(text: str, decimals: int) -> float | None:
     groups = _DIGITS.findall(text)
     marks = _DIGITS.sub("", text.lstrip("-"))
     if len(marks) != len(groups) - 1:
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     if _ends_in_decimals(text, groups, marks, decimals):
         *groups, fraction = groups
     else:
         fraction = "0"
     if len(groups) > 1 and (not _are_groups(groups) or len(set(marks[: len(groups) - 1])) > 1):
-        raise ValueError(f"{text!r} is no number in groups of three")
+        raise ValueError(f"{text!r} is not a number in groups of three")
     value = float(f"{''.join(groups)}.{fraction}")
     return sign * value + 0.0 if isfinite(value) and value < inf else None
 

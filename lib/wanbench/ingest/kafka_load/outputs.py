@@ -5,7 +5,7 @@ A log may hold several outputs, one after the other, and those of a producer and
 to the tool that they name, else to the output that printed figures last, or to the first one if none has yet.
 
 A log without figures is still a tool's output if the tool speaks in it: prints a header, its usage, a log line, an
-exception. Scripts and documents that name a tool or quote a line of it are told apart by their other lines, which are
+exception. Scripts and documents that name a tool or quote a line of it are recognized by their other lines, which are
 the majority.
 """
 

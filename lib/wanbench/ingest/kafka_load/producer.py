@@ -58,7 +58,7 @@ def alone(text: str, whole_line: bool) -> dict | None:
 
 
 def _event(line: re.Match, ended: bool) -> dict | None:
-    """What a line of figures says; None if it is torn or cannot be."""
+    """The values of a line of figures; None if it is torn or impossible."""
     summary = line["p50"] is not None or line["steady"] is not None or _six_decimals(line["rate"])
     if line["p50"] is None and not line["end"] and not ended:
         return None
@@ -117,7 +117,7 @@ class ProducerOutput:
         return self.summary is None and self.steady is None
 
     def add(self, event: dict, line: Line) -> None:
-        """Take what `find` found."""
+        """Add a line's values, as `find` returned them."""
         kind = event["kind"]
         if kind == "warm-up":
             self.warmup = True
@@ -136,7 +136,7 @@ class ProducerOutput:
             self.windows.append(event["row"])
 
     def metric(self, row: dict) -> None:
-        """Take a row of table metrics that this producer printed; none of them is needed here."""
+        """Ignore a row of table metrics that this producer printed."""
 
     def rows(self, number: int) -> dict[str, list[dict]]:
         """Rows of the tables, without context; `number` is the producer's in its test."""

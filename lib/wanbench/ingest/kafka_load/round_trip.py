@@ -69,7 +69,7 @@ class RoundTripOutput:
         return event["kind"] == "quantiles" or self.mean is None
 
     def add(self, event: dict, line: Line) -> None:
-        """Take what `find` found."""
+        """Add a line's values, as `find` returned them."""
         if event["kind"] == "mean":
             self.mean = event
         elif event["kind"] == "quantiles":

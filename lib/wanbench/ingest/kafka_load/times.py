@@ -1,5 +1,5 @@
 """
-The files of times that the experiment leaves beside a tool's log: <stem>.times.json of the whole load, which is table
+The files of times that the experiment leaves next to a tool's log: <stem>.times.json of the whole load, which is table
 loads, and <name>.lines.json with the time of each line of <name>.txt.
 """
 
@@ -73,8 +73,8 @@ class LoadTimes(NamedTuple):
     target_records_per_s: float | None = None
 
     @classmethod
-    def beside(cls, source) -> LoadTimes:
-        """Of the load whose tool left `source`; RawDataError if the file is damaged."""
+    def of_log(cls, source) -> LoadTimes:
+        """The times of the load whose tool wrote `source`; RawDataError if the file is damaged."""
         if isinstance(source, bytes | bytearray) or not (named := NAME.search(plain_name(source))):
             return cls()
         path = Path(str(source)[: named.start()] + ".times.json")
@@ -109,7 +109,7 @@ class LoadTimes(NamedTuple):
         return by_window
 
     def warmup(self, window: dict) -> bool | None:
-        """Whether a window of a producer began before the load counted; None if nobody knows."""
+        """Whether a window of a producer began before the counted time; None if unknown."""
         if self.counts_from_s is None or window["printed_at_s"] is None:
             return None
         return window["printed_at_s"] - (window["length_s"] or 0.0) < self.counts_from_s
@@ -117,11 +117,11 @@ class LoadTimes(NamedTuple):
 
 def times_of_lines(source) -> list[float] | None:
     """
-    When each line of <name>.txt came, from <name>.lines.json beside it; None if there is no such file.
+    When each line of <name>.txt came, from <name>.lines.json next to it; None if there is no such file.
 
     RawDataError if it is not an object with `lines`, a list of Unix times that do not go back.
     """
-    path = beside(source, ".lines.json")
+    path = sibling(source, ".lines.json")
     if path is None:
         return None
     times = read_json(path, dict, "the times of lines: an object in JSON").get("lines")
@@ -130,8 +130,8 @@ def times_of_lines(source) -> list[float] | None:
     return [float(time) for time in times]
 
 
-def beside(source, ending: str) -> Path | None:
-    """The file <name><ending> beside <name>.txt; None if it is not there."""
+def sibling(source, ending: str) -> Path | None:
+    """The file <name><ending> next to <name>.txt; None if it is not there."""
     if isinstance(source, bytes | bytearray) or Path(plain_name(source)).suffix != ".txt":
         return None
     path = Path(plain_name(source)).with_suffix(ending)

@@ -29,7 +29,7 @@ LONGEST_NAME = 255
 @dataclass(frozen=True)
 class About:
     """
-    What <stem>.probe.json says.
+    The contents of <stem>.probe.json.
 
     `not_started` is why the probe did not start, None if it did. Records go to the `producers` (None: not known) in
     rotation, and likewise to the partitions, whose `leaders` are brokers (empty: not known).
@@ -97,7 +97,7 @@ class Programs:
     @classmethod
     def open(cls, path: Path, about: About) -> Programs:
         """
-        Read the programs' files, which must be in the folder of `path` and be those that it names. They hold nothing if
+        Read the programs' files, which must be in the folder of `path` and named by it. They hold nothing if
         the probe did not start.
         """
         if about.not_started is not None:
@@ -176,7 +176,7 @@ class Programs:
         )
 
     def _due(self, file, number, line, records) -> int:
-        """How many send times had come when the producer ended."""
+        """The number of send times that were due when the producer ended."""
         stopped_ns = line.get("stopped_ns")
         if stopped_ns is None:
             return records
@@ -212,7 +212,8 @@ def _named(member: Members) -> tuple[str, str]:
     name, sha256 = member.text("name"), member.text("sha256")
     if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:
         member.refuse(
-            f"{member.where} = {str(member.values)[:80]}", "a file's name beside this one, and its SHA-256"
+            f"{member.where} = {str(member.values)[:80]}",
+            "the name of a file in the same folder, and its SHA-256",
         )
     return name, sha256
 

@@ -46,7 +46,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 
 
 def _records(programs: Programs, about) -> pd.DataFrame:
-    """A row per receipt, and one per record that nobody received."""
+    """A row per receipt, and one per record that was not received."""
     sent = programs.sent()
     sent["queued"] = _queued(sent, about)
     receipts = programs.receipts()
@@ -80,7 +80,7 @@ def _records(programs: Programs, about) -> pd.DataFrame:
 
 
 def _queued(sent: pd.DataFrame, about) -> pd.Series:
-    """Whether a record was sent before the one ahead of it on its connection was answered; null: nobody knows."""
+    """Whether a record was sent before the previous one on its connection was answered; null: unknown."""
     if about.producers is None:
         return pd.Series(pd.NA, index=sent.index, dtype="boolean")
     leaders = np.array([-1 if leader is None else leader for leader in about.leaders] or [-1])

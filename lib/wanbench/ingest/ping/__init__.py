@@ -6,7 +6,7 @@ without `-D` and `-O`. A file may hold several pings, and other lines before, be
 
 - A reply is a row. A later reply to the same echo is one more row, with `duplicate`, marked by ping or not.
 - "no answer yet" (or "Request timeout") is a row that is lost, unless the reply comes later: then it is that
-  reply's row, not lost, and `error` keeps what was said before.
+  reply's row, not lost, and `error` keeps the earlier message.
 - Echoes that no line shows are lost rows: those between the first and the newest sequence, and those at the
   end that the footer counts. A log without footer (ping was killed) has no rows for what came after its end.
 - Windows prints no sequences: its echoes are counted from 1. Its "time<1ms" is a reply (not lost) whose

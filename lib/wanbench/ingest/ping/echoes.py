@@ -2,7 +2,7 @@
 From events, which are what single lines of ping say, to one row per echo, in bounded memory.
 
 Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. Echoes
-between the first and the newest that no line shows are lost; so are those that only the footer counts.
+between the first and the newest that no line shows are lost; so are echoes that only the footer counts.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Echoes:
         self._in_order = True  # so far: only first replies, none of them late
 
     def add(self, events: Events) -> Rows:
-        """Take the next events; give rows that are final, now and then. RawDataError for an impossible one."""
+        """Process the next events; now and then yield final rows. RawDataError for an impossible event."""
         events, fault = self._unwrapped_up_to_fault(events)
         self._open.append(events)
         if fault:
@@ -205,7 +205,7 @@ class Echoes:
         return events._replace(sequence=sequence), fault
 
     def _continued(self, events):
-        """Whether all are first replies to ever later echoes, none of them impossible."""
+        """Whether all are possible first replies, in the order of their echoes."""
         if events.kind.any() or events.duplicate.any() or not len(events.sequence):
             return not len(events.sequence)
         sequence, last = events.sequence, int(events.sequence[-1])

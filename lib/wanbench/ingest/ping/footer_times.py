@@ -88,7 +88,7 @@ class Tally:
         )
 
     def mean_error_ms(self, times: Times) -> float:
-        """How far the mean is from the footer's."""
+        """The distance of the mean from the footer's."""
         return abs(self.sum_ms / self.n - times.mean_ms)
 
     def fits(self, times: Times) -> bool:

@@ -1,5 +1,5 @@
 """
-What one line of ping says, in all its dialects.
+The meaning of one line of ping, in all its dialects.
 
 Known: iputils (old and new), busybox, BSD and macOS, GNU inetutils, Windows in English; IPv4 and IPv6.
 
@@ -101,7 +101,7 @@ HEADERS = tuple(
 BEGINNINGS = (
     "[", "From ", "no answer yet", "Request time", "--- ", "Reply from ", "Ping stat", "rtt ", "round-t",
 )  # fmt: skip
-"""How lines of ping begin: a last line without its end that begins so may be one."""
+"""How lines of ping begin: a cut-off last line with such a beginning may be one."""
 
 ANOTHER_LANGUAGE = re.compile(r"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
 ONLY_PING = re.compile(

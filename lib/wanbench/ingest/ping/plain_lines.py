@@ -18,7 +18,7 @@ MOST_KINDS = 8
 """Sought in a chunk: a log has two (replies, and "no answer yet"), and more only if hosts or TTLs change."""
 
 MIN_LINES = 100
-"""Fewer lines are read faster one by one."""
+"""Fewer lines are read faster one at a time."""
 
 SHORT_BYTES = 24
 """Lines of at most so many bytes are never plain: "no answer yet for icmp_seq=1" has more."""
@@ -57,7 +57,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Kind | None:
-        """The kind of a line, marks apart; None if it is no plain line."""
+        """The kind of a line, ignoring its marks; None if the line is not plain."""
         if line := SILENCE_LINE.fullmatch(text):
             return cls._of(text, line, b"", SILENCE, -1, -1, None, line["message"])
         line = REPLY_LINE.fullmatch(text)
@@ -124,7 +124,7 @@ def find(chunk: bytes, *, recognise: bool = True) -> Plain:
 
 
 class _Text:
-    """ASCII text, of which any eight bytes can be had as a number, the first byte the least significant."""
+    """ASCII text, from which any eight bytes can be read as a little-endian number."""
 
     def __init__(self, text: bytes):
         self.padded = text + PADDING
@@ -160,7 +160,7 @@ class _Text:
         return found, (received[sound], rtt[sound], sequence[sound])
 
     def holds(self, at, text: bytes) -> np.ndarray:
-        """Where a text of at least eight bytes stands."""
+        """The position of a text of at least eight bytes."""
         same = np.ones(len(at), bool)
         for offset in {*range(0, len(text) - 8, 8), len(text) - 8}:
             same &= self.eight[at + offset] == np.uint64(int.from_bytes(text[offset : offset + 8], "little"))

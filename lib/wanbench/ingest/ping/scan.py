@@ -38,12 +38,12 @@ def scan(
     The reader is at the end afterwards. A faulty line raises RawDataError after the events before it have been given.
     """
     lines = 0
-    for chunk, plain in _recognised(stream, reader, fast):
+    for chunk, plain in _recognised(stream, fast):
         lines = yield from _events(chunk, plain, lines, reader, texts)
     reader.end()
 
 
-def _recognised(stream, reader, fast):
+def _recognised(stream, fast):
     """Each chunk with its plain replies, which `fast` looks for in chunks to come while one is worked on."""
     if not fast:
         for chunk in _chunks(stream):

@@ -1,5 +1,5 @@
 """
-Administrative questions to a cluster: `ask` puts them on a host, `program` answers them there.
+Administrative requests to a cluster: `ask` sends them from a host, `program` runs them there.
 
 It imports nothing: the program must start quickly.
 """

@@ -34,7 +34,7 @@ class AnswerError(ClusterError):
     reason : str
         What was tried, and Kafka's message.
     kind : str
-        Kafka's name of the error, such as "TopicAlreadyExistsError"; "Unreachable" if nobody answered.
+        Kafka's name of the error, such as "TopicAlreadyExistsError"; "Unreachable" if no broker answered.
     """
 
     def __init__(self, reason: str, kind: str):
@@ -53,7 +53,7 @@ def command(host: Host, files: ClientFiles, verb: str, arguments: dict) -> list[
 
 def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object):
     """
-    Put a question and return the answer, in JSON types.
+    Run an administrative request and return the answer, in JSON types.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def ask(host: Host, files: ClientFiles, verb: str, *, timeout_s: float = TIMEOUT
     ParameterError
         If there is no such verb, or settings may hold a secret: they would be visible in a command line.
     AnswerError
-        If the cluster refuses or nobody answers.
+        If the cluster refuses or does not answer.
     """
     check_choice("verb", verb, VERBS)
     refuse_secrets(arguments.get("settings") or {}, "the cluster's security")  # command lines can be seen

@@ -17,11 +17,11 @@ _SCHEMAS = "wanbench.kafka.admin.schemas"
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
-    """Asks a coordinator about groups of the newer protocol, which `describe_groups` calls dead."""
+    """Asks a coordinator about groups of the newer protocol, which kafka-python's `describe_groups` reports as dead."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
-    """Its answer."""
+    """The response to `ConsumerGroupDescribeRequest`."""
 
 
 def groups(admin: KafkaAdminClient, names: list[str] | None = None) -> list[dict]:

@@ -47,7 +47,7 @@ VERBS = {
 
 
 def answered(settings: dict, verb: str, question: dict) -> dict:
-    """The answer or the error, as it is printed."""
+    """The answer or the error, in the form that is printed."""
     connect_s, request_s = question.pop("connect_s", CONNECT_S), question.pop("request_s", REQUEST_S)
     takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
     if unknown := sorted(set(question) - set(takes)):

@@ -24,7 +24,7 @@ BEFORE_LENGTH = 12
 """Bytes of a batch that its own length does not count."""
 MAGIC = 2
 CONTROL = 1 << 5
-"""The attribute of batches that are no records but markers of transactions."""
+"""The attribute of batches that hold markers of transactions, not records."""
 
 
 class LogError(Exception):

@@ -36,7 +36,7 @@ CLOSE_MS = 1_000
 
 
 class Receipts:
-    """What was received, printed about once a second."""
+    """The receipts, printed about once a second."""
 
     def __init__(self, partitions: int, shift_ns: int):
         self.partitions, self.shift_ns = partitions, shift_ns

@@ -176,7 +176,7 @@ class Probe:
             try:
                 self.send_to_all(END, END_S)
             except Exception as error:
-                print(f"the consumers were not told of the end: {error}", file=sys.stderr)
+                print(f"the consumers were not notified of the end: {error}", file=sys.stderr)
 
 
 def read_arguments(given=None):

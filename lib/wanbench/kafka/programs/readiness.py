@@ -111,7 +111,7 @@ def forget(admin: KafkaAdminClient, name: str) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line at once."""
+    """Print a line and flush it."""
     print(line, flush=True)
 
 

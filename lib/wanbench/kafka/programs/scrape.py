@@ -18,7 +18,7 @@ import time
 import urllib.request
 
 LARGEST_BYTES = 64_000_000
-"""Of one answer: more is no exporter's text, and would fill the disk."""
+"""Of one answer. An exporter's text is never longer, and a longer one would fill the disk."""
 LAST_S = 1.5
 """How long the last scrape may take: a host kills a program two seconds after it asked it to end."""
 

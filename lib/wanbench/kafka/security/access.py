@@ -1,4 +1,4 @@
-"""What a client needs to be let into a cluster, and the files on its host that say so."""
+"""What a client needs to connect to a cluster, and the files on its host that hold it."""
 
 from __future__ import annotations
 

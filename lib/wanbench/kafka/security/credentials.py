@@ -1,4 +1,4 @@
-"""What a user brings to get into a cluster: addresses, secrets from the environment, keys from files."""
+"""What a user provides to connect to a cluster: addresses, secrets from the environment, keys from files."""
 
 from __future__ import annotations
 

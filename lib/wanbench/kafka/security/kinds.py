@@ -101,7 +101,7 @@ class Tls(Security):
 
 def security(wanted: str | Security) -> Security:
     """
-    The security that one of `KINDS` names; a Security is returned as it is.
+    The security that one of `KINDS` names; a Security is returned unchanged.
 
     >>> security("plain")
     <security plain: PLAINTEXT for clients>

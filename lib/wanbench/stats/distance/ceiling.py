@@ -222,7 +222,7 @@ def fit_with_ceiling(
 def _ceilings(
     frame: pd.DataFrame, ceiling, within: float
 ) -> tuple[pd.Series, list[tuple[str, str, float, str]]]:
-    """The ceiling of each row, infinite for none; and (column, source, ceiling, rule) of every source."""
+    """The ceiling of each row, infinite without one; and (column, source, ceiling, rule) of every source."""
     by_cloud = frame.groupby("from_cloud")
     if isinstance(ceiling, str):
         tops = pd.to_numeric(frame[ceiling].fillna(inf), errors="coerce").astype("float64")

@@ -316,7 +316,7 @@ def cloud_levels(
     names: list[str], cells, columns: list[np.ndarray], grouped: Units
 ) -> tuple[list[np.ndarray], list[str]]:
     """
-    Columns for the levels of the clouds, and the clouds whose level cannot be told from what crossing costs.
+    Columns for the levels of the clouds, and the clouds whose level cannot be separated from the cost of crossing.
 
     A column (regions, regions) counts how many of a pair's two regions belong to a cloud, centred over the pairs. The
     first cloud is the reference. A column is left out if without some unit it depends on the others.

@@ -83,7 +83,7 @@ def _add_bars(figure: go.Figure, rows: np.ndarray, intervals, name: str, colour:
 
 def _short(group: str) -> str:
     """
-    A group of pairs in fewer words.
+    A short label of a group of pairs.
 
     >>> _short("between AWS and Google Cloud"), _short("between clouds"), _short("from Azure to AWS")
     ('AWS – Google Cloud', 'between clouds', 'from Azure to AWS')

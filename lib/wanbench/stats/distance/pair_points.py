@@ -1,4 +1,4 @@
-"""What figures of pairs share: points by pair of clouds, a line within its band, and the floor that light sets."""
+"""Traces that figures of pairs share: points by pair of clouds, a line within its band, the floor set by light."""
 
 from __future__ import annotations
 
@@ -88,5 +88,5 @@ def pair_labels(frame: pd.DataFrame, ends=("region_a", "region_b"), join: str = 
 
 
 def basis(sample) -> str:
-    """What a figure rests on: "66 pairs of 12 regions"."""
+    """The sample behind a figure: "66 pairs of 12 regions"."""
     return f"{count(sample.n_pairs, 'pair')} of {count(sample.n_regions, 'region')}"

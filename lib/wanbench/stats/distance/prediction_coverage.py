@@ -1,4 +1,4 @@
-"""How often prediction intervals hold what was measured: regions and pairs left out, predicted, compared."""
+"""How often prediction intervals contain the measured values: regions and pairs are left out and predicted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .prediction_fits import SITUATIONS
 FOLDS = 10
 """Groups in which pairs or regions are left out: nine tenths remain, nearly as many as a user has."""
 REPEATS = 2
-"""How often regions are grouped anew, as a group predicts only the few pairs inside it."""
+"""How many times regions are regrouped, as a group predicts only the few pairs inside it."""
 NAMES = {"rtt_ms": "RTT", "throughput_bps": "throughput"}
 HOW = {
     "both": f"pairs left out, a {FOLDS}th at a time",

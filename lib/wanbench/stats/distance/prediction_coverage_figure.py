@@ -1,4 +1,4 @@
-"""How often predictions hold what was measured."""
+"""How often prediction intervals contain the measured values."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Fits:
 
     @property
     def base(self) -> str:
-        """What throughput rests on: "window", "distance", or "" without throughput."""
+        """The basis of throughput: "window", "distance", or "" without throughput."""
         return "" if self.throughput is None else "distance" if self.window.knee is None else "window"
 
     def predict(self, quantity: str, situation: str, new: NewPairs, level: float) -> Predicted:

@@ -216,7 +216,7 @@ def compare_shapes(
 def _sample(
     pairs, column: str, rtt_column: str | None, min_distance_km: float
 ) -> tuple[Sample, pd.DataFrame]:
-    """Unordered pairs with throughput, and RTT if asked for; and the rows of those that are too near."""
+    """Unordered pairs with throughput, and RTT if asked for; and the rows of pairs that are too near."""
     throughput = unordered(pairs, column, combine="geometric mean")
     frame, left_out = throughput.frame.rename(columns={"value": "throughput_bps"}), throughput.left_out
     if rtt_column is not None and rtt_column in pairs.columns and pairs[rtt_column].notna().any():

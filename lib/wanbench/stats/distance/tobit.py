@@ -42,7 +42,7 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
     Raises
     ------
     ParameterError
-        Where all rows are censored, or the columns of the design depend on each other.
+        Where all rows are censored, or the columns of the design are linearly dependent.
     """
     design, y, censored = np.asarray(design, float), np.asarray(y, float), np.asarray(censored, bool)
     weights = np.ones((1, len(y))) if weights is None else np.asarray(weights, float)
@@ -52,7 +52,7 @@ def tobit(design, y, censored, weights=None, start=None) -> tuple[np.ndarray, np
     if start is None:
         begun, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
         if rank < n_coefficients:
-            raise ParameterError("the columns of the design depend on each other")
+            raise ParameterError("the columns of the design are linearly dependent")
         spread = float(np.std(y - design @ begun)) or SMALL
     else:
         begun, spread = start

@@ -25,7 +25,7 @@ def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     One row per main effect and interaction of two factors: what else its estimate stands for.
 
     Computed from the runs themselves, so missing ones count. `aliased_with` lists the effects that vary with it alike,
-    with a minus where they vary the other way; `mixed_with` those that correlate with it in part, with the correlation.
+    with a minus where they vary the other way; `mixed_with` terms that correlate with it in part, with the correlation.
     Both are "" where the effect stands alone.
 
     Parameters

@@ -26,7 +26,7 @@ MAX_TICKS = 8
 
 
 def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
-    """What doubling each factor multiplies throughput by, and the thesis at each combination of levels."""
+    """The ratio of throughput when each factor is doubled, and the thesis at each combination of levels."""
     has_thesis = len(fit.combinations) > 0
     titles = ["doubling a factor, or its high level over its low one"]
     if has_thesis:

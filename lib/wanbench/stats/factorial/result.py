@@ -1,4 +1,4 @@
-"""A fitted factorial experiment, and what it says of the thesis."""
+"""A fitted factorial experiment, and its verdict on the thesis."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str,
 
 
 def chosen_terms(names: list[str], interactions) -> list[tuple[str, ...]]:
-    """The interactions to fit: all pairs for "all" and "estimable", or those that are named."""
+    """The interactions to fit: all pairs for "all" and "estimable", or the named ones."""
     if len(set(names)) != len(names) or not names:
         raise refusal("factors", names, "one or more columns, each once")
     if interactions in ("all", "estimable"):

@@ -1,4 +1,4 @@
-"""What a cut does to the echoes that cross the link."""
+"""Echoes across a link before, during and after a cut."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class LinkDrops(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How much the queues dropped, and in how many directions packets were dropped where none may be."""
+        """How much the queues dropped, and in how many directions packets were dropped that should not be."""
         rows = self.rows
         return (
             f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "

@@ -20,7 +20,7 @@ PALETTE = tuple(dict.fromkeys(theme.COLOURS.values()))
 SINCE = "seconds since the test began"
 FILL = "rgba(107, 114, 128, 0.25)"
 MAX_KINDS = 6
-"""Kinds of request drawn: more lines than colours that can be told apart say nothing."""
+"""Kinds of request drawn: more lines would need colours that look alike."""
 MBPS = 1e6
 
 

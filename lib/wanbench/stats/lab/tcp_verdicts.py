@@ -42,7 +42,7 @@ def of_run(
     level: float = 0.95,
 ) -> Verdicts:
     """
-    What was set on the links of a run against what its throughput and RTTs say of it.
+    The settings of the links of a run against what its throughput and RTTs imply.
 
     There are rows for the window (if all transfers asked for the same buffer, iperf3 -w) and the capacity
     of `fit_window`, for the rate of each link that limited a pair (more

@@ -244,7 +244,7 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame
     began = transfers[transfers.started_at_utc.notna()].drop_duplicates(one)[[*one, "started_at_utc"]]
     rows = intervals.merge(began, on=one)
     began_s = (rows.started_at_utc - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-    # iperf3 counts the seconds of an interval from 0 again after those that it omits.
+    # iperf3 restarts the count of seconds at 0 after the intervals that it omits.
     omitted_s = rows.end_s.where(rows.omitted).groupby(rows.source_file).transform("max").fillna(0.0)
     offset_s = began_s + omitted_s.where(~rows.omitted, 0.0)
     rows = rows.assign(start_s=rows.start_s + offset_s, end_s=rows.end_s + offset_s)

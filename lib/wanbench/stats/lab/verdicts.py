@@ -45,7 +45,7 @@ class Verdicts(RowsResult):
     ----------
     rows : DataFrame
         One row per link and quantity: run_id, from_region, to_region, quantity, unit, requested, delivered, low, high,
-        level, error (delivered less requested), allowed, limit (in words), n, verdict and note. `verdict` is "within",
+        level, error (delivered less requested), allowed, limit (as text), n, verdict and note. `verdict` is "within",
         "outside", or "unknown" where the data cannot tell; `note` says why.
     """
 

@@ -54,9 +54,9 @@ def requested_against_delivered(verdicts: Verdicts, *, note: str = "") -> go.Fig
     )
     level = rows.level[rows.level.notna()]
     bars = f" Bars: {percent(level.iloc[0])} intervals." if len(level) else ""
-    words = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
+    limits = {name: "; ".join(rows.limit[rows.quantity == name].unique()) for name in names}
     limits = ", ".join(
-        f"{PANELS[name][0].partition(':')[0]} {words[name]}" for name in names if name != "loss"
+        f"{PANELS[name][0].partition(':')[0]} {limits[name]}" for name in names if name != "loss"
     )
     return theme.finish(
         figure,

@@ -49,7 +49,7 @@ class CovariateFit(Result):
     drawn : DataFrame
         The t statistics of each relabelling, a column per covariate.
     sample : Sample
-        The pairs with the column; `n` of the estimates counts those that also have every covariate.
+        The pairs with the column; `n` of the estimates counts pairs that also have every covariate.
     """
 
     TITLE: ClassVar[str] = "Regression on several covariates"
@@ -105,7 +105,7 @@ def fit_covariates(
     Raises
     ------
     ParameterError
-        For an unknown covariate, and for covariates that depend on each other over these pairs.
+        For an unknown covariate, and for covariates that are linearly dependent over these pairs.
     """
     level = check_level(level)
     if isinstance(covariates, str) or not covariates or len(set(covariates)) < len(covariates):

@@ -95,7 +95,7 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
 
 def _covers(size: int, low: float, high: float) -> str:
     """
-    The wording of every coverage.
+    The text of a coverage.
 
     >>> _covers(16, 81.7, 95.7)
     'covers in 81.7 to 95.7 % of cases in simulated surveys of 16 regions'

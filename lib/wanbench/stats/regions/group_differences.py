@@ -1,4 +1,4 @@
-"""Differences between groups of pairs at equal distance: the contrast, and its wording."""
+"""Differences between groups of pairs at equal distance: the contrast, and its text."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def ends(group: str) -> tuple[str, str]:
 
 def group_label(group: str) -> str:
     """
-    A group of pairs in words.
+    The label of a group of pairs.
 
     >>> group_label("aws-aws"), group_label("aws-gcp"), group_label("gcp>aws")
     ('within AWS', 'between AWS and Google Cloud', 'from Google Cloud to AWS')

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from ...checks import check_choice, check_columns
 from ...errors import ParameterError
 from ...figures import theme
-from ...figures.map import RING_STEP, draw_regions, unit_vectors, world
+from ...figures.map import draw_regions, unit_vectors, world
 from ...formatting import count, decimals, quantity, scale, span
 from .unordered_pairs import unordered
 
@@ -49,7 +49,7 @@ def link_map(
     frame = sample.frame.rename(columns={"value": value})
     figure = world()
     _links(figure, frame, by_name, value, unit)
-    draw_regions(figure, by_name.loc[sample.regions].reset_index(), RING_STEP // 2)
+    draw_regions(figure, by_name.loc[sample.regions].reset_index())
     middle = quantity(float(frame[value].median()), unit) if len(frame) else "unknown"
     low, high = (quantity(float(end), unit) for end in (frame[value].min(), frame[value].max()))
     return theme.finish(

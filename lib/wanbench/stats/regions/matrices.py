@@ -23,7 +23,7 @@ def square(values, first, second, n_regions: int, *, symmetric: bool) -> np.ndar
 
 def of_column(pairs: pd.DataFrame, column: str, names: list[str], *, symmetric: bool) -> np.ndarray:
     """
-    A column of table `pairs` over the regions `names`: the median of the rows of a pair, of both directions if
+    A matrix of a column of `pairs` over the regions `names`: the median of a pair's rows, of both directions if
     `symmetric`. Rows of other regions are ignored; a pair without a finite value is NaN.
     """
     check_columns("pairs", pairs, [column])

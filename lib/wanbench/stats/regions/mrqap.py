@@ -44,7 +44,7 @@ def t_statistics(
     rest = covariate - np.tensordot(weights, stack, axes=1)
     left = rest[cells]
     if rank < k - 1 or left @ left <= 1e-18 * max(covariate[cells] @ covariate[cells], 1e-300):
-        raise ParameterError("the covariates depend on each other over these pairs")
+        raise ParameterError("the covariates are linearly dependent over these pairs")
     basis = np.linalg.qr(design)[0]
     diagonal = np.eye(len(rest), dtype=bool)
     rest = np.where(diagonal, np.nan, rest)
@@ -67,7 +67,7 @@ def _complete(drawn: np.ndarray, value: np.ndarray, basis: np.ndarray) -> np.nda
 
 
 def _incomplete(drawn: np.ndarray, value: np.ndarray, design: np.ndarray) -> np.ndarray:
-    """The same for each row of `drawn`, each with other unknown cells; NaN for too few cells."""
+    """The same for each row of `drawn`, whose unknown cells differ; NaN for too few cells."""
     known = np.isfinite(drawn)
     mask, drawn = known.astype(float), np.where(known, drawn, 0.0)
     n, k = mask.sum(axis=1), design.shape[1]

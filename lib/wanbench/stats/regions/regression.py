@@ -84,7 +84,7 @@ def least_squares(
     design, y, first, second, both, n_regions: int, shifted: Sequence[int | np.ndarray] = ()
 ) -> Coefficients:
     """
-    Ordinary least squares, fitted anew without each unit and without each unordered pair.
+    Ordinary least squares, refitted without each unit and without each unordered pair.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def least_squares(
     Raises
     ------
     ParameterError
-        If the columns depend on each other, or there are no more unordered pairs than columns.
+        If the columns are linearly dependent, or there are no more unordered pairs than columns.
     """
     design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
     n_pairs, n_coefficients = int(np.max(both)) + 1, design.shape[1]
@@ -115,7 +115,7 @@ def least_squares(
     whole = gram.sum(axis=0), target.sum(axis=0)
     values, lost = _solve(*(part[None] for part in whole))
     if lost.any():
-        raise ParameterError("the columns of the design depend on each other")
+        raise ParameterError("the columns of the design are linearly dependent")
     left = {}
     for name, taken in (
         ("region", lambda rows: dyadic.region_sums(rows, first, second, n_regions)),

@@ -52,7 +52,7 @@ class Estimate:
     method, assumption : str
         How the interval was computed, with its source; what would invalidate it.
     basis : str
-        The n units in words: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
+        The n units as text: "4 runs against 4". Default: pairs of `n_regions` regions in `n_places` places.
     n_regions, n_places : int, optional
         Number of regions in the pairs, and of the places (or other clusters) that count as independent.
     level : float
@@ -136,7 +136,7 @@ class Estimate:
 
     @property
     def counted(self) -> str:
-        """The units behind the estimate, in words."""
+        """The units behind the estimate, as text."""
         if self.basis or self.n_regions is None:
             return self.basis or count(self.n, "value")
         pairs = f"{count(self.n, 'pair')} of {count(self.n_regions, 'region')}"

@@ -47,7 +47,7 @@ class Result:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a reader must know before quoting the result, each once."""
+        """What a reader must know before quoting the result, without repeats."""
         return tuple(dict.fromkeys(text for estimate in self.estimates for text in estimate.warnings))
 
     def table(self) -> pd.DataFrame:

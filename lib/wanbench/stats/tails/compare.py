@@ -84,7 +84,7 @@ def compare_tails(
     a: Tail, b: Tail, at: Sequence[float] = QUANTILES, *, level: float = 0.95, **settings
 ) -> TailComparison:
     """
-    The same quantiles of two distributions, and their differences.
+    Quantiles of two distributions, and their differences.
 
     Settings are those of `Tail.estimate`. Both are taken as independent of each other: for two tools on one cluster at
     one time that leaves the intervals wider than need be.

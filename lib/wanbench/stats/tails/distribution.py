@@ -168,7 +168,7 @@ class Tail:
 
     def estimate(self, q: float, *, level: float = 0.95, resamples: int = 1_000, seed: int = 0) -> Estimate:
         """
-        The quantile with its intervals; `resamples` and `seed` are of the bootstrap shown beside them.
+        The quantile with its intervals; `resamples` and `seed` are for the bootstrap interval shown next to them.
 
         The standard error is Woodruff's (1952): the width of the interval over that of a standard normal one.
 

@@ -1,5 +1,5 @@
 """
-How strongly the records beyond a latency cluster: in bursts, in slow spells of time, in runs.
+How strongly slow records cluster: in bursts, in slow spells, in runs.
 
 Two measures, because with few data neither is enough. The design effect is the variance of the share beyond a latency
 over that of independent records (Kish 1965; Korn & Graubard 1998). The bursts show whether so few events hold these

@@ -40,14 +40,14 @@ def over_time(
     figure.update_xaxes(title="intended send time (s since the first)")
     figure.update_yaxes(title="latency from intended send to receipt (ms)", rangemode="tozero")
     every = "Every record." if step == 1 else f"Every {step}th record, and all of the slowest."
-    said = f"{count(len(seen), 'record')} received, {count(len(never), 'record')} never"
+    counted = f"{count(len(seen), 'record')} received, {count(len(never), 'record')} never"
     return theme.finish(
         figure,
         name="latency-over-time",
         title=title,
-        subtitle=f"{every} {said}.",
-        alt=f"Latency of each record over time. {said}; the slowest took {seen.latency_ms.max():.0f} ms.",
-        caption=f"{said}.",
+        subtitle=f"{every} {counted}.",
+        alt=f"Latency of each record over time. {counted}; the slowest took {seen.latency_ms.max():.0f} ms.",
+        caption=f"{counted}.",
         table=pd.DataFrame({"intended_s": times, "latency_ms": shown.latency_ms}),
         note=note,
     )

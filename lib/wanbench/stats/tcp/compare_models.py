@@ -75,7 +75,7 @@ class ModelComparison(Result):
 
     @property
     def counted(self) -> str:
-        """The rows of `pairs` in words, such as "66 pairs" or, with two directions, "132 ordered pairs"."""
+        """The rows of `pairs` as text, such as "66 pairs" or, with two directions, "132 ordered pairs"."""
         ordered = (self.pairs.region_a > self.pairs.region_b).any()
         return count(len(self.pairs), "ordered pair" if ordered else "pair")
 

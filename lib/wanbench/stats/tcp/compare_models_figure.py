@@ -93,7 +93,7 @@ def unexplained_map(comparison: ModelComparison, regions: pd.DataFrame, *, note:
         counts.append(f"{len(part):,} {name}")
         if not part.empty:
             _circles(figure, part, catalogue, name, dash)
-    world.draw_regions(figure, catalogue.loc[used].reset_index(), world.RING_STEP // 2)
+    world.draw_regions(figure, catalogue.loc[used].reset_index())
     share = f"{len(frame):,} of {comparison.counted}"
     sides = "; ".join(counts)
     return theme.finish(

@@ -36,7 +36,7 @@ class ModelFit(Result):
     Attributes
     ----------
     model, formula : str
-        Its name and its formula in a few words.
+        Its name and a short form of its formula.
     parameters : dict of Estimate
         By symbol: "W", "C", "p".
     pairs : DataFrame

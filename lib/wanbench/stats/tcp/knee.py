@@ -48,7 +48,7 @@ class Knee:
         return (self.y + self.x - self.falling)[self.is_falling]
 
     def clipped(self, residual: np.ndarray) -> np.ndarray:
-        """Residuals as Huber's loss counts them: none beyond its bend."""
+        """Residuals clipped at the bend of Huber's loss."""
         return np.clip(residual, -HUBER * self.scale, HUBER * self.scale)
 
 

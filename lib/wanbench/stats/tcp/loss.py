@@ -134,7 +134,7 @@ def estimate_loss(
     and the model's own error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no
     model, but count needless retransmissions, and few hosts other than the sender know them.
 
-    On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, other cells than those that `RECOVERY` was fitted
+    On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, not the cells that `RECOVERY` was fitted
     to), the estimate from several connections was off the loss that was set by 7 % at the root mean square and by 16 %
     at worst, and the interval held it in all cells and for each of the 68 connections alone.
 

@@ -46,7 +46,7 @@ class ThroughputModel:
     Attributes
     ----------
     name, formula : str
-        Its name, and its formula in a few words with its source.
+        Its name, and a short form of its formula with the source.
     parameters : tuple of (symbol, unit)
         Those with a unit are positive and fitted as their natural logarithm.
     curve : callable

@@ -16,7 +16,7 @@ def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
     Pairs with `rtt_ms` and `throughput_bps`, columns as `COLUMNS`.
 
     The RTT is the median of both directions; the throughput is their geometric mean, or, with `ordered`, that of each
-    direction in a row of its own, with region_a the sender.
+    direction in a separate row, with region_a the sender.
     """
     rtt = unordered(pairs, "rtt_ms")
     throughput = unordered(pairs, "throughput_bps", combine="geometric mean")

@@ -23,11 +23,11 @@ RATIOS = ("means", "medians")
 MIN_UNITS = 2
 """A variance between units takes two of them."""
 MIN_UNITS_FOR_MEDIAN = 4
-"""Resamples of fewer units repeat the same few medians, so that their percentiles are no interval."""
+"""Resamples of fewer units repeat the same few medians, so their percentiles are not an interval."""
 MIN_EFFECTIVE = 5.0
 """Below so many independent values the interval rests on the autoregression, which so short a series cannot check."""
 MAX_RESAMPLE = 400
-"""Values of a group in a resample. More leave the spread between groups as it is, and cost time."""
+"""Values of a group in a resample. More do not change the spread between groups, and cost time."""
 SERIES = (
     "stationary bootstrap of the whitened series, filtered back (Politis & Romano 1994; Politis & White 2004; Davison "
     "& Hinkley 1997), expanded percentiles (Hesterberg 2015) with the effective number of values"
@@ -79,7 +79,7 @@ class Contrast(NamedTuple):
 
 @dataclass(frozen=True)
 class ArmIntervals:
-    """The four numbers by name, and how their intervals were computed; `plain` is the plain bootstrap's of "means"."""
+    """The four contrasts by name, with the method of their intervals; `plain` is the bootstrap interval of "means"."""
 
     contrasts: dict[str, Contrast]
     n: int

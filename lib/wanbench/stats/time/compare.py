@@ -182,7 +182,7 @@ def compare_arms(
             )
     by_unit = {"blocks": methods.by_block, "runs": methods.by_run, "series": methods.by_series}[kind]
     intervals = by_unit(a, b, level, resamples, np.random.default_rng(seed))
-    warnings = (*_row_cautions(left_out, rows, value, time, arm, run), *cautions, *intervals.warnings)
+    warnings = (*_row_cautions(left_out, rows, time, arm, run), *cautions, *intervals.warnings)
     again = partial(
         compare_arms, observations, value, arm=arm, arms=arms, run=run, time=time, block=block, unit=unit,
         resamples=resamples, seed=seed,
@@ -281,7 +281,7 @@ def _arm(name: str, values: np.ndarray, units: dict[object, np.ndarray]) -> Arm:
     return Arm(name, values, groups, mean, methods.weighted_median(groups), fit_series(values))
 
 
-def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, value: str, time, arm: str, run) -> list[str]:
+def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, time, arm: str, run) -> list[str]:
     notes = []
     if len(left_out):
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))

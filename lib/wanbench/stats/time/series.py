@@ -54,10 +54,10 @@ class Series:
         return slow and self.effective_n < len(self.values)  # a series that alternates has a root near -1
 
 
-def fit_series(values, seed: int = 0) -> Series:
+def fit_series(values) -> Series:
     """The dependence of a series of values in order of time, equally far apart."""
     values = np.asarray(values, dtype=float)
-    coefficients = autoregression.fit(values, np.random.default_rng(seed))
+    coefficients = autoregression.fit(values, np.random.default_rng(0))
     residuals = autoregression.whitened(values - values.mean(), coefficients)
     return Series(values, coefficients, effective_n(len(values), coefficients), block_length(residuals))
 

@@ -112,7 +112,7 @@ def probes(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def cautions(rates: pd.DataFrame) -> list[str]:
-    """Of trials with a probe."""
+    """Cautions for trials with a probe."""
     n = int(rates.probe_records_per_s.notna().sum())
     text = f"in {count(n, 'trial')} a probe ran with the load and slowed it: compare only with others that had one"
     return [text] if n else []

@@ -43,7 +43,7 @@ class CountedSeconds:
 
     @property
     def n(self) -> int:
-        """How many they are."""
+        """The number of counted seconds."""
         return 0 if self.fault else int(self.end_s - self.start_s)
 
     def inside(self, lines: pd.DataFrame) -> pd.DataFrame:

@@ -85,7 +85,7 @@ class Limits(Result):
 
     @property
     def sentence(self) -> str:
-        """What trials reach of each limit, and how that was computed."""
+        """The share of each limit that trials reach, and its method."""
         return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 
     def table(self) -> pd.DataFrame:

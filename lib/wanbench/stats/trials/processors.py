@@ -21,8 +21,8 @@ STEP_PERCENT = 10.0
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
          "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
-    "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with a "
-    "level of its own; t with {} degrees of freedom, trials as units; sysstat"
+    "least squares of the log of measured over allowed on the busy part of the processors' time, each setting with its "
+    "own level; t with {} degrees of freedom, trials as units; sysstat"
 )
 ASSUMPTION = (
     "Trials of a setting differ in nothing else that slows them; a trial that carries more keeps processors busier, "
@@ -33,7 +33,7 @@ ASSUMPTION = (
 @dataclass(frozen=True, repr=False)
 class ProcessorEffect(Result):
     """
-    What trials reached of their limit, against how busy the processors were.
+    The share of their limit that trials reached, against how busy the processors were.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ProcessorEffect(Result):
 
     @property
     def sentence(self) -> str:
-        """The slope, and what the trials with the least and the most busy processors reached."""
+        """The slope, and the shares that the trials with the least and the most busy processors reached."""
         busy = self.trials.busy_percent
         calm, full = self.trials.loc[busy.idxmin()], self.trials.loc[busy.idxmax()]
         return (

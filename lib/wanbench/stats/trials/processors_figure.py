@@ -1,4 +1,4 @@
-"""What trials reached of their limit, against how busy the processors were."""
+"""The share of their limit that trials reached, against how busy the processors were."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def behind_s(inside: pd.DataFrame) -> float:
 
 
 def cautions(rates: pd.DataFrame) -> list[str]:
-    """Of trials whose producers fell behind their target rate."""
+    """Cautions for trials whose producers fell behind their target rate."""
     behind = rates.behind_s[rates.behind_s > SATURATED_S]
     if behind.empty:
         return []

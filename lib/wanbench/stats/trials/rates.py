@@ -1,5 +1,5 @@
 """
-What each trial reached: one row per setting of link, topic and clients that was measured once.
+The rates of trials: one row per setting of link, topic and clients that was measured once.
 
 A trial is the unit of every comparison on it: its seconds follow each other and are not independent.
 """
@@ -64,7 +64,7 @@ PARTS = ("rates", "seconds", "shares", "left_out")
 @dataclass(frozen=True, repr=False)
 class TrialRates(Result):
     """
-    What the trials reached.
+    The rates of trials.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class TrialRates(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What must be known of these trials before they are quoted."""
+        """What a reader must know before quoting these trials."""
         rates, notes = self.rates, []
         if len(self.left_out):
             notes.append(f"{count(len(self.left_out), 'trial')} left out ({reasons(self.left_out)})")
@@ -228,7 +228,7 @@ def _at(frame: pd.DataFrame, levels: Mapping) -> pd.DataFrame:
 
 def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) -> TrialRates:
     """
-    What each trial reached, from the tables of one or several run folders.
+    The rates of each trial, from the tables of one or several run folders.
 
     The last attempt of a trial that ended as done counts, unless its background covered less than half of the counted
     seconds: whole seconds (of Unix time) in which all producers ran (`counted_seconds`). Batches are counted in the log
@@ -294,10 +294,10 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
 
 
 def _given(tables) -> dict[str, pd.DataFrame]:
-    """All tables, those that were not given empty."""
+    """All tables; tables that were not given are empty."""
     missing = [name for name in ("tests", "trials") if name not in tables]
     if missing:
-        raise ParameterError(f"tables lack {', '.join(missing)}; given are {', '.join(map(str, tables))}.")
+        raise ParameterError(f"tables lack {', '.join(missing)}; given: {', '.join(map(str, tables))}.")
     return {name: tables[name] if name in tables else declared.from_rows(name, []) for name in NEEDED}
 
 

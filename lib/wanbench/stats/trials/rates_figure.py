@@ -47,7 +47,7 @@ def trials_in_order(rates: TrialRates, *, note: str = "") -> go.Figure:
 
 
 def points(part: pd.DataFrame, value: str, name: str, shade: str, symbol: str) -> dict:
-    """The trace of trials."""
+    """Points of trials, as a trace."""
     text = [
         theme.plain(f"{row.test_id}: {row.n_seconds} s by {row.counted_by}")
         for row in part[["test_id", "n_seconds", "counted_by"]].itertuples(index=False)

@@ -21,7 +21,7 @@ MAX_LISTED = 6
 
 class Steadiness(RowsResult):
     """
-    How many times as many batches came in the later half of the counted seconds as in the earlier half.
+    The ratio of batches in the later half of the counted seconds to the earlier half.
 
     Attributes
     ----------

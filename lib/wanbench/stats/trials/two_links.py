@@ -1,5 +1,5 @@
 """
-Two interleaved links (A B B A ...): how many times as much passes over one as over the other.
+Two interleaved links (A B B A ...): the ratio of what passes over them.
 
 The trial is the unit. Each is compared with the trial of the other link that was planned next to it, so that slow
 changes act on both; a steady drift is estimated and removed. For comparison there are Welch's interval over trials,
@@ -162,7 +162,7 @@ def compare_links(
     seed: int = 0,
 ) -> TwoLinks:
     """
-    How many times as much passes over the second link as over the first.
+    The ratio of the second link's values to the first's.
 
     A pair is the n-th trial of either link in a block of the plan: in A B B A the first two and the last two. A trial
     that was not measured keeps its place in the plan; its partner is in `by_trial` only. How often the interval of

@@ -11,7 +11,7 @@ from .other_surveys import CheckedPredictions
 
 
 def predicted_against_measured(result: CheckedPredictions, *, note: str = "") -> go.Figure:
-    """Predicted RTT with its interval against what others measured of the same pairs."""
+    """Predicted RTT with its interval against RTTs of the same pairs that others measured."""
     rows = result.pairs
     figure = go.Figure()
     for covered, name, colour in (

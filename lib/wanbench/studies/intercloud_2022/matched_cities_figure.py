@@ -10,7 +10,7 @@ from .matched_cities import MatchedCities
 
 
 def between_against_within(result: MatchedCities, *, note: str = "") -> go.Figure:
-    """Per pair of cities: the mean of both pairs between the clouds against the mean within them."""
+    """Per pair of cities: the mean of the two pairs between clouds against the mean of the two within."""
     throughput = result.column == "throughput_bps"
     name, unit = ("throughput", "bit/s") if throughput else ("round-trip time", "ms")
     pairs = result.pairs

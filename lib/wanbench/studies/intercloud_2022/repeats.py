@@ -145,7 +145,7 @@ def repeats(
 
 def _anova_sums(pairs: pd.DataFrame) -> np.ndarray:
     """
-    What an analysis of variance adds up, per pair (pairs, 7): additive, so that resamples are weighted sums.
+    The sums of an analysis of variance per pair (pairs, 7); resamples are weighted sums of these.
 
     n, degrees of freedom within, squares within, n x mean, n x mean^2, n^2, 1.
     """

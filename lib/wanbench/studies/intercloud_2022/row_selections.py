@@ -16,7 +16,7 @@ UNFLAGGED_CATALOGUE = "flagged regions left out, catalogue coordinates"
 NO_EUROPE_ASIA = "Europe-Asia left out"
 NO_EUROPE_ASIA_CATALOGUE = "Europe-Asia left out, catalogue coordinates"
 MIN_ROWS = 100
-"""A selection of fewer rows is no candidate for a chart of some 500 to 2,000 points."""
+"""A smaller selection cannot be the chart, which has some 500 to 2,000 points."""
 CHART_KM = 17_000.0
 """Where the distance axis of the published charts ends."""
 CHART_MS = 300.0

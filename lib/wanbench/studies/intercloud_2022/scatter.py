@@ -145,7 +145,7 @@ def _log_scatter(x, rtt_ms, log_throughput, weights) -> np.ndarray:
         for k, y in enumerate((rtt_ms, log_throughput)):
             slope = (weights * centred) @ y[:, None] / squares
             line = weights @ y[:, None] / total + slope * centred
-            # RTT has a straight line of its own, so its residual is a ratio; throughput is a logarithm already.
+            # RTT is fitted by a straight line, so its residual is a ratio; throughput is a logarithm already.
             residual = np.log(y / np.where(line > 0, line, nan)) if k == 0 else y - line
             medians[:, k] = _weighted_medians(np.abs(residual), weights)
         medians[:, 2] = medians[:, 1] / medians[:, 0]

@@ -54,7 +54,7 @@ class UnitReadings(Result):
                 n=n,
                 basis=count(n, "value"),
                 method="every value in each unit against the limit of the sender's instance type",
-                assumption="The instance types are those that were used, and their limits hold",
+                assumption="The stated instance types were used, and their limits hold",
             ),
         )
 

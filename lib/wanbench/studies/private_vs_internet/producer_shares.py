@@ -1,4 +1,4 @@
-"""What each producer of a trial reached: whether all had the same share."""
+"""The rate of each producer of a trial, and whether all had the same share."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Scales(Result):
         listed = []
         for rate, change in self.changes.items():
             if not isfinite(change.low):
-                verdict = "whether that is chance cannot be said from so few pairs"
+                verdict = "so few pairs cannot show whether that is chance"
             elif change.low <= 1 <= change.high:
                 verdict = "no difference is shown, and none within the interval is ruled out"
             else:
@@ -126,7 +126,7 @@ class Scales(Result):
 
 
 def label(rate_bps: float) -> str:
-    """A scale in words."""
+    """The label of a scale."""
     return quantity(rate_bps, "bit/s")
 
 
@@ -153,7 +153,7 @@ def compare_scales(
         try:
             links[float(rate)] = compare_links(own, settings, level=level, seed=seed)
         except ParameterError:
-            # One link alone at this rate is no comparison; with both, something else is wrong.
+            # One link alone at this rate cannot be compared; with both, the error has another cause.
             if own.of(*settings).rates.setting.nunique() > 1:
                 raise
     if not links:

@@ -40,7 +40,7 @@ def traffic(
     Returns
     -------
     dict
-        "background", "kafka-traffic" and "total", those that were measured.
+        "background", "kafka-traffic" and "total", as far as they were measured.
 
     Raises
     ------
