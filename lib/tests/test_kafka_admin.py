@@ -111,7 +111,7 @@ def test_partitions_lie_where_they_are_put(cluster, host):
         ("topics", {"colour": "red"}, "UnknownArgument", "topics takes names, internal, not colour"),
     ],
 )  # fmt: skip
-def test_refusals_have_kafkas_name_and_words(cluster, host, verb, arguments, kind, said):
+def test_refusals_have_kafkas_name_and_words(cluster, host, verb, arguments, kind, message):
     if "refusals" in arguments.values():
         cluster.create_topic("refusals")
     with pytest.raises(admin.AnswerError, match=message) as raised:

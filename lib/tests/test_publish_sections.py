@@ -8,9 +8,7 @@ from wanbench.publish.cells import read_cells
 from wanbench.publish.execute import NotebookError, execute
 from wanbench.publish.tags import kind, optional_section
 
-ABSENT = (
-    "from wanbench.importers import NotFetchedError\nraise NotFetchedError('this lab has no links table')"
-)
+ABSENT = "from wanbench.errors import MissingDataError\nraise MissingDataError('this lab has no links table')"
 
 
 def notebook(*cells):

@@ -53,3 +53,7 @@ class LabError(WanbenchError, RuntimeError):
 
 class CommandError(LabError):
     """A command on a host ended with a status that was not allowed, or ran out of time."""
+
+
+class MissingDataError(WanbenchError, LookupError):
+    """Data that an analysis needs are not there: not measured, not fetched, or not of this kind of lab."""

@@ -18,8 +18,8 @@ from papermill.utils import remove_args
 
 from .tags import LEFT_OUT, leave_out, optional_section
 
-MISSING = "NotFetchedError"
-"""Name of the error that says that data are not there."""
+MISSING = ("MissingDataError", "NotFetchedError")
+"""Names of the errors that say that data are not there."""
 
 
 class Client(PapermillNotebookClient):
@@ -53,7 +53,7 @@ class Client(PapermillNotebookClient):
             return super().execute_cell(cell, cell_index, *args, **kwargs)
         except CellExecutionError as error:
             section = optional_section(self.nb, cell_index)
-            if section is None or error.ename != MISSING:
+            if section is None or error.ename not in MISSING:
                 raise
             leave_out(self.nb, section, error.evalue)
             return cell

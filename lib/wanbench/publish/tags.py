@@ -11,7 +11,7 @@ INTRODUCTION = "introduction"
 COVER = "cover"
 """On a code cell: its figure stands next to the question on the front page; else the first figure of the page does."""
 OPTIONAL = "optional"
-"""On a heading: its section is left out, with the reason, where one of its cells raises NotFetchedError."""
+"""On a heading: its section is left out, with the reason, where one of its cells raises MissingDataError."""
 
 LEFT_OUT = "wanbench-left-out"
 """In the metadata of a cell of an executed notebook: why its section is left out, at its heading; "" below it."""
