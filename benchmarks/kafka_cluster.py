@@ -17,7 +17,7 @@ from itertools import permutations
 from pathlib import Path
 
 from wanbench.kafka import Cluster, unavailable
-from wanbench.kafka.java import Jars
+from wanbench.kafka.java_commands import Jars
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 

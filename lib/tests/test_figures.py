@@ -15,7 +15,7 @@ from wanbench import figures
 from wanbench.errors import ParameterError
 from wanbench.figures import coastline, schedule, theme
 from wanbench.stats import link_map
-from wanbench.stats.distance import fits, fits_figure, inflation, inflation_figure
+from wanbench.stats.distance import inflation, inflation_figure, straight_lines, straight_lines_figure
 from wanbench.stats.lab import Verdicts, cut_timeline, link_verdicts
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.tcp import window_figure, window_fit
@@ -94,9 +94,11 @@ def journalled():
 
 
 MAKERS = {
-    "rtt-against-distance": lambda note: fits_figure.rtt_against_distance(fits.fit_rtt(PAIRS), note=note),
-    "throughput-against-distance": lambda note: fits_figure.throughput_against_distance(
-        fits.fit_throughput(PAIRS), note=note
+    "rtt-against-distance": lambda note: straight_lines_figure.rtt_against_distance(
+        straight_lines.fit_rtt(PAIRS), note=note
+    ),
+    "throughput-against-distance": lambda note: straight_lines_figure.throughput_against_distance(
+        straight_lines.fit_throughput(PAIRS), note=note
     ),
     "throughput-against-rtt": lambda note: window_figure.throughput_against_rtt(
         window_fit.fit_window(PAIRS, resamples=20), note=note
@@ -166,21 +168,21 @@ def test_every_pair_is_drawn_once_over_the_light_floor(made):
     assert floor.y[1] / floor.x[1] == pytest.approx(2 * 1.468 / 299.792458)
     table = pd.read_csv(io.StringIO(figure.layout.meta["csv"]))
     assert len(table) == 66 and {"distance_km", "rtt_ms", "cloud_pair"} <= set(table)
-    line, fit = trace_of(figure, "least squares"), fits.fit_rtt(PAIRS)
+    line, fit = trace_of(figure, "least squares"), straight_lines.fit_rtt(PAIRS)
     assert line.y[-1] == pytest.approx(fit.intercept.estimate + fit.slope.estimate * line.x[-1] / 1000)
     assert "95 % interval by place" in figure.layout.title.subtitle.text.replace("<br>", " ")
 
 
 def test_rows_left_out_are_said_in_the_caption():
-    caption = fits_figure.rtt_against_distance(
-        fits.fit_rtt(PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4)))
+    caption = straight_lines_figure.rtt_against_distance(
+        straight_lines.fit_rtt(PAIRS.assign(rtt_ms=PAIRS.rtt_ms.where(PAIRS.index > 4)))
     ).layout.meta
     assert "5 rows of the pairs left out (5 without rtt_ms)" in caption["caption"]
 
 
 def test_a_fit_without_interval_draws_no_band():
     few = simulated_surveys.survey(4, seed=1)
-    figure = fits_figure.rtt_against_distance(fits.fit_rtt(few))
+    figure = straight_lines_figure.rtt_against_distance(straight_lines.fit_rtt(few))
     assert not [trace for trace in figure.data if trace.fill]
 
 

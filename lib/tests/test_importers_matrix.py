@@ -186,12 +186,13 @@ def test_delimiters_are_found_or_given(read, delimiter):
     [
         PLAIN.encode("utf-16"),
         PLAIN.encode("utf-16-le"),
-        gzip.compress(PLAIN.encode()),
+        gzip.compress(PLAIN.encode(), mtime=0),
         lzma.compress(PLAIN.encode("utf-16")),
         b"\xef\xbb\xbf" + PLAIN.encode(),
         PLAIN.replace("\n", "\r\n").encode(),
         PLAIN.replace("\n", "\n,,,\n\n").encode(),
     ],
+    ids=["UTF-16", "UTF-16 LE", "gzip", "xz", "byte order mark", "CRLF", "empty lines"],
 )
 def test_encodings_and_line_ends(read, text):
     assert times(read(text, statistic="mean")) == TIMES

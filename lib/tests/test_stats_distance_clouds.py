@@ -7,7 +7,7 @@ import statsmodels.formula.api as smf
 
 from wanbench.errors import ParameterError
 from wanbench.stats.distance import clouds
-from wanbench.stats.regions import clusters, group_differences, regression, simulated_surveys
+from wanbench.stats.regions import group_differences, places, regression, simulated_surveys
 from wanbench.stats.regions.directed_pairs import directed
 from wanbench.stats.regions.unordered_pairs import unordered
 
@@ -154,7 +154,7 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
     for seed in range(40):
         pairs = simulated_surveys.survey(15, seed=seed, intercept_ms=100, region_ms=5, pair_ms=3)
         sample = unordered(pairs, "rtt_ms")
-        groups, grouped = sorted(sample.frame.cloud_pair.unique()), clusters.units(sample)
+        groups, grouped = sorted(sample.frame.cloud_pair.unique()), places.units(sample)
         names = sample.regions
         members = {name: clouds.membership(names, name) for name in groups}
         far = np.zeros((15, 15))

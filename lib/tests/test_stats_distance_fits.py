@@ -7,7 +7,7 @@ import pytest
 
 from wanbench import tables
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import fits
+from wanbench.stats.distance import straight_lines
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.regions.unordered_pairs import unordered
 
@@ -17,7 +17,7 @@ def test_the_simulated_survey_is_a_valid_table():
 
 
 def test_known_slope_intercept_and_speed_are_recovered():
-    fit = fits.fit_rtt(simulated_surveys.survey(40, seed=1, region_ms=5, slope_ms_per_1000_km=14.0))
+    fit = straight_lines.fit_rtt(simulated_surveys.survey(40, seed=1, region_ms=5, slope_ms_per_1000_km=14.0))
     assert fit.slope.low < 14.0 < fit.slope.high
     assert fit.intercept.low < 40.0 < fit.intercept.high
     assert fit.slope.n == 780 and fit.slope.n_regions == 40
@@ -30,7 +30,7 @@ def test_known_slope_intercept_and_speed_are_recovered():
 
 def test_a_line_without_noise_is_found_exactly():
     pairs = simulated_surveys.survey(8, seed=2, pair_ms=0.0)
-    fit = fits.fit_rtt(pairs)
+    fit = straight_lines.fit_rtt(pairs)
     assert fit.slope.estimate == pytest.approx(14.0)
     assert fit.pearson.estimate == pytest.approx(1.0)
     assert fit.slope.high - fit.slope.low < 1e-6
@@ -39,7 +39,7 @@ def test_a_line_without_noise_is_found_exactly():
 
 def test_light_in_fibre_itself_has_speed_one():
     pairs = simulated_surveys.survey(8, seed=2).assign(rtt_ms=lambda frame: frame.light_rtt_ms)
-    fit = fits.fit_rtt(pairs)
+    fit = straight_lines.fit_rtt(pairs)
     assert fit.speed_in_fibre.estimate == pytest.approx(1.0)
     assert fit.intercept.estimate == pytest.approx(0.0, abs=1e-6)
 
@@ -48,7 +48,7 @@ def test_half_distance_is_recovered():
     pairs = simulated_surveys.survey(30, seed=3)
     halved = 1e9 * 0.5 ** (pairs.distance_km / 4000)
     noise = np.exp(np.random.default_rng(0).normal(0, 0.3, len(pairs)))
-    fit = fits.fit_throughput(pairs.assign(throughput_bps=halved * noise))
+    fit = straight_lines.fit_throughput(pairs.assign(throughput_bps=halved * noise))
     assert fit.half_distance.low < 4000 < fit.half_distance.high
     assert fit.factor.estimate == pytest.approx(10**fit.slope.estimate)
     assert fit.half_distance.estimate == pytest.approx(-1000 * math.log10(2) / fit.slope.estimate)
@@ -58,7 +58,7 @@ def test_half_distance_is_recovered():
 def test_throughput_through_both_directions_is_the_line_through_ordered_pairs():
     pairs = simulated_surveys.survey(10, seed=4, pair_log_sd=0.4)
     ordered = np.polyfit(pairs.distance_km / 1000, np.log10(pairs.throughput_bps), 1)[0]
-    assert fits.fit_throughput(pairs).slope.estimate == pytest.approx(ordered)
+    assert straight_lines.fit_throughput(pairs).slope.estimate == pytest.approx(ordered)
 
 
 def test_half_distance_is_open_where_the_slope_may_be_zero():
@@ -66,7 +66,9 @@ def test_half_distance_is_open_where_the_slope_may_be_zero():
     noise = np.exp(np.random.default_rng(1).normal(0, 1.0, len(pairs)))
     up = None
     for factor in (1 - 1e-5, 1 + 1e-3):
-        fit = fits.fit_throughput(pairs.assign(throughput_bps=1e8 * factor**pairs.distance_km * noise))
+        fit = straight_lines.fit_throughput(
+            pairs.assign(throughput_bps=1e8 * factor**pairs.distance_km * noise)
+        )
         up = fit.half_distance
         if fit.slope.estimate < 0:
             assert up.high == math.inf and "at least" in str(up)
@@ -77,7 +79,7 @@ def test_half_distance_is_open_where_the_slope_may_be_zero():
 
 def test_rtt_that_falls_with_distance_has_no_speed():
     pairs = simulated_surveys.survey(10, seed=6).assign(rtt_ms=lambda frame: 400 - frame.distance_km / 100)
-    speed = fits.fit_rtt(pairs).speed_in_fibre
+    speed = straight_lines.fit_rtt(pairs).speed_in_fibre
     assert math.isnan(speed.estimate) and "no effective speed" in str(speed)
 
 
@@ -86,7 +88,7 @@ def test_rows_left_out_are_counted_and_stated():
     pairs.loc[:2, "rtt_ms"] = np.nan
     pairs.loc[3, "rtt_ms"] = 0.0
     pairs.loc[4, "distance_km"] = np.nan
-    fit = fits.fit_rtt(pairs)
+    fit = straight_lines.fit_rtt(pairs)
     assert fit.sample.left_out.reason.value_counts().to_dict() == {
         "without rtt_ms": 3,
         "where rtt_ms is not positive": 1,
@@ -113,7 +115,7 @@ def test_a_distance_that_depends_on_direction_fails():
     pairs = simulated_surveys.survey(5, seed=9)
     pairs.loc[0, "distance_km"] += 500
     with pytest.raises(ParameterError, match="distance_km differs by 500 km"):
-        fits.fit_rtt(pairs)
+        straight_lines.fit_rtt(pairs)
 
 
 @pytest.mark.parametrize(
@@ -128,23 +130,23 @@ def test_a_distance_that_depends_on_direction_fails():
 )
 def test_what_cannot_be_fitted_says_why(spoil, message):
     with pytest.raises(ParameterError, match=message):
-        fits.fit_rtt(spoil(simulated_surveys.survey(6, seed=10)))
+        straight_lines.fit_rtt(spoil(simulated_surveys.survey(6, seed=10)))
 
 
 def test_few_regions_give_an_estimate_without_interval_and_say_so():
-    fit = fits.fit_rtt(simulated_surveys.survey(4, seed=11))
+    fit = straight_lines.fit_rtt(simulated_surveys.survey(4, seed=11))
     assert math.isfinite(fit.slope.estimate) and math.isnan(fit.slope.low)
     assert "no interval from 4 regions" in str(fit.slope)
-    fall = fits.fit_throughput(simulated_surveys.survey(4, seed=11))
+    fall = straight_lines.fit_throughput(simulated_surveys.survey(4, seed=11))
     for derived in (fit.speed_in_fibre, fit.speed_in_vacuum, fall.factor, fall.half_distance):
         assert math.isfinite(derived.estimate) and "(no interval; " in str(derived)
-    assert fits.fit_rtt(simulated_surveys.survey(4, seed=11)).band([1000.0]).low.isna().all()
+    assert straight_lines.fit_rtt(simulated_surveys.survey(4, seed=11)).band([1000.0]).low.isna().all()
 
 
 def test_a_star_of_pairs_has_no_interval_and_names_its_centre():
     pairs = simulated_surveys.survey(8, seed=12)
     star = pairs[(pairs.from_region == "aws:region-000") | (pairs.to_region == "aws:region-000")]
-    slope = fits.fit_rtt(star).slope
+    slope = straight_lines.fit_rtt(star).slope
     assert math.isnan(slope.low)
     assert "the pairs without aws:region-000 do not determine a line" in str(slope)
 
@@ -152,18 +154,18 @@ def test_a_star_of_pairs_has_no_interval_and_names_its_centre():
 @pytest.mark.parametrize("level", [0, 1, 95, "0.95", True, math.nan])
 def test_levels_outside_0_and_1_fail(level):
     with pytest.raises(ParameterError, match="level"):
-        fits.fit_rtt(simulated_surveys.survey(6, seed=13), level=level)
+        straight_lines.fit_rtt(simulated_surveys.survey(6, seed=13), level=level)
 
 
 def test_a_higher_level_is_wider_and_said():
     pairs = simulated_surveys.survey(8, seed=14)
-    narrow, wide = fits.fit_rtt(pairs).slope, fits.fit_rtt(pairs, level=0.99).slope
+    narrow, wide = straight_lines.fit_rtt(pairs).slope, straight_lines.fit_rtt(pairs, level=0.99).slope
     assert wide.high - wide.low > narrow.high - narrow.low
     assert "99 % interval" in str(wide)
 
 
 def test_an_estimate_shows_itself_and_becomes_a_finding():
-    fit = fits.fit_rtt(simulated_surveys.survey(12, seed=15, region_ms=5))
+    fit = straight_lines.fit_rtt(simulated_surveys.survey(12, seed=15, region_ms=5))
     text = fit.slope._repr_html_()
     for part in ("Method", "Imbens", "Assumption", "Taking pairs as independent", "region bootstrap"):
         assert part in text
@@ -177,13 +179,13 @@ def test_an_estimate_shows_itself_and_becomes_a_finding():
 def test_the_same_pairs_in_another_order_give_the_same_numbers():
     pairs = simulated_surveys.survey(10, seed=16, region_ms=5)
     shuffled = pairs.sample(frac=1, random_state=1)
-    assert str(fits.fit_rtt(pairs)) == str(fits.fit_rtt(shuffled))
-    assert str(fits.fit_throughput(pairs)) == str(fits.fit_throughput(shuffled))
+    assert str(straight_lines.fit_rtt(pairs)) == str(straight_lines.fit_rtt(shuffled))
+    assert str(straight_lines.fit_throughput(pairs)) == str(straight_lines.fit_throughput(shuffled))
 
 
 def test_a_perfect_rank_correlation_has_no_interval_rather_than_a_silly_one():
     pairs = simulated_surveys.survey(6, seed=1, pair_ms=0.0)
-    rho = fits.fit_rtt(pairs, resamples=50).spearman
+    rho = straight_lines.fit_rtt(pairs, resamples=50).spearman
     assert rho.estimate == pytest.approx(1.0)
     assert np.isnan(rho.low) and np.isnan(rho.high)
     assert "no interval" in str(rho)
@@ -204,7 +206,9 @@ def test_surveys_of_continents_are_samples_of_their_population():
     whole = simulated_surveys.population(200_000, **model)
     assert whole["rtt_slope"] == pytest.approx(14.0, abs=0.05)
     r = [
-        fits.rtt_line(simulated_surveys.sample(60, seed=k, places="continents", **model), resamples=2)
+        straight_lines.rtt_line(
+            simulated_surveys.sample(60, seed=k, places="continents", **model), resamples=2
+        )
         for k in range(8)
     ]
     assert np.mean([fit.pearson.estimate for fit in r]) == pytest.approx(whole["rtt_r"], abs=0.02)

@@ -7,8 +7,8 @@ import pytest
 from wanbench import stats
 from wanbench.errors import ParameterError
 from wanbench.regions import pair_distances
-from wanbench.stats.distance import fits as distance
-from wanbench.stats.regions import clusters, coverage, dyadic, line, simulated_surveys
+from wanbench.stats.distance import straight_lines as distance
+from wanbench.stats.regions import coverage, dyadic, line, places, simulated_surveys
 from wanbench.stats.regions.leave_one_out import leave_out
 from wanbench.stats.regions.skew import Skew
 from wanbench.stats.regions.unordered_pairs import unordered
@@ -38,7 +38,7 @@ def test_regions_of_one_city_are_one_unit_also_where_their_pair_was_not_measured
     unmeasured = pairs[~(pairs.from_region.isin(IN_TOKYO) & pairs.to_region.isin(IN_TOKYO))]
     for table in (pairs, unmeasured):
         sample = unordered(table, "rtt_ms")
-        grouped = clusters.units(sample)
+        grouped = places.units(sample)
         tokyo = {grouped.of_region[sample.regions.index(name)] for name in IN_TOKYO}
         assert len(tokyo) == 1 and grouped.n == 1 + len(ELSEWHERE) and grouped.clustered
     slope = stats.fit_rtt(pairs, resamples=10).slope
@@ -52,7 +52,7 @@ def test_regions_of_one_city_are_one_unit_also_where_their_pair_was_not_measured
     [("region", 9), ("place", 7), (100, 7), (0, 7), (1000, 6), (dict.fromkeys(IN_TOKYO, "Tokyo"), 7)],
 )
 def test_the_unit_may_be_chosen(cluster, n):
-    assert clusters.units(unordered(pairs_of(IN_TOKYO + ELSEWHERE), "rtt_ms"), cluster).n == n
+    assert places.units(unordered(pairs_of(IN_TOKYO + ELSEWHERE), "rtt_ms"), cluster).n == n
 
 
 @pytest.mark.parametrize("cluster", ["city", -1, True, None, float("nan"), {"aws:nowhere": "x"}])
@@ -89,7 +89,7 @@ def test_every_regional_fit_takes_places_as_units_where_clouds_share_cities(name
 
 def test_a_pair_within_a_unit_counts_once_where_the_unit_leaves():
     sample = simulated_surveys.sample(14, seed=3, places="cities", region_ms=8, pair_ms=5, intercept_ms=200)
-    grouped = clusters.units(sample)
+    grouped = places.units(sample)
     assert (grouped.first == grouped.second).any()
     x, y = sample.frame.distance_km.to_numpy() / 1e4, sample.frame.value.to_numpy()
     design = np.column_stack([np.ones_like(x), x])
@@ -107,7 +107,7 @@ def test_a_pair_within_a_unit_counts_once_where_the_unit_leaves():
 
 def test_the_sandwich_of_units_is_the_sum_over_pairs_of_pairs_that_share_one():
     sample = simulated_surveys.sample(10, seed=4, places="cities", region_ms=8, pair_ms=5)
-    grouped = clusters.units(sample)
+    grouped = places.units(sample)
     a, b = grouped.first, grouped.second
     design = np.column_stack([np.ones(len(a)), sample.frame.distance_km / 1e4])
     residual = np.random.default_rng(0).normal(size=len(a))
@@ -278,8 +278,8 @@ def test_places_of_a_table_without_the_catalogue_come_from_its_distances():
     ends = pairs.loc[near, ["from_region", "to_region"]]
     same = pairs.from_region.isin(ends) & pairs.to_region.isin(ends)
     pairs.loc[same, "distance_km"] = 30.0
-    assert clusters.units(unordered(pairs, "rtt_ms")).n == 5
-    assert isinstance(pd.Series(clusters.unit_of_region(unordered(pairs, "rtt_ms"))).nunique(), int)
+    assert places.units(unordered(pairs, "rtt_ms")).n == 5
+    assert isinstance(pd.Series(places.unit_of_region(unordered(pairs, "rtt_ms"))).nunique(), int)
 
 
 def test_a_planned_survey_is_about_as_precise_as_planned():

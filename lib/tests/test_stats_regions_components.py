@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wanbench.stats.regions import leave_one_out, mean, simulated_surveys, variance_components
+from wanbench.stats.regions import leave_one_out, mean_freedom, simulated_surveys, variance_components
 from wanbench.stats.regions.variance_components import Components, Sums
 
 
@@ -106,7 +106,7 @@ def test_share_and_freedom_of_a_mean():
     rng, shares, freedoms = np.random.default_rng(4), [], []
     for spread in (0.0, 1.0):
         found = [
-            mean.share_and_freedom(
+            mean_freedom.share_and_freedom(
                 (spread * (u := rng.normal(size=30)))[first]
                 + spread * u[second]
                 + rng.normal(size=len(first)),
@@ -119,5 +119,5 @@ def test_share_and_freedom_of_a_mean():
         freedoms.append(np.median([freedom for _, freedom in found]))
     assert shares[0] > 0.95 and shares[1] == pytest.approx(1 / 3, abs=0.08)
     assert freedoms == pytest.approx([29, 29], abs=2)
-    assert mean.share_and_freedom(np.zeros(3), np.array([0, 0, 1]), np.array([1, 2, 2]))[0] == 1.0
-    assert np.isnan(mean.share_and_freedom(np.ones(2), np.array([0, 0]), np.array([1, 1]))[1])
+    assert mean_freedom.share_and_freedom(np.zeros(3), np.array([0, 0, 1]), np.array([1, 2, 2]))[0] == 1.0
+    assert np.isnan(mean_freedom.share_and_freedom(np.ones(2), np.array([0, 0]), np.array([1, 1]))[1])

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from wanbench.errors import ParameterError
 from wanbench.ingest import kafka_probe
 from wanbench.ingest.kafka_probe.histograms import encoded
-from wanbench.stats.tails import histograms, order_statistics, percentiles_figure, stationarity
+from wanbench.stats.tails import histograms, percentiles_figure, quantile_intervals, stationarity
 from wanbench.stats.tails import latencies as tails
 from wanbench.stats.tails.compare import compare_tails
 from wanbench.stats.tails.over_time_figure import over_time
@@ -35,26 +35,26 @@ def between(covered, tries, low, high):
 def test_intervals_of_independent_values_cover(q):
     rng, tries = np.random.default_rng(int(100 * q)), 2_000
     values = np.sort(rng.exponential(size=(tries, 1_000)), axis=1)
-    low, high = order_statistics.ranks(1_000, q, 0.95)
+    low, high = quantile_intervals.ranks(1_000, q, 0.95)
     inside = (values[:, low - 1] <= -np.log(1 - q)) & (-np.log(1 - q) <= values[:, high - 1])
     assert between(inside.sum(), tries, 0.95, 0.975)
 
 
 def test_ranks_are_as_in_the_book():
     """Hahn & Meeker's table A.15 for the median of 100 values at 95 %: ranks 40 and 61."""
-    assert order_statistics.ranks(100, 0.5, 0.95) == (40, 61)
+    assert quantile_intervals.ranks(100, 0.5, 0.95) == (40, 61)
 
 
 @pytest.mark.parametrize("q", [0.9, 0.99, 0.999])
 def test_the_fewest_values_are_the_fewest(q):
-    n = order_statistics.min_values(q, 0.95)
-    assert None not in order_statistics.ranks(n, q, 0.95)
-    assert None in order_statistics.ranks(n - 1, q, 0.95)
+    n = quantile_intervals.min_values(q, 0.95)
+    assert None not in quantile_intervals.ranks(n, q, 0.95)
+    assert None in quantile_intervals.ranks(n - 1, q, 0.95)
 
 
 def test_an_effective_number_that_is_the_number_changes_nothing():
     for n, q in ((100, 0.5), (1_000, 0.99), (5_000, 0.999)):
-        exact, real = order_statistics.ranks(n, q, 0.95), order_statistics.ranks(n, q, 0.95, n - 1e-6)
+        exact, real = quantile_intervals.ranks(n, q, 0.95), quantile_intervals.ranks(n, q, 0.95, n - 1e-6)
         assert exact == pytest.approx(real, abs=1)
 
 

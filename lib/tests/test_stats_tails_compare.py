@@ -9,7 +9,7 @@ import pytest
 from wanbench import folders
 from wanbench.ingest import openmessaging
 from wanbench.stats.tails import latencies as tails
-from wanbench.stats.tails import order_statistics
+from wanbench.stats.tails import quantile_intervals
 from wanbench.stats.tails.compare import compare_tails, difference
 
 SHARED = folders.shared_folder() / "omb"
@@ -110,7 +110,7 @@ def test_the_same_agree_and_others_differ():
 
 def test_intervals_of_differences_cover():
     rng, tries, covered = np.random.default_rng(11), 1_000, 0
-    low, high = order_statistics.ranks(500, 0.9, 0.95)
+    low, high = quantile_intervals.ranks(500, 0.9, 0.95)
     for a, b in zip(
         np.sort(rng.exponential(1, (tries, 500))), np.sort(rng.exponential(3, (tries, 500))), strict=True
     ):

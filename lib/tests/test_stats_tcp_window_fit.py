@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats.distance import fits
+from wanbench.stats.distance import straight_lines
 from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.tcp import knee, window_fit
 
@@ -163,7 +163,10 @@ def test_results_draw_themselves():
     pairs = simulated_surveys.survey(8, seed=10)
     fit = window_fit.fit_window(pairs, resamples=20)
     assert fit.figure().layout.meta["name"] == "throughput-against-rtt"
-    rtt, throughput = fits.fit_rtt(pairs, resamples=20), fits.fit_throughput(pairs, resamples=20)
+    rtt, throughput = (
+        straight_lines.fit_rtt(pairs, resamples=20),
+        straight_lines.fit_throughput(pairs, resamples=20),
+    )
     assert rtt.figure(note="Simulated.").layout.meta["name"] == "rtt-against-distance"
     assert "Simulated." in rtt.figure(note="Simulated.").layout.meta["caption"]
     drawn = throughput.figure()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wanbench.errors import ParameterError, RawDataError
-from wanbench.stats.distance import fits
+from wanbench.stats.distance import straight_lines
 from wanbench.stats.regions import coverage, simulated_surveys
 from wanbench.validity import __main__ as command
 from wanbench.validity import clouds, effects, study, summaries
@@ -181,7 +181,7 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
     for n, message in ((6, "91.0 to 96.0"), (8, "of 8 regions"), (15, "91.0 to 96.0"), (60, "92.0 to 96.0")):
         assert message in coverage.caution("slope", n)[0]
     assert coverage.caution("slope", 20) == ()
-    slope = fits.fit_rtt(simulated_surveys.survey(9, seed=1, region_ms=5), resamples=20).slope
+    slope = straight_lines.fit_rtt(simulated_surveys.survey(9, seed=1, region_ms=5), resamples=20).slope
     assert any("covers in 91.0 to 96.0 % of cases" in warning for warning in slope.warnings)
 
 

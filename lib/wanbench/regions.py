@@ -31,7 +31,6 @@ FIBRE_INDEX = 1.468  # group index of standard single-mode fibre (ITU-T G.652) a
 LIGHT_RTT_MS_PER_KM = 2 * FIBRE_INDEX / SPEED_OF_LIGHT_KM_PER_S * 1000
 LIGHT_KM_PER_MS = SPEED_OF_LIGHT_KM_PER_S / 1000
 MAX_SUGGESTIONS = 4  # of similar names, in an error: more would hide the message
-PATH_INFLATION = 1.5  # default of emulated links: near the median of measured paths
 
 _FILE = Path(__file__).with_name("regions.csv")
 _TEXTS = ("cloud", "code", "display_name", "city", "country", "source")

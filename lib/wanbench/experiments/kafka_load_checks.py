@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..checks import check_choice, check_fields, check_flag, refusal
 from ..errors import ParameterError
-from ..kafka.java import checked_flags
+from ..kafka.java_commands import checked_flags
 from .kafka_checks import ACKS, check_placement, check_rack, check_settings
 from .kafka_load_payload import SMALLEST_RECORD_BYTES
 

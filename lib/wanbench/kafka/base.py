@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 from ..labs.base import Host, Lab, Process
 from .admin import ask as admin
-from .java import Jars, checked_flags, checked_heap, java_command
+from .java_commands import Jars, checked_flags, checked_heap, java_command
 from .security.access import ClientFiles
 
 

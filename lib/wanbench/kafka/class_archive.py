@@ -21,7 +21,7 @@ from pathlib import Path
 from ..folders import kafka_jars
 from .available import unavailable
 from .errors import ClusterError
-from .java import ARCHIVE, PROFILES, java_command, package_file
+from .java_commands import ARCHIVE, PROFILES, java_command, package_file
 from .last_message import last_message
 from .settings import defaults, properties
 

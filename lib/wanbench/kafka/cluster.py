@@ -18,7 +18,7 @@ from ..runs import RawFile
 from .base import BaseCluster
 from .effective_settings import effective_settings, unknown
 from .errors import ClusterError
-from .java import PROFILES, Jars, checked_flags, checked_heap
+from .java_commands import PROFILES, Jars, checked_flags, checked_heap
 from .node import Node
 from .node_logs import keep
 from .placement import METRICS_PORT, Broker, place_nodes
@@ -53,7 +53,7 @@ class Cluster(BaseCluster):
     security : str or Security
         "plain", "tls" or "mtls".
     profile : str
-        One of `wanbench.kafka.java.PROFILES`: "load" to measure, "functional" to start sooner.
+        One of `wanbench.kafka.java_commands.PROFILES`: "load" to measure, "functional" to start sooner.
     heap_mb : int
         Of each node.
     jvm : sequence of str

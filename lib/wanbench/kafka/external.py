@@ -14,7 +14,7 @@ from ..runs.journal import now_utc
 from .admin.ask import AnswerError
 from .base import BaseCluster
 from .errors import ClusterError
-from .java import Jars
+from .java_commands import Jars
 from .placement import Broker
 from .remote_broker import RemoteBrokerHost
 from .security.access import Access, ClientFiles

@@ -10,7 +10,7 @@ from ..errors import CommandError, LabError
 from ..labs.base import Completed, Process
 from .available import java_fault
 from .errors import ClusterError
-from .java import Jars, java_command, package_file
+from .java_commands import Jars, java_command, package_file
 from .last_message import last_message
 from .placement import METRICS_PORT, NodePlacement
 from .ports import check_free

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..checks import check_columns, check_number
 from ..errors import ParameterError
-from ..links import LinkSettings
-from ..regions import PATH_INFLATION, distance_km, light_rtt_ms
+from ..links import PATH_INFLATION, LinkSettings
+from ..regions import distance_km, light_rtt_ms
 from .base import Lab
 from .local import LocalLab
 

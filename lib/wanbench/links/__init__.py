@@ -15,6 +15,9 @@ from ..errors import ParameterError
 
 __all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "queue_in_bytes"]
 
+PATH_INFLATION = 1.5
+"""How many times longer an emulated path is than the geodesic by default: near the median of measured paths."""
+
 JITTER_CORRELATION_S = 0.05
 """How long delay remembers itself if nothing else is asked for: a few round trips of a short path."""
 

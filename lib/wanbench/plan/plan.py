@@ -14,7 +14,7 @@ import pandas as pd
 from .. import regions as catalogued
 from ..checks import check_number
 from ..errors import ParameterError
-from ..regions import PATH_INFLATION
+from ..links import PATH_INFLATION
 from . import cost as costing
 from .schedule import lower_bound, rounds
 from .selection import cloud, expected_rtts, select_pairs, tests_done

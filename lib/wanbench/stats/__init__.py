@@ -11,11 +11,11 @@ from . import lab, tails
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.envelope import lower_envelope
-from .distance.fits import fit_rtt, fit_throughput
 from .distance.inflation import path_inflation, physics_check
 from .distance.prediction import fit_predictor, what_if
 from .distance.prediction_coverage import prediction_coverage
 from .distance.shape import compare_shapes
+from .distance.straight_lines import fit_rtt, fit_throughput
 from .factorial.fit import fit_factorial
 from .regions.covariates import fit_covariates
 from .regions.link_map import link_map

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..stats.distance import clouds
 from ..stats.regions import matrices
-from ..stats.regions.clusters import units
 from ..stats.regions.covariates import cross_cloud
+from ..stats.regions.places import units
 from . import effects as kinds
 from .study import MAIN, NAIVE, Outcome
 

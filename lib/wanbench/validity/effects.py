@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..checks import check_choice
-from ..stats.regions import clusters, simulated_surveys
+from ..stats.regions import places as clusters
+from ..stats.regions import simulated_surveys
 from ..stats.regions.unordered_pairs import Sample
 from . import study
 

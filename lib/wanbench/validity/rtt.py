@@ -6,8 +6,8 @@ The cautions are of neighbours that deviate alike, and of skewed effects.
 
 from __future__ import annotations
 
-from ..stats.distance import fits
-from ..stats.regions import clusters, simulated_surveys
+from ..stats.distance import straight_lines
+from ..stats.regions import places, simulated_surveys
 from . import effects as kinds
 from .study import Outcome, outcomes
 
@@ -20,7 +20,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     """One survey and its line; the truth is the line of the model."""
     model = kinds.on_rtt(effects)
     pairs = kinds.survey(seed, n_regions, effects, model)
-    fit = fits.rtt_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
+    fit = straight_lines.rtt_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
     truths = {"slope": model["slope_ms_per_1000_km"], "RTT at no distance": model["intercept_ms"]}
     results = outcomes("slope", fit.slope, truths["slope"])
     results += outcomes("RTT at no distance", fit.intercept, truths["RTT at no distance"])
@@ -41,9 +41,9 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
 def _by_other_units(pairs, effects: str, truths: dict[str, float]) -> list[Outcome]:
     """The same line with the unit that ignores shared places, or the unit that accounts for neighbours."""
     if effects in kinds.BY_CITY:
-        method, cluster = "regions as units", clusters.REGION
+        method, cluster = "regions as units", places.REGION
     else:
-        method, cluster = "places within 1,500 km as units", clusters.NEIGHBOURS_KM
-    fit = fits.rtt_line(pairs, resamples=1, cluster=cluster)
+        method, cluster = "places within 1,500 km as units", places.NEIGHBOURS_KM
+    fit = straight_lines.rtt_line(pairs, resamples=1, cluster=cluster)
     estimates = {"slope": fit.slope, "RTT at no distance": fit.intercept}
     return [Outcome(name, method, one.low, one.high, truths[name]) for name, one in estimates.items()]

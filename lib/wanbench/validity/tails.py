@@ -8,7 +8,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from ..stats.tails import latencies as tails
-from ..stats.tails import order_statistics as order
+from ..stats.tails import quantile_intervals as order
 from .study import MAIN, Outcome
 
 DATASETS = 300

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import log10
 
-from ..stats.distance import fits
+from ..stats.distance import straight_lines
 from ..stats.regions import simulated_surveys
 from . import effects as kinds
 from .study import Outcome, outcomes
@@ -35,7 +35,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
     pairs = replace(
         pairs, column="throughput_bps", frame=pairs.frame.assign(value=pairs.frame.throughput_bps)
     )
-    fit = fits.throughput_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
+    fit = straight_lines.throughput_line(pairs, resamples=RESAMPLES, seed=seed, cluster=kinds.unit(effects))
     population = simulated_surveys.population(**model)
     half = -1000 * log10(2) / population["log10_throughput_slope"] if by_window else HALF_DISTANCE_KM
     results = outcomes("half-distance", fit.half_distance, half)

@@ -14,14 +14,14 @@ from ...checks import check_choice, check_columns, check_level, check_number, re
 from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import dyadic
-from ..regions.clusters import PLACE, Units, units
 from ..regions.directed_pairs import directed
 from ..regions.line import ASSUMPTION, DYADIC, REFERENCES, Part
+from ..regions.places import PLACE, Units, units
 from ..regions.regression import least_squares
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from .find_ceiling import find_ceiling
-from .fits import THOUSAND_KM, half_distance
+from .straight_lines import THOUSAND_KM, half_distance
 from .tobit import tobit
 
 METHOD = (

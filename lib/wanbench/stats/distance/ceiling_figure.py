@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from ...figures import theme
 from ...formatting import count
 from .ceiling import CeilingFit
-from .fits import THOUSAND_KM
 from .pair_points import DISTANCE_AXIS, add_line, distance_ends, pair_labels
+from .straight_lines import THOUSAND_KM
 
 
 def throughput_with_ceiling(fit: CeilingFit, *, note: str = "") -> go.Figure:

@@ -12,7 +12,6 @@ from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count, number, percent
 from ..regions import matrices, mrqap, qap
-from ..regions.clusters import PLACE, Units, units
 from ..regions.covariates import METHOD, PERMUTED, cross_cloud
 from ..regions.directed_pairs import directed
 from ..regions.group_differences import (
@@ -28,10 +27,11 @@ from ..regions.group_differences import (
 )
 from ..regions.line import Part
 from ..regions.permutation import FEWEST, few_orders, p_estimate
+from ..regions.places import PLACE, Units, units
 from ..regions.regression import Coefficients, determined, least_squares
 from ..regions.unordered_pairs import Sample, require_regions, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
-from .fits import THOUSAND_KM
+from .straight_lines import THOUSAND_KM
 
 BETWEEN, WITHIN = "between clouds", "within one cloud"
 

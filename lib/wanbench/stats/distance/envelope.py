@@ -13,12 +13,12 @@ from ...errors import ParameterError
 from ...formatting import count, percent
 from ...regions import LIGHT_RTT_MS_PER_KM
 from ..regions import dyadic
-from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, BOOTSTRAP
+from ..regions.places import PLACE, units
 from ..regions.quantile_line import quantile_lines
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
-from .fits import THOUSAND_KM
+from .straight_lines import THOUSAND_KM
 
 LIGHT_SLOPE = THOUSAND_KM * LIGHT_RTT_MS_PER_KM
 FEW_BELOW = 5

@@ -15,7 +15,7 @@ from ...errors import ParameterError
 from ...formatting import count, quantity
 from ..regions import dyadic
 from ..regions.check_pairs import check_pairs
-from ..regions.clusters import PLACE, unit_of_region, units
+from ..regions.places import PLACE, unit_of_region, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 

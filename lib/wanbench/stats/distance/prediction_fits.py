@@ -12,7 +12,7 @@ from ...regions import light_rtt_ms
 from ..regions import conformal, region_effects
 from ..regions.unordered_pairs import Sample
 from ..tcp import knee
-from .fits import THOUSAND_KM
+from .straight_lines import THOUSAND_KM
 
 SITUATIONS = {
     "both": "both regions have other measured pairs",

@@ -17,7 +17,7 @@ from ..regions import dyadic
 from ..regions.line import ASSUMPTION
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, left_out_of_any, require_regions, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
-from .fits import THOUSAND_KM
+from .straight_lines import THOUSAND_KM
 
 N_PARAMETERS = 3
 """Of a line: intercept, slope, and the variance about it."""

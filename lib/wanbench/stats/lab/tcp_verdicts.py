@@ -15,16 +15,7 @@ from ..tcp.loss import MODELS, RATE_BASED, estimate_loss
 from ..tcp.window import advertised_window_bytes
 from ..tcp.window_fit import fit_window
 from . import link_verdicts
-from .verdicts import (
-    UNKNOWN,
-    Verdicts,
-    by_sender,
-    groups,
-    judged,
-    link_of,
-    or_unknown,
-    row_of,
-)
+from .verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_unknown, row_of
 
 EVERY = "every region"
 CLEAR_OF_KNEE = 1.25

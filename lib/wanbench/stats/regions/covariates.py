@@ -13,9 +13,9 @@ from ...checks import check_level, refusal
 from ...formatting import count
 from ..result import Estimate, Result
 from . import matrices, mrqap, qap
-from .clusters import PLACE, units
 from .line import ASSUMPTION, DYADIC, REFERENCES, SCALED, SCALED_REFERENCES, Part
 from .permutation import few_orders, p_estimate, permutable_sample
+from .places import PLACE, units
 from .regression import least_squares
 from .unordered_pairs import Sample
 

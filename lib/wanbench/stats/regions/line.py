@@ -14,7 +14,7 @@ from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import number, quantity
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval
-from . import clusters, correlation, dyadic, skew
+from . import correlation, dyadic, places, skew
 from .leave_one_out import LOST, LeaveOut, leave_out
 from .unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from .variance_components import Sums, reml
@@ -79,8 +79,8 @@ class Line:
     scale: Scale
     y: np.ndarray
     left: LeaveOut | None = None
-    grouped: clusters.Units | None = None
-    moran: clusters.Moran | None = None
+    grouped: places.Units | None = None
+    moran: places.Moran | None = None
     skew: skew.Skew | None = None
 
     @property
@@ -140,7 +140,7 @@ def straight_line(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
-    cluster=clusters.PLACE,
+    cluster=places.PLACE,
 ) -> Line:
     """
     Fit the line, with intervals at the level of places, or of other clusters of regions (`clusters.units`).
@@ -163,7 +163,7 @@ def straight_line(
     if np.ptp(x) <= 1e-9 * max(abs(x).max(), 1.0):
         same = quantity(sample.frame.distance_km.iloc[0], "km")
         raise ParameterError(f"every pair has the same distance ({same}): no line can be fitted to it")
-    grouped = clusters.units(sample, cluster)
+    grouped = places.units(sample, cluster)
     scale = Scale.of(x, y)
     zx, zy = scale.standard(x, y)
     moments = np.column_stack([np.ones_like(zx), zx, zy, zx * zx, zx * zy, zy * zy])
@@ -195,7 +195,7 @@ def straight_line(
         y=y,
         left=left,
         grouped=grouped,
-        moran=clusters.moran(residual, sample.frame.distance_km.to_numpy(), grouped),
+        moran=places.moran(residual, sample.frame.distance_km.to_numpy(), grouped),
         skew=skew.skew_of_effects(residual, x, grouped),
     )
 

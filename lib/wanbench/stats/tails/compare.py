@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...formatting import count, quantity
 from ..result import Estimate, Interval, Result
-from . import order_statistics as order
+from . import quantile_intervals as order
 from .distribution import NAIVE, Tail
 from .latencies import QUANTILES, Quantiles, quantiles
 

@@ -24,7 +24,7 @@ from ...errors import ParameterError
 from ...formatting import count, number
 from ..result import Estimate, Interval
 from ..time import series
-from . import order_statistics as order
+from . import quantile_intervals as order
 from .exceedances import Parts, equal_bursts
 
 MIN_BURSTS = 5

@@ -18,7 +18,7 @@ from ...errors import ParameterError
 from ...formatting import count
 from ..result import Estimate, Result
 from . import histograms, stationarity
-from . import order_statistics as order
+from . import quantile_intervals as order
 from .distribution import Tail
 from .exceedances import Parts, parts_of
 from .probe_latencies import PROBE, queueing_cautions, with_latency

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from ...errors import ParameterError
 from ...figures import primitives, theme
 from ...formatting import count, percent
-from . import order_statistics as order
+from . import quantile_intervals as order
 from .compare import TailComparison
 from .latencies import Quantiles
 

@@ -11,8 +11,8 @@ import pandas as pd
 from ...checks import check_choice, check_level
 from ...errors import ParameterError
 from ..regions import dyadic
-from ..regions.clusters import PLACE, units
 from ..regions.line import ASSUMPTION, REFERENCES
+from ..regions.places import PLACE, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, require_regions, unordered_numbers
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from . import robust_fit

@@ -16,9 +16,9 @@ import pandas as pd
 from ...checks import check_level, check_number
 from ...errors import ParameterError
 from ...formatting import count, quantity
-from ..regions import coverage, dyadic, mean, skew
-from ..regions.clusters import PLACE, units
+from ..regions import coverage, dyadic, mean_freedom, skew
 from ..regions.line import ASSUMPTION, BOOTSTRAP, DYADIC, REFERENCES, SCALED_REFERENCES
+from ..regions.places import PLACE, units
 from ..regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from . import knee
@@ -206,7 +206,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]
     beyond, residual = fit.is_falling, fit.beyond_knee
     first, second = places.first[beyond], places.second[beyond]
     clipped = fit.clipped(residual)
-    share, freedom = mean.share_and_freedom(clipped, first, second)
+    share, freedom = mean_freedom.share_and_freedom(clipped, first, second)
     if not isfinite(freedom):
         return (), None
     all_there = len({*first, *second}) == places.n
@@ -328,7 +328,7 @@ def _window_half(fit: knee.Knee, places, left, alone, level: float, otherwise: f
     scatter that is a pair's own, with the degrees of freedom of a mean over the same pairs.
     """
     first, second = places.first[fit.is_falling], places.second[fit.is_falling]
-    share, freedom = mean.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
+    share, freedom = mean_freedom.share_and_freedom(fit.clipped(fit.beyond_knee), first, second)
     if not isfinite(freedom):
         return otherwise
     by_region, by_pair = dyadic.jackknife(left), dyadic.jackknife(alone)

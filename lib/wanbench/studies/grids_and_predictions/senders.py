@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...checks import check_columns
 from ...errors import ParameterError
-from ...stats.distance.fits import ThroughputFit, fit_throughput
+from ...stats.distance.straight_lines import ThroughputFit, fit_throughput
 from ...stats.result import Estimate, Result
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from ...checks import check_columns
 from ...errors import ParameterError
 from ...formatting import percent
-from ...stats.distance.fits import RttFit, ThroughputFit, fit_rtt, fit_throughput
+from ...stats.distance.straight_lines import RttFit, ThroughputFit, fit_rtt, fit_throughput
 from ...stats.result import Estimate, Result
 from ...stats.tcp import ModelFit, fit_model
 

@@ -12,7 +12,7 @@ import pandas as pd
 from ...checks import check_choice
 from ...errors import ParameterError
 from ...formatting import count, number, span
-from ...stats.distance.fits import fit_rtt, fit_throughput
+from ...stats.distance.straight_lines import fit_rtt, fit_throughput
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL
 from ...stats.result import Estimate, Result
 

@@ -10,10 +10,10 @@ import pandas as pd
 
 from ...checks import check_level
 from ...formatting import count
-from ...stats.distance.fits import THOUSAND_KM
+from ...stats.distance.straight_lines import THOUSAND_KM
 from ...stats.regions import dyadic
-from ...stats.regions.clusters import PLACE, unit_of_region, units
 from ...stats.regions.line import ASSUMPTION, BOOTSTRAP
+from ...stats.regions.places import PLACE, unit_of_region, units
 from ...stats.regions.unordered_pairs import FEWEST_FOR_INTERVAL, Sample, require_regions
 from ...stats.result import Estimate, Result
 from ...stats.tcp.pairs_with_both import pairs_with_both

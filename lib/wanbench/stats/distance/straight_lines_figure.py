@@ -10,7 +10,6 @@ from ...figures import theme
 from ...formatting import percent
 from ...regions import light_rtt_ms
 from ..regions.unordered_pairs import Sample
-from .fits import RttFit, ThroughputFit
 from .pair_points import (
     BAND_POINTS,
     DISTANCE_AXIS,
@@ -21,6 +20,7 @@ from .pair_points import (
     basis,
     distance_ends,
 )
+from .straight_lines import RttFit, ThroughputFit
 
 
 def rtt_against_distance(fit: RttFit, *, note: str = "") -> go.Figure:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from ...regions import FIBRE_INDEX, LIGHT_KM_PER_MS
 from ..regions import coverage
-from ..regions.clusters import PLACE
 from ..regions.line import ASSUMPTION, Line, Part, straight_line
+from ..regions.places import PLACE
 from ..regions.unordered_pairs import Sample, unordered
 from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 
@@ -46,7 +46,7 @@ class RttFit(Result):
     line: Line
 
     TITLE = "RTT against distance"
-    DRAWN_BY = "fits_figure.rtt_against_distance"
+    DRAWN_BY = "straight_lines_figure.rtt_against_distance"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -88,7 +88,7 @@ class ThroughputFit(Result):
     line: Line
 
     TITLE = "log10 throughput against distance"
-    DRAWN_BY = "fits_figure.throughput_against_distance"
+    DRAWN_BY = "straight_lines_figure.throughput_against_distance"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
