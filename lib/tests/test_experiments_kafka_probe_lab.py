@@ -21,6 +21,7 @@ from wanbench.stats.tails import latencies
 
 
 @pytest.mark.lab
+@pytest.mark.timing
 def test_clocks_are_compared_to_within_half_the_round_trip(tmp_path):
     links = {pair: LinkSettings(10) for pair in permutations(("a", "b"), 2)}
     with LocalLab(["a", "b"], links) as lab:
@@ -58,6 +59,7 @@ def measured(lab, folder, stem, **settings):
 
 @pytest.mark.lab
 @pytest.mark.kafka
+@pytest.mark.timing
 def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
     found = measured(lab, tmp_path, "0001.1", duration_s=4.0, hold_share=0.02, hold_ms=500.0)
     records, [row] = found["probe_records"], found["probes"].to_dict("records")
@@ -75,6 +77,7 @@ def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.kafka
+@pytest.mark.timing
 def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
     found = measured(
         lab,
@@ -93,6 +96,7 @@ def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.kafka
+@pytest.mark.timing
 def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
     """
     Two groups, three partitions and a clock that is ahead: open loop, so what stands still is seen by all.
