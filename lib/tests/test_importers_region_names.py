@@ -276,7 +276,9 @@ def test_spelling_does_not_matter_at_the_own_cloud(row, data):
     assert set(candidates(text, cloud)) <= set(candidates(row["name"], cloud)) | set(
         candidates("".join(parts), cloud)
     )
-    if row["kind"] == "display":
+    # "Canada (Central)" written in one word is the code of another cloud's region, and is refused as such.
+    is_foreign_code = text.lower() in {name.partition(":")[2] for name in catalogue().name} - {row["region"]}
+    if row["kind"] == "display" and not is_foreign_code:
         assert row["region"] in candidates(text, cloud) or cloud == "gcp"
 
 
