@@ -147,7 +147,9 @@ def test_only_the_queue_that_overflows_drops(lab):
     queue_bytes = lab.links["centre", "at10m"].queue_bytes
     could_pass = (10e6 * end["seconds"] / 8 + queue_bytes) / 1028
     assert dropped["centre", "at10m"] >= end["packets"] - could_pass * 1.01
-    assert dropped["centre", "at10m"] <= end["lost_packets"] + 5
+    assert (
+        dropped["centre", "at10m"] <= 1.02 * end["lost_packets"] + 5
+    )  # iperf3 stops counting before the last leave
 
 
 @pytest.mark.timing
