@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,28 @@ def test_without_java_a_sentence_says_how_to_get_it(lab, tmp_path, monkeypatch):
 @with_kafka
 def test_a_setting_that_kafka_does_not_know_is_an_error(lab):
     assert "has no broker setting num.oi.threads" in str(starting(lab, settings={"num.oi.threads": 4}))
+
+
+@with_kafka
+def test_settings_and_security_can_change_while_topics_stay(lab):
+    with Cluster(lab, ["eu"], settings={"num.io.threads": 3}, **QUICK) as cluster:
+        cluster.create_topic("t")
+        assert cluster.reconfigure({"num.network.threads": 5}, security="tls")
+        assert not cluster.reconfigure({"num.network.threads": 5}, security="tls")
+        settings = cluster.ask(lab.host("us"), "settings", of="broker", name=1)
+        assert settings["num.network.threads"]["value"] == "5"
+        assert settings["num.io.threads"]["value"] == "3"
+        assert [topic["name"] for topic in cluster.ask(lab.host("us"), "topics")] == ["t"]
+        assert b"SSL" in Path(cluster.client_file(lab.host("us"))).read_bytes()
+        with pytest.raises(ParameterError, match="the cluster sets node"):
+            cluster.reconfigure({"node.id": 4})
+        cluster.freeze(1)
+        with pytest.raises(ClusterError):
+            cluster.ask(lab.host("us"), "cluster", connect_s=0.5, request_s=0.5)
+        cluster.thaw(1)
+        assert cluster.reconfigure()
+        assert cluster.client_file(lab.host("us")) is None
+        assert "num.network.threads" not in cluster.ask(lab.host("us"), "settings", of="broker", name=1)
 
 
 @with_kafka

@@ -100,6 +100,7 @@ class Cluster(BaseCluster):
         self.bootstrap = ",".join(f"{broker.host.address}:{broker.port}" for broker in self.brokers)
         self.started_in_s: float | None = None
         self._jars, self._clients, self._nodes = None, None, {}
+        self._own = (self.settings, self.security)
 
     def __enter__(self) -> Cluster:
         if self._nodes:
@@ -183,6 +184,49 @@ class Cluster(BaseCluster):
         if wait:
             self.await_serving(self.start_timeout_s)
 
+    def freeze(self, node_id: int) -> None:
+        """Have a node stand still, as a machine out of memory would; ClusterError if it does not run."""
+        self._running(node_id).freeze()
+
+    def thaw(self, node_id: int) -> None:
+        """Let a frozen node go on."""
+        self._node(node_id).thaw()
+
+    def reconfigure(
+        self, settings: Mapping[str, object] | None = None, security: str | Security | None = None
+    ) -> bool:
+        """
+        Restart all nodes with these broker settings, over those that the cluster was made with, and this security.
+
+        Nodes keep their data. None takes back what an earlier call changed. Returns False, and restarts nothing, if
+        the cluster has all of it already.
+
+        Raises
+        ------
+        ParameterError
+            If a setting is malformed or belongs to the cluster.
+        ClusterError
+            If the cluster is not started, does not come back, or Kafka has no such setting.
+        """
+        self._open_jars()
+        own_settings, own_security = self._own
+        wanted = {**own_settings, **checked_settings(settings or {})}
+        kind = own_security if security is None else chosen_security(security)
+        if wanted == self.settings and kind.kind == self.security.kind:
+            return False
+        self._at_each_node(Node.kill)
+        if kind.kind != self.security.kind:
+            self._clients.remove()
+            self._clients = ClientFiles(self.bootstrap, kind.access())
+            self.security = kind
+        self.settings = wanted
+        for node in self._nodes.values():
+            node.write_settings(self._settings_of(node.placement, node.data_folder))
+            node.start()
+        self.await_serving(self.start_timeout_s)
+        self._check_settings()
+        return True
+
     def check(self) -> None:
         """ClusterError, with the last message and the log, if a node has ended without being stopped."""
         for node in self._nodes.values():
@@ -235,10 +279,11 @@ class Cluster(BaseCluster):
             node = Node(
                 placement, jars=self._jars, heap_mb=self.heap_mb, flags=self._flags(), metrics=self.metrics
             )
-            node.settings = node_settings(
-                placement, self.placements, node.data_folder, self.security, self.settings
-            )
+            node.settings = self._settings_of(placement, node.data_folder)
             self._nodes[placement.node_id] = node
+
+    def _settings_of(self, placement, data_folder):
+        return node_settings(placement, self.placements, data_folder, self.security, self.settings)
 
     def _check_settings(self):
         node = self._nodes[self.brokers[0].node_id]

@@ -84,7 +84,7 @@ class Node:
                 f"{self.folder} on {self.host.name} cannot be made, or belongs to another cluster."
             )
         self._has_folder = True
-        put_private(self.host, f"kafka-{self.placement.node_id}/server.properties", properties(self.settings))
+        self.write_settings(self.settings)
         for name in ("log4j2.properties", "jmx_exporter.yaml"):
             self.host.put(package_file(name), f"{self.folder}/{name}")
         arguments = ["format", "-t", cluster_id, "-c", self._properties]
@@ -127,6 +127,19 @@ class Node:
                 self._signal("KILL")
             finally:
                 self._process.stop()
+
+    def freeze(self) -> None:
+        """Have the process stand still, with its connections open, until `thaw`."""
+        self._signal("STOP")
+
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        self._signal("CONT")
+
+    def write_settings(self, settings: Mapping[str, str]) -> None:
+        """Replace `settings`; the process reads them at its next start."""
+        self.settings = settings
+        put_private(self.host, f"kafka-{self.placement.node_id}/server.properties", properties(settings))
 
     def death(self) -> ClusterError | None:
         """The error with which it ended unasked; None if it runs or was stopped."""

@@ -73,6 +73,8 @@ class Plan:
     instance_types : {cloud: instance type}
         Empty on a local lab, which costs nothing.
     price_overrides : {cloud: {item: price}}
+    more_regions : tuple of str
+        Regions that take part, such as those of brokers, and are of no pair.
     """
 
     rounds: tuple[tuple[Test, ...], ...]
@@ -83,6 +85,7 @@ class Plan:
     rate_bps: float | None = None
     instance_types: Mapping[str, str] = field(default_factory=dict)
     price_overrides: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    more_regions: tuple[str, ...] = ()
 
     @property
     def tests(self) -> tuple[Test, ...]:
@@ -92,7 +95,8 @@ class Plan:
     @property
     def regions(self) -> list[str]:
         """The regions that take part, in order of name."""
-        return sorted({region for test in self.tests for region in (test.from_region, test.to_region)})
+        of_pairs = {region for test in self.tests for region in (test.from_region, test.to_region)}
+        return sorted(of_pairs | set(self.more_regions))
 
     def test_s(self, test: Test) -> float:
         """Expected time of a test in seconds: its experiments one after another."""

@@ -30,7 +30,13 @@ class Trial:
 
 
 def make_trials(
-    trials: Sequence[Trial], *, from_region: str, to_region: str, rate_bps: float | None = None, seed: int = 0
+    trials: Sequence[Trial],
+    *,
+    from_region: str,
+    to_region: str,
+    more_regions: Sequence[str] = (),
+    rate_bps: float | None = None,
+    seed: int = 0,
 ) -> Plan:
     """
     A plan that measures trials one after another, in the order that is given.
@@ -39,6 +45,8 @@ def make_trials(
     ----------
     from_region, to_region : str
         The pair: regions of the clients and of the servers.
+    more_regions : sequence of str
+        Further regions of the lab, such as those of more brokers and clients.
     rate_bps : float, optional
         Throughput to expect.
     seed : int
@@ -65,4 +73,12 @@ def make_trials(
             tuple(trial.experiments),
         )
         rounds.append((test,))
-    return Plan(tuple(rounds), experiments=(), seed=seed, lower_bound=len(rounds), batch=1, rate_bps=rate_bps)
+    return Plan(
+        tuple(rounds),
+        experiments=(),
+        seed=seed,
+        lower_bound=len(rounds),
+        batch=1,
+        rate_bps=rate_bps,
+        more_regions=tuple(more_regions),
+    )
