@@ -11,7 +11,7 @@ from .inputs import MEASURED
 from .tornado import Tornado, words
 
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
-NAMES = {MEASURED: "measured: over its interval", "range": "price or assumption: over its range"}
+NAMES = {MEASURED: "measured", "range": "price or assumption"}
 
 
 def tornado(found: Tornado, *, note: str = "") -> go.Figure:
