@@ -172,6 +172,11 @@ def test_compression():
         tried(compression={"zstd": (estimate(1, 1, 1),) * 2})
 
 
+def test_a_bare_number_is_no_estimate():
+    with pytest.raises(ParameterError, match=r"rto is 4\.0; allowed: an Estimate or None"):
+        tried(rto=4.0)
+
+
 def test_what_is_full_at_many_partitions():
     assert tried(partitions_limit="storage").verdict["storage"] == OWN
     assert tried(partitions_limit="processors").verdict["storage"] == NOT

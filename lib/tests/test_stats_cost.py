@@ -1,8 +1,12 @@
 """The cost of a cluster, its interval and what it depends on, against arithmetic done by hand."""
 
+import json
 from math import isnan, sqrt
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.stats.cost import (
@@ -11,6 +15,7 @@ from wanbench.stats.cost import (
     Times,
     cluster_cost,
     cost_changes,
+    count_region_bytes,
     modelled_changes,
     price,
     price_list,
@@ -18,6 +23,8 @@ from wanbench.stats.cost import (
 )
 from wanbench.stats.cost.region_copies import region_copies
 from wanbench.stats.result import Estimate
+from wanbench.stats.trials.rates import TrialRates
+from wanbench.validity import cost, study
 
 
 def measured(value, low, high, unit="bytes", n=6, level=0.95):
@@ -44,27 +51,27 @@ def test_every_part_per_every_measure():
 
 
 def test_traffic_between_zones_is_added():
-    cost = cluster_cost(small(zone_bytes_per_message=500, zone_usd_per_gb=0.5))
-    assert cost.by["variable", "hour"].estimate == pytest.approx(1.25)
+    priced = cluster_cost(small(zone_bytes_per_message=500, zone_usd_per_gb=0.5))
+    assert priced.by["variable", "hour"].estimate == pytest.approx(1.25)
 
 
 def test_the_rate_changes_the_price_of_a_message_and_not_that_of_an_hour_without_traffic():
-    cost = cluster_cost(small().changed(messages_per_s=2e6 / 3600))
-    assert cost.by["fixed", "hour"].estimate == 2
-    assert cost.by["total", "million messages"].estimate == pytest.approx(2)
-    assert cost.even_messages_per_s == pytest.approx(2e6 / 3600)
-    assert cost.variable_over_fixed.estimate == pytest.approx(1)
+    priced = cluster_cost(small().changed(messages_per_s=2e6 / 3600))
+    assert priced.by["fixed", "hour"].estimate == 2
+    assert priced.by["total", "million messages"].estimate == pytest.approx(2)
+    assert priced.even_messages_per_s == pytest.approx(2e6 / 3600)
+    assert priced.variable_over_fixed.estimate == pytest.approx(1)
 
 
 def test_measured_inputs_give_the_interval_and_prices_the_widest_range():
-    cost = cluster_cost(
+    priced = cluster_cost(
         small(
             region_bytes_per_message=measured(1000, 700, 1300),
             messages_per_s=measured(1e6 / 3600, 0.8e6 / 3600, 1e6 / 3600 * 1.25, "messages/s", 4),
             region_usd_per_gb=(1, 1, 2),
         )
     )
-    million = cost.by["total", "million messages"]
+    million = priced.by["total", "million messages"]
     # Bytes move the price by 0.3 either way; the rate moves the fixed 2 USD to 2.5 and to 1.6.
     assert million.estimate == pytest.approx(3)
     assert (million.low, million.high) == pytest.approx(
@@ -72,13 +79,13 @@ def test_measured_inputs_give_the_interval_and_prices_the_widest_range():
     )
     assert (million.others[0].low, million.others[0].high) == pytest.approx((1.6 + 0.7, 2.5 + 2.6))
     assert million.n == 4 and million.basis == "4 trials"
-    assert isnan(cost.by["fixed", "hour"].low)
-    assert "4 trials" in cost.sentence and "every input at its worst" in cost.sentence
+    assert isnan(priced.by["fixed", "hour"].low)
+    assert "4 trials" in priced.sentence and "every input at its worst" in priced.sentence
 
 
 def test_without_anything_measured_there_is_no_interval():
-    cost = cluster_cost(small(region_usd_per_gb=(0.5, 1, 2)))
-    million = cost.by["total", "million messages"]
+    priced = cluster_cost(small(region_usd_per_gb=(0.5, 1, 2)))
+    million = priced.by["total", "million messages"]
     assert isnan(million.low) and (million.others[0].low, million.others[0].high) == (2.5, 4)
     assert "none measured" in million.basis
     unknown = cluster_cost(small(region_bytes_per_message=measured(1000, float("nan"), float("nan"))))
@@ -86,8 +93,8 @@ def test_without_anything_measured_there_is_no_interval():
 
 
 def test_messages_that_cost_nothing():
-    cost = cluster_cost(small(region_usd_per_gb=0))
-    assert cost.even_messages_per_s == float("inf") and "no limit messages/s" in cost.sentence
+    priced = cluster_cost(small(region_usd_per_gb=0))
+    assert priced.even_messages_per_s == float("inf") and "no limit messages/s" in priced.sentence
     assert cluster_cost(small(brokers=0)).variable_over_fixed is None
 
 
@@ -230,3 +237,82 @@ def test_a_price_that_cannot_be_used_is_refused_with_its_line(tmp_path, row):
     path.write_text("provider,price\n")
     with pytest.raises(RawDataError, match="the columns provider, item"):
         price_list(path)
+
+
+def counted(
+    bytes_per_s, messages_per_s, *, step_s=1.0, links=(("a", "b"), ("b", "a"), ("a", "c")), settings=None
+):
+    """Link samples and rates of trials: every link carries so much in each trial, but twice that before it counts."""
+    samples, rows = [], []
+    for k, (carried, rate) in enumerate(zip(bytes_per_s, messages_per_s, strict=True)):
+        key = {"run_id": "r", "test_id": f"{k}", "attempt": 1}
+        begin = 1000.0 * k
+        rows.append(
+            key | {"setting": settings[k] if settings else "baseline", "records_per_s": rate, "background_bps": None}
+            | {"start_s": begin + 10, "end_s": begin + 20}
+        )  # fmt: skip
+        for at in np.arange(0, 25, step_s):
+            total = carried * (min(at, 10) * 2 + max(at - 10, 0))
+            for a, b in links:
+                samples.append(
+                    key | {"link_from": a, "link_to": b, "at_s": begin + at, "bytes_delivered": total}
+                )
+    empty = pd.DataFrame({"setting": []})
+    rates = pd.DataFrame(rows).astype({"background_bps": "float64"})
+    return pd.DataFrame(samples), TrialRates(rates, empty, empty, empty, "")
+
+
+def test_bytes_between_regions_are_those_of_the_counted_seconds():
+    found = count_region_bytes(*counted([900, 900, 1800], [1000, 1000, 2000]))
+    assert found.rows.region_bytes_per_s.tolist() == pytest.approx([2700, 2700, 5400])
+    assert found.per_message.estimate == pytest.approx(2.7) and found.per_message.n == 3
+    assert found.per_message.low == pytest.approx(2.7) and found.messages_per_s.low > 0
+    assert found.messages_per_s.estimate == pytest.approx(2 ** (1 / 3) * 1000)
+
+
+def test_the_interval_is_that_of_trials():
+    per_message = count_region_bytes(*counted([900, 1000], [1000, 1000])).per_message
+    half = stats.t.ppf(0.975, 1) * np.log(10 / 9) / 2  # two logarithms: their deviation over the root of two
+    assert per_message.estimate == pytest.approx(3 * sqrt(0.9))
+    assert np.log(per_message.high / per_message.estimate) == pytest.approx(half)
+    assert "no interval: a single trial" in str(count_region_bytes(*counted([900], [1000])).per_message)
+
+
+def test_trials_that_links_did_not_count_are_left_out_and_said():
+    samples, rates = counted([900, 900], [1000, 1000])
+    found = count_region_bytes(
+        samples[(samples.test_id == "0") | (samples.link_to != "c") | (samples.at_s < 1012)], rates
+    )
+    assert found.rows.test_id.tolist() == ["0", "1"]  # every link still has two samples
+    short = samples[(samples.test_id == "0") | (samples.link_to != "c") | (samples.at_s < 1011)]
+    found = count_region_bytes(short, rates)
+    assert found.rows.test_id.tolist() == ["0"] and "1 trial left out" in str(found.per_message)
+
+
+def test_what_cannot_be_counted_is_refused():
+    with pytest.raises(ParameterError, match=r"the trials have 2 settings \(a, b\); allowed: one"):
+        count_region_bytes(*counted([9, 9], [1, 1], settings=["a", "b"]))
+    with pytest.raises(ParameterError, match="sample more often than every 10 s"):
+        count_region_bytes(*counted([9, 9], [1, 1], step_s=24))
+    with pytest.raises(ParameterError, match="table link_samples lacks column bytes_delivered"):
+        samples, rates = counted([9], [1])
+        count_region_bytes(samples.drop(columns="bytes_delivered"), rates)
+
+
+def test_a_rate_that_may_be_nothing_leaves_the_price_open_above():
+    wide = measured(1e6 / 3600, 0, 2e6 / 3600, "messages/s")
+    by = cluster_cost(small(messages_per_s=wide)).by
+    assert by["total", "million messages"].high == float("inf")
+    assert by["total", "million messages"].low == pytest.approx(2)
+    assert by["variable", "million messages"].estimate == pytest.approx(1)
+    assert by["total", "hour"].high == pytest.approx(4)
+
+
+def test_the_committed_coverage():
+    table = study.read("cost")
+    assert set(table.setting) == {json.dumps(setting) for setting in cost.SETTINGS}
+    independent = table[table.setting.str.contains('"correlation": 0.0') & (table.method == cost.METHOD)]
+    assert (independent.coverage >= 0.94).all()
+    assert (table.coverage[table.method == cost.WORST] >= 0.95).all()
+    again = study.run(cost, datasets=study.FIRST_DATASETS, settings=[cost.SETTINGS[3]])
+    assert study.compare_counts(table, again).same.all()

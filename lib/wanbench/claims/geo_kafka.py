@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from ..checks import check_choice
+from ..checks import check_choice, refusal
 from ..formatting import number
 from ..stats.cost.cluster_cost import ClusterCost
 from ..stats.result import Estimate
@@ -205,7 +205,7 @@ def geo_kafka(
     Raises
     ------
     ParameterError
-        `compression` lacks lz4.
+        `compression` lacks lz4, or what should be an Estimate is none.
 
     Examples
     --------
@@ -214,6 +214,9 @@ def geo_kafka(
     ['does not come out', 'does not come out', 'comes out', 'the data do not tell']
     """
     given = dict(locals())
+    for name in (*NUMBERS, *RULES):
+        if not isinstance(given[name], Estimate | None):
+            raise refusal(name, given[name], "an Estimate or None")
     audit = read_claims(SOURCE)
     own_numbers(audit)
     for name, claim in NUMBERS.items():

@@ -302,6 +302,7 @@ def _per_message(audit: Audit) -> None:
     hour, rate = claimed(audit, "per-hour"), claimed(audit, "message-rate")
     size, throughput = 1e3 * claimed(audit, "message-size"), 1e9 * claimed(audit, "throughput")
     whole = hour / (throughput / size * 3600)
+    as_claimed = hour / (rate * 3600)
     as_total = (
         cluster_cost(source_deployment(audit, messages_per_s=rate)).by[TOTAL, "million messages"].estimate
         / 1e6
@@ -309,10 +310,11 @@ def _per_message(audit: Audit) -> None:
     audit.compare(
         "per-message",
         whole,
-        f"Own numbers: {number(hour)} USD over the messages of an hour at {number(throughput / 1e9)} GB/s. The "
-        f"claimed number is {number(hour)} USD over {number(rate)} messages/s ({hour / (rate * 3600):.3g} USD), the "
-        f"cost of all over messages of one producer. If {number(rate)} were the total, traffic would be less too, and a "
-        f"message would cost {as_total:.3g} USD; only messages of {number(throughput / rate / 1e3)} KB cost what is claimed.",
+        f"Own numbers: {number(hour)} USD over an hour's messages at {number(throughput / 1e9)} GB/s. The "
+        f"claimed number is {number(hour)} USD over {number(rate)} messages/s ({as_claimed:.3g} USD): the "
+        f"cost of all over messages of one producer. If {number(rate)} were the total, traffic would be less too, and "
+        f"a message would cost {as_total:.3g} USD; only messages of "
+        f"{number(throughput / rate / 1e3)} KB cost what is claimed.",
     )
 
 
