@@ -30,6 +30,7 @@ from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
 from .trials.limits import limits
 from .trials.rates import trial_rates
+from .trials.scalability import fit_scalability
 from .trials.two_links import compare_links
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "fit_model",
     "fit_predictor",
     "fit_rtt",
+    "fit_scalability",
     "fit_throughput",
     "fit_window",
     "fit_with_ceiling",
