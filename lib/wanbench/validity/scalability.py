@@ -9,8 +9,8 @@ from ..stats.trials.scalability import fit_scalability
 from ..stats.trials.scalability_fit import usl
 from .study import Outcome
 
-DATASETS = 500
-"""Coverage near 95 % is then known to within 2 points."""
+DATASETS = 300
+"""Coverage near 95 % is then known to within 2.5 points."""
 PRODUCERS = (1, 2, 4, 8, 16, 32)
 GAMMA = 10.0
 PROFILE = "profile likelihood"
