@@ -18,6 +18,7 @@ from .distance.prediction_coverage import prediction_coverage
 from .distance.shape import compare_shapes
 from .distance.straight_lines import fit_rtt, fit_throughput
 from .factorial.fit import fit_factorial
+from .factorial.surface import fit_surface
 from .regions.covariates import fit_covariates
 from .regions.link_map import link_map
 from .regions.permutation import mantel
@@ -28,11 +29,14 @@ from .tcp import compare_models, fit_model
 from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
+from .trials.against_baseline import against_baseline
 from .trials.limits import limits
 from .trials.rates import trial_rates
+from .trials.scalability import fit_scalability
 from .trials.two_links import compare_links
 
 __all__ = [
+    "against_baseline",
     "compare_arms",
     "compare_clouds",
     "compare_links",
@@ -47,6 +51,8 @@ __all__ = [
     "fit_model",
     "fit_predictor",
     "fit_rtt",
+    "fit_scalability",
+    "fit_surface",
     "fit_throughput",
     "fit_window",
     "fit_with_ceiling",
