@@ -30,6 +30,7 @@ from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
+from .trials.fetch_model import compare_fetch_model, fetch_limits
 from .trials.limits import limits
 from .trials.rates import trial_rates
 from .trials.scalability import fit_scalability
@@ -39,6 +40,7 @@ __all__ = [
     "against_baseline",
     "compare_arms",
     "compare_clouds",
+    "compare_fetch_model",
     "compare_links",
     "compare_models",
     "compare_series",
@@ -46,6 +48,7 @@ __all__ = [
     "compare_tails",
     "cost",
     "estimate_loss",
+    "fetch_limits",
     "fit_covariates",
     "fit_factorial",
     "fit_model",
