@@ -7,7 +7,7 @@ import pytest
 from latency_samples import histogram_table, with_bursts
 
 from wanbench.stats.tails import latencies as tails
-from wanbench.validity import study
+from wanbench.validity import simulation
 from wanbench.validity.tails import trial
 
 
@@ -47,7 +47,9 @@ def test_intervals_of_latencies_in_bursts_and_regimes_cover(kind, n, minimum):
     """p99. What still misses had no burst or one: what a run does not hold, it cannot tell of."""
     covered = 0
     for seed in range(40):
-        [found] = [one for one in trial(seed, kind, n) if (one.quantity, one.method) == ("p99", study.MAIN)]
+        [found] = [
+            one for one in trial(seed, kind, n) if (one.quantity, one.method) == ("p99", simulation.MAIN)
+        ]
         covered += found.low <= found.truth <= found.high
     assert covered / 40 >= minimum
 
