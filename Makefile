@@ -23,6 +23,10 @@ setup: ## install what is missing: system programs, .venv from requirements.txt,
 report: setup ## measure on this machine (a few minutes), analyse, and publish site/index.html
 	@$(BIN)/wanbench report
 
+.PHONY: studies
+studies: setup ## measure every study, also those that `report` replays (about twenty minutes)
+	@$(BIN)/wanbench report --measure
+
 .PHONY: full
 full: setup ## the same with 46 regions and all 2,070 directed pairs (about ten minutes)
 	@$(BIN)/wanbench report --preset full 02-intercloud-throughput

@@ -1,10 +1,12 @@
 """The command line: what each command asks for, what it says, and how it ends."""
 
+import nbformat
 import pytest
 from example_site import CELLS, make_checkout
 
 from wanbench import cli, doctor, kafka
 from wanbench.labs.local import LocalLab
+from wanbench.publish import tags
 from wanbench.publish.site import Record
 
 
@@ -103,6 +105,24 @@ def test_samples_can_be_asked_for(checkout, asked):
     assert asked[0].given["lab"] == "samples" and asked[0].replay_reason == "asked for with --replay."
     assert cli.main(["run", "01", "-p", "lab=samples"]) == 0
     assert asked[1].replay_reason == "the parameter lab asks for them."
+
+
+def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(tmp_path, asked, monkeypatch):
+    top = make_checkout(tmp_path / "top", {"01-a": CELLS, "02-b": CELLS})
+    path = top / "notebooks/02-b.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["tags"] = [tags.RECORDED]
+    nbformat.write(notebook, path)
+    monkeypatch.chdir(top)
+    monkeypatch.setattr(LocalLab, "unavailable", classmethod(lambda _: None))
+    for command, lab in (["report"], "samples"), (["report", "02"], None), (["report", "--measure"], None):
+        asked.clear()
+        assert cli.main(command) == 0
+        assert asked[-1].given.get("lab") == lab
+        assert asked[-1].replay_reason == (
+            lab and "it takes minutes more; `wanbench report 02` measures it here."
+        )
+    assert asked[0].replay_reason is None
 
 
 def test_run_takes_a_file_and_parameters_which_win(checkout, asked):

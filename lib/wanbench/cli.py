@@ -66,6 +66,11 @@ def parser() -> argparse.ArgumentParser:
         "--replay", action="store_true", help="use the committed samples instead of measuring"
     )
     report.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure also the studies that a report of all pages replays",
+    )
+    report.add_argument(
         "--again",
         action="store_true",
         help="make pages again whose data, parameters and code have not changed",
@@ -98,6 +103,8 @@ def report_command(arguments: argparse.Namespace) -> int:
         preset = find_preset(notebook.stem, arguments.preset, top)
         source = str(preset.relative_to(top)) if preset else ""
         jobs.append(Job(notebook, read_parameters(preset) if preset else {}, source))
+    if not (arguments.notebook or arguments.measure):
+        jobs = [_recorded(job) for job in jobs]
     return _publish(jobs, arguments.replay, arguments.again)
 
 
@@ -156,6 +163,24 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
     return 1 if failed else 0
 
 
+def _recorded(job):
+    """The job with the committed recording in place of the local lab, if its notebook asks for that by a tag."""
+    from dataclasses import replace
+
+    from .publish.notebooks import read_notebook
+    from .publish.parameters import declared_parameters
+    from .publish.tags import RECORDED, title_tags
+
+    notebook = read_notebook(job.notebook)
+    declared = declared_parameters(notebook, job.notebook.name)
+    lab = job.given.get("lab", declared["lab"].default if "lab" in declared else None)
+    if RECORDED not in title_tags(notebook) or lab != LOCAL:
+        return job
+    number = job.notebook.stem.partition("-")[0]
+    reason = f"it takes minutes more; `wanbench report {number}` measures it here."
+    return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason)
+
+
 def _measured_or_replayed(job, replay: bool):
     """The job unchanged, or with the samples in place of a local lab that cannot run here or is not wanted."""
     from dataclasses import replace
@@ -168,11 +193,16 @@ def _measured_or_replayed(job, replay: bool):
         return job
     lab = job.given.get("lab", declared["lab"].default)
     if lab == SAMPLES:
-        return replace(job, replay_reason="the parameter lab asks for them.")
+        return replace(job, replay_reason=job.replay_reason or "the parameter lab asks for them.")
     if lab != LOCAL:
         return job
-    reason = "asked for with --replay." if replay else _why_not_here("brokers" in declared)
+    reason = "asked for with --replay." if replay else _why_not_here(any(map(_is_of_brokers, declared)))
     return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason) if reason else job
+
+
+def _is_of_brokers(name: str) -> bool:
+    """Whether a parameter says that a study needs Kafka: `brokers`, `brokers_per_region`."""
+    return name.startswith("brokers")
 
 
 def _why_not_here(needs_kafka: bool) -> str | None:

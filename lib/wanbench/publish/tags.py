@@ -8,6 +8,8 @@ CHECK = "check"
 """On the title: the page checks the lab or the pipeline; the front page lists it after the studies, folded."""
 INTRODUCTION = "introduction"
 """On the title: the page introduces the others."""
+RECORDED = "recorded"
+"""On the title: a report of all pages replays the study's recording; it is measured where it is asked for by name."""
 COVER = "cover"
 """On a code cell: its figure stands next to the question on the front page; else the first figure of the page does."""
 OPTIONAL = "optional"
@@ -53,7 +55,12 @@ def _level(cell: NotebookNode) -> int:
     return len(text) - len(text.lstrip("#"))
 
 
+def title_tags(notebook: NotebookNode) -> list[str]:
+    """The tags of a notebook's title, its first cell of text."""
+    title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
+    return [] if title is None else tags(title)
+
+
 def kind(notebook: NotebookNode) -> str:
     """What a notebook is by the tag of its title: "check", "introduction", or else "study"."""
-    title = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
-    return next((tag for tag in (CHECK, INTRODUCTION) if title is not None and tag in tags(title)), "study")
+    return next((tag for tag in (CHECK, INTRODUCTION) if tag in title_tags(notebook)), "study")

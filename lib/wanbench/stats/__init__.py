@@ -4,10 +4,11 @@ Methods: estimates with intervals, from tidy tables. A room for each subject; a 
 `result` (what every analysis returns), `regions` (pairs of regions: which are dependent, lines, permutation tests,
 jackknives), `distance` (RTT and throughput against distance, predictions), `tcp` (models of throughput), `time` (series
 and two arms), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (requested against delivered),
-`trials` (Kafka trials). Imports `tables`, `findings`, `figures`; never a lab, a study or a page.
+`trials` (Kafka trials), `cost` (what a cluster costs). Imports `tables`, `findings`, `figures`; never a lab, a study
+or a page.
 """
 
-from . import lab, tails
+from . import cost, lab, tails
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.envelope import lower_envelope
@@ -17,6 +18,7 @@ from .distance.prediction_coverage import prediction_coverage
 from .distance.shape import compare_shapes
 from .distance.straight_lines import fit_rtt, fit_throughput
 from .factorial.fit import fit_factorial
+from .factorial.surface import fit_surface
 from .regions.covariates import fit_covariates
 from .regions.link_map import link_map
 from .regions.permutation import mantel
@@ -27,11 +29,14 @@ from .tcp import compare_models, fit_model
 from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
+from .trials.against_baseline import against_baseline
 from .trials.limits import limits
 from .trials.rates import trial_rates
+from .trials.scalability import fit_scalability
 from .trials.two_links import compare_links
 
 __all__ = [
+    "against_baseline",
     "compare_arms",
     "compare_clouds",
     "compare_links",
@@ -39,12 +44,15 @@ __all__ = [
     "compare_series",
     "compare_shapes",
     "compare_tails",
+    "cost",
     "estimate_loss",
     "fit_covariates",
     "fit_factorial",
     "fit_model",
     "fit_predictor",
     "fit_rtt",
+    "fit_scalability",
+    "fit_surface",
     "fit_throughput",
     "fit_window",
     "fit_with_ceiling",
