@@ -48,6 +48,7 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
             part.high,
             name=verdict,
             marker={"size": 9, "color": tone},
+            bar={"width": 4},
             customdata=[theme.plain(text) for text in part.fitted],
             hovertemplate="%{y}: factor %{x:.3f}<br>%{customdata}<extra></extra>",
         )
