@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import nbformat
 
@@ -118,6 +119,8 @@ def make_checkout(folder, notebooks):
     return folder
 
 
+ONE_SIZE = patch("wanbench.publish.static.SIZES_PX", ((800, 450),))
+"""Each figure is drawn in the size that pages show; `test_publish.py` draws one in every size."""
 built_from = {}
 
 
@@ -140,7 +143,8 @@ def built_site():
         top / "data/findings/01-failing"
     )
     built_from.update(origin())
-    publish(jobs(top), Site.of(top), io.StringIO())
+    with ONE_SIZE:
+        publish(jobs(top), Site.of(top), io.StringIO())
     return top
 
 

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from itertools import combinations
 from pathlib import Path
 
@@ -143,12 +142,12 @@ def test_killed_in_the_middle_nothing_is_lost_and_nothing_stays(tmp_path):
             code = CHILD.format(tests=str(Path(__file__).parent), folder=str(tmp_path / number.name))
             children[number] = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
         for number, child in children.items():
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and child.poll() is None:
-                run = newest(tmp_path / number.name)
-                if run and any(a.outcome == "done" for a in run.attempts()):
-                    break
-                time.sleep(0.02)
+
+            def has_measured(folder=tmp_path / number.name, child=child):
+                run = newest(folder)
+                return child.poll() is not None or (run and any(a.outcome == "done" for a in run.attempts()))
+
+            assert comes_about(has_measured)
             families += descendants(child.pid)
             child.send_signal(number)
         ends = {number: child.wait(30) for number, child in children.items()}

@@ -13,7 +13,7 @@ from wanbench.stats.regions import simulated_surveys
 from wanbench.stats.regions.sensitivity import with_and_without
 from wanbench.validity import faults as validity_faults
 from wanbench.validity import plausibility as validity_plausibility
-from wanbench.validity import study
+from wanbench.validity import simulation
 
 
 def flag(**columns):
@@ -136,9 +136,9 @@ def test_an_analysis_must_give_estimates(pairs):
     assert isinstance(one.table(), pd.DataFrame) and np.isfinite(one.table().estimate[0])
 
 
-def test_the_studies_of_the_rules_count_silence_and_names():
-    silent = study.run(validity_plausibility, datasets=2, settings=validity_plausibility.SETTINGS[1:2])
-    named = study.run(validity_faults, datasets=2, settings=[{"fault": "MiB for MB"}])
+def test_the_simulations_of_the_rules_count_silence_and_names():
+    silent = simulation.run(validity_plausibility, datasets=2, settings=validity_plausibility.SETTINGS[1:2])
+    named = simulation.run(validity_faults, datasets=2, settings=[{"fault": "MiB for MB"}])
     for counted in (silent, named):
         assert list(counted.covered) == [2] and list(counted.data_sets) == [2]
     one = validity_plausibility.trial(0, form="grid")[0]

@@ -8,7 +8,7 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
-from example_site import CELLS, FAILING, PARAMETERS, built_from, built_site, jobs, make_checkout
+from example_site import CELLS, FAILING, ONE_SIZE, PARAMETERS, built_from, built_site, jobs, make_checkout
 
 from wanbench.errors import RawDataError
 from wanbench.files import replace_file
@@ -170,7 +170,8 @@ def test_two_builds_are_byte_identical(site, tmp_path, monkeypatch):
     for module in ("page", "site"):  # a commit in between is another origin
         monkeypatch.setattr(f"wanbench.publish.{module}.origin", lambda: built_from)
     again = Site(built_site(), tmp_path / "site", tmp_path / "build")
-    publish(jobs(built_site()), again, io.StringIO())
+    with ONE_SIZE:
+        publish(jobs(built_site()), again, io.StringIO())
     first = {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
     second = {
         path.relative_to(again.folder): path.read_bytes()
@@ -319,15 +320,26 @@ def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch)
 class TestStaticFiles:
     pytestmark = with_browser
 
-    def test_files_have_the_blog_sizes(self, site):
-        folder = site / "figures/00-example"
+    def test_files_have_the_blog_sizes(self, tmp_path):
+        layout = {"title": {"text": "Latency against distance"}, "meta": {"name": "rtt"}}
+        with Renderer() as renderer:
+            renderer.write(read_figure({"data": [], "layout": layout}, 1, set()), tmp_path)
         for width, height in ((1200, 675), (800, 450)):
-            png = (folder / f"rtt-by-distance-{width}x{height}.png").read_bytes()
+            png = (tmp_path / f"rtt-{width}x{height}.png").read_bytes()
             assert png[:8] == b"\x89PNG\r\n\x1a\n"
             assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (width, height)
-            svg = (folder / f"rtt-by-distance-{width}x{height}.svg").read_text()
+            svg = (tmp_path / f"rtt-{width}x{height}.svg").read_text()
             assert f'width="{width}" height="{height}"' in svg and "Latency against distance" in svg
-        assert len(list(folder.iterdir())) == 9
+        assert len(list(tmp_path.iterdir())) == 4
+
+    def test_a_page_lists_the_files_of_its_figures(self, site):
+        names = {path.name for path in (site / "figures/00-example").iterdir()}
+        drawn = {
+            f"{figure}-800x450.{ending}"
+            for figure in ("rtt-by-distance", "figure-2")
+            for ending in ("svg", "png")
+        }
+        assert names == {"rtt-by-distance.csv", *drawn}
 
     def test_first_figure_is_the_thumbnail(self, site):
         assert 'src="figures/00-example/rtt-by-distance-800x450.png"' in (site / "index.html").read_text()

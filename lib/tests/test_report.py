@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from example_site import ONE_SIZE
 
 import wanbench
 from wanbench.folders import root, samples_folder
@@ -29,7 +30,7 @@ def site(tmp_path_factory):
         given |= {"lab": "samples"} if measures else {}
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
-    with pytest.MonkeyPatch.context() as patch:
+    with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
         made = Site(root(), folder / "site", folder / "build")
         records = publish(jobs, made)

@@ -24,7 +24,7 @@ from wanbench.stats.cost import (
 from wanbench.stats.cost.region_copies import region_copies
 from wanbench.stats.result import Estimate
 from wanbench.stats.trials.rates import TrialRates
-from wanbench.validity import cost, study
+from wanbench.validity import cost, simulation
 
 
 def measured(value, low, high, unit="bytes", n=6, level=0.95):
@@ -309,10 +309,10 @@ def test_a_rate_that_may_be_nothing_leaves_the_price_open_above():
 
 
 def test_the_committed_coverage():
-    table = study.read("cost")
+    table = simulation.read("cost")
     assert set(table.setting) == {json.dumps(setting) for setting in cost.SETTINGS}
     independent = table[table.setting.str.contains('"correlation": 0.0') & (table.method == cost.METHOD)]
     assert (independent.coverage >= 0.94).all()
     assert (table.coverage[table.method == cost.WORST] >= 0.95).all()
-    again = study.run(cost, datasets=study.FIRST_DATASETS, settings=[cost.SETTINGS[3]])
-    assert study.compare_counts(table, again).same.all()
+    again = simulation.run(cost, datasets=simulation.FIRST_DATASETS, settings=[cost.SETTINGS[3]])
+    assert simulation.compare_counts(table, again).same.all()

@@ -129,7 +129,7 @@ def test_wrong_questions_are_refused():
 def test_the_figure_carries_both_parts():
     found = fitted(measured())
     drawn = found.figure()
-    assert drawn.data[0].x.tolist() == [each.estimate for each in found.doublings.values()]
+    assert list(drawn.data[0].x) == [each.estimate for each in found.doublings.values()]
     assert sum(len(trace.x) for trace in drawn.data[1:]) == len(found.combinations)
     assert drawn.layout.meta["csv"].startswith("delay_ms,loss,rate_bps")
     without = fitted(measured(), delay="latency").figure()

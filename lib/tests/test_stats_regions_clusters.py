@@ -159,7 +159,7 @@ def test_skewed_effects_are_cautioned_of_with_what_intervals_then_cover(kind):
     assert sum(fit.line.skew.significant for fit in fits) >= 5
     assert sum(fit.line.skew.significant for fit in lines("effects of regions")) <= 1
     fit = next(fit for fit in fits if fit.line.skew.significant)
-    low, high = coverage.HARDER["Pearson r"][16]
+    low, high = coverage.SKEWED_COVERAGE["Pearson r"][16]
     cautions = [each for each in fit.pearson.warnings if "are skewed" in each]
     assert cautions and f"covers in {low:.1f} to {high:.1f} % of cases" in cautions[0]
     assert "a survey without such a region shows no sign of it" in fit.pearson.assumption

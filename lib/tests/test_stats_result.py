@@ -28,15 +28,18 @@ def estimate(quantity, value, *warnings, **fields):
 class Pair(Result):
     one: Estimate
     other: Estimate
+    missing: Estimate | None = None
+    n: int = 2
 
     TITLE = "Two of them"
 
-    @property
-    def estimates(self):
-        return (self.one, self.other)
-
 
 PAIR = Pair(estimate("delay", 14.237, "few runs"), estimate("jitter", 2.0, "few runs", "a <queue>"))
+
+
+def test_the_estimates_are_the_fields_that_are_estimates_in_their_order():
+    assert PAIR.estimates == (PAIR.one, PAIR.other)
+    assert Result().estimates == ()
 
 
 def test_text_is_the_first_estimate_and_each_caution_once():

@@ -1,4 +1,4 @@
-"""The harness on a study whose coverage is known, and the committed tables against a run of their first data sets."""
+"""The harness on simulations of known coverage, and the committed tables against a run of their first data sets."""
 
 import json
 import sys
@@ -11,9 +11,9 @@ from wanbench.errors import ParameterError, RawDataError
 from wanbench.stats.distance import straight_lines
 from wanbench.stats.regions import coverage, simulated_surveys
 from wanbench.validity import __main__ as command
-from wanbench.validity import clouds, effects, study, summaries
+from wanbench.validity import clouds, effects, simulation, summaries
 from wanbench.validity.coverage_figure import coverage as draw_coverage
-from wanbench.validity.study import Outcome
+from wanbench.validity.simulation import Outcome
 
 
 def normal_mean(seed, n):
@@ -31,15 +31,15 @@ def normal_mean(seed, n):
 
 @pytest.fixture
 def toy(monkeypatch):
-    module = types.ModuleType("wanbench_toy_study")
+    module = types.ModuleType("wanbench_toy_simulation")
     module.SETTINGS, module.trial = [{"n": 4}, {"n": 9}], normal_mean
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return module
 
 
 def test_counts_are_those_of_a_known_coverage(toy):
-    table = study.run(toy, datasets=400)
-    assert list(table.columns) == study.COLUMNS and len(table) == 8
+    table = simulation.run(toy, datasets=400)
+    assert list(table.columns) == simulation.COLUMNS and len(table) == 8
     exact = table[table.method == "exact"]
     assert exact.coverage.between(0.92, 0.98).all()
     assert (exact.coverage_low < 0.95).all() and (exact.coverage_high > 0.95).all()
@@ -53,38 +53,38 @@ def test_counts_are_those_of_a_known_coverage(toy):
 
 
 def test_neither_the_number_of_processes_nor_of_data_sets_changes_the_first_ones(toy):
-    one, two = study.run(toy, datasets=45), study.run(toy, datasets=45, processes=2)
+    one, two = simulation.run(toy, datasets=45), simulation.run(toy, datasets=45, processes=2)
     assert one.equals(two)
-    again = study.run(toy, datasets=study.FIRST_DATASETS, settings=toy.SETTINGS[1:])
-    assert study.compare_counts(one, again).same.all()
+    again = simulation.run(toy, datasets=simulation.FIRST_DATASETS, settings=toy.SETTINGS[1:])
+    assert simulation.compare_counts(one, again).same.all()
     one.loc[one.setting == '{"n": 9}', "first_covered"] += 1
-    assert not study.compare_counts(one, again).same.any()
+    assert not simulation.compare_counts(one, again).same.any()
     with pytest.raises(ParameterError, match="does not count the first 20 data sets of n 9"):
-        study.compare_counts(one[one.setting == '{"n": 4}'], again)
+        simulation.compare_counts(one[one.setting == '{"n": 4}'], again)
 
 
 def test_a_table_is_read_as_it_was_written(toy, tmp_path):
-    table = study.run(toy, datasets=30, seed=7)
-    path = study.write(table, "toy", tmp_path)
+    table = simulation.run(toy, datasets=30, seed=7)
+    path = simulation.write(table, "toy", tmp_path)
     assert path.read_text().splitlines()[0] == (
         "# python -m wanbench.validity --only toy --datasets 30 --seed 7"
     )
-    back = study.read("toy", tmp_path)
+    back = simulation.read("toy", tmp_path)
     assert back[["setting", "covered", "first_covered"]].equals(
         table[["setting", "covered", "first_covered"]]
     )
     assert json.loads(back.setting[0]) == {"n": 4}
     path.write_text("a,b\n1,2\n")
     with pytest.raises(RawDataError, match="coverage_low"):
-        study.read("toy", tmp_path)
+        simulation.read("toy", tmp_path)
     with pytest.raises(RawDataError, match="make validity"):
-        study.read("nothing", tmp_path)
+        simulation.read("nothing", tmp_path)
 
 
 def test_the_command_writes_what_was_asked_for(toy, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(study, "studies", lambda: {"toy": toy})
+    monkeypatch.setattr(simulation, "simulations", lambda: {"toy": toy})
     assert command.main(["--only", "toy", "--datasets", "3", "--into", str(tmp_path)]) == 0
-    assert (study.read("toy", tmp_path).data_sets == 3).all()
+    assert (simulation.read("toy", tmp_path).data_sets == 3).all()
     assert "n 9: 3 data sets" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command.main(["--only", "nothing"])
@@ -93,36 +93,38 @@ def test_the_command_writes_what_was_asked_for(toy, tmp_path, monkeypatch, capsy
 @pytest.mark.parametrize("wrong", [{"datasets": 0}, {"datasets": 2.5}, {"processes": 0}])
 def test_wrong_numbers_are_refused(toy, wrong):
     with pytest.raises(ParameterError, match="allowed: a whole number"):
-        study.run(toy, **wrong)
+        simulation.run(toy, **wrong)
 
 
-# The studies and their committed tables
+# The simulations and their committed tables
 
 BY_REGION = ("rtt", "throughput", "window")
 
 
 @pytest.mark.parametrize("subject", BY_REGION)
-def test_the_committed_table_is_of_the_studys_settings_and_of_its_number_of_data_sets(subject):
-    table, module = study.read(subject), study.studies()[subject]
+def test_the_committed_table_is_of_the_simulations_settings_and_of_its_number_of_data_sets(subject):
+    table, module = simulation.read(subject), simulation.simulations()[subject]
     assert set(table.setting) == {json.dumps(setting) for setting in module.SETTINGS}
     wanted = table.setting.map({json.dumps(setting): module.DATASETS(setting) for setting in module.SETTINGS})
     assert (table.data_sets == wanted).all() and (table.seed == 0).all()
-    assert set(wanted) == {effects.FEWER_DATASETS, study.DATASETS}
-    assert {study.MAIN, study.NAIVE} <= set(table.method)
+    assert set(wanted) == {effects.FEWER_DATASETS, simulation.DATASETS}
+    assert {simulation.MAIN, simulation.NAIVE} <= set(table.method)
 
 
 @pytest.mark.parametrize("subject", [*BY_REGION, "clouds"])
 def test_the_first_data_sets_give_what_the_committed_table_counts(subject):
-    module = study.studies()[subject]
-    again = study.run(module, datasets=study.FIRST_DATASETS, settings=[module.SETTINGS[1]])
-    both = study.compare_counts(study.read(subject), again)
+    module = simulation.simulations()[subject]
+    again = simulation.run(module, datasets=simulation.FIRST_DATASETS, settings=[module.SETTINGS[1]])
+    both = simulation.compare_counts(simulation.read(subject), again)
     assert both.same.all(), both[~both.same].to_string()
 
 
 def test_what_crossing_costs_is_covered_and_a_slow_cloud_does_not_widen_it():
-    table = study.read("clouds")
-    crossing = table[(table.quantity == "what crossing costs") & (table.method == study.MAIN)]
-    assert set(table.setting) == {json.dumps(setting) for setting in study.studies()["clouds"].SETTINGS}
+    table = simulation.read("clouds")
+    crossing = table[(table.quantity == "what crossing costs") & (table.method == simulation.MAIN)]
+    assert set(table.setting) == {
+        json.dumps(setting) for setting in simulation.simulations()["clouds"].SETTINGS
+    }
     assert (
         crossing.coverage.between(0.92, 0.99).all() and (crossing.data_sets == effects.FEWER_DATASETS).all()
     )
@@ -137,39 +139,39 @@ def test_what_crossing_costs_is_covered_and_a_slow_cloud_does_not_widen_it():
 
 @pytest.mark.parametrize("subject", BY_REGION)
 def test_intervals_by_place_hold_where_those_by_region_do_not(subject):
-    table = study.read(subject)
+    table = simulation.read(subject)
     kinds = table[table.setting.map(lambda text: json.loads(text)["effects"] in effects.BY_CITY)]
-    assert (kinds[kinds.method == study.MAIN].coverage > 0.93).all()
+    assert (kinds[kinds.method == simulation.MAIN].coverage > 0.93).all()
     if subject == "rtt":
         assert kinds[kinds.method == "regions as units"].coverage.min() < 0.88
 
 
 @pytest.mark.parametrize("subject", BY_REGION)
 def test_taking_pairs_as_independent_fails_where_the_interval_given_does_not(subject):
-    table = study.read(subject)
+    table = simulation.read(subject)
     kinds = table[table.setting.map(lambda text: json.loads(text)["effects"]) == "effects of regions"]
     means = kinds.groupby(["quantity", "method"]).coverage.mean().unstack()
-    assert (means[study.NAIVE] < 0.90).all()
-    assert (means[study.MAIN].between(0.93, 0.985)).all()
+    assert (means[simulation.NAIVE] < 0.90).all()
+    assert (means[simulation.MAIN].between(0.93, 0.985)).all()
 
 
 def test_what_results_say_of_their_coverage_is_what_the_tables_say():
     asked, beyond, alike, few = {}, {}, {}, {}
     for subject in BY_REGION:
-        table = study.read(subject)
-        table = table[table.method == study.MAIN]
+        table = simulation.read(subject)
+        table = table[table.method == simulation.MAIN]
         for row in table.itertuples():
             setting = json.loads(row.setting)
-            where = beyond if setting["effects"] in effects.HARDER else asked
+            where = beyond if setting["effects"] in effects.BREAKING_KINDS else asked
             where = alike if setting["effects"] in effects.NEIGHBOURS else where
-            where = few if setting["effects"] == effects.FEW_BEYOND else where
+            where = few if setting["effects"] == effects.FEW_BEYOND_KNEE else where
             key = row.quantity, setting["n_regions"]
             where.setdefault(key, []).append(round(100 * row.coverage, 1))
     for stated, counted in (
-        (coverage.MEASURED, asked),
-        (coverage.HARDER, beyond),
-        (coverage.ALIKE, alike),
-        (coverage.FEW_BEYOND, few),
+        (coverage.COVERAGE, asked),
+        (coverage.SKEWED_COVERAGE, beyond),
+        (coverage.ALIKE_COVERAGE, alike),
+        (coverage.FEW_BEYOND_COVERAGE, few),
     ):
         flat = {(quantity, n): ends for quantity, sizes in stated.items() for n, ends in sizes.items()}
         assert flat == {key: (min(found), max(found)) for key, found in counted.items()}
@@ -177,7 +179,7 @@ def test_what_results_say_of_their_coverage_is_what_the_tables_say():
 
 def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
     measured = {8: (91.0, 96.0), 16: (94.0, 98.0), 46: (92.0, 96.0)}
-    monkeypatch.setitem(coverage.MEASURED, "slope", measured)
+    monkeypatch.setitem(coverage.COVERAGE, "slope", measured)
     for n, message in ((6, "91.0 to 96.0"), (8, "of 8 regions"), (15, "91.0 to 96.0"), (60, "92.0 to 96.0")):
         assert message in coverage.caution("slope", n)[0]
     assert coverage.caution("slope", 20) == ()
@@ -189,7 +191,7 @@ def test_few_regions_are_cautioned_of_with_the_figure(monkeypatch):
 
 
 def test_tables_to_read(toy):
-    table = study.run(toy, datasets=200)
+    table = simulation.run(toy, datasets=200)
     rows = summaries.overview({"toy": table}).set_index("method")
     low, high = map(float, rows.loc["half as wide", "coverage (%)"].split(" to "))
     assert low <= high < 80 and rows.loc["half as wide", "settings within 93 to 97 %"] == "0 of 2"
@@ -204,21 +206,21 @@ def test_tables_to_read(toy):
 
 
 def test_sentences_say_the_range_and_whether_the_table_came_out_again(toy):
-    table = study.run(toy, datasets=100)
+    table = simulation.run(toy, datasets=100)
     found = summaries.finding(table, "mean", "coverage-mean", subject="A toy", method="half as wide")
     low, high = (100 * table[table.method == "half as wide"].coverage).agg(["min", "max"])
     assert f"covers in {low:.1f} to {high:.1f} of 100 simulated" in found.sentence
     assert "2 kinds of data set, 100 of each; 93 to 97 in 0" in found.sentence
     with pytest.raises(ParameterError, match="quantity is 'median'; allowed: 'mean'"):
         summaries.finding(table, "median", "x", subject="A toy")
-    again = study.run(toy, datasets=study.FIRST_DATASETS, settings=toy.SETTINGS[:1])
+    again = simulation.run(toy, datasets=simulation.FIRST_DATASETS, settings=toy.SETTINGS[:1])
     assert "4 of 4 counts as the committed table says" in summaries.agreement(table, again, "a").sentence
     table.loc[0, "first_covered"] -= 1
     assert "3 of 4 counts NOT all as" in summaries.agreement(table, again, "a").sentence
 
 
 def test_the_figure_draws_every_case_over_the_band(toy):
-    table = study.run(toy, datasets=50)
+    table = simulation.run(toy, datasets=50)
     drawn = draw_coverage(table, title="A mean", methods=["exact", "half as wide"])
     assert [trace.name for trace in drawn.data] == ["exact", "half as wide"]
     assert all(len(trace.x) == 2 for trace in drawn.data)

@@ -1,32 +1,34 @@
-"""The studies of settings against a baseline, of the scalability law and of response surfaces, and their tables."""
+"""The simulations of settings against a baseline, of the scalability law and of response surfaces, and their tables."""
 
 import json
 
 import pytest
 
-from wanbench.validity import study
+from wanbench.validity import simulation
 
 SUBJECTS = ("baseline", "scalability", "fetch_model", "surface")
 
 
 def coverage(subject, quantity, method=None, noisy=False):
-    table = study.read(subject)
+    table = simulation.read(subject)
     rows = table[(table.quantity == quantity) & (table.setting.str.contains("noisy") == noisy)]
     return (rows if method is None else rows[rows.method == method]).coverage
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_the_committed_table_is_of_the_studys_settings(subject):
-    table, module = study.read(subject), study.studies()[subject]
+def test_the_committed_table_is_of_the_simulations_settings(subject):
+    table, module = simulation.read(subject), simulation.simulations()[subject]
     assert set(table.setting) == {json.dumps(setting) for setting in module.SETTINGS}
-    assert (table.data_sets == getattr(module, "DATASETS", study.DATASETS)).all() and (table.seed == 0).all()
+    assert (table.data_sets == getattr(module, "DATASETS", simulation.DATASETS)).all() and (
+        table.seed == 0
+    ).all()
 
 
 def test_the_first_data_sets_give_what_the_committed_table_counts():
     for subject in SUBJECTS[:3]:
-        module = study.studies()[subject]
-        again = study.run(module, datasets=study.FIRST_DATASETS, settings=[module.SETTINGS[1]])
-        both = study.compare_counts(study.read(subject), again)
+        module = simulation.simulations()[subject]
+        again = simulation.run(module, datasets=simulation.FIRST_DATASETS, settings=[module.SETTINGS[1]])
+        both = simulation.compare_counts(simulation.read(subject), again)
         assert both.same.all(), both[~both.same].to_string()
 
 
@@ -43,7 +45,7 @@ def test_pooling_fails_where_a_setting_scatters_more_and_that_is_often_cautioned
 
 
 def test_the_law_covers_inside_and_is_wide_at_its_bounds():
-    table = study.read("scalability")
+    table = simulation.read("scalability")
     assert (table.coverage >= 0.92).all()
     inside = table[table.setting.str.contains('"beta": 0.002')]
     assert inside.coverage.between(0.92, 0.98).all()

@@ -1,15 +1,15 @@
-"""The study of paired trials and factorial effects, and its committed table."""
+"""The simulation of paired trials and factorial effects, and its committed table."""
 
 import json
 
 import pytest
 
-from wanbench.validity import study, trials
+from wanbench.validity import simulation, trials
 
 
 @pytest.fixture(scope="module")
 def table():
-    return study.read("trials")
+    return simulation.read("trials")
 
 
 def coverage(table, quantity, method=None):
@@ -17,15 +17,15 @@ def coverage(table, quantity, method=None):
     return (rows if method is None else rows[rows.method == method]).coverage
 
 
-def test_the_committed_table_is_of_the_studys_settings(table):
+def test_the_committed_table_is_of_the_simulations_settings(table):
     assert set(table.setting) == {json.dumps(setting) for setting in trials.SETTINGS}
     assert (table.data_sets >= 1000).all() and (table.seed == 0).all() and (table.without_interval == 0).all()
 
 
 @pytest.mark.parametrize("number", [1, 6])
 def test_the_first_data_sets_give_what_the_committed_table_counts(table, number):
-    again = study.run(trials, datasets=study.FIRST_DATASETS, settings=[trials.SETTINGS[number]])
-    both = study.compare_counts(table, again)
+    again = simulation.run(trials, datasets=simulation.FIRST_DATASETS, settings=[trials.SETTINGS[number]])
+    both = simulation.compare_counts(table, again)
     assert both.same.all(), both[~both.same].to_string()
 
 

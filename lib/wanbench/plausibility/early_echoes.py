@@ -86,10 +86,7 @@ def answered_near(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict]
         found = (
             f"{count(len(group), 'row')} from {region} faster than light, and the opposite directions are not"
         )
-        where = {"region": region, "column_name": group.column_name.iloc[0]}
-        where |= {"value": float(group.rtt_ms.median()), "bound": float(group.fibre_ms.median())}
-        flags.append(light.RULE.flag(table, "region", IMPOSSIBLE, found, cause, **where))
-        flags += light.flags(group, cause)
+        flags += light.flags_of_region(group, table, region, found, cause)
         explained[group.index] = True
     return flags, explained
 

@@ -52,6 +52,13 @@ def flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:
     return [_flag(row, cause) for row, cause in zip(rows.itertuples(index=False), causes, strict=True)]
 
 
+def flags_of_region(rows: pd.DataFrame, table: str, region: str, found: str, cause: str) -> list[dict]:
+    """A flag for the region where these impossible round trips of a table start, and one for each of them."""
+    where = {"region": region, "column_name": rows.column_name.iloc[0]}
+    where |= {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
+    return [RULE.flag(table, "region", IMPOSSIBLE, found, cause, **where), *flags(rows, cause)]
+
+
 def _flag(row, cause: str) -> dict:
     medium, verdict, bound = "fibre", SUSPECT, row.fibre_ms
     if row.rtt_ms < row.vacuum_ms:

@@ -7,7 +7,6 @@ import pandas as pd
 
 from ..formatting import count, quantity
 from . import light, rtt_units
-from .rule import IMPOSSIBLE
 
 MIN_TARGETS = 3
 """So many regions must be answered near the sender before the sender is blamed."""
@@ -31,9 +30,6 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
             f"{count(len(group), 'row')} from {region} take {quantity(group.rtt_ms.median(), 'ms')} in the median "
             f"where light in fibre takes {quantity(group.fibre_ms.median(), 'ms')}"
         )
-        where = {"region": region, "column_name": group.column_name.iloc[0]}
-        where |= {"value": float(group.rtt_ms.median()), "bound": float(group.fibre_ms.median())}
-        flags.append(light.RULE.flag(table, "region", IMPOSSIBLE, found, cause, **where))
-        flags += light.flags(group, cause)
+        flags += light.flags_of_region(group, table, region, found, cause)
         explained[group.index] = True
     return flags, explained

@@ -3,8 +3,10 @@ The run folder, where measuring and analysing meet: data/raw/<campaign>/<run id>
 manifest.
 """
 
+from .attempts import Attempt
+from .find import find, overlaps, tests_of
 from .raw import RawFile, write_raw
-from .read import SCHEMA_VERSION, Attempt, Run, find, overlaps, tests_of
+from .read import SCHEMA_VERSION, Run
 from .write import RunHeldError, RunWriter, claim
 
 __all__ = [

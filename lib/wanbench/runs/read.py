@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from ..errors import MissingDataError, ParameterError, RawDataError
-from . import journal
+from . import journal, view
+from .attempts import Attempt, attempts_of, files_of
 from .raw import inside, sha256
 
 SCHEMA_VERSION = 1
@@ -19,37 +18,6 @@ TEST_COLUMNS = [
     "run_id", "test_id", "attempt", "round", "from_region", "to_region", "outcome", "failed_experiment",
     "reason", "started_at_utc", "ended_at_utc",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One attempt at a test. `outcome` is "done", "failed" or "interrupted" (no end in the journal)."""
-
-    test_id: str
-    attempt: int
-    round: int
-    from_region: str
-    to_region: str
-    outcome: str
-    failed_experiment: str | None
-    reason: str | None
-    started_at_utc: str
-    ended_at_utc: str | None
-    last_sign_at_utc: str
-    files: tuple[dict, ...]
-
-
-@dataclass(frozen=True, repr=False)
-class RawOutput:
-    """What a tool printed, shown below the command that printed it."""
-
-    command: tuple[str, ...]
-    text: str
-
-    def __str__(self) -> str:
-        return f"$ {' '.join(self.command)}\n{self.text}"
-
-    __repr__ = __str__
 
 
 class Run:
@@ -68,7 +36,7 @@ class Run:
     def __init__(self, folder: Path, manifest: dict | None, lines: journal.Lines):
         self.folder, self.manifest, self.torn = folder, manifest, lines.torn
         self._events = lines.events
-        self._attempts = tuple(_attempts(folder, lines.events))
+        self._attempts = tuple(attempts_of(folder, lines.events))
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
@@ -144,12 +112,12 @@ class Run:
         """Every attempt at a test, in the order in which they started."""
         return self._attempts
 
-    def first_output(self, experiment: str) -> RawOutput:
+    def first_output(self, experiment: str) -> view.RawOutput:
         """The first raw file of an experiment, such as "ping", as text; MissingDataError if there is none."""
         for file in self.raw_files():
             if file["experiment"] == experiment:
                 text = (self.folder / file["path"]).read_text(errors="replace")
-                return RawOutput(tuple(file["command"]), text)
+                return view.RawOutput(tuple(file["command"]), text)
         raise MissingDataError(f"run {self.run_id} has no raw file of {experiment}.")
 
     def tests(self) -> pd.DataFrame:
@@ -196,7 +164,7 @@ class Run:
             out += [{**about, **file} for file in attempt.files]
         for event in self._events:
             if event["event"] == "lab-closed":
-                out += [{**dict.fromkeys(context), **file} for file in _files(self.folder, event)]
+                out += [{**dict.fromkeys(context), **file} for file in files_of(self.folder, event)]
         return out
 
     def verify(self) -> None:
@@ -224,112 +192,13 @@ class Run:
             if (found := sha256(file)) != recorded:
                 raise RawDataError(file, None, f"SHA-256 {found}", f"SHA-256 {recorded}")
 
-    def _counts(self) -> dict[str, int]:
-        done = {a.test_id for a in self._attempts if a.outcome == "done"}
-        planned = self.plan.get("tests")
-        failed = {a.test_id for a in self._attempts if a.outcome == "failed"} - done
-        return {
-            "planned": len(planned) if isinstance(planned, list) else 0,
-            "done": len(done),
-            "failed": len(failed),
-        }
-
-    def _facts(self) -> list[tuple[str, str]]:
-        counts = self._counts()
-        started = to_the_second(self._start().get("at_utc")) or "not yet"
-        ended = to_the_second(self.manifest["ended_at_utc"]) if self.finished else ""
-        state = f"finished {ended}" if ended else "not finished"
-        tests = f"{counts['done']} of {counts['planned']} done, {counts['failed']} failed"
-        return [
-            ("campaign", self.campaign),
-            ("started", f"{started}, {state}"),
-            ("tests", tests),
-            ("time", self._time()),
-            ("lab", self._lab()),
-            ("folder", "/".join(self.folder.resolve().parts[-3:])),
-        ]
-
-    def _lab(self) -> str:
-        kind, emulator = self.lab.get("kind", "not known"), self.lab.get("emulator")
-        return f"{kind}, links by {emulator}" if emulator else str(kind)
-
-    def _time(self) -> str:
-        expected_s = self.plan.get("expected_s")
-        expected = f"; the plan expected {expected_s:.0f} s" if isinstance(expected_s, int | float) else ""
-        return (
-            "in several sessions" if self.measured_s is None else f"{self.measured_s:.0f} s of measuring"
-        ) + expected
-
     def __str__(self) -> str:
-        return f"Run {self.run_id}\n" + "\n".join(f"  {name:<9} {text}" for name, text in self._facts())
+        return view.as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in self._facts()
-        )
-        return f"<table><caption>Run {html.escape(self.run_id)}</caption>{rows}</table>"
-
-
-def to_the_second(at_utc: str | None) -> str:
-    """
-    A time of a journal as pages show it; "" for None.
-
-    >>> to_the_second("2026-11-21T13:40:54.480257+00:00")
-    '2026-11-21 13:40:54 UTC'
-    """
-    return f"{pd.Timestamp(at_utc):%Y-%m-%d %H:%M:%S} UTC" if at_utc else ""
-
-
-def overlaps(run: Run) -> pd.DataFrame:
-    """
-    Pairs of tests that used one region at the same time. There must be none: they would compete.
-
-    Start and end are those of the journal; an interrupted attempt is taken to last until its session's last
-    line.
-
-    Returns
-    -------
-    DataFrame
-        Columns region, test_id, attempt, other_test_id, other_attempt, overlap_s.
-    """
-    spans: dict[str, list[tuple]] = {}
-    for a in run.attempts():
-        start, end = pd.Timestamp(a.started_at_utc), pd.Timestamp(a.ended_at_utc or a.last_sign_at_utc)
-        for region in {a.from_region, a.to_region}:
-            spans.setdefault(region, []).append((start, end, a.test_id, a.attempt))
-    rows = []
-    for region in sorted(spans):
-        open_spans: list[tuple] = []
-        for span in sorted(spans[region]):
-            open_spans = [earlier for earlier in open_spans if earlier[1] > span[0]]
-            for earlier in open_spans:
-                common = (min(earlier[1], span[1]) - span[0]).total_seconds()
-                rows.append((region, *earlier[2:], *span[2:], common))
-            open_spans.append(span)
-    return pd.DataFrame(
-        rows, columns=["region", "test_id", "attempt", "other_test_id", "other_attempt", "overlap_s"]
-    )
-
-
-def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
-    """
-    All runs under <data folder>/raw, or all of one campaign, oldest first.
-
-    Folders without a journal (a run that ended before its first line) are passed over.
-    """
-    pattern = f"{campaign or '*'}/*/{journal.NAME}"
-    folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]
-    return [Run.open(folder) for folder in sorted(folders, key=lambda folder: (folder.name, str(folder)))]
-
-
-def tests_of(runs: list[Run]) -> pd.DataFrame:
-    """The tables of tests of several runs in one, as `make_plan` takes it for `tests_done_before`."""
-    tables = [table for run in runs if len(table := run.tests())]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=TEST_COLUMNS)
+        return view.as_html(self)
 
 
 def _check_version(path, line_number, version):
@@ -352,64 +221,3 @@ def _manifest(folder):
         if not isinstance(content.get(key), kind):
             raise RawDataError(path, None, content.get(key), f"{key!r} of type {kind.__name__}")
     return content
-
-
-def _files(folder, event):
-    path = folder / journal.NAME
-    out = []
-    for file in event["files"]:
-        line = event["line_number"]
-        if not isinstance(file, dict):
-            raise RawDataError(path, line, file, "a file as a JSON object")
-        for key, kind in (("path", str), ("experiment", str), ("sha256", str), ("bytes", int)):
-            if not isinstance(file.get(key), kind):
-                raise RawDataError(path, line, file.get(key), f"a file with {key!r} of type {kind.__name__}")
-        inside(folder, file["path"], path, line)
-        out.append(file)
-    return tuple(out)
-
-
-def _attempts(folder, events):
-    path = folder / journal.NAME
-    started: dict[tuple[str, int], dict] = {}
-    ends: dict[tuple[str, int], dict] = {}
-    last_sign: dict[tuple[str, int], str] = {}
-    session: list[tuple[str, int]] = []
-    for event in events:
-        kind = event["event"]
-        key = (event.get("test_id"), event.get("attempt"))
-        if kind == "resumed":
-            session = []
-        if kind == "test-started":
-            if key in started:
-                raise RawDataError(
-                    path, event["line_number"], key, "a test and attempt that was not started before"
-                )
-            started[key] = event
-            session.append(key)
-        elif kind in ("test-finished", "test-failed"):
-            if key not in started or key in ends:
-                raise RawDataError(
-                    path, event["line_number"], key, "the end of a test that is started and not ended"
-                )
-            ends[key] = event
-            session.remove(key)
-        for waiting in session:
-            last_sign[waiting] = event["at_utc"]
-    for key, start in started.items():
-        end = ends.get(key)
-        failed = end is not None and end["event"] == "test-failed"
-        yield Attempt(
-            test_id=key[0],
-            attempt=key[1],
-            round=start["round"],
-            from_region=start["from_region"],
-            to_region=start["to_region"],
-            outcome="interrupted" if end is None else "failed" if failed else "done",
-            failed_experiment=end["experiment"] if failed else None,
-            reason=end["reason"] if failed else None,
-            started_at_utc=start["at_utc"],
-            ended_at_utc=None if end is None else end["at_utc"],
-            last_sign_at_utc=last_sign.get(key, start["at_utc"]),
-            files=() if end is None else _files(folder, end),
-        )

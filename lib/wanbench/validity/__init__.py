@@ -1,11 +1,11 @@
 """
 Whether intervals cover: every method applied to simulated data with a known answer.
 
-`study` runs a study, `summaries` summarises its table, `effects` are the kinds of simulated surveys; every other module
-is a study. `make validity` runs all and writes data/validity.
+`simulation` runs one, `summaries` summarises its table, `effects` are the kinds of simulated surveys; every other
+module is a simulation. `make validity` runs all and writes data/validity.
 """
 
-from .study import FIRST_DATASETS, run, studies
+from .simulation import FIRST_DATASETS, run, simulations
 from .summaries import agreement, by_setting, finding, harder, ordinary, outside_band, overview, read_all
 
 __all__ = [
@@ -19,5 +19,5 @@ __all__ = [
     "overview",
     "read_all",
     "run",
-    "studies",
+    "simulations",
 ]

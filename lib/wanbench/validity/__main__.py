@@ -1,4 +1,4 @@
-"""`python -m wanbench.validity`: run the studies and write their tables to data/validity."""
+"""`python -m wanbench.validity`: run the simulations and write their tables to data/validity."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import argparse
 import sys
 import time
 
-from . import study
+from . import simulation
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the studies asked for, one after the other; a line per setting on standard error."""
-    studies = study.studies()
+    """Run the simulations asked for, one after the other; a line per setting on standard error."""
+    simulations = simulation.simulations()
     parser = argparse.ArgumentParser(prog="python -m wanbench.validity", description=__doc__)
     parser.add_argument(
-        "--only", nargs="+", choices=sorted(studies), metavar="SUBJECT", help=", ".join(studies)
+        "--only", nargs="+", choices=sorted(simulations), metavar="SUBJECT", help=", ".join(simulations)
     )
     parser.add_argument(
-        "--datasets", type=int, help="data sets per setting (default: the study's own number)"
+        "--datasets", type=int, help="data sets per setting (default: the simulation's own number)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the first data set (default: 0)")
     parser.add_argument("--processes", type=int, default=1, help="concurrent processes (default: 1)")
     parser.add_argument("--into", help="folder of the tables (default: data/validity)")
     options = parser.parse_args(arguments)
     start = time.monotonic()
-    for subject in options.only or studies:
-        table = study.run(
-            studies[subject],
+    for subject in options.only or simulations:
+        table = simulation.run(
+            simulations[subject],
             datasets=options.datasets,
             seed=options.seed,
             processes=options.processes,
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
                 f"{time.monotonic() - start:7.0f} s  {line}", file=sys.stderr, flush=True
             ),
         )
-        print(study.write(table, subject, options.into))
+        print(simulation.write(table, subject, options.into))
     return 0
 
 

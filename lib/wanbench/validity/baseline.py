@@ -1,4 +1,4 @@
-"""Study: settings against a baseline by few trials each, one by one and all together."""
+"""Simulation: settings against a baseline by few trials each, one by one and all together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ..stats.trials.against_baseline import PAIRS, SINGLE, against_baseline
-from .study import Outcome
+from .simulation import Outcome
 
 DUNNETT = "Dunnett's, pooled"
 SETTINGS = [

@@ -1,5 +1,5 @@
 """
-Study: the cost of crossing between clouds, and the difference between pairs within either cloud.
+Simulation: the cost of crossing between clouds, and the difference between pairs within either cloud.
 
 Two clouds of 12 and 12 or 24 and 4 regions; crossing costs 8 ms. "One cloud slower" adds 25 ms per region of the
 second, which must not count as a cost of crossing.
@@ -14,7 +14,7 @@ from ..stats.regions import matrices
 from ..stats.regions.covariates import cross_cloud
 from ..stats.regions.places import units
 from . import effects as kinds
-from .study import MAIN, NAIVE, Outcome
+from .simulation import MAIN, NAIVE, Outcome
 
 CROSSING_MS = 8.0
 """The cost of crossing: the truth."""

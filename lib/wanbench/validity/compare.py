@@ -1,4 +1,4 @@
-"""Study: the ratio of two arms, of one autocorrelated series each, of several runs, or of blocks."""
+"""Simulation: the ratio of two arms, of one autocorrelated series each, of several runs, or of blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.signal import lfilter
 
 from ..stats.time import compare as comparison
-from .study import Outcome
+from .simulation import Outcome
 
 MEANS = (100.0, 200.0)
 SPREAD = 10.0

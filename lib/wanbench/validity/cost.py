@@ -1,4 +1,4 @@
-"""Study: the price of messages from trials that measured the rate and the bytes between regions, at known prices."""
+"""Simulation: the price of messages from trials that measured rate and bytes between regions, at known prices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..stats.cost.changes import Change, cost_changes
 from ..stats.cost.cluster_cost import cluster_cost
 from ..stats.cost.counted_bytes import mean_of_trials
 from ..stats.cost.deployment import TOTAL, Deployment
-from .study import Outcome
+from .simulation import Outcome
 
 RATE, BYTES = 1e5, 2_700.0
 """Medians of messages per second and of bytes between regions per message."""

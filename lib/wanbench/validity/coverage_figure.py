@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from ..checks import refusal
 from ..figures import primitives, theme
-from .study import MAIN, NAIVE, describe
+from .simulation import MAIN, NAIVE, describe
 from .summaries import BAND
 
 ROW_PX = 20

@@ -1,4 +1,4 @@
-"""Kinds of effects of regions and pairs in the simulated surveys of the studies, by name."""
+"""Kinds of effects of regions and pairs in simulated surveys, by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..checks import check_choice
 from ..stats.regions import places as clusters
 from ..stats.regions import simulated_surveys
 from ..stats.regions.unordered_pairs import Sample
-from . import study
+from . import simulation
 
 REGIONS = (8, 16, 46)
 """Regions of a survey: few, some, and many."""
@@ -19,14 +19,18 @@ KINDS = {
     "skewed effects of regions": {"region": 1.0, "law": "exponential"},
     "skewed effects on the slope": {"tilt": 1.0, "law": "exponential"},
     "missing pairs": {"region": 1.0},
-    "effects shared by city": {"region": 1.0, "alike": simulated_surveys.ALIKE},
-    "effects on the slope shared by city": {"tilt": 1.0, "alike": simulated_surveys.ALIKE},
+    "effects shared by city": {"region": 1.0, "alike": simulated_surveys.CORRELATION_IN_CITY},
+    "effects on the slope shared by city": {"tilt": 1.0, "alike": simulated_surveys.CORRELATION_IN_CITY},
     "slow regions, 1 in 10": {"region": 1.0, "law": "rare"},
     "detouring regions, 1 in 10": {"tilt": 1.0, "law": "rare"},
-    "effects shared over 1,500 km": {"region": 1.0, "alike": simulated_surveys.ALIKE, "reach_km": 1500.0},
+    "effects shared over 1,500 km": {
+        "region": 1.0,
+        "alike": simulated_surveys.CORRELATION_IN_CITY,
+        "reach_km": 1500.0,
+    },
     "effects on the slope shared over 1,500 km": {
         "tilt": 1.0,
-        "alike": simulated_surveys.ALIKE,
+        "alike": simulated_surveys.CORRELATION_IN_CITY,
         "reach_km": 1500.0,
     },
 }
@@ -36,7 +40,7 @@ the correlation of two clouds' regions in one city, `reach_km` the distance over
 """
 MISSING = 0.4
 """Share of pairs left out of a survey with missing pairs."""
-HARDER = (
+BREAKING_KINDS = (
     "heavy tails of regions",
     "skewed effects of regions",
     "skewed effects on the slope",
@@ -48,8 +52,14 @@ BY_CITY = tuple(name for name, kind in KINDS.items() if "alike" in kind and "rea
 NEIGHBOURS = tuple(name for name, kind in KINDS.items() if "reach_km" in kind)
 """Effects shared beyond the city. The interval given does not hold, which Moran's I should report; the interval by
 groups of neighbours should hold."""
-FEW_BEYOND = "effects of regions; few pairs beyond the knee"
-COUNTED_ON_FEWER = (*BY_CITY, *NEIGHBOURS, "slow regions, 1 in 10", "detouring regions, 1 in 10", FEW_BEYOND)
+FEW_BEYOND_KNEE = "effects of regions; few pairs beyond the knee"
+COUNTED_ON_FEWER = (
+    *BY_CITY,
+    *NEIGHBOURS,
+    "slow regions, 1 in 10",
+    "detouring regions, 1 in 10",
+    FEW_BEYOND_KNEE,
+)
 
 
 def settings(*left_out: str) -> list[dict]:
@@ -63,7 +73,7 @@ FEWER_DATASETS = 300
 
 def datasets(setting: dict) -> int:
     """The number of data sets of a setting: 1,000, or fewer if it only shows what breaks an interval."""
-    return FEWER_DATASETS if setting["effects"] in COUNTED_ON_FEWER else study.DATASETS
+    return FEWER_DATASETS if setting["effects"] in COUNTED_ON_FEWER else simulation.DATASETS
 
 
 def unit(effects: str) -> str:

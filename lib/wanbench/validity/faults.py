@@ -1,10 +1,10 @@
-"""Study: do the plausibility rules name planted faults, with their cause?"""
+"""Simulation: do the plausibility rules name planted faults, with their cause?"""
 
 from __future__ import annotations
 
 from ..plausibility import check
 from ..plausibility.planted_faults import FAULTS, plant
-from .study import Outcome
+from .simulation import Outcome
 
 SETTINGS = [{"fault": fault} for fault in FAULTS]
 DATASETS = 50

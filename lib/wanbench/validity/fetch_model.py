@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..stats.trials.fetch_model import compare_fetch_model, fetch_limits
 from ..stats.trials.means import half_width
-from .study import Outcome
+from .simulation import Outcome
 
 DATASETS = 200
 """Coverage near 95 % is then known to within 3 points."""

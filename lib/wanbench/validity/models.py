@@ -1,7 +1,7 @@
 """
-Study: the loss of a path estimated from TCP throughput, on senders simulated in round trips.
+Simulation: the loss of a path estimated from TCP throughput, on senders simulated in round trips.
 
-Packets are lost independently. The simulated senders follow the rules of the model, so the study judges the part of the
+Packets are lost independently. The simulated senders follow the rules of the model, so this judges the part of the
 interval that is due to chance; the model's own error was measured on an emulated link (`stats.tcp.loss`).
 """
 
@@ -15,7 +15,7 @@ import pandas as pd
 from ..stats.tcp.cubic import DECREASE, SCALE
 from ..stats.tcp.loss import RECOVERY, estimate_loss
 from ..stats.tcp.mathis import MSS_BYTES
-from .study import MAIN, Outcome
+from .simulation import MAIN, Outcome
 
 BY_RFC = "cubic after RFC 9438"
 """Its Reno-friendly region grows by a segment per round trip above cwnd_prior; that of Linux does not."""

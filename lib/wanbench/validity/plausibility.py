@@ -1,10 +1,10 @@
-"""Study: do the plausibility rules raise no flag on clean tables?"""
+"""Simulation: do the plausibility rules raise no flag on clean tables?"""
 
 from __future__ import annotations
 
 from ..plausibility import check
 from ..plausibility.clean_tables import FORMS, clean
-from .study import Outcome
+from .simulation import Outcome
 
 SETTINGS = [{"form": form} for form in FORMS]
 DATASETS = 250

@@ -1,4 +1,4 @@
-"""Study: 90 % prediction intervals for a pair not measured, with both, one or none of its regions measured."""
+"""Simulation: 90 % prediction intervals for a pair not measured, with both, one or none of its regions measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ..stats.distance.prediction import fit_predictor
 from ..stats.regions import simulated_surveys
-from .study import Outcome
+from .simulation import Outcome
 
 LEVEL = 0.9
 """Level of the prediction intervals."""

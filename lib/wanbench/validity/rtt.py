@@ -1,5 +1,5 @@
 """
-Study: RTT against distance: slope, RTT at no distance, Pearson's r; and the share of surveys with cautions.
+Simulation: RTT against distance: slope, RTT at no distance, Pearson's r; and the share of surveys with cautions.
 
 The cautions are of neighbours that deviate alike, and of skewed effects.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..stats.distance import straight_lines
 from ..stats.regions import places, simulated_surveys
 from . import effects as kinds
-from .study import Outcome, outcomes
+from .simulation import Outcome, outcomes
 
 SETTINGS, DATASETS = kinds.settings(), kinds.datasets
 RESAMPLES = 400

@@ -1,4 +1,4 @@
-"""Study: the Universal Scalability Law, with a peak within the trials, beyond them, and nowhere."""
+"""Simulation: the Universal Scalability Law, with a peak within the trials, beyond them, and nowhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..stats.trials.scalability import fit_scalability
 from ..stats.trials.scalability_fit import usl
-from .study import Outcome
+from .simulation import Outcome
 
 DATASETS = 300
 """Coverage near 95 % is then known to within 2.5 points."""

@@ -1,4 +1,4 @@
-"""Study: two arms with slow regimes or long memory: does the comparison warn of these, and of nothing else?"""
+"""Simulation: two arms with slow regimes or long memory: does the comparison warn of these, and of nothing else?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ..stats.time import compare as comparison
 from .compare import MEANS, SPREAD, autoregressive
-from .study import MAIN, Outcome
+from .simulation import MAIN, Outcome
 
 DATASETS = 300
 RESAMPLES = 150

@@ -10,7 +10,7 @@ import pandas as pd
 from ..checks import check_choice
 from ..findings import Finding
 from ..formatting import count, number, span
-from . import effects, study
+from . import effects, simulation
 
 BAND = (0.93, 0.97)
 """The coverage that an interval at the level 95 % should have."""
@@ -22,8 +22,12 @@ ASSUMPTION = "Real data are like some of the simulated kinds. Effects of another
 
 
 def read_all() -> dict[str, pd.DataFrame]:
-    """The committed tables by subject, in the order of the studies; missing ones are left out."""
-    return {name: study.read(name) for name in study.studies() if (study.folder() / f"{name}.csv").is_file()}
+    """The committed tables by subject, in the order of the simulations; missing ones are left out."""
+    return {
+        name: simulation.read(name)
+        for name in simulation.simulations()
+        if (simulation.folder() / f"{name}.csv").is_file()
+    }
 
 
 def overview(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -55,7 +59,7 @@ def by_setting(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """A quantity's coverage in per cent, as text: a row per setting, a column per method."""
     rows = table[table.quantity == quantity]
     rows = rows.assign(
-        setting=rows.setting.map(study.describe), cell=[_cell(row) for row in rows.itertuples()]
+        setting=rows.setting.map(simulation.describe), cell=[_cell(row) for row in rows.itertuples()]
     )
     methods = list(dict.fromkeys(rows.method))
     wide = rows.pivot_table(index="setting", columns="method", values="cell", aggfunc="first", sort=False)
@@ -82,20 +86,20 @@ def harder(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_harder(table: pd.DataFrame) -> pd.Series:
-    kinds = (*effects.HARDER, *effects.NEIGHBOURS, effects.FEW_BEYOND)
+    kinds = (*effects.BREAKING_KINDS, *effects.NEIGHBOURS, effects.FEW_BEYOND_KNEE)
     return table.setting.map(lambda text: json.loads(text).get("effects") in kinds).astype(bool)
 
 
-def outside_band(table: pd.DataFrame, method: str = study.MAIN) -> pd.DataFrame:
+def outside_band(table: pd.DataFrame, method: str = simulation.MAIN) -> pd.DataFrame:
     """The cases of a method with coverage outside the band, the lowest first."""
     cases = table[(table.method == method) & ~table.coverage.between(*BAND)].sort_values("coverage")
-    cases = cases.assign(setting=cases.setting.map(study.describe))
+    cases = cases.assign(setting=cases.setting.map(simulation.describe))
     cases["coverage (%)"] = [_cell(row) for row in cases.itertuples()]
     return cases[["quantity", "setting", "coverage (%)"]].reset_index(drop=True)
 
 
 def finding(
-    table: pd.DataFrame, quantity: str, name: str, *, subject: str, method: str = study.MAIN
+    table: pd.DataFrame, quantity: str, name: str, *, subject: str, method: str = simulation.MAIN
 ) -> Finding:
     """
     The coverage of one quantity's interval over all settings, and that of the naive interval if there is one.
@@ -109,7 +113,7 @@ def finding(
     check_choice("method", method, dict.fromkeys(table.method[table.quantity == quantity]))
     cases = table[(table.quantity == quantity) & (table.method == method)]
     within = int(cases.coverage.between(*BAND).sum())
-    naive = table[(table.quantity == quantity) & (table.method == study.NAIVE)].coverage
+    naive = table[(table.quantity == quantity) & (table.method == simulation.NAIVE)].coverage
     naive_text = f"; the one that takes pairs as independent, in {_range(naive)}" if len(naive) else ""
     low, high = (100 * edge for edge in BAND)
     return Finding(
@@ -141,12 +145,12 @@ def _range(coverage: pd.Series) -> str:
 
 def agreement(committed: pd.DataFrame, again: pd.DataFrame, name: str) -> Finding:
     """Whether the first data sets, made again here, give the counts of the committed table."""
-    both = study.compare_counts(committed, again)
+    both = simulation.compare_counts(committed, again)
     same, n = int(both.same.sum()), int(again["first"].iloc[0])
     verdict = "as the committed table says" if same == len(both) else "NOT all as the committed table says"
     return Finding(
         name=name,
-        sentence=f"{count(n, 'data set')} of the kind '{study.describe(again.setting.iloc[0])}', made again for "
+        sentence=f"{count(n, 'data set')} of the kind '{simulation.describe(again.setting.iloc[0])}', made again for "
         f"this page, give {same} of {len(both)} counts {verdict}.",
         estimate=same / len(both),
         low=None,

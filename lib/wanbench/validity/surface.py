@@ -1,4 +1,4 @@
-"""Study: a response surface with its best setting inside the region, and at its edge."""
+"""Simulation: a response surface with its best setting inside the region, and at its edge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 from ..designs import Range, space_filling
 from ..stats.factorial.surface import fit_surface
 from ..stats.factorial.surface_terms import surface_columns
-from .study import Outcome
+from .simulation import Outcome
 
 DATASETS = 100
 """Coverage near 95 % is then known to within 5 points; a fit takes half a second."""

@@ -1,4 +1,4 @@
-"""Study: p99 and p99.9 of latencies that are independent, autocorrelated, in bursts, or under a changing load."""
+"""Simulation: p99 and p99.9 of latencies that are independent, autocorrelated, in bursts, or under a changing load."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from scipy.signal import lfilter
 
 from ..stats.tails import latencies as tails
 from ..stats.tails import quantile_intervals as order
-from .study import MAIN, Outcome
+from .simulation import MAIN, Outcome
 
 DATASETS = 300
 QUANTILES = (0.99, 0.999)
-CLOSED = "those with two ends"
+TWO_ENDS = "those with two ends"
 """Method name of the intervals with two finite ends."""
 INDEPENDENT = "records as independent"
 """Method name of the intervals that take records as independent."""
@@ -22,13 +22,13 @@ TRUTH_RECORDS = 8_000_000
 TRUTH_SEED = 20_000_000
 """Beyond the seeds of all data sets."""
 MEDIAN_MS = 20.0
-SPREAD = 0.3
+LOG_SD = 0.3
 """Standard deviation of the logarithm of a latency."""
 BURSTS = {"bursts": (2_000, 30, 200.0), "rare bursts": (8_000, 100, 400.0)}
 """Mean number of records between bursts, of records in a burst, and mean height in ms."""
 REGIMES = {"load regimes": 1_000, "slow load regimes": 3_000}
 """Mean number of records between changes of the load."""
-SLOW = 3.0
+SLOW_FACTOR = 3.0
 """Factor of latency under high load."""
 SLOW_SHARE = 0.2
 """Share of the time under high load."""
@@ -44,7 +44,7 @@ def trial(seed: int, kind: str, n: int, runs: int = 1) -> list[Outcome]:
     Runs of n latencies each.
 
     An open end covers everything beyond it, so intervals with two ends are also counted on their own; the method
-    `CLOSED` has no interval where an end is open.
+    `TWO_ENDS` has no interval where an end is open.
     """
     rng = np.random.default_rng(seed)
     tail = tails.of_values([latencies(kind, n, rng) for _ in range(runs)])
@@ -52,7 +52,7 @@ def trial(seed: int, kind: str, n: int, runs: int = 1) -> list[Outcome]:
     for q in QUANTILES:
         low, high = tail.interval(q)
         closed = (low, high) if np.isfinite([low, high]).all() else (np.nan, np.nan)
-        methods = {MAIN: (low, high), CLOSED: closed, INDEPENDENT: tail.independent_interval(q)}
+        methods = {MAIN: (low, high), TWO_ENDS: closed, INDEPENDENT: tail.independent_interval(q)}
         rows += [Outcome(order.name(q), name, *ends, truth(kind)[q]) for name, ends in methods.items()]
     return rows
 
@@ -71,7 +71,7 @@ def latencies(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
         return MEDIAN_MS * np.exp(
             0.5 * lfilter([(1 - phi**2) ** 0.5], [1, -phi], rng.normal(size=n + 500))[500:]
         )
-    values = MEDIAN_MS * np.exp(SPREAD * rng.normal(size=n))
+    values = MEDIAN_MS * np.exp(LOG_SD * rng.normal(size=n))
     if kind in BURSTS:
         return values + _bursts(n, *BURSTS[kind], rng)
     return values * _load(n, REGIMES[kind], rng) if kind in REGIMES else values
@@ -92,6 +92,6 @@ def _load(n: int, mean: float, rng: np.random.Generator) -> np.ndarray:
     factors, start, slow = np.ones(n), 0, rng.random() < SLOW_SHARE
     while start < n:
         length = 1 + int(rng.exponential(2 * mean * (SLOW_SHARE if slow else 1 - SLOW_SHARE)))
-        factors[start : start + length] = SLOW if slow else 1.0
+        factors[start : start + length] = SLOW_FACTOR if slow else 1.0
         start, slow = start + length, not slow
     return factors

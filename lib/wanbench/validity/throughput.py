@@ -1,5 +1,5 @@
 """
-Study: throughput against distance: the distance that halves it, and Pearson's r.
+Simulation: throughput against distance: the distance that halves it, and Pearson's r.
 
 Throughput limited by the window is min(C, 8 W / RTT), which is not a straight line in distance. The truth is then the
 line fitted to the population, the projection.
@@ -13,13 +13,13 @@ from math import log10
 from ..stats.distance import straight_lines
 from ..stats.regions import simulated_surveys
 from . import effects as kinds
-from .study import Outcome, outcomes
+from .simulation import Outcome, outcomes
 
 HALF_DISTANCE_KM = 4_000.0
 """The truth where throughput falls exponentially with distance."""
 BY_WINDOW = "effects of regions; falls by the window"
 SETTINGS = [
-    *kinds.settings(*kinds.HARDER, *kinds.NEIGHBOURS),
+    *kinds.settings(*kinds.BREAKING_KINDS, *kinds.NEIGHBOURS),
     *({"n_regions": n, "effects": BY_WINDOW} for n in kinds.REGIONS),
 ]
 RESAMPLES, DATASETS = 400, kinds.datasets

@@ -1,4 +1,4 @@
-"""Study: the ratio of two links in interleaved trials, and the effects of factorial experiments."""
+"""Simulation: the ratio of two links in interleaved trials, and the effects of factorial experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..designs import factorial, interleaved
 from ..stats.factorial.fit import fit_factorial
 from ..stats.trials.rates import BY_LOG, TrialRates
 from ..stats.trials.two_links import compare_links
-from .study import Outcome
+from .simulation import Outcome
 
 NAMES = ("internet", "private")
 MEANS = {"internet": 100.0, "private": 225.0}

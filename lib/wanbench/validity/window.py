@@ -1,5 +1,5 @@
 """
-Study: the window of the window-limited model.
+Simulation: the window of the window-limited model.
 
 With skewed effects the robust fit gives the W of most pairs, not the mean. The truth is then the fit to the
 population.
@@ -14,11 +14,11 @@ import numpy as np
 from ..stats.regions import simulated_surveys
 from ..stats.tcp import knee, window_fit
 from . import effects as kinds
-from .study import MAIN, NAIVE, Outcome, outcomes
+from .simulation import MAIN, NAIVE, Outcome, outcomes
 
 SETTINGS = [
     *kinds.settings(*(name for name, kind in kinds.KINDS.items() if "tilt" in kind or "reach_km" in kind)),
-    *({"n_regions": n, "effects": kinds.FEW_BEYOND} for n in kinds.REGIONS),
+    *({"n_regions": n, "effects": kinds.FEW_BEYOND_KNEE} for n in kinds.REGIONS),
 ]
 DATASETS = kinds.datasets
 WINDOW_BYTES = 3e6
@@ -42,7 +42,7 @@ def trial(seed: int, n_regions: int, effects: str) -> list[Outcome]:
 
 
 def _model(effects: str) -> dict:
-    few = effects == kinds.FEW_BEYOND
+    few = effects == kinds.FEW_BEYOND_KNEE
     model = kinds.on_throughput("effects of regions" if few else effects)
     return model | {
         "window_bytes": FEW_WINDOW_BYTES if few else WINDOW_BYTES,

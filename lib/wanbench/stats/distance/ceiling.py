@@ -167,20 +167,22 @@ def fit_with_ceiling(
         "n": sample.n_pairs,
         "n_regions": sample.n_regions,
         "n_places": grouped.n,
+        "method": METHOD,
         "assumption": NORMAL,
         "level": level,
         "warnings": sample.warnings() + grouped.warnings() + _cautions(frame.value, tops, within, censored),
     }
-    changes, unit = "log10(bit/s) changes by {} of distance", "per 1,000 km"
-    slope = _estimate(
-        parts["slope"], common, "log10 throughput per distance, with the ceiling", METHOD, changes, unit
+    changes = {"claim": "log10(bit/s) changes by {} of distance", "unit": "per 1,000 km"}
+    name = "log10 throughput per distance"
+    slope = parts["slope"].estimate(quantity=f"{name}, with the ceiling", **changes, **common)
+    as_it_stands = common | changes | {"method": ORDINARY}
+    plain = parts["plain"].estimate(quantity=f"{name}, as it stands", **as_it_stands)
+    logs = common | {"claim": "", "unit": ""}
+    height = parts["intercept"].estimate(quantity="log10 throughput at no distance", **logs)
+    scatter = parts["spread"].estimate(quantity="spread of log10 throughput", **logs)
+    effect = parts["effect"].estimate(
+        quantity="half-distance with the ceiling over as it stands", claim="", unit="times", **common
     )
-    plain = _estimate(
-        parts["plain"], common, "log10 throughput per distance, as it stands", ORDINARY, changes, unit
-    )
-    height = _estimate(parts["intercept"], common, "log10 throughput at no distance", METHOD)
-    scatter = _estimate(parts["spread"], common, "spread of log10 throughput", METHOD)
-    ratio = "half-distance with the ceiling over as it stands"
     return CeilingFit(
         slope=slope,
         half_distance=half_distance(slope, "distance that halves throughput, with the ceiling"),
@@ -198,7 +200,7 @@ def fit_with_ceiling(
         ),
         plain_slope=plain,
         plain_half_distance=half_distance(plain, "distance that halves throughput, as it stands"),
-        effect=_with_direction(_estimate(parts["effect"], common, ratio, METHOD, unit="times")),
+        effect=_with_direction(effect),
         ceilings=pd.DataFrame(
             [
                 {
@@ -262,23 +264,6 @@ def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.nda
         share = f"{100 * censored.mean():.0f} %"
         cautions += (f"{share} of the rows are at a ceiling: the line beyond it is extrapolated",)
     return cautions
-
-
-def _estimate(
-    part: Part, common: dict, quantity: str, method: str, claim: str = "", unit: str = ""
-) -> Estimate:
-    return Estimate(
-        quantity=quantity,
-        claim=claim,
-        estimate=float(part.value),
-        low=part.interval.low,
-        high=part.interval.high,
-        unit=unit,
-        method=method,
-        naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
-        others=part.others,
-        **common,
-    )
 
 
 def _with_direction(effect: Estimate) -> Estimate:

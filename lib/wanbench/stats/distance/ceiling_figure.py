@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...figures import theme
+from ...figures.primitives import REFERENCE
 from ...formatting import count
 from .ceiling import CeilingFit
 from .pair_points import DISTANCE_AXIS, add_line, distance_ends, pair_labels
@@ -38,7 +39,7 @@ def throughput_with_ceiling(fit: CeilingFit, *, note: str = "") -> go.Figure:
         y=10 ** (fit.plain_intercept + fit.plain_slope.estimate * x / THOUSAND_KM),
         mode="lines",
         name="values as they stand",
-        line={"color": theme.LIGHT, "width": 2, "dash": "dash"},
+        line=REFERENCE,
         hoverinfo="skip",
     )
     add_line(figure, x, fit.throughput_bps(x), "values at the ceiling as at least that")

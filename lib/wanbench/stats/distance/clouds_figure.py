@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import percent
 from .clouds import CloudComparison
 
@@ -43,7 +43,7 @@ def cloud_contrasts(comparison: CloudComparison, *, note: str = "") -> go.Figure
         ],
         hovertemplate="%{text}<extra></extra>",
     )
-    figure.add_vline(x=scale.nothing, line={"color": theme.MUTED, "dash": "dash", "width": 2})
+    primitives.reference_line(figure, x=scale.nothing)
     figure.update_yaxes(tickvals=rows, ticktext=labels, autorange="reversed", showgrid=False, zeroline=False)
     figure.update_xaxes(title="difference of round-trip time (ms)")
     if scale.ratio:

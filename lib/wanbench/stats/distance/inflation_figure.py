@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...figures import theme
-from ...figures.primitives import interval_bar
+from ...figures.primitives import estimate_points, reference_line
 from ...formatting import count, percent
 from .inflation import ALL, Inflation
 from .pair_points import FEW_PAIRS, POINTS, pair_labels
@@ -31,18 +31,16 @@ def path_inflation(inflation: Inflation, *, note: str = "") -> go.Figure:
             hovertemplate="%{text}<br>%{x:.2f} times light<extra></extra>",
             showlegend=False,
         )
-        figure.add_scatter(
-            x=[median.estimate],
-            y=[row],
-            mode="markers",
+        estimate_points(
+            figure,
+            [row],
+            [median],
             marker={"symbol": "line-ns", "size": 24, "line": {"width": 3, "color": theme.TEXT}},
-            error_x=interval_bar(
-                [median.estimate], [median.low], [median.high], color=theme.TEXT, thickness=2, width=6
-            ),
-            hovertemplate=f"median {median.written} {median.written_interval}<extra></extra>",
+            bar={"color": theme.TEXT},
+            text=[f"median {median.written} {median.written_interval}"],
             showlegend=False,
         )
-    figure.add_vline(x=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2})
+    reference_line(figure, x=1)
     figure.update_yaxes(
         tickvals=list(range(len(names))),
         ticktext=labels,

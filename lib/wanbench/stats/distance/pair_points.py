@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...figures import theme
+from ...figures import primitives, theme
 from ...formatting import count
 from ...regions import light_rtt_ms
 
@@ -49,29 +49,18 @@ def add_line(figure: go.Figure, x, y, name: str, dash: str = "solid", **cell) ->
 
 def add_band(figure: go.Figure, band: pd.DataFrame, y: str, name: str) -> None:
     """A fitted line over its band (distance_km, y, low, high); no band where there is no interval."""
-    if band.low.notna().all():
-        figure.add_scatter(
-            x=pd.concat([band.distance_km, band.distance_km[::-1]]),
-            y=pd.concat([band.high, band.low[::-1]]),
-            fill="toself",
-            mode="lines",
-            line={"width": 0},
-            fillcolor=BAND_COLOUR,
-            hoverinfo="skip",
-            showlegend=False,
-        )
+    primitives.band(figure, band.distance_km, band.low, band.high, color=BAND_COLOUR)
     add_line(figure, band.distance_km, band[y], name)
 
 
 def add_light(figure: go.Figure, ends: np.ndarray, **cell) -> None:
     """The round trip of light in fibre between two distances in km."""
-    style = {"color": theme.LIGHT, "width": 2, "dash": "dash"}
     figure.add_scatter(
         x=ends,
         y=light_rtt_ms(ends),
         mode="lines",
         name="light in fibre",
-        line=style,
+        line=primitives.REFERENCE,
         hoverinfo="skip",
         **cell,
     )

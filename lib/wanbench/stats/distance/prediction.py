@@ -78,10 +78,6 @@ class Prediction(Result):
     DRAWN_BY = "prediction_figure.prediction"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.rtt,) if self.throughput is None else (self.rtt, self.throughput)
-
-    @property
     def sentence(self) -> str:
         sentences = [estimate.sentence for estimate in self.estimates]
         if self.measured:

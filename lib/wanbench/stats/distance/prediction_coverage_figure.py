@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...figures import theme
-from ...figures.primitives import interval_bar
+from ...figures.primitives import estimate_points, reference_line
 from ...formatting import count, percent, quantity
 from .prediction_coverage import NAMES, PredictionCoverage
 
@@ -28,18 +28,8 @@ def coverage(result: PredictionCoverage, *, note: str = "") -> go.Figure:
     labels = []
     for row, ((name, situation), share) in enumerate(result.coverage.items()):
         labels.append(f"{NAMES[name]}, {SITUATIONS[situation]}<br>n = {count(share.n, 'pair')}")
-        style = {"color": COLOURS[name], "thickness": 2.5, "width": 6}
-        figure.add_scatter(
-            x=[share.estimate],
-            y=[row],
-            mode="markers",
-            marker={"size": 11, "color": COLOURS[name]},
-            error_x=interval_bar([share.estimate], [share.low], [share.high], **style),
-            hovertemplate=f"{share.written} ({share.written_interval})<extra></extra>",
-            showlegend=False,
-            row=1,
-            col=1,
-        )
+        style = {"marker": {"size": 11, "color": COLOURS[name]}, "bar": {"thickness": 2.5}}
+        estimate_points(figure, [row], [share], **style, showlegend=False, row=1, col=1)
     figure.update_yaxes(
         tickvals=list(range(len(labels))), ticktext=labels, autorange="reversed", row=1, col=1
     )
@@ -47,7 +37,7 @@ def coverage(result: PredictionCoverage, *, note: str = "") -> go.Figure:
     figure.update_xaxes(tickformat=".0%", title="share of measured values inside")
     lowest = min(0.6, *(share.estimate for share in result.estimates)) - 0.02
     figure.update_xaxes(range=[lowest, 1.02], row=1, col=1)
-    figure.add_vline(x=result.level, line={"color": theme.LIGHT, "dash": "dash", "width": 2})
+    reference_line(figure, x=result.level)
     worst = ""
     if len(by_region):
         row = by_region.iloc[0]

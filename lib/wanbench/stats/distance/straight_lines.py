@@ -13,7 +13,7 @@ from ..regions import coverage
 from ..regions.line import ASSUMPTION, Line, Part, straight_line
 from ..regions.places import PLACE
 from ..regions.unordered_pairs import Sample, unordered
-from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
+from ..result import Estimate, Result
 
 THOUSAND_KM = 1000.0
 """Slopes are per 1,000 km."""
@@ -237,12 +237,9 @@ def _estimate(
         cautions = coverage.caution(coverage_of, line.n_places, line.skew)
         if line.moran and line.moran.significant:
             cautions += (*line.moran.warnings, *coverage.alike(coverage_of, line.n_regions))
-    return Estimate(
+    return part.estimate(
         quantity=quantity,
         claim=claim,
-        estimate=float(part.value),
-        low=part.interval.low,
-        high=part.interval.high,
         unit=unit,
         n=line.n_pairs,
         n_regions=line.n_regions,
@@ -250,7 +247,6 @@ def _estimate(
         method=line.method,
         assumption=ASSUMPTION + coverage.harder(coverage_of, line.n_places),
         level=line.level,
-        naive=Interval(PAIRS_INDEPENDENT, part.naive.low, part.naive.high),
         others=part.others,
         warnings=(*line.warnings, *cautions),
         standard_error=part.standard_error,

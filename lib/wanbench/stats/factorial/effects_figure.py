@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...figures import theme
-from ...figures.primitives import interval_bar
+from ...figures.primitives import estimate_points, interval_points, reference_line
 from ...formatting import count, percent
 from .result import Factorial
 from .terms import level_label, word
@@ -39,18 +39,8 @@ def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
     ]
     table = pd.DataFrame([estimate.row() for estimate in estimates])
     rows = list(range(len(estimates)))
-    figure.add_scatter(
-        x=table.estimate,
-        y=rows,
-        mode="markers",
-        marker={"size": 11, "color": theme.FIT},
-        error_x=interval_bar(table.estimate, table.low, table.high, thickness=2, width=5),
-        text=[f"{estimate.written} ({estimate.written_interval})" for estimate in estimates],
-        hovertemplate="%{text}<extra></extra>",
-        showlegend=False,
-        row=1,
-        col=1,
-    )
+    marker, where = {"size": 11, "color": theme.FIT}, {"row": 1, "col": 1}
+    estimate_points(figure, rows, estimates, marker=marker, bar={"width": 5}, showlegend=False, **where)
     figure.update_yaxes(
         tickvals=rows, ticktext=[theme.plain(label) for label in labels], autorange="reversed", row=1, col=1
     )
@@ -65,7 +55,7 @@ def elasticities(fit: Factorial, *, note: str = "") -> go.Figure:
     if has_thesis:
         _add_thesis(figure, fit)
         right = f" Right: one point per combination of levels; bars: {level} for all together."
-    figure.add_vline(x=1, line={"color": theme.LIGHT, "dash": "dash", "width": 2})
+    reference_line(figure, x=1)
     return theme.finish(
         figure,
         name="factorial-elasticities",
@@ -86,13 +76,15 @@ def _add_thesis(figure: go.Figure, fit: Factorial) -> None:
         part = points[points.verdict == verdict]
         if part.empty:
             continue
-        figure.add_scatter(
-            x=part.gain,
-            y=part.index,
-            mode="markers",
+        interval_points(
+            figure,
+            part.index,
+            part.gain,
+            part.low,
+            part.high,
             name=f"{verdict} ({count(len(part), 'combination')})",
             marker={"size": 8, "color": colour, "symbol": symbol},
-            error_x=interval_bar(part.gain, part.low, part.high, thickness=2, width=5, color=colour),
+            bar={"width": 5},
             text=[
                 "<br>".join(
                     theme.plain(f"{word(name)} {level_label(name, level)}") for name, level in row.items()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from ... import tables
 from ...errors import ParameterError
 from ...formatting import count, number
 from ..result import RowsResult
@@ -94,7 +95,7 @@ def device_drops(sessions: Sequence[pd.DataFrame]) -> DeviceDrops:
     sessions : sequence of DataFrame
         Tables `device_counters`.
     """
-    counters = pd.concat(sessions, ignore_index=True)
+    counters = _together("device_counters", sessions)
     names = ["packets_received", "packets_dropped_receiving", "packets_sent", "packets_dropped_sending"]
     rows = counters.groupby(["run_id", "device"], sort=False)[names].sum().reset_index()
     dropped = rows.packets_dropped_receiving + rows.packets_dropped_sending
@@ -134,7 +135,7 @@ def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
     sessions : sequence of DataFrame
         Tables `link_counters`.
     """
-    counters = pd.concat(sessions, ignore_index=True)
+    counters = _together("link_counters", sessions)
     rows = []
     for run_id, links in counters.groupby("run_id", sort=False):
         known = links[links.mean_late_ms.notna()]
@@ -144,6 +145,10 @@ def lateness(sessions: Sequence[pd.DataFrame]) -> Lateness:
     return Lateness(
         pd.DataFrame(rows, columns=["run_id", "packets_delivered", "mean_late_ms", "worst_late_ms"])
     )
+
+
+def _together(table: str, sessions: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(sessions, ignore_index=True) if len(sessions) else tables.from_rows(table, [])
 
 
 def _verdict(rows: pd.DataFrame, noun: str) -> str:

@@ -12,7 +12,7 @@ from ...formatting import count, number, span
 
 BAND = (93.0, 97.0)
 """Coverage in per cent that counts as that of a 95 % interval."""
-MEASURED = {
+COVERAGE = {
     "slope": {8: (96.1, 99.0), 16: (96.0, 97.0), 46: (96.2, 97.3)},
     "RTT at no distance": {8: (94.3, 99.0), 16: (94.1, 99.0), 46: (94.3, 97.3)},
     "Pearson r": {8: (96.3, 98.3), 16: (94.4, 97.1), 46: (94.1, 96.5)},
@@ -23,23 +23,23 @@ MEASURED = {
 Lowest and highest coverage in per cent by quantity and number of regions, over surveys with effects of regions and of
 pairs, on height and on slope, heavy tails of pairs, and missing pairs.
 """
-HARDER = {
+SKEWED_COVERAGE = {
     "slope": {8: (74.0, 98.0), 16: (77.7, 98.0), 46: (85.0, 97.7)},
     "RTT at no distance": {8: (92.7, 98.3), 16: (85.3, 99.3), 46: (93.3, 97.7)},
     "Pearson r": {8: (65.3, 96.4), 16: (80.0, 96.1), 46: (87.4, 97.7)},
     "window W": {8: (92.0, 94.9), 16: (81.7, 95.7), 46: (84.0, 96.1)},
 }
 """The same for skewed or heavy-tailed effects of regions, and for a tenth of the regions with detours."""
-ALIKE = {
+ALIKE_COVERAGE = {
     "slope": {8: (93.0, 97.7), 16: (94.7, 97.7), 46: (85.7, 92.0)},
     "RTT at no distance": {8: (94.3, 98.7), 16: (90.7, 96.7), 46: (73.7, 92.0)},
 }
 """The same for effects that places share with neighbours, over 1,500 km."""
-FEW_BEYOND = {
+FEW_BEYOND_COVERAGE = {
     "window W": {8: (95.0, 95.0), 16: (96.0, 96.0), 46: (86.7, 86.7)},
 }
 """The same for 5 to 10 % of pairs beyond the knee."""
-FEW = 16
+FEW_REGIONS = 16
 """An interval that is too wide is worth a caution for fewer regions only."""
 
 
@@ -51,11 +51,11 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     worth a caution for few units only. Surveys with skewed effects count if `skew` (`skew.Skew`) is significant.
     """
     cautions = ()
-    size, (low, high) = _simulated(MEASURED[quantity], n_units)
-    if low < BAND[0] or (high > BAND[1] and n_units < FEW):
+    size, (low, high) = _simulated(COVERAGE[quantity], n_units)
+    if low < BAND[0] or (high > BAND[1] and n_units < FEW_REGIONS):
         cautions = (f"the 95 % interval of {quantity} is not exact: it {_covers(size, low, high)}",)
-    if skew is not None and skew.significant and quantity in HARDER:
-        size, (low, high) = _simulated(HARDER[quantity], n_units)
+    if skew is not None and skew.significant and quantity in SKEWED_COVERAGE:
+        size, (low, high) = _simulated(SKEWED_COVERAGE[quantity], n_units)
         if low < BAND[0]:
             cautions += (
                 f"{skew}: the 95 % interval of {quantity} {_covers(size, low, high)} with such effects",
@@ -65,7 +65,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 def harder(quantity: str, n_units: int) -> str:
     """A sentence for the assumption: what skewed effects do to the interval; "" if they do no harm."""
-    size, (low, high) = _simulated(HARDER.get(quantity, {n_units: BAND}), n_units)
+    size, (low, high) = _simulated(SKEWED_COVERAGE.get(quantity, {n_units: BAND}), n_units)
     if low >= BAND[0]:
         return ""
     return (
@@ -76,7 +76,7 @@ def harder(quantity: str, n_units: int) -> str:
 
 def few_beyond(n_units: int) -> str:
     """The coverage of the interval of W with few pairs beyond the knee."""
-    size, ends = _simulated(FEW_BEYOND["window W"], n_units)
+    size, ends = _simulated(FEW_BEYOND_COVERAGE["window W"], n_units)
     return f"its 95 % interval {_covers(size, *ends)}"
 
 
@@ -86,10 +86,10 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
 
     Coverage falls with the number of regions, so the simulated number nearest to `n_regions` counts.
     """
-    if quantity not in ALIKE:
+    if quantity not in ALIKE_COVERAGE:
         return ()
-    size = min(ALIKE[quantity], key=lambda n: abs(log(n / n_regions)))
-    covers = _covers(size, *ALIKE[quantity][size])
+    size = min(ALIKE_COVERAGE[quantity], key=lambda n: abs(log(n / n_regions)))
+    covers = _covers(size, *ALIKE_COVERAGE[quantity][size])
     return (f"where nearby places deviate alike, the 95 % interval of {quantity} {covers}",)
 
 

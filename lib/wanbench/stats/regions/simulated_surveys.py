@@ -28,15 +28,15 @@ PLACES = np.array(
     ]
 )
 """Roughly where clouds build: North America (east, west), Europe, Asia (east, south-east, south), Brazil, Australia."""
-AROUND = 0.12
+SD_ABOUT_PLACE = 0.12
 """Standard deviation of a region's position about its place, as a share of the Earth's radius: 760 km."""
-AROUND_CLUSTER = 0.25
+SD_ABOUT_CLUSTER = 0.25
 """The same about a cluster's centre: 1,600 km."""
-RARE = 0.1
+RARE_SHARE = 0.1
 """Share of the regions that the law "rare" affects."""
-CITIES = 0.6
+CITIES_PER_REGION = 0.6
 """Cities per region if clouds share them: 46 regions of the survey of 2022 lie in 28 places."""
-ALIKE = 0.95
+CORRELATION_IN_CITY = 0.95
 """Correlation of the effects of two clouds' regions in one city, in the survey of 2022."""
 LAWS = ("normal", "t3", "t5", "exponential", "rare")
 
@@ -53,7 +53,7 @@ def draw(law: str, rng: np.random.Generator, n: int) -> np.ndarray:
         case "exponential":
             return rng.exponential(1, n) - 1
         case _:
-            return ((rng.random(n) < RARE) - RARE) / np.sqrt(RARE * (1 - RARE))
+            return ((rng.random(n) < RARE_SHARE) - RARE_SHARE) / np.sqrt(RARE_SHARE * (1 - RARE_SHARE))
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def _continents(n: int, rng: np.random.Generator) -> np.ndarray:
     flat = np.cos(latitude)
     centres = np.column_stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)])
     share = PLACES[:, 2] / PLACES[:, 2].sum()
-    points = centres[rng.choice(len(PLACES), size=n, p=share)] + rng.normal(0, AROUND, size=(n, 3))
+    points = centres[rng.choice(len(PLACES), size=n, p=share)] + rng.normal(0, SD_ABOUT_PLACE, size=(n, 3))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
@@ -292,13 +292,13 @@ def _clusters(n: int, rng: np.random.Generator) -> np.ndarray:
     """Unit vectors around n / 4 random centres."""
     centres = rng.normal(size=(max(3, n // 4), 3))
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    points = centres[rng.integers(len(centres), size=n)] + rng.normal(0, AROUND_CLUSTER, size=(n, 3))
+    points = centres[rng.integers(len(centres), size=n)] + rng.normal(0, SD_ABOUT_CLUSTER, size=(n, 3))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
 def _cities(n: int, rng: np.random.Generator) -> np.ndarray:
     """Unit vectors of regions, one or two in each city."""
-    cities = _continents(round(CITIES * n), rng)
+    cities = _continents(round(CITIES_PER_REGION * n), rng)
     return np.concatenate([cities, cities[rng.permutation(len(cities))[: n - len(cities)]]])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from importlib import import_module
 from numbers import Real
@@ -19,9 +19,9 @@ class Result:
     """
     What an analysis returns.
 
-    A subclass gives `estimates` and overrides only what differs: `sentence` if the first estimate is not the whole
-    answer, `cautions` if there are more than those of the estimates, `table` and `shown` if the rows are not the
-    estimates. This class derives text, HTML, finding and figure from them.
+    A subclass overrides only what differs: `estimates` if they are not its fields in their order, `sentence` if the
+    first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and
+    `shown` if the rows are not the estimates. This class derives text, HTML, finding and figure from them.
 
     Attributes
     ----------
@@ -37,8 +37,9 @@ class Result:
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Every estimate of the result, the main one first."""
-        return ()
+        """Every estimate of the result, the main one first: its fields that are estimates, in their order."""
+        values = (getattr(self, each.name) for each in fields(self)) if is_dataclass(self) else ()
+        return tuple(value for value in values if isinstance(value, Estimate))
 
     @property
     def sentence(self) -> str:

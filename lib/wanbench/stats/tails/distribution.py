@@ -33,13 +33,13 @@ neither their size nor their number is then known. Chosen by simulation (data/va
 miss and intervals that are never closed."""
 LARGE_BURST = 0.1
 """Share of the records beyond the quantile from which a burst is large."""
-STEP = 1.5
+RATIO_OF_SHARES = 1.5
 """Ratio of the shares beyond two successive latencies at which the design effect is taken."""
 MAX_CELLS = 10_000_000
 """Resampled values of a bootstrap in all; more would take seconds per quantile."""
 MIN_RESAMPLES = 200
 """Fewer resamples give no percentiles worth showing at the level 95 %."""
-WORTH_ALL = 0.99
+NEARLY_ALL = 0.99
 """Share of n from which an effective number is not worth a mention."""
 METHOD = "order statistics (Hahn & Meeker 1991, section 5.2)"
 EFFECTIVE = (
@@ -157,7 +157,7 @@ class Tail:
         """
         # go outwards from the quantile in steps; the end moves out with the effect, until the next step lies beyond it
         effect, beyond = 1.0, self.n - order.rank(self.n, q)
-        factor = 1 / STEP if upper else STEP
+        factor = 1 / RATIO_OF_SHARES if upper else RATIO_OF_SHARES
         while True:
             x = self.at_rank(self.n - round(beyond))
             effect = max(effect, self.parts.design_effect(x, level) if isfinite(x) else 1.0)
@@ -228,7 +228,7 @@ class Tail:
             )
         needed = order.min_values(q, level)
         if effective_n < needed:
-            dependent = effective_n <= WORTH_ALL * self.n
+            dependent = effective_n <= NEARLY_ALL * self.n
             worth = f", worth {number(effective_n, 0)} independent ones" if dependent else ""
             return f"{count(self.n, 'record')}{worth} are too few, it takes {needed:,}"
         return self._lost if self.n_lost else "the records above it cluster, so that they are too few"
@@ -266,7 +266,7 @@ def _basis(tail: Tail, q: float, kind: str, effective_n: float) -> str:
     basis, bursts = count(tail.n, "record"), tail.bursts(q)
     if kind == "runs":
         basis += f" of {count(tail.parts.n_runs, 'run')}"
-    basis += f" worth {number(effective_n, 0)}" if effective_n < WORTH_ALL * tail.n else ""
+    basis += f" worth {number(effective_n, 0)}" if effective_n < NEARLY_ALL * tail.n else ""
     basis += f", after {number(tail.n_cut, 0)} of warm-up" if tail.n_cut else ""
     beyond = tail.n - order.rank(tail.n, q)
     if bursts.sum() > LARGE_BURST * beyond:

@@ -28,7 +28,7 @@ MIN_SPELLS = 10
 CLUSTERED_P = 0.05
 """Records count as independent unless chance scatters spells as much less often than this. Without this test the noise
 of the design effect would widen the intervals of independent records by a third."""
-RARE = 1e-3
+BURST_P = 1e-3
 """A stretch belongs to a burst if it holds two records or more, and independent records would be as many there less
 often than this."""
 
@@ -97,7 +97,7 @@ class Parts:
         """
         beyond = self.beyond(x)
         expected = self.sizes * beyond.sum() / self.sizes.sum()
-        hot = beyond > np.maximum(stats.poisson.isf(RARE, expected), 1)
+        hot = beyond > np.maximum(stats.poisson.isf(BURST_P, expected), 1)
         # a burst goes on in the next stretch of the same run
         goes_on = np.concatenate([[False], hot[:-1] & (self.run[1:] == self.run[:-1])])
         return np.bincount(np.cumsum(hot & ~goes_on)[hot], weights=beyond[hot])[1:]

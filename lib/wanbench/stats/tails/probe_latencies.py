@@ -12,7 +12,7 @@ PROBE = ("run_id", "test_id", "attempt", "source_file")
 """The columns that tell one probe from another, where a table has them."""
 WHAT = ("end to end", "publish")
 SINCE = ("intended", "sent")
-QUEUED = 0.5
+MOSTLY_QUEUED = 0.5
 """Above this share of queued records the median record is one that waited: the probe measures its own rate."""
 
 
@@ -62,7 +62,7 @@ def queueing_cautions(records: pd.DataFrame) -> tuple[str, ...]:
     """
     queued = records.queued.dropna()
     share = float(queued.mean()) if len(queued) else 0.0
-    if share <= QUEUED:
+    if share <= MOSTLY_QUEUED:
         return ()
     return (
         f"{number(100 * share, 0)} % of the probe's records waited for the previous one on the same connection, "

@@ -19,7 +19,7 @@ from statsmodels.tsa.stattools import kpss
 from ...checks import refusal
 from ...formatting import count
 
-BATCH = 5
+RECORDS_PER_BATCH = 5
 """The 5 of MSER-5."""
 MIN_BATCHES = 20
 """Fewer batches say nothing about a start, or about a drift."""
@@ -38,7 +38,7 @@ def warm_up(values: np.ndarray) -> int:
     >>> warm_up(np.concatenate([np.linspace(300, 21, 50), np.tile([20.0, 21.0, 20.5, 21.5, 20.2], 90)]))
     50
     """
-    batches = _batch_medians(values, BATCH)
+    batches = _batch_medians(values, RECORDS_PER_BATCH)
     n = len(batches)
     if n < MIN_BATCHES:
         return 0
@@ -48,14 +48,14 @@ def warm_up(values: np.ndarray) -> int:
     squares = np.cumsum(batches[::-1] ** 2)[::-1][starts]
     spread = squares - sums**2 / left
     spread[spread < 1e-12 * squares] = 0.0  # rounding must not choose between starts of a constant series
-    return int(starts[np.argmin(spread / left**2)]) * BATCH
+    return int(starts[np.argmin(spread / left**2)]) * RECORDS_PER_BATCH
 
 
 def cut(values: np.ndarray, times_s: np.ndarray, rule: float | str) -> tuple[int, tuple[str, ...]]:
     """Number of values to cut from the start by a rule ("mser", or a number of seconds), and cautions."""
     if rule == "mser":
         n = warm_up(values)
-        if n and n * 2 + 2 * BATCH > len(values):
+        if n and n * 2 + 2 * RECORDS_PER_BATCH > len(values):
             half = f"half of {count(len(values), 'record')}"
             return n, (f"the warm-up cut (MSER-5) reached its limit, {half}: the warm-up may last longer",)
         return n, ()
@@ -80,7 +80,7 @@ def drift_cautions(runs: Sequence[np.ndarray]) -> tuple[str, ...]:
     """
     levels, tails = [], []
     for run in runs:
-        size = max(BATCH, -(-len(run) // MAX_BATCHES))
+        size = max(RECORDS_PER_BATCH, -(-len(run) // MAX_BATCHES))
         medians = _batch_medians(run, size)
         if len(medians) >= MIN_BATCHES:
             limit = np.quantile(run, 0.9, method="inverted_cdf")

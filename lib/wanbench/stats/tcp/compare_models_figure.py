@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from ...errors import ParameterError
 from ...figures import map as world
 from ...figures import theme
+from ...figures.primitives import interval_points
 from ...formatting import count, percent, quantity
 from .compare_models import RULE, ModelComparison
 from .scores import BEST, TIED, WORSE
@@ -39,19 +40,15 @@ def model_scores(comparison: ModelComparison, *, note: str = "") -> go.Figure:
         part = scores[scores.verdict == verdict]
         if part.empty:
             continue
-        figure.add_scatter(
-            x=part.error_factor,
-            y=part.model,
-            mode="markers",
+        interval_points(
+            figure,
+            part.model,
+            part.error_factor,
+            part.low,
+            part.high,
             name=verdict,
             marker={"size": 9, "color": tone},
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": part.high - part.error_factor,
-                "arrayminus": part.error_factor - part.low,
-                "color": tone,
-            },
+            bar={"width": 4},
             customdata=[theme.plain(text) for text in part.fitted],
             hovertemplate="%{y}: factor %{x:.3f}<br>%{customdata}<extra></extra>",
         )

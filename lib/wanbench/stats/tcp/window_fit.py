@@ -80,10 +80,6 @@ class WindowFit(Result):
     left_out: pd.DataFrame
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.window, self.capacity, self.knee_rtt)
-
-    @property
     def limits(self) -> str:
         """How many pairs each limit holds back: "the window limits 12 pairs, the capacity limits 3 pairs"."""
         n_pairs = self.pairs.limit.value_counts()

@@ -64,10 +64,6 @@ class Comparison(Result):
     left_out: pd.DataFrame
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.means, self.medians, self.difference, self.median_difference)
-
-    @property
     def sentence(self) -> str:
         """The ratio of means, worded so that "times" and "per cent more" cannot be mistaken for each other."""
         ratio = self.means

@@ -136,11 +136,6 @@ class PredictedRatio(Result):
     TITLE = "Ratios of batches per second"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """Measured, predicted, and the one over the other."""
-        return (self.predicted, self.measured, self.measured_over_predicted)
-
-    @property
     def sentence(self) -> str:
         """Both ratios, and whether they differ."""
         by = "; ".join(

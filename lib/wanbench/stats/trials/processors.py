@@ -51,11 +51,6 @@ class ProcessorEffect(Result):
     DRAWN_BY = "processors_figure.processor_effect"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """The slope."""
-        return (self.slope,)
-
-    @property
     def sentence(self) -> str:
         """The slope, and the shares that the trials with the least and the most busy processors reached."""
         busy = self.trials.busy_percent

@@ -41,10 +41,6 @@ class CheckedPredictions(Result):
     DRAWN_BY = "other_surveys_figure.predicted_against_measured"
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.coverage, self.ratio)
-
-    @property
     def sentence(self) -> str:
         return f"{self.coverage.sentence} {self.ratio.sentence}"
 

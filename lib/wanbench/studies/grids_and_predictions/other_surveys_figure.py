@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ...figures import theme
-from ...figures.primitives import interval_bar
+from ...figures.primitives import REFERENCE, interval_points
 from ...stats.distance.pair_points import pair_labels
 from .other_surveys import CheckedPredictions
 
@@ -19,20 +19,21 @@ def predicted_against_measured(result: CheckedPredictions, *, note: str = "") ->
         (False, "outside", theme.OUTSIDE),
     ):
         part = rows[rows.covered == covered]
-        bars = interval_bar(part.predicted_ms, part.low_ms, part.high_ms, thickness=1, width=0, color=colour)
-        figure.add_scatter(
-            x=part.measured_ms,
-            y=part.predicted_ms,
-            mode="markers",
+        interval_points(
+            figure,
+            part.measured_ms,
+            part.predicted_ms,
+            part.low_ms,
+            part.high_ms,
+            vertical=True,
             marker={"color": colour, "size": 7},
-            error_y=bars,
+            bar={"thickness": 1, "width": 0},
             name=name,
             text=pair_labels(part),
             hovertemplate="%{text}<br>measured %{x:.0f} ms, predicted %{y:.0f} ms<extra></extra>",
         )
     ends = [0, float(rows[["measured_ms", "predicted_ms"]].to_numpy().max()) * 1.05]
-    style = {"color": theme.MUTED, "dash": "dash", "width": 2}
-    figure.add_scatter(x=ends, y=ends, mode="lines", line=style, name="equal", hoverinfo="skip")
+    figure.add_scatter(x=ends, y=ends, mode="lines", line=REFERENCE, name="equal", hoverinfo="skip")
     figure.update_xaxes(title="measured by others (ms)", rangemode="tozero")
     figure.update_yaxes(title="predicted (ms)", rangemode="tozero")
     return theme.finish(

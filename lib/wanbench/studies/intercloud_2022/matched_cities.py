@@ -50,10 +50,6 @@ class MatchedCities(Result):
     cities: pd.DataFrame
     pairs: pd.DataFrame
 
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.difference,)
-
 
 def matched_cities(
     pairs: pd.DataFrame, *, column: str = "rtt_ms", within_km: float = 50.0, level: float = 0.95

@@ -5,7 +5,8 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ...figures import theme
-from .dots import BOUND, DOT
+from ...figures.primitives import REFERENCE
+from .dots import DOT
 from .matched_cities import MatchedCities
 
 
@@ -26,7 +27,7 @@ def between_against_within(result: MatchedCities, *, note: str = "") -> go.Figur
     )
     both = pairs[["within", "between"]].to_numpy()
     ends = [float(both.min()), float(both.max())]
-    figure.add_scatter(x=ends, y=ends, mode="lines", line=BOUND, name="no difference", hoverinfo="skip")
+    figure.add_scatter(x=ends, y=ends, mode="lines", line=REFERENCE, name="no difference", hoverinfo="skip")
     axis = theme.log_axis(ends, unit) if throughput else {}
     figure.update_xaxes(title=f"{name} within the clouds ({unit})", **axis)
     figure.update_yaxes(title=f"{name} between the clouds ({unit})", **axis)

@@ -52,10 +52,6 @@ class NearestRegion(Result):
     sources: pd.DataFrame
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.share, self.relative)
-
-    @property
     def sentence(self) -> str:
         return f"{self.share.sentence} {self.relative.sentence}"
 

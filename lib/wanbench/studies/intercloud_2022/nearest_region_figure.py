@@ -5,8 +5,8 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ...figures import theme
+from ...figures.primitives import reference_line
 from ...formatting import percent
-from .dots import BOUND
 from .nearest_region import NEARLY, NearestRegion
 
 
@@ -27,7 +27,7 @@ def nearest_over_best(result: NearestRegion, *, note: str = "") -> go.Figure:
             text=texts,
             hovertemplate="%{text}<br>%{y:.0%}<extra></extra>",
         )
-    figure.add_hline(y=NEARLY, line=BOUND)
+    reference_line(figure, y=NEARLY)
     title = "distance to the nearest region of the other cloud (km)"
     figure.update_xaxes(title=title, tickformat=",d", rangemode="tozero")
     figure.update_yaxes(title="its throughput over the best", range=[0, 1.05], tickformat=".0%")

@@ -49,10 +49,6 @@ class Repeats(Result):
     pairs: pd.DataFrame
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.factor, self.share)
-
-    @property
     def sentence(self) -> str:
         return f"{self.factor.sentence} {self.share.sentence}"
 

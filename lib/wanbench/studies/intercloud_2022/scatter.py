@@ -44,10 +44,6 @@ class Scatter(Result):
     ratio: Estimate
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        return (self.rtt, self.throughput, self.ratio)
-
-    @property
     def sentence(self) -> str:
         return " ".join(estimate.sentence for estimate in self.estimates)
 

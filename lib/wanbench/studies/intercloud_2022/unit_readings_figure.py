@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ...figures import theme
-from .dots import BOUND
+from ...figures.primitives import reference_line
 from .unit_readings import UnitReadings
 
 
@@ -21,7 +21,7 @@ def max_rate_over_limit(result: UnitReadings, *, note: str = "") -> go.Figure:
             marker={"color": theme.colour(sender)},
             hovertemplate="%{y}<br>%{x:.2f} times the limit<extra></extra>",
         )
-    figure.add_vline(x=1.0, line=BOUND)
+    reference_line(figure, x=1.0)
     figure.update_xaxes(
         title="highest rate over the instance's limit (times, log axis)",
         **theme.log_axis([*result.rows.share_of_limit, 0.5, 1], ""),

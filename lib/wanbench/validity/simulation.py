@@ -1,7 +1,7 @@
 """
-Runs a study: simulates many data sets with a known answer, and counts how often intervals contain it.
+Runs a simulation: makes many data sets with a known answer, and counts how often intervals contain it.
 
-A study is a module of this package with
+A simulation is a module of this package with
 
 - `SETTINGS`: a list of dicts of plain data, one per kind of data set,
 - `trial(seed, **setting)`: a list of `Outcome`, the same for the same seed,
@@ -73,8 +73,8 @@ def outcomes(quantity: str, estimate: Estimate, truth: float) -> list[Outcome]:
     return [Outcome(quantity, method, one.low, one.high, truth) for method, one in intervals]
 
 
-def studies() -> dict[str, ModuleType]:
-    """The studies of this package by subject, which is the name of their module."""
+def simulations() -> dict[str, ModuleType]:
+    """The simulations of this package by subject, which is the name of their module."""
     package = importlib.import_module(__package__)
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = {name: importlib.import_module(f"{__package__}.{name}") for name in names if name != "__main__"}
@@ -82,7 +82,7 @@ def studies() -> dict[str, ModuleType]:
 
 
 def run(
-    study: ModuleType,
+    simulation: ModuleType,
     *,
     datasets: int | None = None,
     seed: int = 0,
@@ -91,18 +91,18 @@ def run(
     report: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """
-    The table of a study: one row per setting, quantity and method.
+    The table of a simulation: one row per setting, quantity and method.
 
     Parameters
     ----------
     datasets : int
-        Data sets per setting; default the study's own number, otherwise 1,000.
+        Data sets per setting; default the simulation's own number, otherwise 1,000.
     seed : int
         Seed of the first data set; the others follow by ones.
     processes : int
         Number of concurrent processes. The table does not depend on it.
     settings : sequence of dict
-        Some of the study's settings; default all.
+        Some of the simulation's settings; default all.
     report : callable
         Called with a line of text per finished setting.
 
@@ -114,15 +114,15 @@ def run(
         `median_width` is the median over data sets with an interval; `first_covered` counts within the first `first`
         data sets.
     """
-    own = datasets if datasets is not None else getattr(study, "DATASETS", DATASETS)
-    settings = study.SETTINGS if settings is None else settings
+    own = datasets if datasets is not None else getattr(simulation, "DATASETS", DATASETS)
+    settings = simulation.SETTINGS if settings is None else settings
     numbers = [own(setting) if callable(own) else own for setting in settings]
     for n in numbers:
         check_number("datasets", n, 1, whole=True)
     check_number("processes", processes, 1, whole=True)
     blocks = [[range(k, min(k + BLOCK, n)) for k in range(0, n, BLOCK)] for n in numbers]
     jobs = [
-        (study.__name__, seed + block[0], len(block), setting)
+        (simulation.__name__, seed + block[0], len(block), setting)
         for setting, parts in zip(settings, blocks, strict=True)
         for block in parts
     ]
@@ -133,15 +133,15 @@ def run(
             by_dataset = [outcomes for _ in parts for outcomes in next(done)]
             frames.append(summarise(by_dataset, setting, n, seed))
             if report:
-                report(f"{study.__name__.rpartition('.')[2]}: {describe(setting)}: {n:,} data sets")
+                report(f"{simulation.__name__.rpartition('.')[2]}: {describe(setting)}: {n:,} data sets")
     return pd.concat(frames, ignore_index=True)
 
 
 def _block(job: tuple[str, int, int, dict]) -> list[list[Outcome]]:
-    """The outcomes of data sets with consecutive seeds; the study goes by name, as a module cannot be pickled."""
+    """The outcomes of data sets with consecutive seeds; the simulation goes by name, as a module cannot be pickled."""
     name, first, n, setting = job
-    study = importlib.import_module(name)
-    return [list(study.trial(seed, **setting)) for seed in range(first, first + n)]
+    simulation = importlib.import_module(name)
+    return [list(simulation.trial(seed, **setting)) for seed in range(first, first + n)]
 
 
 def summarise(by_dataset: Iterable[list[Outcome]], setting: dict, datasets: int, seed: int) -> pd.DataFrame:

@@ -1,0 +1,92 @@
+"""What became of each test: attempts, from the events of a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import RawDataError
+from . import journal
+from .raw import inside
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at a test. `outcome` is "done", "failed" or "interrupted" (no end in the journal)."""
+
+    test_id: str
+    attempt: int
+    round: int
+    from_region: str
+    to_region: str
+    outcome: str
+    failed_experiment: str | None
+    reason: str | None
+    started_at_utc: str
+    ended_at_utc: str | None
+    last_sign_at_utc: str
+    files: tuple[dict, ...]
+
+
+def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
+    """Every attempt of a journal, in the order in which they started; RawDataError if its events disagree."""
+    path = folder / journal.NAME
+    started: dict[tuple[str, int], dict] = {}
+    ends: dict[tuple[str, int], dict] = {}
+    last_sign: dict[tuple[str, int], str] = {}
+    session: list[tuple[str, int]] = []
+    for event in events:
+        kind = event["event"]
+        key = (event.get("test_id"), event.get("attempt"))
+        if kind == "resumed":
+            session = []
+        if kind == "test-started":
+            if key in started:
+                raise RawDataError(
+                    path, event["line_number"], key, "a test and attempt that was not started before"
+                )
+            started[key] = event
+            session.append(key)
+        elif kind in ("test-finished", "test-failed"):
+            if key not in started or key in ends:
+                raise RawDataError(
+                    path, event["line_number"], key, "the end of a test that is started and not ended"
+                )
+            ends[key] = event
+            session.remove(key)
+        for waiting in session:
+            last_sign[waiting] = event["at_utc"]
+    for key, start in started.items():
+        end = ends.get(key)
+        failed = end is not None and end["event"] == "test-failed"
+        yield Attempt(
+            test_id=key[0],
+            attempt=key[1],
+            round=start["round"],
+            from_region=start["from_region"],
+            to_region=start["to_region"],
+            outcome="interrupted" if end is None else "failed" if failed else "done",
+            failed_experiment=end["experiment"] if failed else None,
+            reason=end["reason"] if failed else None,
+            started_at_utc=start["at_utc"],
+            ended_at_utc=None if end is None else end["at_utc"],
+            last_sign_at_utc=last_sign.get(key, start["at_utc"]),
+            files=() if end is None else files_of(folder, end),
+        )
+
+
+def files_of(folder: Path, event: dict) -> tuple[dict, ...]:
+    """The raw files that an event of the journal lists; RawDataError if one is not whole or outside the folder."""
+    path = folder / journal.NAME
+    out = []
+    for file in event["files"]:
+        line = event["line_number"]
+        if not isinstance(file, dict):
+            raise RawDataError(path, line, file, "a file as a JSON object")
+        for key, kind in (("path", str), ("experiment", str), ("sha256", str), ("bytes", int)):
+            if not isinstance(file.get(key), kind):
+                raise RawDataError(path, line, file.get(key), f"a file with {key!r} of type {kind.__name__}")
+        inside(folder, file["path"], path, line)
+        out.append(file)
+    return tuple(out)
