@@ -73,7 +73,7 @@ def test_what_can_be_measured_is_not_refused():
         ),
         (
             of_load(producer_settings={"send.buffer.bytes": 400_001}),
-            "send.buffer.bytes of producers is 400,001; allowed: at most 400,000 bytes, this kernel's net.core.wmem_max",
+            "of producers is 400,001; allowed: at most 400,000 bytes, this kernel's net.core.wmem_max",
         ),
         (
             of_load(consumer_settings={"receive.buffer.bytes": "much"}),
@@ -89,7 +89,9 @@ def test_what_cannot_is(trial, message):
 def test_a_gateway_needs_a_lab_that_has_them():
     lab = ScriptedLab(REGIONS)
     lab.hosts = dict.fromkeys(REGIONS)
-    with pytest.raises(ParameterError, match="gateway_bps 1e.08, and links of a scripted lab cannot share"):
+    with pytest.raises(
+        ParameterError, match=r"gateway_bps 1e[+]08, and links of a scripted lab cannot share"
+    ):
         check_trials(plan_of(replace(TRIAL, gateway_bps=1e8)), lab, REGIONS, {})
 
 

@@ -78,9 +78,9 @@ def test_restarts_are_part_of_the_time_that_a_plan_expects():
 
 
 def test_buffers_are_the_product_of_the_longest_rtt_and_the_lowest_rate():
-    assert bandwidth_delay_bytes(LINKS) == 1e8 / 8 * 0.07
+    assert bandwidth_delay_bytes(LINKS) == 875_000
     slow = {**LINKS, ("c", "b"): LinkSettings(20, rate_bps=4e7)}
-    assert bandwidth_delay_bytes(slow) == 4e7 / 8 * 0.07
+    assert bandwidth_delay_bytes(slow) == 350_000
     twice = at_level(BASELINE, "buffers", "2 bdp", links=LINKS)
     assert dict(twice.broker_settings) == {
         "socket.send.buffer.bytes": "1750000",

@@ -177,7 +177,7 @@ def test_each_payload_compresses_as_far_as_its_kind_says():
 
     random, json_like, log = map(ratio, ("random", "json", "log"))
     assert 1.10 < random < 1.15, "7 of 8 bits of each byte"
-    assert random < 2 < json_like < log
+    assert min(json_like, log) > 3
 
 
 def read(folder, files):

@@ -159,7 +159,7 @@ def test_what_does_not_fit_into_the_queue_is_dropped_from_the_tail():
 
 def test_links_at_one_gate_share_its_rate_and_its_queue():
     size, gate = MSS + HEADER_BYTES, Gate()
-    gate.set(1e6, 4 * size, now=0.0)
+    gate.set(1e6, 4 * size + 10, now=0.0)
     near, far, apart = link(10, rate_bps=1e9), link(30), link(10)
     for each in (near, far):
         each.share(gate)

@@ -343,7 +343,7 @@ class MadeCluster:
 
 class SpreadLoad(MadeLoad):
     def run_on(self, producers, consumers, folder, stem, *, when_sending=None):
-        self.log += [[host.region for host in hosts] for hosts in (producers, consumers)]
+        self.log.extend([host.region for host in hosts] for hosts in (producers, consumers))
         return self.run(producers[0], consumers[0], folder, stem, when_sending=when_sending)
 
 
