@@ -89,6 +89,8 @@ def test_buffers_are_the_product_of_the_longest_rtt_and_the_lowest_rate():
     }
     clients = {"send.buffer.bytes": "1750000", "receive.buffer.bytes": "1750000"}
     assert dict(twice.load.producer_settings) == dict(twice.load.consumer_settings) == clients
+    by_kernel = at_level(twice, "buffers", "kernel")
+    assert {value for _, value in (*by_kernel.broker_settings, *by_kernel.load.producer_settings)} == {"-1"}
     back = at_level(twice, "buffers", "default")
     assert back.broker_settings is None and back.load.producer_settings == ()
     assert dict(back.load.consumer_settings) == {"receive.buffer.bytes": "65536"}, (
@@ -126,7 +128,7 @@ def test_factors_can_be_varied_together():
         ({"factors": ["acks"]}, "factors is ['acks']; allowed: a mapping"),
         (
             {"factors": {"buffers": ["3 bdp"]}},
-            "level of buffers is '3 bdp'; allowed: 'default', 'bdp', '2 bdp'",
+            "level of buffers is '3 bdp'; allowed: 'default', 'bdp', '2 bdp', 'kernel'",
         ),
         ({"factors": {"buffers": ["bdp"]}, "links": None}, "need links that have a rate; none has"),
         (
