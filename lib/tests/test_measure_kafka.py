@@ -120,7 +120,9 @@ def test_brokers_gateways_and_clients_are_as_each_trial_asks_and_the_next_takes_
     starts = {
         file["path"].rpartition("server")[2] for file in run.raw_files() if "broker-1.server" in file["path"]
     }
-    assert starts == {".log", "-2.log", "-3.log"}, "restarted for the second trial, and for the third"
+    assert starts == {".log.gz", "-2.log.gz", "-3.log.gz"}, (
+        "restarted for the second trial, and for the third"
+    )
     batches = tables["batches"]
     ratio = batches.records.sum() * load.record_bytes / batches.bytes.sum()
     assert 1.05 < ratio < 1.15, "what zstd makes of seven bits in eight"
