@@ -5,9 +5,11 @@ import os
 import re
 import subprocess
 import threading
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from patience import comes_about
 
@@ -15,7 +17,7 @@ from wanbench.errors import ParameterError
 from wanbench.experiments.base import ExperimentError
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_load_counts import count_batches
-from wanbench.experiments.kafka_load_payload import json_records
+from wanbench.experiments.kafka_load_payload import records
 from wanbench.experiments.perf_tool_arguments import consumer_arguments, producer_arguments
 from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import Cluster
@@ -38,7 +40,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"acks": 2}, "acks is '2'; allowed: '0', '1', 'all'"),
         ({"compression": "lzo"}, "compression is 'lzo'; allowed: 'none', 'gzip', 'snappy', 'lz4', 'zstd'"),
         ({"timestamps": "now"}, "timestamps is 'now'; allowed: 'LogAppendTime', 'CreateTime'"),
-        ({"payload": "xml"}, "payload is 'xml'"),
+        ({"payload": "xml"}, "payload is 'xml'; allowed: 'letters', 'json', 'log', 'random'"),
         ({"idempotence": 1}, "idempotence is 1; allowed: True, False or None"),
         ({"drain": "yes"}, "drain is 'yes'"),
         ({"jvm": "-Xss1m"}, "jvm is '-Xss1m'; allowed: a list of flags"),
@@ -158,12 +160,33 @@ def test_what_is_expected():
 
 @pytest.mark.parametrize("size", [150, 1000, 100_000])
 def test_json_records_are_json_of_their_size_and_the_same_again(size):
-    records = json_records(size, seed=3)
-    lines = records.splitlines()
+    made = records("json", size, seed=3)
+    lines = made.splitlines()
     assert {len(line) for line in lines} == {size}
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) >= 80
-    assert len(records) <= 8 << 20
-    assert json_records(size, seed=3) == records != json_records(size, seed=4)
+    assert len(made) <= 8 << 20
+    assert records("json", size, seed=3) == made != records("json", size, seed=4)
+
+
+@pytest.mark.parametrize(
+    "codec, low, high", [("lz4", 0.99, 1.01), ("snappy", 0.99, 1.01), ("zstd", 1.10, 1.15)]
+)
+def test_a_batch_of_random_records_hardly_compresses(codec, low, high):
+    batch = records("random", 1000, seed=1)[:131_072]
+    assert low < len(batch) / len(pa.compress(batch, codec=codec, asbytes=True)) < high
+
+
+def test_each_payload_compresses_as_far_as_its_kind_says():
+    def ratio(payload):
+        made = records(payload, 1000, seed=1)
+        lines = made.decode().split("\n")[:-1]
+        assert {len(line.encode()) for line in lines} == {1000} and len(set(lines)) == len(lines)
+        assert made == records(payload, 1000, seed=1) != records(payload, 1000, seed=2)
+        return len(made) / len(zlib.compress(made))
+
+    random, json_like, log = map(ratio, ("random", "json", "log"))
+    assert 1.10 < random < 1.15, "7 of 8 bits of each byte"
+    assert min(json_like, log) > 3
 
 
 def read(folder, files):

@@ -99,3 +99,14 @@ def test_commands_of_many_threads_run_at_once_each_with_its_own_output(lab):
         for k, (stdout, stderr, returncode) in enumerate(threads.map(run, range(46))):
             assert (stdout, returncode) == (f"{k}\n".encode(), k % 3)
             assert stderr == f"{hosts[k % len(hosts)].address}\n".encode()
+
+
+def test_the_kernel_cuts_a_socket_buffer_to_what_the_lab_says(lab):
+    limits = lab.socket_buffer_limits()
+    program = (
+        "import socket; s = socket.socket(); "
+        "s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 30); "
+        "print(s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))"
+    )
+    given = int(lab.host("centre").run([sys.executable, "-c", program], timeout_s=60).stdout)
+    assert given == 2 * limits["net.core.rmem_max"], "twice, as the kernel adds room for its own data"

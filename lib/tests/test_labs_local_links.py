@@ -279,6 +279,31 @@ def test_settings_change_while_the_lab_runs(lab):
     lab.set_link("centre", "spare", rate_bps=None)
 
 
+@pytest.mark.timing
+def test_links_of_a_region_share_its_gateway(lab):
+    names, rate_bps = ["rtt2", "rtt10"], 20e6
+    before = {name: counts(lab, "centre", name)["bytes_delivered"] for name in names}
+    lab.set_gateway("centre", rate_bps)
+    try:
+        assert lab.gateways == {"centre": rate_bps}
+        with ThreadPoolExecutor(len(names)) as threads:
+            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "4", "-O", "1")["end"], names))
+        # Bytes that a link has accepted are either delivered, dropped or under way, with a gateway too.
+        for name in names:
+            row = counts(lab, "centre", name)
+            assert row["bytes_delivered"] > before[name]
+            assert row["bytes_sent"] == sum(
+                row[f"bytes_{what}"]
+                for what in ("delivered", "lost", "queue_dropped", "cut", "device_dropped", "in_flight")
+            )
+    finally:
+        lab.set_gateway("centre", None)
+    together = sum(end["sum_received"]["bits_per_second"] for end in ends)
+    assert together <= rate_bps * GOODPUT * 1.05, "not the rate for each"
+    assert lab.gateways == {}
+    assert iperf3(lab, "rtt2", "-t", "2")["end"]["sum_received"]["bits_per_second"] > rate_bps
+
+
 def test_regions_without_a_link_do_not_reach_each_other(lab):
     done = lab.host("rtt2").run(
         ["ping", "-n", "-c", "2", "-i", "0.02", "-W", "0.2", lab.host("rtt10").address], timeout_s=10, ok=None

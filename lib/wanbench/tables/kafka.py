@@ -48,6 +48,34 @@ declare(
     column("record_bytes", "count?", "bytes", "payload of one record"),
     column("target_records_per_s", "number?", "records/s", "rate requested of each producer; null: no limit"),
     column("duration_s", "number?", "s", "time that counts, after the warm-up; null: ends by count"),
+    column("payload", "text?", "", "kind of the records: letters, json, log, random"),
+    column("max_in_flight", "count?", "", "max.in.flight.requests.per.connection of the producers"),
+    column(
+        "min_insync", "count?", "", "min.insync.replicas of topics, or else of brokers; null: Kafka's default"
+    ),
+    column("client_rack", "text?", "", "client.rack of the consumers; region: that of each; null: none"),
+    column("client_regions", "count?", "", "regions that clients are spread over; null: those of the pair"),
+    column(
+        "client_send_buffer_bytes",
+        "count?",
+        "bytes",
+        "send.buffer.bytes of the producers; -1: the kernel decides; null: Kafka's default",
+        minimum=-1,
+    ),
+    column(
+        "client_receive_buffer_bytes",
+        "count?",
+        "bytes",
+        "receive.buffer.bytes of the consumers; -1: the kernel decides; null: the tool's default",
+        minimum=-1,
+    ),
+    column(
+        "broker_settings", "text?", "", "settings over the cluster's own: JSON, names sorted; empty: none"
+    ),
+    column("security", "text?", "", "plain, tls or mtls; null: the cluster's own"),
+    column(
+        "gateway_bps", "number?", "bit/s", "rate that links leaving a region share; null: each has its own"
+    ),
 )
 declare(
     "producers",
@@ -137,6 +165,18 @@ declare(
     column("batches", "count", "batches", "record batches appended"),
     column("records", "count", "records", "records in them"),
     column("bytes", "count", "bytes", "their size in the log, headers and compression included"),
+)
+declare(
+    "placements",
+    "one replica of one partition of a load, as it lay when the load ended",
+    *CONTEXT,
+    column("topic", "text", "", "the topic"),
+    column("partition", "count", "", "the partition"),
+    column("replica", "count", "", "position in the list of replicas, from 0: the preferred leader"),
+    column("broker", "count", "", "the broker's node.id"),
+    column("region", "text", "", "the region that the broker is in"),
+    column("leads", "flag", "", "the broker leads the partition"),
+    column("in_sync", "flag", "", "the replica is in sync"),
 )
 declare(
     "loads",
