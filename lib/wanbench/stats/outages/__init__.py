@@ -1,0 +1,1 @@
+"""Outages from streams of acknowledgements and receipts: gaps, recovery, records lost, doubled or out of order."""
