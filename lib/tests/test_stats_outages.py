@@ -19,7 +19,11 @@ def stopped(begin, end, times=STEADY):
 
 def test_an_outage_is_what_the_schedule_does_not_leave_free():
     outage = longest_gap(stopped(10, 13), 10, 20, 39.9, schedule_gap_s=0.05)
-    assert outage.length_s == pytest.approx(3.0) and outage.start_s == pytest.approx(9.95) and not outage.censored
+    assert (
+        outage.length_s == pytest.approx(3.0)
+        and outage.start_s == pytest.approx(9.95)
+        and not outage.censored
+    )
 
 
 def test_a_gap_after_healing_does_not_count_and_one_across_it_does():

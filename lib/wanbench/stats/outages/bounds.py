@@ -18,7 +18,9 @@ ALIKE = "Episodes are independent and alike"
 DEPENDENT = "records of one episode share its fault, so they are not independent and the bound is too narrow"
 
 
-def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about) -> Estimate:
+def median_of(
+    values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about
+) -> Estimate:
     """
     The median over episodes, with an interval for any distribution.
 
@@ -45,7 +47,9 @@ def median_of(values: Sequence[float], censored: Sequence[bool] = (), *, level: 
     values, open_end = values[order], open_end[order]
     notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
     if open_end.any():
-        notes.append(f"{open_end.sum()} of {n} lasted to the end of the episode; these values are lower limits")
+        notes.append(
+            f"{open_end.sum()} of {n} lasted to the end of the episode; these values are lower limits"
+        )
     low, high, estimate = nan, nan, nan
     if n:
         estimate = float((values[(n - 1) // 2] + values[n // 2]) / 2)

@@ -73,7 +73,7 @@ def longest_gap(times, begin_s: float, end_s: float, until_s: float, schedule_ga
 
 
 def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Starts of windows of `WINDOW_S`, `STEP_S` apart and wholly between `from_s` and `to_s`; events per second in each."""
+    """Starts of windows of `WINDOW_S`, `STEP_S` apart, all within `from_s` and `to_s`; events per second in each."""
     times = np.sort(np.asarray(times, dtype=float))
     starts = from_s + STEP_S * np.arange(max(int((to_s - from_s - WINDOW_S) / STEP_S + 1e-9) + 1, 0))
     counts = np.searchsorted(times, starts + WINDOW_S) - np.searchsorted(times, starts)
@@ -101,6 +101,7 @@ def time_to_recover(times, before_s: float, begin_s: float, until_s: float, *, s
     float
         In seconds; 0 if the rate never fell; NaN if it did not come back, or nothing came before.
     """
+    times = np.sort(np.asarray(times, dtype=float))
     _, earlier = rates(times, before_s, begin_s)
     if not len(earlier) or not earlier.mean():
         return nan
@@ -112,4 +113,6 @@ def time_to_recover(times, before_s: float, begin_s: float, until_s: float, *, s
     runs = np.convolve(low[first:], np.ones(hold), mode="valid")  # how many of the next windows are too low
     if not (runs < 0.5).any():
         return nan
-    return float(starts[first + int((runs < 0.5).argmax())] - begin_s)
+    back = starts[first + int((runs < 0.5).argmax())]
+    # the window may begin before the event that filled it, as when all that had waited comes at once
+    return float(times[np.searchsorted(times, back)] - begin_s)
