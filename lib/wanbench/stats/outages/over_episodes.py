@@ -59,7 +59,9 @@ class OverEpisodes(Result):
                 f"few episodes: intervals from the smallest to the largest value hold {level:.0%}, not {self.level:.0%}"
             )
         open_end = [name for name in self.QUANTITIES if f"{name}_censored" in self.rows]
-        ended = self.rows[[f"{name}_censored" for name in open_end]].astype("boolean").fillna(False).any(axis=1)
+        ended = (
+            self.rows[[f"{name}_censored" for name in open_end]].astype("boolean").fillna(False).any(axis=1)
+        )
         if len(open_end) and ended.any():
             names = ", ".join(dict.fromkeys(self.rows.setting[ended]))
             notes.append(f"some outages lasted until the traffic ended, so these are lower limits ({names})")
@@ -72,7 +74,8 @@ class OverEpisodes(Result):
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per setting: median and interval."""
         columns = {
-            name: [spelled(self.of(name, key)) for key in self.QUANTITIES] + [self._counted(name)] for name in self.settings
+            name: [spelled(self.of(name, key)) for key in self.QUANTITIES] + [self._counted(name)]
+            for name in self.settings
         }
         return pd.DataFrame({"": [*self.QUANTITIES.values(), "episodes"]} | columns)
 

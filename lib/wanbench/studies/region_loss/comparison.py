@@ -76,7 +76,11 @@ class Comparison(Result):
         """One row per setting."""
         rows = []
         for name in self.settings:
-            sums, share, outage = self.lost.sums(name), self.lost.lost(name), self.recovered.of(name, "writes")
+            sums, share, outage = (
+                self.lost.sums(name),
+                self.lost.lost(name),
+                self.recovered.of(name, "writes"),
+            )
             rows.append(
                 {
                     "setting": name,

@@ -268,7 +268,13 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
 def _setting_order(about: pd.Series) -> tuple:
     """Plain faults in the order above, then what differs in settings, planted damage last."""
     fault = FAULTS.index(about.fault) if about.fault in FAULTS else len(FAULTS)
-    return is_planted(about), fault, len(str(about.regions).split(",")), about.acks != "all", str(about.setting)
+    return (
+        is_planted(about),
+        fault,
+        len(str(about.regions).split(",")),
+        about.acks != "all",
+        str(about.setting),
+    )
 
 
 def is_planted(about: pd.Series) -> bool:

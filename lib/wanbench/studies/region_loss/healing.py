@@ -45,13 +45,18 @@ class Healing(OverEpisodes):
         shown, groups = super().shown(), self.rows.groupby("setting")
         leaders = {name: f"{own.back.sum():.0f} of {own.moved.sum():.0f}" for name, own in groups}
         watched = {name: f"{own.watched_s.median():.0f} s" for name, own in groups}
-        more = [{"": "leaders back by themselves"} | leaders, {"": "watched after healing (median)"} | watched]
+        more = [
+            {"": "leaders back by themselves"} | leaders,
+            {"": "watched after healing (median)"} | watched,
+        ]
         return pd.concat([shown, pd.DataFrame(more)], ignore_index=True)
 
 
 def healing(found: Episodes) -> Healing:
     """When all was as before; samples of the watchers, so each time is that of the sample that first shows it."""
-    return Healing(pd.DataFrame([each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()]))
+    return Healing(
+        pd.DataFrame([each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()])
+    )
 
 
 def _healed(episode: Episode) -> dict:

@@ -39,7 +39,9 @@ class Phases(OverEpisodes):
     def cautions(self) -> tuple[str, ...]:
         """How coarse the samples are, too."""
         worst = self.rows.resolution_s.max()
-        coarse = (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
+        coarse = (
+            (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
+        )
         return (*super().cautions, *coarse)
 
 
