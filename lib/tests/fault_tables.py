@@ -1,7 +1,8 @@
 """
 Tables of made-up fault episodes, as the reader would make them of a run folder, with a known answer.
 
-Three producers send on a schedule to six partitions; partition p is led by broker p % 3 + 1, which stands in region p % 3.
+Three producers send on a schedule to six partitions; broker p % 3 + 1, which stands in
+region p % 3, leads partition p.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ def episode(
     """
     Rows by table of one episode.
 
-    From the fault on, nothing is acknowledged to surviving producers for `outage_s`, nor to producers of the region that
-    is hit until a second after healing. Consumers of surviving regions get nothing for `reassigned_s`. `lost` records
+    From the fault on, nothing is acknowledged to surviving producers for `outage_s`, nor to producers of the region
+    that is hit until a second after healing. Consumers of surviving regions get nothing for `reassigned_s`. `lost` records
     vanish from the log, `undelivered` ones are never received, `doubled` stand twice in the log, `reread` are received
-    twice, `swapped_log` change places with a neighbour of their producer and partition. `damage` does to three receipts what
-    its name says.
+    twice, `swapped_log` change places with a neighbour of their producer and partition. `damage` does to three receipts
+    what its name says.
     """
     began = START_S + 1000 * ordinal
     fault_at = began + BEFORE_S
@@ -198,8 +199,8 @@ def _cluster_samples(times, hit, detected_s, elected_s, healed_s, leaders_back_s
                 if leader in gone and left and fault_at + due <= at < back:
                     leader = left[partition % len(left)]
                 yield {
-                    "region": region, "at_s": at, "took_s": 0.05, "node_id": left[0] if left else 1, "partition": partition,
-                    "leader": leader, "isr": ",".join(map(str, isr)), "n_isr": len(isr), "error": None,
+                    "region": region, "at_s": at, "took_s": 0.05, "node_id": left[0] if left else 1,
+                    "partition": partition, "leader": leader, "isr": ",".join(map(str, isr)), "n_isr": len(isr), "error": None,
                 }  # fmt: skip
             at += interval_s
 

@@ -32,7 +32,8 @@ def fault_trials(
     faults : sequence of (fault, at)
         Such as [("cut", "eu"), ("kill", "controller")].
     factors : mapping
-        Field of the experiment to its other levels. A mapping as level is laid over that of the baseline.
+        Field of the experiment to its other levels. A mapping as level is laid over that of the baseline; None in it
+        takes a setting away.
     damage : sequence of str
         See the experiment.
 
@@ -53,8 +54,9 @@ def fault_trials(
         for level in levels:
             label, value = f"{name} {level}", level
             if isinstance(level, Mapping):
-                value = dict(getattr(baseline, name) or {}) | dict(level)
-                label = ", ".join(f"{key} {each}" for key, each in level.items())
+                merged = dict(getattr(baseline, name) or {}) | dict(level)
+                value = {key: each for key, each in merged.items() if each is not None}
+                label = ", ".join(f"{key} {each}" for key, each in level.items() if each is not None)
             episodes[f"{first}, {label}"] = replace(plain, **{name: value})
     rng, trials = random.Random(seed), []
     for block in range(1, repeats + 1):

@@ -11,7 +11,7 @@ Detection
     before the fault, so fencing comes S - H - r to S after it. The check itself takes milliseconds.
 Controller in the region that is lost
     Voters notice when a fetch was not answered for Q, up to r of which had passed, and then vote: that takes one round
-    trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller begins every session anew: S.
+    trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller begins every session anew.
 Acknowledgements with acks=all
     A leader answers once every in-sync replica has the record. A replica in the dark region leaves the in-sync set when
     its broker is fenced, or when its leader has seen it lag for L (looked at every L/2), whichever is first. Until then
@@ -25,8 +25,8 @@ Partitions led in the dark region
     was not in flight may go to the new leader sooner. From above: the later of election and T, and three round trips.
 Reads
     A partition that is not written is not read. The coordinator drops a silent member when C has passed since its last
-    heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K later,
-    and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A fetch from the
+    heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K
+    later, and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A fetch from the
     lost leader is given up after T + F.
 """
 

@@ -10,7 +10,7 @@ from ...errors import MissingDataError
 from ...formatting import count
 from ...stats.outages.records import NAMES, account
 from ...stats.result import RowsResult
-from .episodes import Episodes
+from ...stats.outages.episodes import Episodes
 
 EXPECTED = {
     "drop": "undelivered",

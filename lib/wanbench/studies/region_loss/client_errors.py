@@ -8,12 +8,12 @@ import pandas as pd
 
 from ...formatting import count
 from ...stats.result import RowsResult
-from .episodes import Episodes
+from ...stats.outages.episodes import Episodes
 
 
 @dataclass(frozen=True, repr=False)
 class ClientErrors(RowsResult):
-    """One row per setting, role, side and kind: n, episodes with it, and when it first came after the fault (median)."""
+    """One row per setting, role, side and kind: n, episodes with it, median time after the fault."""
 
     n_episodes: int
 

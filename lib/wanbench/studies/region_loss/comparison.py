@@ -11,9 +11,9 @@ import pandas as pd
 from ...stats.outages.bounds import bounded
 from ...stats.outages.over_episodes import spelled
 from ...stats.result import Result
-from .episodes import Episodes
-from .losses import Losses
-from .recovery import Recovery
+from ...stats.outages.episodes import Episodes
+from ...stats.outages.losses import Losses
+from ...stats.outages.recovery import Recovery
 
 COLUMNS = (
     "fault",

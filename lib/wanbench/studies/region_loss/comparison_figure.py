@@ -41,8 +41,8 @@ def comparison(result: Comparison, *, note: str = "") -> go.Figure:
         figure,
         name="time-against-records",
         title="Stand still, or lose records",
-        subtitle="Small: one episode. Large: median outage with its interval (fewer than six episodes: smallest to largest), mean "
-        "loss. Orange: settings that lost acknowledged records.",
+        subtitle="Small: one episode. Large: median outage with its interval (fewer than six episodes: smallest to largest), "
+        "mean loss. Orange: settings that lost acknowledged records.",
         alt=f"Outage against loss per setting. {result}",
         caption=str(result),
         table=result.table(),

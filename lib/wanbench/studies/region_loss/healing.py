@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
+from typing import ClassVar
 
 import pandas as pd
 
 from ...stats.outages.over_episodes import OverEpisodes
-from .episodes import Episode, Episodes
+from ...stats.outages.episodes import Episode, Episodes
 from .phases import first_changes
 
 
@@ -22,7 +23,7 @@ class Healing(OverEpisodes):
     """
 
     TITLE = "Healing by itself"
-    QUANTITIES = {
+    QUANTITIES: ClassVar[dict[str, str]] = {
         "in_sync_s": "from healing until every replica is in sync",
         "reassigned_s": "from the fault until the group is without the hit region's members",
         "rejoined_s": "from healing until the group has its members back",
@@ -36,8 +37,8 @@ class Healing(OverEpisodes):
         first = f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes"
         first += f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
         return (
-            f"{first}. Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
-            f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)."
+            f"{first}. Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by "
+            f"themselves when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)."
         )
 
     def shown(self) -> pd.DataFrame:
@@ -81,7 +82,7 @@ def _healed(episode: Episode) -> dict:
 
 
 def _since(times: pd.Series, good: pd.Series) -> float:
-    """The first time from which on every row is good; NaN if the last is not: a lagging watcher may show old metadata."""
+    """The first time from which on every row is good; NaN if the last is not. A watcher may lag, so one is not enough."""
     if good.empty or not good.iloc[-1]:
         return nan
     bad = times[~good]

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
+from typing import ClassVar
 
 import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import count
 from ...stats.outages.over_episodes import OverEpisodes, spelled
-from .episodes import Episode, Episodes
-from .recovery import Recovery
+from ...stats.outages.episodes import Episode, Episodes
+from ...stats.outages.recovery import Recovery
 
 
 @dataclass(frozen=True, repr=False)
 class Phases(OverEpisodes):
-    """Rows have also resolution_s, how far a sampled time may be off, and source: "samples" or "controller" (its log)."""
+    """Rows have also resolution_s (how far a sampled time may be off) and source: samples, or the controller's log."""
 
     TITLE = "What the outage consists of"
     DRAWN_BY = "phases_figure.phases"
-    QUANTITIES = {
+    QUANTITIES: ClassVar[dict[str, str]] = {
         "detection_s": "detection: from the fault to the first change",
         "election_s": "election: until the last leader has changed",
         "refresh_s": "clients: until the worst partition acknowledges again",

@@ -13,8 +13,8 @@ from ...errors import ParameterError
 from ...stats.outages.over_episodes import spelled
 from ...stats.outages.timeouts import implied
 from ...stats.result import RowsResult
-from .episodes import Episodes
-from .recovery import Recovery
+from ...stats.outages.episodes import Episodes
+from ...stats.outages.recovery import Recovery
 
 QUANTITIES = {"writes": "writes", "partition": "writes_partition", "reads": "reads_partition"}
 """What is implied, and the quantity of `Recovery` that measures it."""
@@ -22,7 +22,7 @@ QUANTITIES = {"writes": "writes", "partition": "writes_partition", "reads": "rea
 
 @dataclass(frozen=True, repr=False)
 class Planned(RowsResult):
-    """One row per setting and quantity: low_s and high_s that settings imply, the measured median, whether it lies inside."""
+    """One row per setting and quantity: implied low_s and high_s, the measured median, whether it lies inside."""
 
     TITLE = "The outage that settings imply, and the one measured"
 
@@ -31,8 +31,8 @@ class Planned(RowsResult):
         """How many measured medians lie within what the settings imply."""
         known = self.rows[self.rows.measured_s.notna()]
         return (
-            f"{int(known.inside.astype(bool).sum())} of {len(known)} measured outages (median per setting) lie between the ends that "
-            "time-outs and round trips imply."
+            f"{int(known.inside.astype(bool).sum())} of {len(known)} measured outages (median per setting) lie between the "
+            "ends that time-outs and round trips imply."
         )
 
     def shown(self) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def planned(
     cluster_settings: Mapping[str, object] | None = None,
 ) -> Planned:
     """
-    What each setting implies beside what it showed, for faults that take a whole region away at once ("cut", "kill", "freeze").
+    What each setting implies beside what it showed, for faults that take a whole region away: "cut", "kill", "freeze".
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One episode over time: leaders per broker, replicas in sync, the group's partitions, acknowledgements and receipts."""
+"""One episode over time: leaders, replicas in sync, the group's partitions, acknowledgements and receipts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from ...checks import check_number
 from ...stats.outages.gaps import WINDOW_S, rates
 from ...stats.result import Result
-from .episodes import Episode, Episodes
+from ...stats.outages.episodes import Episode, Episodes
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,8 +50,8 @@ class Timeline(Result):
         about = self.episode.about
         before, during, after = self.moments()
         return (
-            f"“{about.setting}”, block {about.get('block')}: {about.fault} of {' and '.join(sorted(self.episode.hit))} for "
-            f"{self.heal_s:.0f} s. Partitions led per broker before, at the end of the fault, at the end: {before}; "
+            f"“{about.setting}”, block {about.get('block')}: {about.fault} of {' and '.join(sorted(self.episode.hit))} "
+            f"for {self.heal_s:.0f} s. Partitions led per broker before, at the end of the fault, at the end: {before}; "
             f"{during}; {after}."
         )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ...checks import check_level
-from ...stats.outages.gaps import longest_gap, time_to_recover
-from ...stats.outages.over_episodes import OverEpisodes, spelled
+from .gaps import longest_gap, time_to_recover
+from .over_episodes import OverEpisodes, spelled
 from .episodes import HIT, SURVIVING, Episode, Episodes
 
 WARMUP_S = 1.0
@@ -34,7 +35,7 @@ class Recovery(OverEpisodes):
 
     TITLE = "Outages: median over episodes, with interval"
     DRAWN_BY = "recovery_figure.recovery"
-    QUANTITIES = {
+    QUANTITIES: ClassVar[dict[str, str]] = {
         "writes": "all writes, other regions",
         "writes_partition": "writes to the worst partition, other regions",
         "writes_client": "worst producer, other regions",
@@ -51,8 +52,8 @@ class Recovery(OverEpisodes):
     def sentence(self) -> str:
         """Per setting: how long writes were out as a whole, and at the worst partition."""
         return " ".join(
-            f"{name}: outside the hit region no write was acknowledged for {spelled(self.of(name, 'writes'))}, in the worst "
-            f"partition for {spelled(self.of(name, 'writes_partition'))}; its reads were out for "
+            f"{name}: outside the hit region no write was acknowledged for {spelled(self.of(name, 'writes'))}, in the "
+            f"worst partition for {spelled(self.of(name, 'writes_partition'))}; its reads were out for "
             f"{spelled(self.of(name, 'reads_partition'))}."
             for name in self.settings
         )

@@ -45,8 +45,8 @@ def recovery(result: Recovery, *, note: str = "") -> go.Figure:
         figure,
         name="outages",
         title="How long nothing was answered",
-        subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with fewer than "
-        "six episodes from the smallest to the largest.",
+        subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with fewer "
+        "than six episodes from the smallest to the largest.",
         alt=f"Outages per setting. {result}",
         caption=str(result),
         table=rows,

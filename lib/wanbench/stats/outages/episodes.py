@@ -15,8 +15,8 @@ import pandas as pd
 from ...checks import check_choice, check_table
 from ...errors import MissingDataError
 from ...formatting import count
-from ...stats.lab.utilisation import KEY
-from ...stats.result import Result
+from ..lab.utilisation import KEY
+from ..result import Result
 
 TABLES = (
     "fault_clients",

@@ -1,4 +1,4 @@
-"""What became of acknowledged records: the recovery point, with bounds, and every other fault of a record by its name."""
+"""What became of acknowledged records (RPO), with bounds, and every other fault of a record by its name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...checks import check_level
-from ...stats.outages.bounds import DEPENDENT, bounded, share_of
-from ...stats.outages.records import NAMES, account
-from ...stats.result import Estimate, Result
+from .bounds import DEPENDENT, bounded, share_of
+from .records import NAMES, account
+from ..result import Estimate, Result
 from .episodes import Episodes, is_planted
 
 
@@ -48,7 +48,7 @@ class Losses(Result):
         return share_of(int(sums.gone), int(sums.acknowledged), level=self.level, quantity=about, claim=claim)
 
     def episodes_with_loss(self, setting: str) -> Estimate:
-        """The share of episodes that lost any acknowledged record; this counts episodes, so it needs no independent records."""
+        """The share of episodes that lost any acknowledged record; it needs no independent records."""
         own = self.rows[self.rows.setting == setting]
         about = {
             "quantity": f"episodes with a loss, {setting}",
@@ -102,8 +102,9 @@ class Losses(Result):
 
 def losses(found: Episodes, *, level: float = 0.95) -> Losses:
     """
-    Account for every acknowledged record; `gone` are those lost from the log or never delivered. Episodes whose notes were
-    damaged on purpose are left out.
+    Account for every acknowledged record; `gone` are those lost from the log or never delivered.
+
+    Episodes whose notes were damaged on purpose are left out.
 
     A record that a consumer received before it vanished from the log counts as lost too: who reads the log later will
     not find it.
