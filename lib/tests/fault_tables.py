@@ -47,10 +47,10 @@ def episode(
     Rows by table of one episode.
 
     From the fault on, nothing is acknowledged to surviving producers for `outage_s`, nor to producers of the region
-    that is hit until a second after healing. Consumers of surviving regions get nothing for `reassigned_s`. `lost` records
-    vanish from the log, `undelivered` ones are never received, `doubled` stand twice in the log, `reread` are received
-    twice, `swapped_log` change places with a neighbour of their producer and partition. `damage` does to three receipts
-    what its name says.
+    that is hit until a second after healing. Consumers of surviving regions get nothing for `reassigned_s`.
+    `lost` records vanish from the log, `undelivered` ones are never received, `doubled` stand twice in the log, `reread`
+    are received twice, `swapped_log` change places with a neighbour of their producer and partition. `damage` does to
+    three receipts what its name says.
     """
     began = START_S + 1000 * ordinal
     fault_at = began + BEFORE_S
@@ -200,7 +200,8 @@ def _cluster_samples(times, hit, detected_s, elected_s, healed_s, leaders_back_s
                     leader = left[partition % len(left)]
                 yield {
                     "region": region, "at_s": at, "took_s": 0.05, "node_id": left[0] if left else 1,
-                    "partition": partition, "leader": leader, "isr": ",".join(map(str, isr)), "n_isr": len(isr), "error": None,
+                    "partition": partition, "leader": leader, "isr": ",".join(map(str, isr)), "n_isr": len(isr),
+                    "error": None,
                 }  # fmt: skip
             at += interval_s
 
@@ -226,6 +227,10 @@ def together(episodes):
     """Tables out of the rows of several episodes."""
     names = dict.fromkeys(name for each in episodes for name in each)
     found = {name: pd.DataFrame([row for each in episodes for row in each.get(name, ())]) for name in names}
+    if found["fault_errors"].empty:
+        found["fault_errors"] = pd.DataFrame(
+            columns=["run_id", "test_id", "attempt", "role", "client", "at_s", "kind"]
+        )
     for name in ("fault_records", "fault_receipts", "fault_log"):
         whole = {
             column: "Int64"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...checks import check_level
-from .bounds import DEPENDENT, bounded, share_of
-from .records import NAMES, account
 from ..result import Estimate, Result
+from .bounds import DEPENDENT, bounded, share_of
 from .episodes import Episodes, is_planted
+from .records import NAMES, account
 
 
 @dataclass(frozen=True, repr=False)

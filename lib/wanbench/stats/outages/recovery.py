@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ...checks import check_level
+from .episodes import HIT, SURVIVING, Episode, Episodes
 from .gaps import longest_gap, time_to_recover
 from .over_episodes import OverEpisodes, spelled
-from .episodes import HIT, SURVIVING, Episode, Episodes
 
 WARMUP_S = 1.0
 """Of the traffic: clients connect and find leaders, so its first second says nothing about the earlier rate."""
@@ -28,7 +28,8 @@ class Recovery(OverEpisodes):
     ----------
     streams : DataFrame
         One row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition), start_s
-        (after the fault), outage_s, censored, usual_s (its longest gap before the fault, likewise less its schedule's).
+        and end_s (after the fault, with the schedule's gap), outage_s, censored, usual_s (its longest gap before the
+        fault, less its schedule's).
     """
 
     streams: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -110,4 +111,5 @@ def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
     outage = longest_gap(times, begin, episode.heal_at_s, last, schedule_s)
     usual_s = max(float(np.diff(np.sort(earlier)).max() - schedule_s), 0.0)
     times = {"start_s": outage.start_s - begin, "outage_s": outage.length_s, "usual_s": usual_s}
+    times["end_s"] = times["start_s"] + outage.length_s + schedule_s
     yield {"quantity": quantity, "unit": unit, "censored": outage.censored} | times

@@ -26,8 +26,8 @@ Partitions led in the dark region
 Reads
     A partition that is not written is not read. The coordinator drops a silent member when C has passed since its last
     heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K
-    later, and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A fetch from the
-    lost leader is given up after T + F.
+    later, and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A
+    fetch from the lost leader is given up after T + F.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import count
+from ...stats.outages.episodes import Episodes
 from ...stats.outages.records import NAMES, account
 from ...stats.result import RowsResult
-from ...stats.outages.episodes import Episodes
 
 EXPECTED = {
     "drop": "undelivered",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...formatting import count
-from ...stats.result import RowsResult
 from ...stats.outages.episodes import Episodes
+from ...stats.result import RowsResult
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,11 +9,11 @@ from functools import cached_property
 import pandas as pd
 
 from ...stats.outages.bounds import bounded
-from ...stats.outages.over_episodes import spelled
-from ...stats.result import Result
 from ...stats.outages.episodes import Episodes
 from ...stats.outages.losses import Losses
+from ...stats.outages.over_episodes import spelled
 from ...stats.outages.recovery import Recovery
+from ...stats.result import Result
 
 COLUMNS = (
     "fault",

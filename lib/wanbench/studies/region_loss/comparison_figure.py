@@ -34,15 +34,16 @@ def comparison(result: Comparison, *, note: str = "") -> go.Figure:
             marker={"size": 13, "color": shade, "symbol": symbol},
             name=theme.plain(f"{name}: {int(own.gone.sum()):,} of {int(own.acknowledged.sum()):,} lost"),
         )
+    most = max(points.gone.max(), 1)
     figure.update_xaxes(title="no write acknowledged outside the hit region (s)", rangemode="tozero")
-    figure.update_yaxes(title="acknowledged records lost per episode", rangemode="tozero")
+    figure.update_yaxes(title="acknowledged records lost per episode", range=[-0.05 * most, 1.08 * most])
     figure.update_layout(legend={"orientation": "h", "y": -0.2})
     return theme.finish(
         figure,
         name="time-against-records",
         title="Stand still, or lose records",
-        subtitle="Small: one episode. Large: median outage with its interval (fewer than six episodes: smallest to largest), "
-        "mean loss. Orange: settings that lost acknowledged records.",
+        subtitle="Small: one episode. Large: median outage with its interval (fewer than six episodes: smallest to "
+        "largest), mean loss. Orange: settings that lost acknowledged records.",
         alt=f"Outage against loss per setting. {result}",
         caption=str(result),
         table=result.table(),

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ...stats.outages.over_episodes import OverEpisodes
 from ...stats.outages.episodes import Episode, Episodes
+from ...stats.outages.over_episodes import OverEpisodes
 from .phases import first_changes
 
 
@@ -82,7 +82,7 @@ def _healed(episode: Episode) -> dict:
 
 
 def _since(times: pd.Series, good: pd.Series) -> float:
-    """The first time from which on every row is good; NaN if the last is not. A watcher may lag, so one is not enough."""
+    """The first time from which on every row is good; NaN if the last is not. A watcher may lag, so one is too few."""
     if good.empty or not good.iloc[-1]:
         return nan
     bad = times[~good]

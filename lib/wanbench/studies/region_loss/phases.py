@@ -10,8 +10,8 @@ import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import count
-from ...stats.outages.over_episodes import OverEpisodes, spelled
 from ...stats.outages.episodes import Episode, Episodes
+from ...stats.outages.over_episodes import OverEpisodes, spelled
 from ...stats.outages.recovery import Recovery
 
 
@@ -90,7 +90,7 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     streams = recovered.streams
     own = streams[(streams[list(episode.key)] == list(episode.key.values())).all(axis=1)]
     own = own[(own.quantity == "writes_partition") & ~own.censored.astype(bool)]
-    answered = float((own.start_s + own.outage_s).max()) if len(own) else nan
+    answered = float(own.end_s.max()) if len(own) else nan
     return {
         "detection_s": noticed - begin,
         "election_s": max(moved - noticed, 0.0),

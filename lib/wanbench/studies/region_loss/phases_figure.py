@@ -30,7 +30,7 @@ def phases(result: Phases, *, note: str = "") -> go.Figure:
     figure.update_layout(
         barmode="stack",
         height=max(340, 170 + 26 * len(rows)),
-        legend={"orientation": "h", "y": -0.25},
+        legend={"orientation": "h", "y": -0.25, "traceorder": "normal"},
         bargap=0.25,
     )
     return theme.finish(
@@ -38,7 +38,7 @@ def phases(result: Phases, *, note: str = "") -> go.Figure:
         name="phases",
         title="What the seconds consist of",
         subtitle="One bar per episode, to the end of the outage of the worst partition that did end. "
-        f"Sampled times may be up to {rows.resolution_s.max():.2f} s early.",
+        f"Sampled times may be up to {rows.resolution_s.max():.2f} s late.",
         alt=f"Phases of outages. {result}",
         caption=str(result),
         table=rows,

@@ -10,11 +10,11 @@ from math import nan
 import pandas as pd
 
 from ...errors import ParameterError
+from ...stats.outages.episodes import Episodes
 from ...stats.outages.over_episodes import spelled
+from ...stats.outages.recovery import Recovery
 from ...stats.outages.timeouts import implied
 from ...stats.result import RowsResult
-from ...stats.outages.episodes import Episodes
-from ...stats.outages.recovery import Recovery
 
 QUANTITIES = {"writes": "writes", "partition": "writes_partition", "reads": "reads_partition"}
 """What is implied, and the quantity of `Recovery` that measures it."""
@@ -31,8 +31,8 @@ class Planned(RowsResult):
         """How many measured medians lie within what the settings imply."""
         known = self.rows[self.rows.measured_s.notna()]
         return (
-            f"{int(known.inside.astype(bool).sum())} of {len(known)} measured outages (median per setting) lie between the "
-            "ends that time-outs and round trips imply."
+            f"{int(known.inside.astype(bool).sum())} of {len(known)} measured outages (median per setting) lie between "
+            "the ends that time-outs and round trips imply."
         )
 
     def shown(self) -> pd.DataFrame:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...checks import check_number
+from ...stats.outages.episodes import Episode, Episodes
 from ...stats.outages.gaps import WINDOW_S, rates
 from ...stats.result import Result
-from ...stats.outages.episodes import Episode, Episodes
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,8 +51,8 @@ class Timeline(Result):
         before, during, after = self.moments()
         return (
             f"“{about.setting}”, block {about.get('block')}: {about.fault} of {' and '.join(sorted(self.episode.hit))} "
-            f"for {self.heal_s:.0f} s. Partitions led per broker before, at the end of the fault, at the end: {before}; "
-            f"{during}; {after}."
+            f"for {self.heal_s:.0f} s. Partitions led per broker before, at the end of the fault, at the end: "
+            f"{before}; {during}; {after}."
         )
 
     def moments(self) -> tuple[str, str, str]:

@@ -69,8 +69,8 @@ def timeline(result: Timeline, *, note: str = "") -> go.Figure:
         figure,
         name=f"timeline-{_stem(result.episode.setting)}",
         title=f"“{result.episode.setting}” over time",
-        subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the region that is hit. Rates are "
-        "those of the second before. Leaders, replicas and group as seen from one region outside.",
+        subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the region that is hit. "
+        "Rates are those of the second before. Leaders, replicas and group as seen from one region outside.",
         alt=f"Five timelines around a fault. {result}",
         caption=str(result),
         table=result.table(),
