@@ -19,7 +19,11 @@ def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     (b'["received",null,null,1,7,100,true]\\n', {'kind': 'alter', 'producer': 0, 'sequence': 5})
     """
     lines = printed.splitlines(keepends=True)
-    receipts = {n: json.loads(line) for n, line in enumerate(lines) if line.startswith(_RECEIVED) and line.endswith(b"\n")}
+    receipts = {
+        n: json.loads(line)
+        for n, line in enumerate(lines)
+        if line.startswith(_RECEIVED) and line.endswith(b"\n")
+    }
     times = {}
     for receipt in receipts.values():
         times[_record(receipt)] = times.get(_record(receipt), 0) + 1

@@ -74,7 +74,9 @@ class Health:
         held: dict[str, int] = {}
         for program in self.programs:
             if program.role == "consumer":
-                held[program.host.region] = held.get(program.host.region, 0) + len(self._assigned[program.number])
+                held[program.host.region] = held.get(program.host.region, 0) + len(
+                    self._assigned[program.number]
+                )
         return max(held, key=held.get)
 
     def _all_see(self, after_s, holds) -> float | None:
@@ -85,12 +87,17 @@ class Health:
             at_s, partitions = self._views.get(program.number, (0.0, None))
             if at_s < after_s or partitions is None or len(partitions) != len(self.replicas):
                 return None
-            if not all(holds(p["isr"], p["leader"], replicas) for p, replicas in zip(partitions, self.replicas, strict=True)):
+            if not all(
+                holds(p["isr"], p["leader"], replicas)
+                for p, replicas in zip(partitions, self.replicas, strict=True)
+            ):
                 return None
             seen.append(at_s)
         return max(seen, default=None)
 
     def _saw(self, number, sample):
+        if "group" in sample:
+            return
         topics = sample.get("topics")
         self._views[number] = (sample["at_s"], topics[0]["partitions"] if topics else None)
 
@@ -116,6 +123,8 @@ def compact_samples(printed: bytes) -> bytes:
     lines, before = [], None
     for text in printed[: printed.rfind(b"\n") + 1].splitlines():
         sample = json.loads(text)
+        if "group" in sample:
+            continue
         times = [round(sample["at_s"], 6), sample["took_s"]]
         if "error" in sample:
             lines.append([*times, sample["error"]["kind"], sample["error"]["message"][:200]])
@@ -124,4 +133,27 @@ def compact_samples(printed: bytes) -> bytes:
         state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
         lines.append([*times, sample["node_id"], None if state == before else state])
         before = state
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+
+
+def group_samples(printed: bytes) -> bytes:
+    """
+    The same of a group: [at_s, group, state, [[consumer, partitions] ...]], or [at_s, group, kind, message] of a
+    sample that failed. The consumers are those of the episode, whose client.id ends in their number.
+    """
+    lines = []
+    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
+        sample = json.loads(text)
+        if "group" not in sample:
+            continue
+        line = [round(sample["at_s"], 6), sample["group"]]
+        if "error" in sample:
+            line += [sample["error"]["kind"], sample["error"]["message"][:200]]
+        else:
+            members = [
+                [int(member["client_id"].rpartition("-")[2]), len(member["partitions"])]
+                for member in sample["members"]
+            ]
+            line += [sample["state"], sorted(members)]
+        lines.append(line)
     return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..errors import CommandError, LabError, ParameterError
@@ -20,7 +20,7 @@ from ..runs.journal import now_utc
 from .base import ExperimentError, cluster_of
 from .kafka_fault_damage import damaged
 from .kafka_fault_faults import CONSUMERS, CONTROLLER, Fault, check_possible
-from .kafka_fault_health import Health, compact_samples
+from .kafka_fault_health import Health, compact_samples, group_samples
 from .kafka_fault_programs import Program, kept, start_clients, start_log_reader, stop_all
 
 LOOK_S = 0.1
@@ -116,7 +116,11 @@ class FaultSession:
         for number, hosts in enumerate(self._hosts):
             process = stack.enter_context(
                 self._cluster.watching(
-                    hosts[0], longest_s, interval_s=settings.watch_interval_s, topics=[self._topic]
+                    hosts[0],
+                    longest_s,
+                    interval_s=settings.watch_interval_s,
+                    topics=[self._topic],
+                    members=[self._topic],
                 )
             )
             self._watchers.append(Program("watch", number, hosts[0], process))
@@ -250,6 +254,10 @@ class FaultSession:
                 continue
             content = bytes
             if program.role == "watch":
+                of_groups = replace(program, role="groups")
+                files, named = kept(self.folder, self.settings.name, self.stem, of_groups, group_samples)
+                self.files += files
+                described.append(of_groups.describe() | {"file": named})
                 content = compact_samples
             elif program.role == "consumer" and self.settings.damage and self._done_damage is None:
                 content = self._damage

@@ -100,9 +100,14 @@ class Schedule:
         self.lines.say(("sent", sequence, self.lines.now()))
         try:
             self.producer.produce(
-                self.arguments.topic, value, partition=partition, on_delivery=partial(self._answered, sequence)
+                self.arguments.topic,
+                value,
+                partition=partition,
+                on_delivery=partial(self._answered, sequence),
             )
-        except Exception as error:  # the queue is full, or the producer cannot go on: the next record is due anyway
+        except (
+            Exception
+        ) as error:  # the queue is full, or the producer cannot go on: the next record is due anyway
             kafka_error = error.args[0] if error.args and hasattr(error.args[0], "name") else None
             self._failed(sequence, kafka_error.name() if kafka_error else type(error).__name__)
 
@@ -158,7 +163,10 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, schedule.hurry)
     if left := schedule.warm_up():
-        print(f"{left} of {arguments.partitions} partitions did not acknowledge in {WARM_UP_S:g} s", file=sys.stderr)
+        print(
+            f"{left} of {arguments.partitions} partitions did not acknowledge in {WARM_UP_S:g} s",
+            file=sys.stderr,
+        )
         return 1
     start_ns = time.time_ns() + LEAD_NS
     lines.say({"start_ns": start_ns, "interval_ns": arguments.interval_ns})
