@@ -178,11 +178,16 @@ class Cluster(BaseCluster):
         serve. ClusterError if it runs.
         """
         node = self._node(node_id)
-        if node.is_up and node.death() is None:
+        if self.runs(node_id):
             raise ClusterError(f"{node.placement.name} runs already.")
         node.start()
         if wait:
             self.await_serving(self.start_timeout_s)
+
+    def runs(self, node_id: int) -> bool:
+        """Whether a node was started, and has neither been stopped since nor died."""
+        node = self._node(node_id)
+        return node.is_up and node.death() is None
 
     def freeze(self, node_id: int) -> None:
         """Have a node stand still, as a machine out of memory would; ClusterError if it does not run."""
