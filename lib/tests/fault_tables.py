@@ -48,9 +48,9 @@ def episode(
 
     From the fault on, nothing is acknowledged to surviving producers for `outage_s`, nor to producers of the region
     that is hit until a second after healing. Consumers of surviving regions get nothing for `reassigned_s`.
-    `lost` records vanish from the log, `undelivered` ones are never received, `doubled` stand twice in the log, `reread`
-    are received twice, `swapped_log` change places with a neighbour of their producer and partition. `damage` does to
-    three receipts what its name says.
+    `lost` records vanish from the log, `undelivered` ones are never received, `doubled` stand twice in the log,
+    `reread` are received twice, `swapped_log` change places with a neighbour of their producer and partition. `damage`
+    does to three receipts what its name says.
     """
     began = START_S + 1000 * ordinal
     fault_at = began + BEFORE_S

@@ -9,18 +9,20 @@ from dataclasses import fields, replace
 from ..checks import check_choice, check_number, refusal
 from ..plan import Trial
 
+GROUPS = ("topic_settings", "client_settings", "broker_settings")
+
 
 def fault_trials(
     baseline,
     faults: Sequence[Sequence[str]],
     *,
-    factors: Mapping[str, Sequence] | None = None,
+    factors: Sequence[Mapping[str, object]] = (),
     repeats: int = 3,
     damage: Sequence[str] = (),
     seed: int = 0,
 ) -> list[Trial]:
     """
-    Episodes of every fault at the baseline, of the first fault with one setting changed, and with planted damage.
+    Episodes of every fault at the baseline, of the first fault with other settings, and with planted damage.
 
     Each repeat is a block with every episode once, in random order; episodes whose brokers have the same settings stand
     together, for others restart them. What is to be damaged comes last, once, without a fault.
@@ -31,16 +33,16 @@ def fault_trials(
         Its fault and place are replaced.
     faults : sequence of (fault, at)
         Such as [("cut", "eu"), ("kill", "controller")].
-    factors : mapping
-        Field of the experiment to its other levels. A mapping as level is laid over that of the baseline; None in it
-        takes a setting away.
+    factors : sequence of mappings
+        What to change in the baseline, each for a setting of its own: fields of the experiment, or Kafka's settings as
+        "topic_settings.min.insync.replicas". "" takes a setting away.
     damage : sequence of str
         See the experiment.
 
     Examples
     --------
     >>> from wanbench.experiments import KafkaFault
-    >>> trials = fault_trials(KafkaFault("none"), [("cut", "a"), ("kill", "b")], factors={"acks": ["1"]}, repeats=2)
+    >>> trials = fault_trials(KafkaFault("none"), [("cut", "a"), ("kill", "b")], factors=[{"acks": "1"}], repeats=2)
     >>> sorted(trial.setting for trial in trials if trial.block == 1)
     ['cut a', 'cut a, acks 1', 'kill b']
     """
@@ -49,15 +51,10 @@ def fault_trials(
         raise refusal("faults", faults, "at least one pair of fault and place")
     episodes = {f"{fault} {at}".strip(): replace(baseline, fault=fault, at=at) for fault, at in faults}
     first, plain = next(iter(episodes.items()))
-    for name, levels in (factors or {}).items():
-        check_choice("factor", name, [field.name for field in fields(baseline)])
-        for level in levels:
-            label, value = f"{name} {level}", level
-            if isinstance(level, Mapping):
-                merged = dict(getattr(baseline, name) or {}) | dict(level)
-                value = {key: each for key, each in merged.items() if each is not None}
-                label = ", ".join(f"{key} {each}" for key, each in level.items() if each is not None)
-            episodes[f"{first}, {label}"] = replace(plain, **{name: value})
+    for changes in factors:
+        changed = _changed(plain, changes)
+        label = ", ".join(f"{_name(key)} {value}" for key, value in changes.items() if value != "")
+        episodes[f"{first}, {label}"] = changed
     rng, trials = random.Random(seed), []
     for block in range(1, repeats + 1):
         groups = {}
@@ -71,3 +68,19 @@ def fault_trials(
         Trial(f"planted: {each}", (replace(baseline, damage=each, **short),), repeats + 1) for each in damage
     ]
     return trials
+
+
+def _changed(episode, changes: Mapping[str, object]):
+    for key, value in changes.items():
+        group, _, name = key.partition(".")
+        check_choice("factor", group, GROUPS if name else [field.name for field in fields(episode)])
+        if name:
+            kept = {each: old for each, old in dict(getattr(episode, group) or ()).items() if each != name}
+            value, key = kept | ({name: value} if value != "" else {}), group
+        episode = replace(episode, **{key: value})
+    return episode
+
+
+def _name(key: str) -> str:
+    group, _, name = key.partition(".")
+    return name or group
