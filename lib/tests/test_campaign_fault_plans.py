@@ -1,5 +1,7 @@
 """Plans of fault episodes: every setting in every block, in random order, brokers restarted as seldom as possible."""
 
+from itertools import pairwise
+
 import pytest
 
 from wanbench.campaign import fault_trials
@@ -35,7 +37,7 @@ def test_episodes_with_the_same_brokers_stand_together():
     for seed in range(5):
         trials = fault_trials(BASE, FAULTS, factors=factors, repeats=1, seed=seed)
         brokers = [repr(t.experiments[0].broker_settings) for t in trials]
-        assert sum(a != b for a, b in zip(brokers, brokers[1:], strict=False)) == 2
+        assert sum(a != b for a, b in pairwise(brokers)) == 2
 
 
 def test_damage_is_planted_last_and_without_a_fault():

@@ -205,3 +205,14 @@ def test_a_setting_that_is_missing_from_older_tables_is_no_error(tables):
     found = outages.episodes(tables | {"faults": about}).with_fault()
     assert len(found) == 12 and isinstance(json.dumps(found.items[0].about.setting), str)
     assert pd.notna(found.items[0].fault_at_s)
+
+
+def test_what_the_article_says_becomes_estimates(found, lost, recovered, disasters):
+    said = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters))
+    assert {name: round(each.estimate, 3) for name, each in said.items() if name != "rto"} == {
+        "rpo": 0, "order": 0, "leaders": 1, "replicas": 1, "elections": 1, "rearranged": 1, "healing": 0,
+        "producer_errors": 1, "producers_failed": 0,
+    }  # fmt: skip
+    assert said["rto"].estimate == pytest.approx(3.4, abs=0.15)
+    killed = region_loss.article(found, "kill", lost, recovered, region_loss.healing(disasters))
+    assert killed["healing"].estimate == 1

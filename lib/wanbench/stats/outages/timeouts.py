@@ -3,8 +3,8 @@ The outage that time-outs and round trips imply when a region goes dark, from be
 
 Settings by their Kafka names. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
 replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
-controller.quorum.election.backoff.max.ms. Clients: T socket.timeout.ms and F fetch.wait.max.ms (librdkafka), C
-session.timeout.ms, K heartbeat.interval.ms. r is the largest RTT.
+controller.quorum.election.backoff.max.ms. Clients (librdkafka): T the lesser of socket.timeout.ms and
+message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.interval.ms. r is the largest RTT.
 
 Detection
     The controller fences a broker when S has passed since its last heartbeat (KIP-631). That one was sent up to H and r
@@ -45,6 +45,7 @@ DEFAULTS_MS = {
     "controller.quorum.election.backoff.max.ms": 1_000,
     "replica.lag.time.max.ms": 30_000,
     "socket.timeout.ms": 60_000,
+    "message.timeout.ms": 300_000,
     "fetch.wait.max.ms": 500,
     "session.timeout.ms": 45_000,
     "heartbeat.interval.ms": 3_000,
@@ -97,7 +98,10 @@ def implied(
     elected = low + r, high + 3 * r
     lag = known["replica.lag.time.max.ms"]
     writes = (min(elected[0], lag), min(elected[1], 1.5 * lag + r)) if acks == "all" else (0.0, 2 * r)
-    partition = (elected[0], max(elected[1], known["socket.timeout.ms"]) + 3 * r)
+    partition = (
+        elected[0],
+        max(elected[1], min(known["socket.timeout.ms"], known["message.timeout.ms"])) + 3 * r,
+    )
     prefix = "group.consumer." if group_protocol == "consumer" else ""
     silent, beat = known[f"{prefix}session.timeout.ms"], known[f"{prefix}heartbeat.interval.ms"]
     fetch_s = known["socket.timeout.ms"] + known["fetch.wait.max.ms"]

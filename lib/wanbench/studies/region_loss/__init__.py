@@ -1,5 +1,6 @@
 """A region of one Kafka over three goes dark: what the outage consists of, what settings cost, whether all heals."""
 
+from .article import article
 from .checker import check_checker
 from .client_errors import client_errors
 from .comparison import compare_settings
@@ -8,4 +9,13 @@ from .phases import phases
 from .planner import planned
 from .timeline import timeline
 
-__all__ = ["check_checker", "client_errors", "compare_settings", "healing", "phases", "planned", "timeline"]
+__all__ = [
+    "article",
+    "check_checker",
+    "client_errors",
+    "compare_settings",
+    "healing",
+    "phases",
+    "planned",
+    "timeline",
+]

@@ -82,7 +82,8 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     events = episode.tables.get("controller_events")
     if events is not None and len(events):
         within = events[events.at_s.between(begin, episode.heal_at_s)]
-        fenced, elected = (within[within.kind == kind].at_s for kind in ("fenced", "elected"))
+        fenced = within.at_s[within.kind == "fenced"]
+        elected = within.at_s[(within.kind == "elected") & within.partition.notna()]  # without one: a controller
         if len(fenced):
             noticed, source, resolution = float(fenced.min()), "controller", _before(episode, moved)
         if len(fenced) and len(elected):
