@@ -255,7 +255,7 @@ class FaultSession:
                 continue
             content = bytes
             if program.role == "watch":
-                of_groups = replace(program, role="groups")
+                of_groups = replace(program, role="groups", done=replace(program.done, stderr=b""))
                 files, named = kept(self.folder, self.settings.name, self.stem, of_groups, group_samples)
                 self.files += files
                 described.append(of_groups.describe() | {"file": named})
