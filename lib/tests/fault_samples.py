@@ -61,6 +61,15 @@ EPISODE = {
         [1_790_000_003.0, "g", "NodeNotReadyError", "none"],
     ],
 }
+LOG_LINES = """\
+2026-09-21T13:33:20.500Z INFO [QuorumController id=1] Becoming the active controller at epoch 3, next write offset 9. (QuorumController)
+2026-09-21T13:33:21.500Z INFO [QuorumController id=1] Fencing broker 2 at epoch 12 because its session has timed out. (ReplicationControlManager)
+2026-09-21T13:33:21.600Z INFO [Broker id=1] Leader t-1 with topic id Some(0Tz) starts at leader epoch 1 from offset 7, ISR [1,3]. (logger)
+2026-09-21T13:33:21.601Z INFO [Broker id=1] Leader other-1 with topic id Some(0Tz) starts at leader epoch 1 from offset 7. (logger)
+2026-09-21T13:33:22.000Z INFO [Partition t-0 broker=1] Shrinking ISR from 1,2,3 to 1,3. Leader: (highWatermark: 7). (Partition)
+2026-09-21T13:33:25.000Z INFO [QuorumController id=1] The request from broker 2 to unfence has been granted because it has caught up. (BrokerHeartbeatManager)
+2026-09-21T13:33:26.000Z INFO [Partition t-0 broker=1] Expanding ISR from 1,3 to 1,2,3 (Partition)
+"""  # noqa: E501
 SETTINGS = {
     "fault": "cut", "at": "eu", "acks": "all", "replication": 2, "partitions": 2, "records_per_s": 10.0,
     "record_bytes": 64, "topic_settings": [["min.insync.replicas", "2"]],
@@ -70,7 +79,7 @@ SETTINGS = {
 TIMES = {"started_at_s": 1_790_000_002.0, "fault_at_s": 1_790_000_003.0, "heal_at_s": 1_790_000_004.0}
 
 
-def write(folder, programs=None, text=None, top=None, **changes):
+def write(folder, programs=None, text=None, top=None, log_lines=LOG_LINES, **changes):
     """
     Write an episode into a folder; returns the path that the reader starts from.
 
@@ -96,7 +105,12 @@ def write(folder, programs=None, text=None, top=None, **changes):
                 "file": about,
             }
         )
+    packed = gzip.compress(log_lines.encode(), mtime=0)
+    (folder / "t.node-1.log.gz").write_bytes(packed)
+    named = {"name": "t.node-1.log.gz", "sha256": hashlib.sha256(packed).hexdigest()}
     about = {
+        "topic": "t",
+        "logs": [{"node_id": 1, "region": "eu", "file": named}],
         "format": 1, "settings": SETTINGS, "hit": ["eu"], "times": TIMES, "error": None, "programs": described,
     }  # fmt: skip
     path = folder / "t.fault.json"

@@ -23,7 +23,7 @@ def test_all_tables_are_valid(read):
     found = read()
     assert set(found) == {
         "faults", "fault_clients", "fault_records", "fault_receipts", "fault_log", "fault_assignments", "fault_errors",
-        "cluster_samples", "group_samples",
+        "cluster_samples", "group_samples", "controller_events",
     }  # fmt: skip
     for name, rows in found.items():
         assert len(joined(name, [(rows, CONTEXT)])) == len(rows) > 0
@@ -71,6 +71,22 @@ def test_groups_have_a_row_per_member_and_one_where_there_is_none(read):
     rows = read()["group_samples"]
     assert rows.member.fillna(-1).tolist() == [0, -1, -1] and rows.client_region[0] == "eu"
     assert rows.state.fillna("?").tolist() == ["Stable", "Empty", "?"] and "NodeNotReady" in rows.error[2]
+
+
+def test_events_of_the_topic_and_of_brokers_come_from_the_nodes_logs(read):
+    rows = read()["controller_events"]
+    assert rows.kind.tolist() == ["elected", "fenced", "elected", "isr-shrunk", "unfenced", "isr-grown"]
+    assert rows.broker.fillna(0).tolist() == [1, 2, 1, 0, 2, 0] and rows.partition.fillna(-1).tolist() == [
+        -1,
+        -1,
+        1,
+        0,
+        -1,
+        0,
+    ]
+    assert rows.at_s[1] - rows.at_s[0] == 1 and "session has timed out" in rows.text[1]
+    with pytest.raises(RawDataError, match="a line of a node's log"):
+        read(log_lines=samples.LOG_LINES + "at kafka.Broker.run\n")
 
 
 def test_changes_and_errors_of_clients(read):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,8 +17,14 @@ from ..kafka.programs import fault_consumer, fault_producer, fault_record, log_r
 from ..labs.base import Completed, Host, Process
 from ..labs.programs import program_command
 from ..runs import RawFile, write_raw
+from ..runs.journal import now_utc
 from .base import ExperimentError, ended_with
 
+_TELLING = re.compile(
+    rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|Expanding ISR"
+    rb"|\] Leader \S+ .*starts at leader epoch"
+)
+_SECONDS = len("2026-11-22T09:52:29")
 _SHARED = (Path(fault_record.__file__), Path(probe_record.__file__))
 
 
@@ -131,6 +138,28 @@ def kept(
     if done.stderr:
         files.append(write_raw(folder, experiment, f"{base}.stderr.txt", done.stderr[-100_000:], **about))
     return files, {"name": Path(files[0].path).name, "sha256": hashlib.sha256(packed).hexdigest()}
+
+
+def kept_log(
+    folder: Path, experiment: str, stem: str, cluster, placement, since_utc: str
+) -> tuple[RawFile, dict]:
+    """
+    Keep the lines of a node's log since a time that say who was fenced, who led, and who was in sync; as `kept`.
+    """
+    lines = [
+        line
+        for line in cluster.log(placement.node_id).splitlines(keepends=True)
+        if line[:_SECONDS] >= since_utc[:_SECONDS].encode() and line[:2] == b"20" and _TELLING.search(line)
+    ]
+    packed = gzip.compress(b"".join(lines), 9, mtime=0)
+    times = {"started_at_utc": since_utc, "ended_at_utc": now_utc()}
+    name = f"{stem}.node-{placement.node_id}.log.gz"
+    file = write_raw(folder, experiment, name, packed, **times)
+    return file, {
+        "node_id": placement.node_id,
+        "region": placement.host.region,
+        "file": {"name": name, "sha256": hashlib.sha256(packed).hexdigest()},
+    }
 
 
 def start_clients(settings, topic: str, hosts: list[Host], stop_file: Callable[[Host], str]) -> list[Program]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..errors import CommandError, LabError, ParameterError
 from ..kafka.admin.ask import AnswerError
+from ..kafka.cluster import Cluster
 from ..kafka.security.private_files import put_private
 from ..labs.base import Host
 from ..runs import RawFile, write_raw
@@ -21,7 +22,7 @@ from .base import ExperimentError, cluster_of
 from .kafka_fault_damage import damaged
 from .kafka_fault_faults import CONSUMERS, CONTROLLER, Fault, check_possible
 from .kafka_fault_health import Health, compact_samples, group_samples
-from .kafka_fault_programs import Program, kept, start_clients, start_log_reader, stop_all
+from .kafka_fault_programs import Program, kept, kept_log, start_clients, start_log_reader, stop_all
 
 LOOK_S = 0.1
 READY_S = 120.0
@@ -101,7 +102,7 @@ class FaultSession:
     def _begin(self, stack: ExitStack) -> None:
         """A healthy cluster, the topic, everything that watches it and uses it."""
         settings = self.settings
-        if hasattr(self._cluster, "reconfigure"):
+        if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
         self._await_healthy_cluster()
         about = self._ask(
@@ -254,7 +255,7 @@ class FaultSession:
                 continue
             content = bytes
             if program.role == "watch":
-                of_groups = replace(program, role="groups")
+                of_groups = replace(program, role="groups", done=replace(program.done, stderr=b""))
                 files, named = kept(self.folder, self.settings.name, self.stem, of_groups, group_samples)
                 self.files += files
                 described.append(of_groups.describe() | {"file": named})
@@ -264,6 +265,20 @@ class FaultSession:
             files, named = kept(self.folder, self.settings.name, self.stem, program, content)
             self.files += files
             described.append(program.describe() | {"file": named})
+        logs = []
+        if isinstance(self._cluster, Cluster):
+            for placement in self._cluster.placements:
+                with suppress(LabError):
+                    file, described_log = kept_log(
+                        self.folder,
+                        self.settings.name,
+                        self.stem,
+                        self._cluster,
+                        placement,
+                        self._started_at_utc,
+                    )
+                    self.files.append(file)
+                    logs.append(described_log)
         about = {
             "format": 1,
             "settings": asdict(self.settings),
@@ -275,6 +290,7 @@ class FaultSession:
             "damage": self._done_damage,
             "error": error,
             "programs": described,
+            "logs": logs,
         }
         content = json.dumps(about, indent=1).encode() + b"\n"
         ends = {"started_at_utc": self._started_at_utc, "ended_at_utc": now_utc()}

@@ -164,6 +164,11 @@ class Cluster(BaseCluster):
         """A node's data folder on its host: a folder for each partition."""
         return self._node(node_id).data_folder
 
+    def log(self, node_id: int) -> bytes:
+        """What a node has logged so far, over all its starts."""
+        node = self._node(node_id)
+        return b"".join(node.log(start) for start in range(1, node.starts + 1))
+
     def stop(self, node_id: int) -> None:
         """Have a node hand over what it leads and end; ClusterError if it does not run, with why if it died."""
         self._running(node_id).stop()

@@ -19,6 +19,7 @@ from ..json_values import Members
 from ..rows import fitting
 from .clients import receipts, records
 from .files import LATEST_NS, Program, is_count, open_episode
+from .node_logs import controller_events
 from .watchers import cluster_samples, group_samples
 
 TIMES = (
@@ -70,6 +71,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     rows["fault_errors"] = [row for _, found in parsed.values() for row in found]
     rows["fault_errors"] += [row for *_, found in received.values() for row in found]
     rows["group_samples"] = [row for program in of_role["groups"] for row in group_samples(program, clients)]
+    rows["controller_events"] = controller_events(top, path)
     return {name: fitting(path, name, data) for name, data in {**rows, **columns}.items()}
 
 

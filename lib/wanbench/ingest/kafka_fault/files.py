@@ -19,7 +19,7 @@ LATEST_NS = 4_102_444_800 * 10**9
 """The year 2100: no episode was later."""
 LONGEST_US = 10**13
 """Four months: no program ran for so long."""
-ROLES = ("producer", "consumer", "watch", "groups", "log", "node")
+ROLES = ("producer", "consumer", "watch", "groups", "log")
 LONGEST_NAME = 255
 
 
@@ -39,16 +39,8 @@ class Program:
 
     def lines(self) -> list[tuple[int, object]]:
         """(line number, value) of each line; a last line that was cut short is left out."""
-        try:
-            packed = self.path.read_bytes()
-        except OSError as error:
-            raise RawDataError(self.path, None, error.strerror or error, "a file that can be read") from error
-        if (found := hashlib.sha256(packed).hexdigest()) != self.sha256:
-            raise RawDataError(
-                self.path, None, f"SHA-256 {found}", f"SHA-256 {self.sha256}, as the episode's file says"
-            )
-        content, values = unpacked(self.path, packed, most_bytes=LARGEST_BYTES), []
-        for number, text in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), 1):
+        values = []
+        for number, text in enumerate(whole_lines(self.path, self.sha256), 1):
             try:
                 values.append((number, _DECODER.decode(text.decode())))
             except (ValueError, RecursionError) as error:
@@ -77,17 +69,33 @@ class Program:
             raise RawDataError(self.path, number, shown, expected)
 
 
+def whole_lines(path: Path, sha256: str) -> list[bytes]:
+    """The lines of a compressed file with this SHA-256, but for a last one that was cut short."""
+    try:
+        packed = path.read_bytes()
+    except OSError as error:
+        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from error
+    if (found := hashlib.sha256(packed).hexdigest()) != sha256:
+        raise RawDataError(path, None, f"SHA-256 {found}", f"SHA-256 {sha256}, as the episode's file says")
+    content = unpacked(path, packed, most_bytes=LARGEST_BYTES)
+    return content[: content.rfind(b"\n") + 1].splitlines()
+
+
+def named_file(one: Members, path: Path) -> tuple[Path, str]:
+    """The file in the same folder that a member of the episode's file names, and its SHA-256."""
+    file = one.members("file")
+    name, sha256 = file.text("name"), file.text("sha256")
+    if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:
+        found = f"{file.where} = {str(file.values)[:80]}"
+        one.refuse(found, "the name of a file in the same folder, and its SHA-256")
+    return path.with_name(name), sha256
+
+
 def programs(top: Members, path: Path) -> list[Program]:
     """The programs that the file of an episode names."""
     found = []
     for one in top.list("programs"):
-        file = one.members("file")
-        name, sha256 = file.text("name"), file.text("sha256")
-        if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:
-            one.refuse(
-                f"{file.where} = {str(file.values)[:80]}",
-                "the name of a file in the same folder, and its SHA-256",
-            )
+        file, sha256 = named_file(one, path)
         started_at_s, killed = one.number("started_at_s", most=LATEST_NS / 1e9), one.flag("killed")
         number, region, host = one.count("number"), one.text("region"), one.text("host")
         role = one.text("role", ROLES)
@@ -104,7 +112,7 @@ def programs(top: Members, path: Path) -> list[Program]:
                 started_at_s,
                 one.number("ended_at_s", most=LATEST_NS / 1e9),
                 killed,
-                path.with_name(name),
+                file,
                 sha256,
             )
         )
