@@ -136,7 +136,11 @@ def test_settings_beside_each_other_name_only_what_differs(disasters, lost, reco
     compared = region_loss.compare_settings(disasters, lost, recovered)
     assert compared.losing == ["cut acks 1"]
     assert list(compared.abouts) == ["setting", "fault", "acks"]
-    assert compared.sentence.startswith("cut acks 1: lost 54 of 3,780 acknowledged records")
+    assert compared.sentence.startswith("“cut” lost 0 of 3,780 (95 %: under 1 in 1,262) acknowledged records")
+    assert (
+        "“cut acks 1” lost 54 of 3,780" in compared.sentence
+        and "2 other settings lost none" in compared.sentence
+    )
 
 
 def test_errors_are_counted_by_kind_and_side(disasters):
@@ -216,3 +220,15 @@ def test_what_the_article_says_becomes_estimates(found, lost, recovered, disaste
     assert said["rto"].estimate == pytest.approx(3.4, abs=0.15)
     killed = region_loss.article(found, "kill", lost, recovered, region_loss.healing(disasters))
     assert killed["healing"].estimate == 1
+
+
+def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
+    elsewhere = region_loss.lost_when(disasters)
+    assert elsewhere.rows[["lost", "episodes", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [
+        [54, 3, 0, 0]
+    ]
+    there = outages.episodes(together([episode(acks="1", at=REGIONS[2], lost=5)]))
+    explained = region_loss.lost_when(there)
+    assert explained.rows[["lost", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [[5, 5, 5]]
+    with pytest.raises(MissingDataError, match="no acknowledged record"):
+        region_loss.lost_when(disasters.of("cut"))

@@ -74,6 +74,8 @@ class Losses(Result):
                 f"With acks={acks}, {bounded(gone, n, self.level)} acknowledged records were lost or never delivered, "
                 f"in {losing} of {len(own)} episodes."
             )
+            if seen := int(own.lost_after_delivery.sum()):
+                parts.append(f"Of these, {seen:,} had reached a consumer before they vanished from the log.")
         return " ".join(parts)
 
     @property

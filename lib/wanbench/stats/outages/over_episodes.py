@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from ...formatting import percent
 from ..result import Estimate, Result
 from .bounds import median_of
 
@@ -55,8 +56,9 @@ class OverEpisodes(Result):
         """Few episodes, and times without an end."""
         notes, level = [], min((each.level for each in self.estimates), default=self.level)
         if level < self.level:
+            low, asked = percent(level), percent(self.level)
             notes.append(
-                f"few episodes: intervals from the smallest to the largest value hold {level:.0%}, not {self.level:.0%}"
+                f"few episodes: intervals from the smallest to the largest value hold {low}, not {asked}"
             )
         open_end = [name for name in self.QUANTITIES if f"{name}_censored" in self.rows]
         ended = (
@@ -77,10 +79,13 @@ class OverEpisodes(Result):
             name: [spelled(self.of(name, key)) for key in self.QUANTITIES] + [self._counted(name)]
             for name in self.settings
         }
-        return pd.DataFrame({"": [*self.QUANTITIES.values(), "episodes"]} | columns)
+        return pd.DataFrame({"": [*self.QUANTITIES.values(), "episodes (level of intervals)"]} | columns)
 
     def _counted(self, setting: str) -> str:
-        return str(int((self.rows.setting == setting).sum()))
+        level = min(
+            (each.level for name in self.QUANTITIES if (each := self.of(setting, name)).n > 1), default=None
+        )
+        return f"{(self.rows.setting == setting).sum()}" + (f" ({percent(level)})" if level else "")
 
 
 def spelled(estimate: Estimate) -> str:

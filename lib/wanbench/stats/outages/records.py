@@ -58,8 +58,7 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
     kept, spoilt = _split(log)
     received, spoilt_receipts = _split(receipts)
     acknowledged = records[records.acknowledged_at_s.notna()]
-    in_log = _among(acknowledged, kept, RECORD)
-    damaged_in_log = ~in_log & _among(acknowledged, spoilt, PLACE)
+    in_log, damaged_in_log = _in_log(acknowledged, kept, spoilt)
     lost = ~in_log & ~damaged_in_log
     delivered = _among(acknowledged, received, RECORD)
     # a damaged receipt names its offset at least; the log says which record stands there
@@ -84,6 +83,13 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
     }
 
 
+def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
+    """The rows of acknowledged records that the log lacks."""
+    acknowledged = records[records.acknowledged_at_s.notna()]
+    in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
+    return acknowledged[~in_log & ~damaged_in_log]
+
+
 def violations(rows: pd.DataFrame, within: list[str]) -> int:
     """
     Rows whose sequence is below an earlier one of the same group.
@@ -101,6 +107,13 @@ def _order_of_receipts(received: pd.DataFrame) -> int:
     """Only first receipts count: what is received again after a rebalance is a duplicate, not out of order."""
     first = received.sort_values("received_at_s", kind="stable").drop_duplicates(RECORD).index
     return violations(received[received.index.isin(first)], ["consumer", "producer", "partition"])
+
+
+def _in_log(
+    acknowledged: pd.DataFrame, kept: pd.DataFrame, spoilt: pd.DataFrame
+) -> tuple[pd.Series, pd.Series]:
+    in_log = _among(acknowledged, kept, RECORD)
+    return in_log, ~in_log & _among(acknowledged, spoilt, PLACE)
 
 
 def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -52,12 +52,16 @@ class Recovery(OverEpisodes):
     @property
     def sentence(self) -> str:
         """Per setting: how long writes were out as a whole, and at the worst partition."""
-        return " ".join(
-            f"{name}: outside the hit region no write was acknowledged for {spelled(self.of(name, 'writes'))}, in the "
-            f"worst partition for {spelled(self.of(name, 'writes_partition'))}; its reads were out for "
-            f"{spelled(self.of(name, 'reads_partition'))}."
-            for name in self.settings
-        )
+        parts = []
+        for name in self.settings:
+            whole, worst, reads = (
+                spelled(self.of(name, key)) for key in ("writes", "writes_partition", "reads_partition")
+            )
+            parts.append(
+                f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for {worst}; "
+                f"the worst partition was not read for {reads}."
+            )
+        return " ".join(parts)
 
 
 def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:

@@ -5,6 +5,7 @@ from .checker import check_checker
 from .client_errors import client_errors
 from .comparison import compare_settings
 from .healing import healing
+from .lost_when import lost_when
 from .phases import phases
 from .planner import planned
 from .timeline import timeline
@@ -15,6 +16,7 @@ __all__ = [
     "client_errors",
     "compare_settings",
     "healing",
+    "lost_when",
     "phases",
     "planned",
     "timeline",

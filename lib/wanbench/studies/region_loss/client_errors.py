@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...formatting import count
-from ...stats.outages.episodes import Episodes
-from ...stats.result import RowsResult
+from ...stats.outages.episodes import HIT, SURVIVING, Episodes
+from ...stats.result import RowsResult, text_table
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +29,20 @@ class ClientErrors(RowsResult):
             f"Clients reported {count(int(kinds.sum()), 'error')} of {count(len(kinds), 'kind')} in "
             f"{count(self.n_episodes, 'episode')}; the most frequent is {kinds.index[0]} ({kinds.iloc[0]:,})."
         )
+
+    def shown(self) -> pd.DataFrame:
+        """As text."""
+        heads = [
+            "setting",
+            "clients",
+            "where",
+            "error",
+            "errors",
+            "episodes with it",
+            "median time after the fault (s)",
+        ]
+        where = self.rows.side.map({HIT: "hit region", SURVIVING: "other regions"})
+        return text_table(self.rows.assign(side=where)).set_axis(heads, axis=1)
 
 
 def client_errors(found: Episodes) -> ClientErrors:

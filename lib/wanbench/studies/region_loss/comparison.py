@@ -8,6 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from ...formatting import count
 from ...stats.outages.bounds import bounded
 from ...stats.outages.episodes import Episodes
 from ...stats.outages.losses import Losses
@@ -58,13 +59,20 @@ class Comparison(Result):
 
     @property
     def sentence(self) -> str:
-        """Per setting, those that lost records first: losses, and how long all writes stood still."""
+        """The first setting and those that lost records, each with its loss and outage; the others together."""
+        told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
         parts = []
-        for name in sorted(self.settings, key=lambda name: name not in self.losing):
+        for name in told:
             sums = self.lost.sums(name)
             lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
             outage = spelled(self.recovered.of(name, "writes"))
-            parts.append(f"{name}: lost {lost} acknowledged records, all writes stood still for {outage}.")
+            parts.append(
+                f"“{name}” lost {lost} acknowledged records, and all writes stood still for {outage}."
+            )
+        others = [self.recovered.of(name, "writes").estimate for name in self.settings if name not in told]
+        if others:
+            times = f"{min(others):.1f} to {max(others):.1f} s"
+            parts.append(f"{count(len(others), 'other setting')} lost none, and stood still for {times}.")
         return " ".join(parts)
 
     @property

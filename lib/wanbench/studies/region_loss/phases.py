@@ -33,7 +33,7 @@ class Phases(OverEpisodes):
         parts = []
         for name in self.settings:
             three = [spelled(self.of(name, phase)) for phase in self.QUANTITIES]
-            parts.append(f"{name}: detection {three[0]}, election {three[1]}, clients {three[2]}.")
+            parts.append(f"“{name}”: detection {three[0]}, election {three[1]}, clients {three[2]}.")
         return " ".join(parts)
 
     @property
@@ -83,7 +83,9 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     if events is not None and len(events):
         within = events[events.at_s.between(begin, episode.heal_at_s)]
         fenced = within.at_s[within.kind == "fenced"]
-        elected = within.at_s[(within.kind == "elected") & within.partition.notna()]  # without one: a controller
+        elected = within.at_s[
+            (within.kind == "elected") & within.partition.notna()
+        ]  # without one: a controller
         if len(fenced):
             noticed, source, resolution = float(fenced.min()), "controller", _before(episode, moved)
         if len(fenced) and len(elected):
