@@ -58,8 +58,8 @@ class Recovery(OverEpisodes):
                 spelled(self.of(name, key)) for key in ("writes", "writes_partition", "reads_partition")
             )
             parts.append(
-                f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for {worst}; "
-                f"the worst partition was not read for {reads}."
+                f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for "
+                f"{worst}; the worst partition was not read for {reads}."
             )
         return " ".join(parts)
 

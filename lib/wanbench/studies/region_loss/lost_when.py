@@ -28,8 +28,8 @@ class LostWhen(RowsResult):
         """How many there are, and how many of them the mechanism explains."""
         rows = self.rows
         return (
-            f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in partitions "
-            f"whose leader was replaced, and {int(rows.to_hit_region.sum()):,} had been sent from the hit region."
+            f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
+            f"partitions whose leader was replaced, and {int(rows.to_hit_region.sum()):,} had been sent from the hit region."
         )
 
     def shown(self) -> pd.DataFrame:
