@@ -19,7 +19,7 @@ def test_certificates_are_paths_and_the_identity_holds_the_key_too():
 
 
 def test_a_password_is_among_them():
-    access = Access("SASL_SSL", mechanism="PLAIN", user="ada", password=Secret("hush"))
+    access = Access("SASL_SSL", mechanism="PLAIN", user="ada", password=Secret("hush", "HUSH"))
     settings = access.librdkafka_settings(None, None)
     assert (settings["sasl.mechanism"], settings["sasl.username"], settings["sasl.password"]) == (
         "PLAIN",

@@ -180,6 +180,10 @@ class KafkaFault:
         heal_s = min(self.after_s, _HEAL_S.get(self.fault, _USUAL_HEAL_S))
         return _START_S + self.before_s + self.fault_s + heal_s + self.quiet_s + _END_S
 
-    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """None: it depends on how many regions the lab has."""
-        return None
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Bytes on the links in a lab of three regions, with Kafka's and the network's headers roughly: two of three
+        records come from another region than their leader's, are copied, and go to a consumer elsewhere.
+        """
+        records = 3 * self.producers_per_region * self.records_per_s * self.expected_s(rtt_ms, rate_bps)
+        return records * (self.record_bytes + _OVERHEAD_BYTES) * (self.replication - 1 + 4 / 3)
