@@ -8,7 +8,7 @@ message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.inter
 
 Detection
     The controller fences a broker when S has passed since its last heartbeat (KIP-631). That one was sent up to H and r
-    before the fault, so fencing comes S - H - r to S after it. The check itself takes milliseconds.
+    before the fault, so that is S - H - r to S after it. It looks every S/8, so fencing comes up to 9/8 S after the fault.
 Controller in the region that is lost
     Voters notice when a fetch was not answered for Q, up to r of which had passed, and then vote: that takes one round
     trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller begins every session anew.
@@ -80,21 +80,21 @@ def implied(
     --------
     >>> ends = implied({"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}, 70)
     >>> [round(end, 2) for end in ends["detection"]]
-    [2.43, 3.0]
+    [2.43, 3.38]
     """
     check_choice("acks", acks, ("0", "1", "all"))
     check_choice("group_protocol", group_protocol, ("classic", "consumer"))
     r = check_number("rtt_ms", rtt_ms, 0) / 1000
     known = {name: _seconds(name, settings.get(name, default)) for name, default in DEFAULTS_MS.items()}
     session, heartbeat = known["broker.session.timeout.ms"], known["broker.heartbeat.interval.ms"]
-    low, high = max(session - heartbeat - r, 0), session
+    low, high = max(session - heartbeat - r, 0), session * 9 / 8
     if controller_lost:
         fetch, vote = (
             known["controller.quorum.fetch.timeout.ms"],
             known["controller.quorum.election.timeout.ms"],
         )
         low = max(fetch - r, 0) + r + session
-        high = fetch + 2 * vote + known["controller.quorum.election.backoff.max.ms"] + session
+        high = fetch + 2 * vote + known["controller.quorum.election.backoff.max.ms"] + session * 9 / 8
     elected = low + r, high + 3 * r
     lag = known["replica.lag.time.max.ms"]
     writes = (min(elected[0], lag), min(elected[1], 1.5 * lag + r)) if acks == "all" else (0.0, 2 * r)

@@ -66,7 +66,7 @@ def lost_when(found: Episodes) -> LostWhen:
                         "episode": number,
                         "after_s": lost.acknowledged_at_s - each.fault_at_s,
                         "from_hit": [each.side(name) == HIT for name in region],
-                        "replaced": lost.partition.isin(first_changes(each).index),
+                        "replaced": lost.partition.isin(first_changes(each, each.about.ended_at_s).index),
                     }
                 )
             )

@@ -17,12 +17,12 @@ from ...stats.outages.recovery import Recovery
 
 @dataclass(frozen=True, repr=False)
 class Phases(OverEpisodes):
-    """Rows have also resolution_s (how far a sampled time may be off) and source: samples, or the controller's log."""
+    """Rows have also resolution_s (how far a sampled time may be off) and source: samples, or the nodes' log."""
 
     TITLE = "What the outage consists of"
     DRAWN_BY = "phases_figure.phases"
     QUANTITIES: ClassVar[dict[str, str]] = {
-        "detection_s": "detection: from the fault to the first change",
+        "detection_s": "detection: until a broker is fenced or out of sync, or a leader replaced",
         "election_s": "election: until the last leader has changed",
         "refresh_s": "clients: until the worst partition acknowledges again",
     }
@@ -50,8 +50,8 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
-    Where the controller's log tells when it fenced a broker, that is the time of detection; else the first sample in
-    which a leader is another. MissingDataError if nobody saw a leader change.
+    Where the nodes' logs tell when the controller fenced a broker or a leader found one out of sync, the first of these is
+    the time of detection; else the first sample in which a leader is another. MissingDataError if nobody saw a leader change.
     """
     rows, silent = [], 0
     for each in found.with_fault():
@@ -64,10 +64,10 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     return Phases(pd.DataFrame(rows))
 
 
-def first_changes(episode: Episode) -> pd.Series:
-    """When each partition was first seen with another leader during the fault; only partitions that changed."""
-    rows = episode.samples
-    rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s) & (rows.leader >= 0)]
+def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
+    """When each partition was first seen with another leader, by default until healing; only those that changed."""
+    rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
+    rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)
     changed = rows[before.notna() & (rows.leader != before)]
     return changed.groupby("partition").at_s.min()
@@ -82,13 +82,13 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     events = episode.tables.get("controller_events")
     if events is not None and len(events):
         within = events[events.at_s.between(begin, episode.heal_at_s)]
-        fenced = within.at_s[within.kind == "fenced"]
+        seen = within.at_s[within.kind.isin(["fenced", "isr-shrunk"])]
         elected = within.at_s[
             (within.kind == "elected") & within.partition.notna()
         ]  # without one: a controller
-        if len(fenced):
-            noticed, source, resolution = float(fenced.min()), "controller", _before(episode, moved)
-        if len(fenced) and len(elected):
+        if len(seen):
+            noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
+        if len(seen) and len(elected):
             moved, resolution = float(elected.max()), 0.0
     streams = recovered.streams
     own = streams[(streams[list(episode.key)] == list(episode.key.values())).all(axis=1)]
