@@ -8,7 +8,7 @@ message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.inter
 
 Detection
     The controller fences a broker when S has passed since its last heartbeat (KIP-631). That one was sent up to H and r
-    before the fault, so that is S - H - r to S after it. It looks every S/8, so fencing comes up to 9/8 S after the fault.
+    before the fault, so that is S - H - r to S after it. It looks every S/8, so it may take 9/8 S.
 Controller in the region that is lost
     Voters notice when a fetch was not answered for Q, up to r of which had passed, and then vote: that takes one round
     trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller begins every session anew.

@@ -50,8 +50,8 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
-    Where the nodes' logs tell when the controller fenced a broker or a leader found one out of sync, the first of these is
-    the time of detection; else the first sample in which a leader is another. MissingDataError if nobody saw a leader change.
+    The first broker that the nodes' logs say was fenced or out of sync is the time of detection; without such logs, the
+    first sample in which a leader is another. MissingDataError if nobody saw a leader change.
     """
     rows, silent = [], 0
     for each in found.with_fault():

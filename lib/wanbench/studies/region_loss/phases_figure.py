@@ -26,6 +26,7 @@ def phases(result: Phases, *, note: str = "") -> go.Figure:
         for name, before in zip(rows.setting, [None, *rows.setting], strict=False)
     ]
     primitives.label_rows(figure, labels)
+    worst = rows.resolution_s.max()
     figure.update_xaxes(title="time since the fault (s)")
     figure.update_layout(
         barmode="stack",
@@ -38,7 +39,11 @@ def phases(result: Phases, *, note: str = "") -> go.Figure:
         name="phases",
         title="What the seconds consist of",
         subtitle="One bar per episode, to the end of the outage of the worst partition that did end. "
-        f"Sampled times may be up to {rows.resolution_s.max():.2f} s late.",
+        + (
+            f"Sampled times may be up to {worst:.2f} s late."
+            if worst
+            else "Times of changes are from the nodes' logs."
+        ),
         alt=f"Phases of outages. {result}",
         caption=str(result),
         table=rows,
