@@ -40,10 +40,10 @@ def test_episodes_with_the_same_brokers_stand_together():
         assert sum(a != b for a, b in pairwise(brokers)) == 2
 
 
-def test_damage_is_planted_last_and_without_a_fault():
-    planted = fault_trials(BASE, FAULTS, repeats=2, damage=["drop", "alter"])[-2:]
+def test_damage_is_planted_first_and_without_a_fault():
+    planted = fault_trials(BASE, FAULTS, repeats=2, damage=["drop", "alter"])[:2]
     assert [t.experiments[0].damage for t in planted] == ["drop", "alter"]
-    assert {t.experiments[0].fault for t in planted} == {"none"} and {t.block for t in planted} == {3}
+    assert {t.experiments[0].fault for t in planted} == {"none"} and {t.block for t in planted} == {0}
 
 
 @pytest.mark.parametrize(

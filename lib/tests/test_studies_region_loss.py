@@ -232,3 +232,19 @@ def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
     assert explained.rows[["lost", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [[5, 5, 5]]
     with pytest.raises(MissingDataError, match="no acknowledged record"):
         region_loss.lost_when(disasters.of("cut"))
+
+
+def test_producers_that_are_behind_before_the_fault_are_a_caution():
+    rows = together([episode()])
+    assert outages.episodes(rows).items[0].on_time == 1 and "behind" not in str(outages.episodes(rows))
+    slow = rows["fault_records"].acknowledged_at_s + 2.5
+    late = outages.episodes(rows | {"fault_records": rows["fault_records"].assign(acknowledged_at_s=slow)})
+    assert late.items[0].on_time == pytest.approx((5 - 2.57) / 4, abs=0.05)
+    assert "producers were behind before the fault in 1 episode" in str(late)
+
+
+def test_what_the_driver_tidies_up_is_not_healing():
+    rows = together([episode(leaders_back_s=3.0)])
+    ended = rows["faults"].assign(ended_at_s=rows["faults"].heal_at_s + 2.9)
+    healed = region_loss.healing(outages.episodes(rows | {"faults": ended}))
+    assert healed.rows.back.tolist() == [0] and healed.rows.moved.tolist() == [2]

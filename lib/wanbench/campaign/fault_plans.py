@@ -25,7 +25,7 @@ def fault_trials(
     Episodes of every fault at the baseline, of the first fault with other settings, and with planted damage.
 
     Each repeat is a block with every episode once, in random order; episodes whose brokers have the same settings stand
-    together, for others restart them. What is to be damaged comes last, once, without a fault.
+    together, for others restart them. What is to be damaged comes first, once, without a fault: that warms the brokers.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ def fault_trials(
         changed = _changed(plain, changes)
         label = ", ".join(f"{_name(key)} {value}" for key, value in changes.items() if value != "")
         episodes[f"{first}, {label}"] = changed
-    rng, trials = random.Random(seed), []
+    short = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
+    trials = [Trial(f"planted: {each}", (replace(baseline, damage=each, **short),), 0) for each in damage]
+    rng = random.Random(seed)
     for block in range(1, repeats + 1):
         groups = {}
         for setting in rng.sample(list(episodes), len(episodes)):
@@ -63,10 +65,6 @@ def fault_trials(
             groups.setdefault(brokers, []).append(setting)
         order = [setting for group in groups.values() for setting in group]
         trials += [Trial(setting, (episodes[setting],), block) for setting in order]
-    short = {"fault": "none", "at": "", "before_s": 2.0, "fault_s": 1.0}
-    trials += [
-        Trial(f"planted: {each}", (replace(baseline, damage=each, **short),), repeats + 1) for each in damage
-    ]
     return trials
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import nan
 
 import pandas as pd
 
@@ -29,6 +30,8 @@ TABLES = (
 )
 OPTIONAL = ("controller_events",)
 SURVIVING, HIT = "surviving", "hit"
+ON_TIME = 0.95
+"""Share of records acknowledged in time that makes a rate "below capacity": as much as counts as the earlier rate."""
 FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
 """The order in which they stand in tables and figures."""
 
@@ -87,6 +90,13 @@ class Episode:
         return float(times.min()), float(times.max())
 
     @cached_property
+    def on_time(self) -> float:
+        """Of the records due before the fault, but for the last second's, the share acknowledged before it."""
+        rows = self.tables["fault_records"]
+        due = rows[rows.intended_at_s < self.fault_at_s - 1.0]
+        return float((due.acknowledged_at_s < self.fault_at_s).sum() / len(due)) if len(due) else nan
+
+    @cached_property
     def regions(self) -> dict[tuple[str, int], str]:
         """Region of each client: (role, number) to region."""
         clients = self.tables["fault_clients"]
@@ -109,16 +119,18 @@ class Episode:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """What watchers outside the hit regions saw of partitions, by time."""
+        """What watchers outside the hit regions saw of partitions, by time, until the driver tidied up."""
         rows = self.tables["cluster_samples"]
-        rows = rows[rows.partition.notna() & ~rows.region.isin(self.hit)]
+        rows = rows[
+            rows.partition.notna() & ~rows.region.isin(self.hit) & (rows.at_s <= self.about.ended_at_s)
+        ]
         return rows.sort_values(["at_s", "region", "partition"], kind="stable")
 
     @cached_property
     def members(self) -> pd.DataFrame:
         """What one watcher saw of the group's members, by time: the one outside the hit regions with most answers."""
         rows = self.tables["group_samples"]
-        rows = rows[rows.member.notna()]
+        rows = rows[rows.member.notna() & (rows.at_s <= self.about.ended_at_s)]
         outside = rows[~rows.region.isin(self.hit)]
         rows = outside if len(outside) else rows
         return rows[rows.region == rows.groupby("region").size().idxmax()] if len(rows) else rows
@@ -197,9 +209,16 @@ class Episodes(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Why episodes were left out, and which settings have a single one."""
+        """Why attempts were left out, and where producers were behind before the fault."""
         reasons = self.left_out.groupby("reason").size() if len(self.left_out) else {}
-        return tuple(f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items())
+        late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
+        notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
+        if late:
+            notes.append(
+                f"producers were behind before the fault in {count(len(late), 'episode')}: at worst {100 * min(late):.0f} % of "
+                "the records that were due a second earlier had been acknowledged, so outages include a queue"
+            )
+        return tuple(notes)
 
     def table(self) -> pd.DataFrame:
         """One row per setting: what was done, where, how often, how much was sent."""
@@ -215,6 +234,7 @@ class Episodes(Result):
                     ),
                     "acks": first.acks,
                     "Episodes": len(own),
+                    "Acknowledged in time before the fault": f"{100 * min(each.on_time for each in own):.0f} %",
                     "Records due": sum(len(each.tables["fault_records"]) for each in own),
                 }
             )
