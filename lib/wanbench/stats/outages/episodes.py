@@ -215,8 +215,8 @@ class Episodes(Result):
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
         if late:
             notes.append(
-                f"producers were behind before the fault in {count(len(late), 'episode')}: at worst {100 * min(late):.0f} % of "
-                "the records that were due a second earlier had been acknowledged, so outages include a queue"
+                f"producers were behind before the fault in {count(len(late), 'episode')}: at worst "
+                f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged, so outages include a queue"
             )
         return tuple(notes)
 
