@@ -216,7 +216,8 @@ class Episodes(Result):
         if late:
             notes.append(
                 f"producers were behind before the fault in {count(len(late), 'episode')}: at worst "
-                f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged, so outages include a queue"
+                f"{100 * min(late):.0f} % of the records due a second earlier had been acknowledged, so outages "
+                "include a queue"
             )
         return tuple(notes)
 
