@@ -14,7 +14,8 @@ Controller in the region that is lost
     trip, or with split votes up to 2 E (drawn from E to 2 E) and B more. The new controller begins every session anew.
 Acknowledgements with acks=all
     A leader answers once every in-sync replica has the record. A replica in the dark region leaves the in-sync set when
-    its broker is fenced, or when its leader has seen it lag for L (looked at every L/2), whichever is first. Until then
+    its broker is fenced, or when its leader has seen it lag for L, whichever is first. It may have lagged for
+    replica.fetch.wait.max.ms and r before the fault, the leader looks every L/2, and a controller must agree. Until then
     no partition with a replica there is written, wherever its leader is: with a replica in every region, none at all.
     With acks=1, leaders elsewhere answer at once.
 Election
@@ -44,6 +45,7 @@ DEFAULTS_MS = {
     "controller.quorum.election.timeout.ms": 1_000,
     "controller.quorum.election.backoff.max.ms": 1_000,
     "replica.lag.time.max.ms": 30_000,
+    "replica.fetch.wait.max.ms": 500,
     "socket.timeout.ms": 60_000,
     "message.timeout.ms": 300_000,
     "fetch.wait.max.ms": 500,
@@ -88,16 +90,19 @@ def implied(
     known = {name: _seconds(name, settings.get(name, default)) for name, default in DEFAULTS_MS.items()}
     session, heartbeat = known["broker.session.timeout.ms"], known["broker.heartbeat.interval.ms"]
     low, high = max(session - heartbeat - r, 0), session * 9 / 8
+    lag, wait = known["replica.lag.time.max.ms"], known["replica.fetch.wait.max.ms"]
+    out_of_sync = max(lag - wait - r, 0), 1.5 * lag
     if controller_lost:
         fetch, vote = (
             known["controller.quorum.fetch.timeout.ms"],
             known["controller.quorum.election.timeout.ms"],
         )
-        low = max(fetch - r, 0) + r + session
-        high = fetch + 2 * vote + known["controller.quorum.election.backoff.max.ms"] + session * 9 / 8
+        voted = max(fetch - r, 0) + r, fetch + 2 * vote + known["controller.quorum.election.backoff.max.ms"]
+        low, high = voted[0] + session, voted[1] + session * 9 / 8
+        out_of_sync = max(out_of_sync[0], voted[0]), max(out_of_sync[1], voted[1])
     elected = low + r, high + 3 * r
-    lag = known["replica.lag.time.max.ms"]
-    writes = (min(elected[0], lag), min(elected[1], 1.5 * lag + r)) if acks == "all" else (0.0, 2 * r)
+    agreed = out_of_sync[0] + r, out_of_sync[1] + 3 * r
+    writes = tuple(map(min, elected, agreed)) if acks == "all" else (0.0, 2 * r)
     partition = (
         elected[0],
         max(elected[1], min(known["socket.timeout.ms"], known["message.timeout.ms"])) + 3 * r,
