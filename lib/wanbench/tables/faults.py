@@ -117,12 +117,12 @@ declare(
 )
 declare(
     "fault_errors",
-    "one error that librdkafka reported to a client",
+    "one error that librdkafka reported to a client, or a line that it logged",
     *CONTEXT,
     _ROLE,
     _CLIENT,
     column("at_s", "number", "Unix s", "when"),
-    column("kind", "text", "", "librdkafka's name of the error"),
+    column("kind", "text", "", "librdkafka's name: _TRANSPORT and the like of an error, REQTMOUT of a line"),
     column("message", "text", "", "its text"),
 )
 declare(
