@@ -55,7 +55,7 @@ declare(
         "leaders_back_at_s",
         "number?",
         "Unix s",
-        "preferred leaders led without being told to; null: not seen",
+        "preferred leaders led untold, or still led; null: not seen",
     ),
     column("error", "text?", "", "why the episode failed; null: it did not"),
 )
@@ -157,7 +157,12 @@ declare(
     "one event in a node's log during an episode that explains who led and who was in sync",
     *CONTEXT,
     column("at_s", "number", "Unix s", "its time in the log"),
-    column("node_id", "count", "", "the node that wrote it"),
+    column(
+        "node_id",
+        "count",
+        "",
+        "the node that wrote it; one that is cut off may note what never came into force",
+    ),
     column(
         "kind",
         "text",
