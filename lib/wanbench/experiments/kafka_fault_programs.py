@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import CommandError
+from ..errors import CommandError, LabError
 from ..kafka.programs import fault_consumer, fault_producer, fault_record, log_reader, probe_record
 from ..labs.base import Completed, Host, Process
 from ..labs.programs import program_command
@@ -198,5 +198,5 @@ def start_log_reader(host: Host, topic: str, partitions: int, timeout_s: float) 
 def stop_all(programs: list[Program]) -> None:
     """Stop those that run; an error of one does not keep the others running."""
     for program in programs:
-        with suppress(CommandError):
+        with suppress(LabError):
             program.stop()

@@ -28,7 +28,7 @@ LOOK_S = 0.1
 READY_S = 120.0
 """For clients to be ready, on a machine with other work."""
 HEALTHY_S = 120.0
-"""For the cluster to be healthy before an episode, and after one that ended before it was."""
+"""For the cluster to be healthy before an episode: the one before may have ended sooner."""
 MARGIN_S = 30.0
 LOG_S = 120.0
 """For the log to be read back."""
@@ -105,6 +105,8 @@ class FaultSession:
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
         self._await_healthy_cluster()
+        with suppress(AnswerError):  # of Kafka's own topics: that of the episode is new, and balanced
+            self._ask("elect")
         about = self._ask(
             "create_topic",
             name=self._topic,
@@ -195,7 +197,7 @@ class FaultSession:
     # After
 
     def _end(self) -> None:
-        """Stop the traffic, read the log back, have the consumers read to its end, and leave a healthy cluster."""
+        """Stop the traffic, read the log back, and have the consumers read to its end."""
         producers = [client for client in self._clients if client.role == "producer"]
         for host in {client.host.name: client.host for client in producers}.values():
             host.run(["touch", self._stop_file(host)], timeout_s=MARGIN_S)
@@ -216,9 +218,6 @@ class FaultSession:
         if late:
             raise ExperimentError(f"{', '.join(late)} did not read everything within {COMPLETE_S:g} s")
         self._cluster.check()
-        self._await_healthy_cluster()
-        with suppress(AnswerError):  # the next episode has a topic of its own, whose leaders are balanced
-            self._ask("elect")
 
     def _await_healthy_cluster(self) -> None:
         """Return once all replicas of all topics are in sync; ExperimentError if that takes too long."""

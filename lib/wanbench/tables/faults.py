@@ -55,7 +55,7 @@ declare(
         "leaders_back_at_s",
         "number?",
         "Unix s",
-        "preferred leaders led without being told to; null: not seen",
+        "preferred leaders led untold, or still led; null: not seen",
     ),
     column("error", "text?", "", "why the episode failed; null: it did not"),
 )
@@ -117,12 +117,12 @@ declare(
 )
 declare(
     "fault_errors",
-    "one error that librdkafka reported to a client",
+    "one error that librdkafka reported to a client, or a line that it logged",
     *CONTEXT,
     _ROLE,
     _CLIENT,
     column("at_s", "number", "Unix s", "when"),
-    column("kind", "text", "", "librdkafka's name of the error"),
+    column("kind", "text", "", "librdkafka's name: _TRANSPORT and the like of an error, REQTMOUT of a line"),
     column("message", "text", "", "its text"),
 )
 declare(
@@ -157,7 +157,12 @@ declare(
     "one event in a node's log during an episode that explains who led and who was in sync",
     *CONTEXT,
     column("at_s", "number", "Unix s", "its time in the log"),
-    column("node_id", "count", "", "the node that wrote it"),
+    column(
+        "node_id",
+        "count",
+        "",
+        "the node that wrote it; one that is cut off may note what never came into force",
+    ),
     column(
         "kind",
         "text",

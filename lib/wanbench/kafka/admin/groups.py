@@ -80,8 +80,9 @@ async def members_of(admin: KafkaAdminClient, group: str) -> dict:
     """A group's "state" and its "members" (client_id, partitions), by its coordinator, which is looked up anew."""
     admin._manager.cluster._coordinators.clear()
     row = {"group": group, "coordinator": await admin._find_coordinator_id(group)}
-    described = await _classic(admin, row)
-    if described["state"] == "Dead":
+    try:
+        described = await _classic(admin, row)
+    except Refused:  # it is no classic group
         described = await _newer(admin, row)
     members = [
         {name: member[name] for name in ("client_id", "partitions")} for member in described["members"]

@@ -114,6 +114,7 @@ def main() -> int:
         "group.id": arguments.group,
         "client.id": f"consumer-{arguments.number}",
         "error_cb": lines.client_error,
+        "logger": lines.logger(),
     }
     consumer = confluent_kafka.Consumer(settings)
     consumer.subscribe(

@@ -10,7 +10,7 @@ It prints lines as fault_record.py says: an object with `start_ns` and `interval
     ["sent", sequence, at]                              handed to librdkafka
     ["acknowledged", sequence, at, partition, offset]
     ["failed", sequence, at, name of the error]
-    ["error", at, name, text]                           what librdkafka reports about brokers
+    ["error", at, name, text]                           what librdkafka reports and logs
 
 At the end comes an object with `ended`, and `due`, how many records came due.
 """
@@ -158,6 +158,7 @@ def main() -> int:
         "enable.idempotence": arguments.acks == "all",
         "client.id": f"producer-{arguments.number}",
         "error_cb": lines.client_error,
+        "logger": lines.logger(),
     }
     schedule = Schedule(confluent_kafka.Producer(settings), lines, arguments)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,6 +11,7 @@ microseconds since then.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections import deque
 
@@ -23,6 +24,8 @@ SEQUENCE_BITS = 40
 """A million records a second for twelve days."""
 FLUSH_S = 0.2
 """Lines wait so long before they are printed: whoever watches a program sees it with this delay."""
+SHOWN = 200
+"""Characters of an error's text."""
 _OF_CONSUMERS = (
     "auto.", "client.rack", "enable.auto.", "fetch.", "group.", "heartbeat.", "isolation.", "max.poll.",
     "partition.assignment.", "session.",
@@ -90,7 +93,25 @@ class Lines:
 
     def client_error(self, error) -> None:
         """Note an error that librdkafka reports: ["error", at, its name, its text]."""
-        self.say(("error", self.now(), error.name(), error.str()[:200]))
+        self.say(("error", self.now(), error.name(), error.str()[:SHOWN]))
+
+    def logger(self) -> logging.Logger:
+        """
+        A logger for librdkafka: its lines become errors as well, with the name that it gives them, such as REQTMOUT for
+        a request without answer. They have the time of the poll that hands them over.
+        """
+        logger = logging.Logger("librdkafka")
+        handler = logging.Handler()
+        handler.emit = self._logged
+        logger.addHandler(handler)
+        return logger
+
+    def _logged(self, record: logging.LogRecord) -> None:
+        if isinstance(record.args, tuple) and len(record.args) == 3:
+            name, _, text = map(str, record.args)
+        else:
+            name, text = "LOG", record.getMessage()
+        self.say(("error", self.now(), name, text[:SHOWN]))
 
     def flush(self, *_) -> None:
         """Print what waits; a signal's handler may call it."""
