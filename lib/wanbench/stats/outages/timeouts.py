@@ -16,8 +16,8 @@ Acknowledgements with acks=all
     A leader answers once every in-sync replica has the record. A replica in the dark region leaves the in-sync set when
     its broker is fenced, or when its leader has seen it lag for L, whichever is first. It may have lagged for
     replica.fetch.wait.max.ms and r before the fault, the leader looks every L/2, and a controller must agree.
-    Until then no partition with a replica there is written, wherever its leader is: with a replica in every region, none
-    at all.
+    Until then no partition with a replica there is written, wherever its leader is: with a replica in every region,
+    none at all.
     With acks=1, leaders elsewhere answer at once.
 Election
     The controller commits the new leaders to a majority, and brokers fetch them: one to three round trips.

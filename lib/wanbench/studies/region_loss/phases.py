@@ -93,7 +93,7 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
     streams = recovered.streams
     own = streams[(streams[list(episode.key)] == list(episode.key.values())).all(axis=1)]
     own = own[(own.quantity == "writes_partition") & ~own.censored.astype(bool)]
-    answered = float(own.end_s.max()) if len(own) else nan
+    answered = float(own.end_s[own.outage_s.idxmax()]) if len(own) else nan
     return {
         "detection_s": noticed - begin,
         "election_s": max(moved - noticed, 0.0),
