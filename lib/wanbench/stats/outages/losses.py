@@ -88,18 +88,18 @@ class Losses(Result):
         return pd.DataFrame([{"setting": name, **self.sums(name)} for name in self.settings])
 
     def shown(self) -> pd.DataFrame:
-        """One row per setting, with the bound where nothing was lost."""
-        rows = []
+        """One row per fault of records, one column per setting; with the bound where nothing was lost."""
+        heads = ["lost or never delivered", "episodes with a loss", *NAMES.values()]
+        columns = {}
         for name in self.settings:
-            sums, with_loss = self.sums(name), self.episodes_with_loss(name)
-            row = {
-                "Setting": name,
-                "Lost or never delivered": bounded(int(sums.gone), int(sums.acknowledged), self.level),
-                "Episodes with a loss": f"{with_loss.basis.removesuffix('s').removesuffix(' episode')} "
-                f"({with_loss.written_interval} %)",
-            }
-            rows.append(row | {title.capitalize(): f"{int(sums[key]):,}" for key, title in NAMES.items()})
-        return pd.DataFrame(rows)
+            sums, episodes = self.sums(name), self.episodes_with_loss(name)
+            with_loss = f"{(self.rows.gone[self.rows.setting == name] > 0).sum()} of {episodes.n}"
+            columns[name] = [
+                bounded(int(sums.gone), int(sums.acknowledged), self.level),
+                f"{with_loss} ({episodes.written_interval} %)",
+                *(f"{int(sums[key]):,}" for key in NAMES),
+            ]
+        return pd.DataFrame({"": heads} | columns)
 
 
 def losses(found: Episodes, *, level: float = 0.95) -> Losses:

@@ -40,7 +40,11 @@ def recovery(result: Recovery, *, note: str = "") -> go.Figure:
         )
     primitives.label_rows(figure, [theme.plain(name) for name in settings])
     figure.update_xaxes(title="outage (s)", rangemode="tozero")
-    figure.update_layout(height=max(360, 200 + 64 * len(settings)), legend={"orientation": "h", "y": -0.22})
+    figure.update_layout(
+        margin={"b": 110},
+        height=240 + 64 * len(settings),
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom"},
+    )
     return theme.finish(
         figure,
         name="outages",
