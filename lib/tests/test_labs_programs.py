@@ -41,7 +41,7 @@ def answer(*modules):
 def test_this_machine_answers_with_this_python():
     python = programs.host_python(Asked())
     assert Path(python.executable).resolve() == Path(sys.executable).resolve()
-    assert python.modules == {"kafka", "wanbench"}
+    assert python.modules == {"confluent_kafka", "kafka", "wanbench"}
 
 
 def test_a_host_is_asked_once_and_given_a_program_once(tmp_path):

@@ -9,6 +9,7 @@ from .broker_metrics import BrokerMetrics
 from .cut import Cut
 from .host_metrics import HostMetrics
 from .iperf3 import Iperf3
+from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
 from .kafka_probe import KafkaProbe
 from .kafka_trial import KafkaTrial
@@ -24,6 +25,7 @@ __all__ = [
     "ExperimentError",
     "HostMetrics",
     "Iperf3",
+    "KafkaFault",
     "KafkaLoad",
     "KafkaProbe",
     "KafkaTrial",

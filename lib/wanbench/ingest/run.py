@@ -15,7 +15,7 @@ from ..runs import Run
 from .lab_counters import of_all_sessions
 from .readers import ALWAYS, Reader, reader_in_run, reader_of
 from .rows import Rows, joined
-from .trials import trials
+from .trials import of_plan, trials
 
 
 def read_run(folder) -> dict[str, pd.DataFrame]:
@@ -53,6 +53,8 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
         raise RawDataError(run.folder / "journal.jsonl", None, error, "tests and links of a run") from error
     found = files.tables(ALWAYS)
     found["link_counters"] = of_all_sessions(found["link_counters"], run.run_id)
+    if "faults" in found:
+        found["faults"] = of_plan(run, "faults", found["faults"])
     return {"tests": tests, "links": links, **trials(run), **found}
 
 

@@ -41,6 +41,26 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
         raise RawDataError(run.folder / "journal.jsonl", 1, error, "a plan of trials") from error
 
 
+def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """
+    A table with the setting and the block that the run's plan has for each test.
+
+    Raises
+    ------
+    RawDataError
+        If the plan in the journal is malformed.
+    """
+    try:
+        planned = {test["id"]: test for test in run.plan.get("tests") or ()}
+        columns = {
+            column: [planned.get(test_id, {}).get(column) for test_id in frame.test_id]
+            for column in ("setting", "block")
+        }
+        return tables.validate(name, frame.assign(**columns))
+    except (AttributeError, KeyError, TypeError, ParameterError) as error:
+        raise RawDataError(run.folder / "journal.jsonl", 1, error, "a plan of trials") from error
+
+
 def _row(run_id, test, experiment):
     link, load = experiment.get("link") or {}, experiment["load"]
     background = experiment.get("background") or {}

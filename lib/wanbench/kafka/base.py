@@ -54,6 +54,10 @@ class BaseCluster(ABC):
         """Path, on that host, of a JSON file with the keywords that a client of kafka-python needs."""
         return self._open_clients().python(host)
 
+    def librdkafka_client_file(self, host: Host) -> str:
+        """Path, on that host, of a JSON file with the settings that a client of confluent-kafka needs."""
+        return self._open_clients().librdkafka(host)
+
     def create_topic(
         self,
         name: str,

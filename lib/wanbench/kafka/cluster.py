@@ -164,6 +164,11 @@ class Cluster(BaseCluster):
         """A node's data folder on its host: a folder for each partition."""
         return self._node(node_id).data_folder
 
+    def log(self, node_id: int) -> bytes:
+        """What a node has logged so far, over all its starts."""
+        node = self._node(node_id)
+        return b"".join(node.log(start) for start in range(1, node.starts + 1))
+
     def stop(self, node_id: int) -> None:
         """Have a node hand over what it leads and end; ClusterError if it does not run, with why if it died."""
         self._running(node_id).stop()
@@ -178,11 +183,16 @@ class Cluster(BaseCluster):
         serve. ClusterError if it runs.
         """
         node = self._node(node_id)
-        if node.is_up and node.death() is None:
+        if self.runs(node_id):
             raise ClusterError(f"{node.placement.name} runs already.")
         node.start()
         if wait:
             self.await_serving(self.start_timeout_s)
+
+    def runs(self, node_id: int) -> bool:
+        """Whether a node was started, and has neither been stopped since nor died."""
+        node = self._node(node_id)
+        return node.is_up and node.death() is None
 
     def freeze(self, node_id: int) -> None:
         """Have a node stand still, as a machine out of memory would; ClusterError if it does not run."""

@@ -18,7 +18,7 @@ from ..errors import LabError
 from .base import Host
 
 _TIMEOUT_S = 30.0
-_PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench"}
+_PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
 """The modules that our programs import besides the standard library, and the packages that hold them."""
 
 # The first Python that the host has answers: the one that runs this code, which a host on this machine shares, or else
@@ -36,7 +36,7 @@ print(json.dumps({{"executable": sys.executable, "modules": modules}}))
 
 @dataclass(frozen=True)
 class HostPython:
-    """The Python of a host: its path there, and which of "wanbench" and "kafka" (kafka-python) it can import."""
+    """The Python of a host: its path there, and which of the modules of `_PACKAGES` it can import."""
 
     executable: str
     modules: frozenset[str]
@@ -85,7 +85,7 @@ def module_command(host: Host, module: str, *arguments: str) -> list[str]:
     LabError
         If the host's Python cannot import wanbench and kafka-python.
     """
-    return [_python_with(host, _PACKAGES), "-P", "-m", module, *arguments]
+    return [_python_with(host, ("kafka", "wanbench")), "-P", "-m", module, *arguments]
 
 
 def program_command(host: Host, program: Path, *alongside: Path, needs: tuple[str, ...] = ()) -> list[str]:
@@ -99,7 +99,7 @@ def program_command(host: Host, program: Path, *alongside: Path, needs: tuple[st
     *alongside : Path
         Files that it imports.
     needs : tuple of str
-        "kafka" if it needs kafka-python.
+        "kafka" if it needs kafka-python, "confluent_kafka" if confluent-kafka.
 
     Raises
     ------

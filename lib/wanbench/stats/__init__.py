@@ -4,11 +4,11 @@ Methods: estimates with intervals, from tidy tables. A room for each subject; a 
 `result` (what every analysis returns), `regions` (pairs of regions: which are dependent, lines, permutation tests,
 jackknives), `distance` (RTT and throughput against distance, predictions), `tcp` (models of throughput), `time` (series
 and two arms), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (requested against delivered),
-`trials` (Kafka trials), `cost` (what a cluster costs). Imports `tables`, `findings`, `figures`; never a lab, a study
-or a page.
+`trials` (Kafka trials), `cost` (what a cluster costs), `outages` (losses and outages by faults). Imports `tables`,
+`findings`, `figures`; never a lab, a study or a page.
 """
 
-from . import cost, lab, tails
+from . import cost, lab, outages, tails
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.envelope import lower_envelope
@@ -64,6 +64,7 @@ __all__ = [
     "link_map",
     "lower_envelope",
     "mantel",
+    "outages",
     "path_inflation",
     "physics_check",
     "plan_precision",

@@ -149,6 +149,7 @@ def watching(
     topics: Sequence[str] | None = None,
     groups: bool = False,
     request_s: float = 1.0,
+    members: Sequence[str] | None = None,
 ) -> Iterator[Process]:
     """
     Watch a cluster from a host; yields the process, which ends by itself after `duration_s` and is stopped at the end.
@@ -167,6 +168,7 @@ def watching(
         "topics": None if topics is None else list(topics),
         "groups": check_flag("groups", groups),
         "request_s": check_number("request_s", request_s, 0, above=True),
+        "members": None if members is None else list(members),
     }
     process = host.start(command(host, files, "watch", arguments))
     try:

@@ -76,6 +76,20 @@ async def list_groups(admin: KafkaAdminClient) -> dict:
     return {"groups": rows, "silent": silent}
 
 
+async def members_of(admin: KafkaAdminClient, group: str) -> dict:
+    """A group's "state" and its "members" (client_id, partitions), by its coordinator, which is looked up anew."""
+    admin._manager.cluster._coordinators.clear()
+    row = {"group": group, "coordinator": await admin._find_coordinator_id(group)}
+    try:
+        described = await _classic(admin, row)
+    except Refused:  # it is no classic group
+        described = await _newer(admin, row)
+    members = [
+        {name: member[name] for name in ("client_id", "partitions")} for member in described["members"]
+    ]
+    return {"state": described["state"], "members": members}
+
+
 async def _described(admin, rows):
     described = []
     for row in rows:

@@ -6,6 +6,7 @@ Imports the standard library and kafka-python only: `wanbench.kafka.admin.progra
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -14,11 +15,13 @@ from kafka.admin import KafkaAdminClient
 from kafka.protocol.metadata import MetadataRequest
 
 from .connection import connected, message
-from .groups import list_groups
+from .groups import list_groups, members_of
 from .queries import topic_row
 
 CONNECT_S = 2.0
 """How long one sample looks for a broker: a cluster that is gone must not keep the next samples waiting for long."""
+MEMBERS_INTERVAL_S = 1.0
+"""Between two looks at the members of groups: each asks for the coordinator and then the coordinator."""
 
 
 def watch(
@@ -29,6 +32,7 @@ def watch(
     topics: list[str] | None = None,
     groups: bool = False,
     request_s: float = 1.0,
+    members: list[str] | None = None,
 ) -> None:
     """
     Write what a cluster looks like, every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
@@ -48,7 +52,11 @@ def watch(
         Their names; None: all that are not Kafka's own.
     request_s : float
         How long a broker may take to answer, before the sample is an error and another broker is asked.
+    members : list of str, optional
+        Groups whose members are looked at every `MEMBERS_INTERVAL_S`, apart from the samples above and without delaying
+        them: "at_s", "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".
     """
+    write = _one_at_a_time(write)
     start = time.monotonic()
     end = start + duration_s
     admin, tick = None, 0
@@ -57,6 +65,10 @@ def watch(
         try:
             if admin is None:
                 admin = connected(settings, connect_s=min(CONNECT_S, duration_s), request_s=request_s)
+                for group in members or ():
+                    threading.Thread(
+                        target=_look_at_members, args=(admin, group, write, end), daemon=True
+                    ).start()
             sample |= admin._manager.run(_look, admin, topics, groups)
         except (errors.KafkaError, OSError) as error:
             sample["error"] = {"kind": type(error).__name__, "message": message(error)}
@@ -64,6 +76,29 @@ def watch(
         write(sample)
         tick = max(tick + 1, int((time.monotonic() - start) / interval_s))
         time.sleep(max(0.0, min(start + tick * interval_s, end) - time.monotonic()))
+
+
+def _one_at_a_time(write: Callable[[dict], None]) -> Callable[[dict], None]:
+    lock = threading.Lock()
+
+    def locked(sample: dict) -> None:
+        with lock:
+            write(sample)
+
+    return locked
+
+
+def _look_at_members(admin: KafkaAdminClient, group: str, write, end: float) -> None:
+    """Write the state and the members of a group until the end; its requests run beside those of the samples."""
+    while (now := time.monotonic()) < end:
+        sample: dict = {"at_s": time.time(), "group": group}
+        try:
+            sample |= admin._manager.run(members_of, admin, group)
+        except (errors.KafkaError, OSError) as error:
+            sample["error"] = {"kind": type(error).__name__, "message": message(error)}
+        sample["took_s"] = round(time.monotonic() - now, 4)
+        write(sample)
+        time.sleep(max(0.05, now + MEMBERS_INTERVAL_S - time.monotonic()))
 
 
 async def _look(admin: KafkaAdminClient, names, with_groups) -> dict:

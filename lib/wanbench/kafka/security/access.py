@@ -23,7 +23,7 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 MECHANISMS = tuple(_LOGIN_MODULES)
-_KINDS = (".properties", ".json", ".authority.pem", ".pem")
+_KINDS = (".properties", ".json", ".librdkafka.json", ".authority.pem", ".pem")
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,23 @@ class Access:
             }
         return settings
 
+    def librdkafka_settings(self, authority: str | None, identity: str | None) -> dict[str, str]:
+        """The same as settings of librdkafka; the file of the identity holds the key and the certificates."""
+        if self.protocol == "PLAINTEXT":
+            return {}
+        settings = {"security.protocol": self.protocol}
+        if authority:
+            settings["ssl.ca.location"] = authority
+        if identity:
+            settings |= {"ssl.certificate.location": identity, "ssl.key.location": identity}
+        if self.mechanism:
+            settings |= {
+                "sasl.mechanism": self.mechanism,
+                "sasl.username": self.user,
+                "sasl.password": self.password.reveal(),
+            }
+        return settings
+
 
 def jaas_config(mechanism: str, **options: str) -> str:
     """
@@ -143,6 +160,10 @@ class ClientFiles:
         """Path of a JSON file with kafka-python's keywords, which `wanbench.kafka.admin.program` reads."""
         return self._once("python", host, self._write_python)
 
+    def librdkafka(self, host: Host) -> str:
+        """Path of a JSON file with the settings of librdkafka, which confluent-kafka takes."""
+        return self._once("librdkafka", host, self._write_librdkafka)
+
     def remove(self) -> None:
         """Delete them all; one that is asked for later is written again."""
         with self._lock:
@@ -171,6 +192,11 @@ class ClientFiles:
         settings = self.access.python_settings(*self._certificates(host))
         keywords = {"bootstrap_servers": self.bootstrap.split(","), **settings}
         return put_private(host, f"{self._name}.json", json.dumps(keywords))
+
+    def _write_librdkafka(self, host):
+        settings = self.access.librdkafka_settings(*self._certificates(host))
+        content = json.dumps({"bootstrap.servers": self.bootstrap, **settings})
+        return put_private(host, f"{self._name}.librdkafka.json", content)
 
     def _certificates(self, host):
         key = ("certificates", host.scratch)

@@ -1,0 +1,128 @@
+"""Outages and losses, against streams and records with a known answer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from fault_tables import episode, together
+
+from wanbench.errors import ParameterError
+from wanbench.stats.outages.bounds import bounded, median_of, share_of, upper_bound
+from wanbench.stats.outages.gaps import longest_gap, time_to_recover
+from wanbench.stats.outages.records import NAMES, account
+
+STEADY = np.arange(0, 40, 0.05)
+
+
+def stopped(begin, end, times=STEADY):
+    return times[(times < begin) | (times >= end)]
+
+
+def test_an_outage_is_what_the_schedule_does_not_leave_free():
+    outage = longest_gap(stopped(10, 13), 10, 20, 39.9, schedule_gap_s=0.05)
+    assert (
+        outage.length_s == pytest.approx(3.0)
+        and outage.start_s == pytest.approx(9.95)
+        and not outage.censored
+    )
+
+
+def test_a_gap_after_healing_does_not_count_and_one_across_it_does():
+    assert longest_gap(stopped(25, 30), 10, 20, 39.9, 0.05).length_s == pytest.approx(0, abs=1e-9)
+    assert longest_gap(stopped(19, 30), 10, 20, 39.9, 0.05).length_s == pytest.approx(11)
+
+
+def test_an_outage_without_an_end_is_a_lower_limit():
+    outage = longest_gap(stopped(12, 50), 10, 20, 35, 0.05)
+    assert outage.censored and outage.length_s == pytest.approx(23)
+    assert longest_gap([], 10, 20, 35).censored
+
+
+def test_a_rate_is_back_when_it_stays_back():
+    third = np.sort(np.concatenate([stopped(10, 14), stopped(10, 14), STEADY]))
+    assert time_to_recover(third, 2, 10, 39) == pytest.approx(4.0, abs=0.2)
+    flicker = stopped(10, 14, stopped(15, 16.5))
+    assert time_to_recover(flicker, 2, 10, 39) == pytest.approx(6.5, abs=0.2)
+    assert time_to_recover(STEADY, 2, 10, 39) == 0
+    assert np.isnan(time_to_recover(stopped(10, 50), 2, 10, 39))
+    assert np.isnan(time_to_recover([], 2, 10, 39))
+
+
+def counts(**arguments):
+    rows = together([episode(**arguments)])
+    return account(rows["fault_records"], rows["fault_receipts"], rows["fault_log"])
+
+
+def named(found):
+    return {name: n for name, n in found.items() if name in NAMES and n}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, {}),
+        ({"lost": 7}, {"lost": 7}),
+        ({"undelivered": 4}, {"undelivered": 4}),
+        ({"doubled": 5}, {"duplicates_in_log": 5}),
+        ({"reread": 6}, {"duplicates_in_delivery": 6}),
+        ({"fault": "none", "damage": "drop"}, {"undelivered": 3}),
+        ({"fault": "none", "damage": "duplicate"}, {"duplicates_in_delivery": 3}),
+        ({"fault": "none", "damage": "reorder"}, {"order_in_delivery": 3}),
+        ({"fault": "none", "damage": "alter"}, {"damaged_in_delivery": 3}),
+    ],
+)
+def test_every_fault_is_found_under_its_own_name_and_no_other(arguments, expected):
+    found = counts(**arguments)
+    assert named(found) == expected and found["acknowledged"] == 3 * 420
+
+
+def test_disorder_in_the_log_reaches_the_consumer():
+    assert named(counts(swapped_log=2)) == {"order_in_log": 2, "order_in_delivery": 2}
+
+
+def test_damage_in_the_log_is_not_the_way_and_not_a_loss():
+    rows = together([episode()])
+    log = rows["fault_log"].copy()
+    log.loc[[3, 8], "damaged"] = True
+    log.loc[[3, 8], ["producer", "sequence"]] = pd.NA
+    found = account(rows["fault_records"], rows["fault_receipts"], log)
+    assert named(found) == {"damaged_in_log": 2}
+
+
+def test_a_record_may_vanish_after_it_was_delivered():
+    rows = together([episode()])
+    found = account(rows["fault_records"], rows["fault_receipts"], rows["fault_log"].iloc[5:])
+    assert (found["lost"], found["lost_after_delivery"], found["never_delivered"]) == (5, 5, 0)
+
+
+def test_a_missing_column_is_named():
+    rows = together([episode()])
+    with pytest.raises(ParameterError, match="lacks column offset"):
+        account(rows["fault_records"].drop(columns="offset"), rows["fault_receipts"], rows["fault_log"])
+
+
+def test_three_episodes_have_an_interval_of_75_per_cent():
+    found = median_of([3.0, 5.0, 4.0], quantity="x", claim="it is {}")
+    assert (found.estimate, found.low, found.high, found.level) == (4.0, 3.0, 5.0, 0.75)
+    assert found.others[0].low < 3 and found.others[0].high > 5
+    assert median_of(range(1, 11), quantity="x", claim="{}").level == 0.95
+
+
+def test_the_interval_of_a_median_covers_as_it_says():
+    rng = np.random.default_rng(1)
+    for n, level in ((3, 0.75), (5, 0.9375), (12, 0.95)):
+        sets = rng.lognormal(size=(2000, n))
+        ends = [median_of(values, quantity="x", claim="{}") for values in sets]
+        assert ends[0].level == pytest.approx(level)
+        assert np.mean([one.low <= 1 <= one.high for one in ends]) >= level - 0.025
+
+
+def test_an_outage_without_an_end_opens_the_interval():
+    found = median_of([3.0, 2.0, 9.0], [False, False, True], quantity="x", claim="{}")
+    assert (found.estimate, found.high) == (3.0, np.inf) and "lower limits" in found.warnings[0]
+
+
+def test_nothing_lost_bounds_the_share():
+    assert upper_bound(16739) * 16739 == pytest.approx(3, abs=0.01)
+    none, some = (share_of(k, 1000, quantity="x", claim="{}") for k in (0, 10))
+    assert none.low == 0 and none.high == pytest.approx(0.00299, rel=1e-2) and some.low > 0.004
+    assert bounded(0, 1000) == "0 of 1,000 (95 %: under 1 in 334)" and bounded(0, 0) == "0 of 0"

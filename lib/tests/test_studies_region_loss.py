@@ -1,0 +1,250 @@
+"""The study of a lost region, on made-up episodes with a known answer."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from fault_tables import REGIONS, campaign, episode, together
+
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.stats import outages
+from wanbench.stats.outages.timeouts import implied
+from wanbench.studies import region_loss
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return campaign()
+
+
+@pytest.fixture(scope="module")
+def found(tables):
+    return outages.episodes(tables)
+
+
+@pytest.fixture(scope="module")
+def disasters(found):
+    return found.with_fault()
+
+
+@pytest.fixture(scope="module")
+def lost(found):
+    return outages.losses(found)
+
+
+@pytest.fixture(scope="module")
+def recovered(disasters):
+    return outages.recovery(disasters)
+
+
+def test_settings_stand_in_order_and_failures_are_named(tables):
+    failed = dict(tables)
+    failed["faults"] = tables["faults"].assign(error=[*[None] * 15, "the cluster never was healthy"])
+    failed["tests"] = tables["tests"].assign(outcome=["failed", *["done"] * 15])
+    found = outages.episodes(failed)
+    assert len(found) == 14
+    assert found.settings[:4] == ("cut", "cut acks 1", "two regions", "kill")
+    assert "never was healthy" in str(found) and "the test was failed" in str(found)
+
+
+def test_a_run_without_episodes_or_tables_says_so(tables):
+    with pytest.raises(MissingDataError, match="no episode"):
+        outages.episodes(tables | {"tests": tables["tests"].assign(outcome="failed")})
+    with pytest.raises(ParameterError, match="table fault_log is missing"):
+        outages.episodes({name: each for name, each in tables.items() if name != "fault_log"})
+    planted = outages.episodes(together([episode(fault="none", at="", damage="drop")]))
+    with pytest.raises(MissingDataError, match="no episode of this run has a fault"):
+        planted.with_fault()
+
+
+def test_losses_have_their_bound_and_planted_damage_is_none(lost):
+    assert lost.sums("cut").gone == 0 and lost.sums("cut acks 1").gone == 9 + 18 + 27
+    assert "0 of 11,340 (95 %: under 1 in 3,786)" in lost.sentence and "54 of 3,780" in lost.sentence
+    assert lost.lost("cut").high == pytest.approx(3 / 3780, rel=0.01)
+    assert not [name for name in lost.settings if name.startswith("planted")]
+    assert lost.episodes_with_loss("cut acks 1").estimate == 1
+
+
+def test_outages_are_those_that_were_made(recovered):
+    for setting, name, expected in (
+        ("cut", "writes", 3.4),
+        ("cut", "writes_partition", 3.4),
+        ("cut", "writes_back", 3.4),
+        ("cut", "writes_hit", 11.0),
+        ("cut", "reads_client", 4.0),
+        ("cut acks 1", "writes", 0.1),
+        ("kill", "writes", 2.9),
+        ("two regions", "writes", 11.0),
+    ):
+        assert recovered.of(setting, name).estimate == pytest.approx(expected, abs=0.15), (setting, name)
+    whole = recovered.of("cut", "writes")
+    assert whole.n == 3 and whole.level == 0.75 and whole.high - whole.low == pytest.approx(0.4, abs=0.05)
+
+
+def test_an_outage_that_never_ends_is_a_lower_limit():
+    rows = together([episode(k, outage_s=100) for k in (1, 2)])
+    recovered = outages.recovery(outages.episodes(rows))
+    rows["fault_records"]["acknowledged_at_s"] = rows["fault_records"].acknowledged_at_s.where(
+        rows["fault_records"].acknowledged_at_s < rows["faults"].ended_at_s.max() + 50
+    )
+    assert recovered.of("cut", "writes").high == np.inf
+    assert "lower limits (cut)" in str(recovered)
+
+
+def test_phases_are_those_that_were_made(disasters, recovered):
+    split = region_loss.phases(disasters, recovered)
+    assert split.of("cut", "detection_s").estimate == pytest.approx(2.0, abs=0.25)
+    assert split.of("cut", "election_s").estimate == pytest.approx(0.5, abs=0.25)
+    whole = sum(split.of("cut", name).estimate for name in split.QUANTITIES)
+    assert whole == pytest.approx(3.4, abs=0.2)
+    assert split.rows.resolution_s.max() == pytest.approx(0.25)
+
+
+def test_the_controllers_log_is_finer_than_samples():
+    found = outages.episodes(together([episode(controller_events=True)]))
+    split = region_loss.phases(found, outages.recovery(found))
+    assert split.rows.detection_s[0] == pytest.approx(1.9) and split.rows.resolution_s[0] == 0
+
+
+def test_no_leader_that_changes_leaves_the_section_out():
+    found = outages.episodes(together([episode(detected_s=50, elected_s=60)]))
+    with pytest.raises(MissingDataError, match="nobody saw a leader change"):
+        region_loss.phases(found, outages.recovery(found))
+
+
+def test_healing_counts_leaders_that_came_back(disasters):
+    healed = region_loss.healing(disasters)
+    assert healed.of("cut", "in_sync_s").estimate == pytest.approx(2.0, abs=0.3)
+    assert healed.of("cut", "reassigned_s").estimate == pytest.approx(4.0, abs=0.3)
+    by_setting = healed.rows.groupby("setting")[["moved", "back"]].sum()
+    assert by_setting.loc["kill"].tolist() == [6, 6] and by_setting.loc["cut"].tolist() == [6, 0]
+
+
+def test_every_planted_damage_is_named(found):
+    checked = region_loss.check_checker(found)
+    assert checked.all_found and len(checked.rows) == 4
+    missed = outages.episodes(
+        together([episode(fault="none", at="", damage="drop", undelivered=1, doubled=1)])
+    )
+    assert not region_loss.check_checker(missed).all_found
+    with pytest.raises(MissingDataError, match="planted"):
+        region_loss.check_checker(found.of("cut"))
+
+
+def test_settings_beside_each_other_name_only_what_differs(disasters, lost, recovered):
+    compared = region_loss.compare_settings(disasters, lost, recovered)
+    assert compared.losing == ["cut acks 1"]
+    assert list(compared.abouts) == ["setting", "fault", "acks"]
+    assert compared.sentence.startswith("“cut” lost 0 of 3,780 (95 %: under 1 in 1,262) acknowledged records")
+    assert (
+        "“cut acks 1” lost 54 of 3,780" in compared.sentence
+        and "2 other settings lost none" in compared.sentence
+    )
+
+
+def test_errors_are_counted_by_kind_and_side(disasters):
+    counted = region_loss.client_errors(disasters)
+    assert counted.rows.n.sum() == 36 and "_TIMED_OUT (24)" in counted.sentence
+    none = region_loss.client_errors(outages.episodes(together([episode()])))
+    assert none.rows.n.sum() == 3
+
+
+def test_the_planner_knows_what_each_time_out_does():
+    tight = {
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        "socket.timeout.ms": 4000,
+    }
+    found = implied(tight, 70)
+    assert found["writes"] == pytest.approx((2.5, 3.585)) and found["partition"][1] == pytest.approx(4.21)
+    assert implied(tight, 70, acks="1")["writes"][1] < 0.2
+    assert implied(tight, 70, controller_lost=True)["writes"][0] == pytest.approx(5.07)
+    lagging = implied(tight | {"replica.lag.time.max.ms": 1000}, 70)
+    assert lagging["writes"][1] < found["writes"][0]
+    assert implied({}, 70)["writes"][1] == pytest.approx(10.335)
+    newer = implied({"group.consumer.session.timeout.ms": 80_000}, 70, group_protocol="consumer")
+    assert newer["reads"][1] > implied({}, 70)["reads"][1]
+    with pytest.raises(ParameterError, match="acks is '2'"):
+        implied({}, 70, acks="2")
+    with pytest.raises(ParameterError, match="socket"):
+        implied({"socket.timeout.ms": "soon"}, 70)
+
+
+def test_the_planner_stands_beside_what_was_measured(disasters, recovered):
+    planned = region_loss.planned(
+        disasters, recovered, rtt_ms=70, cluster_settings={"socket.timeout.ms": 4000}
+    )
+    assert set(planned.rows.setting) == {"cut", "cut acks 1", "kill"}
+    assert planned.rows.inside.notna().all() and "measured outages" in planned.sentence
+    with pytest.raises(ParameterError, match="nothing to say"):
+        region_loss.planned(disasters.of("two regions"), recovered, rtt_ms=70)
+
+
+def test_the_timeline_shows_the_three_tables_of_the_article(found):
+    story = region_loss.timeline(found, "cut", 1)
+    shown = story.shown().set_index("")
+    assert shown.loc["before healing", "broker 1 leader of"] == "0"
+    assert shown.loc["before healing", f"{REGIONS[0]} reads"] == "0"
+    assert shown["partitions with all replicas in sync"].tolist() == ["6", "0", "6"]
+    figure = story.figure()
+    assert figure.layout.meta["name"] == "timeline-cut" and len(figure.layout.shapes) == 5
+    with pytest.raises(ParameterError, match="number is 3"):
+        region_loss.timeline(found, "cut", 3)
+    with pytest.raises(ParameterError, match="setting is 'melt'"):
+        region_loss.timeline(found, "melt")
+
+
+def test_figures_draw_every_episode_and_setting(disasters, lost, recovered):
+    split = region_loss.phases(disasters, recovered)
+    compared = region_loss.compare_settings(disasters, lost, recovered)
+    drawn = [each.figure() for each in (recovered, split, compared)]
+    assert len(drawn[0].data) == 6 and len(drawn[1].data) == 3 and len(drawn[2].data) == 8
+    for each in (recovered, split, compared, lost, region_loss.healing(disasters)):
+        assert "<table" in each._repr_html_() and len(each.estimates or [0])
+
+
+def test_a_setting_that_is_missing_from_older_tables_is_no_error(tables):
+    about = tables["faults"].drop(columns=["damage", "min_insync"]).assign(broker_settings="")
+    found = outages.episodes(tables | {"faults": about}).with_fault()
+    assert len(found) == 12 and isinstance(json.dumps(found.items[0].about.setting), str)
+    assert pd.notna(found.items[0].fault_at_s)
+
+
+def test_what_the_article_says_becomes_estimates(found, lost, recovered, disasters):
+    said = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters))
+    assert {name: round(each.estimate, 3) for name, each in said.items() if name != "rto"} == {
+        "rpo": 0, "order": 0, "leaders": 1, "replicas": 1, "elections": 1, "rearranged": 1, "healing": 0,
+        "producer_errors": 1, "producers_failed": 0,
+    }  # fmt: skip
+    assert said["rto"].estimate == pytest.approx(3.4, abs=0.15)
+    killed = region_loss.article(found, "kill", lost, recovered, region_loss.healing(disasters))
+    assert killed["healing"].estimate == 1
+
+
+def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
+    elsewhere = region_loss.lost_when(disasters)
+    assert elsewhere.rows[["lost", "episodes", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [
+        [54, 3, 0, 0]
+    ]
+    there = outages.episodes(together([episode(acks="1", at=REGIONS[2], lost=5)]))
+    explained = region_loss.lost_when(there)
+    assert explained.rows[["lost", "to_hit_region", "of_replaced_leaders"]].values.tolist() == [[5, 5, 5]]
+    with pytest.raises(MissingDataError, match="no acknowledged record"):
+        region_loss.lost_when(disasters.of("cut"))
+
+
+def test_producers_that_are_behind_before_the_fault_are_a_caution():
+    rows = together([episode()])
+    assert outages.episodes(rows).items[0].on_time == 1 and "behind" not in str(outages.episodes(rows))
+    slow = rows["fault_records"].acknowledged_at_s + 2.5
+    late = outages.episodes(rows | {"fault_records": rows["fault_records"].assign(acknowledged_at_s=slow)})
+    assert late.items[0].on_time == pytest.approx((5 - 2.57) / 4, abs=0.05)
+    assert "producers were behind before the fault in 1 episode" in str(late)
+
+
+def test_what_the_driver_tidies_up_is_not_healing():
+    rows = together([episode(leaders_back_s=3.0)])
+    ended = rows["faults"].assign(ended_at_s=rows["faults"].heal_at_s + 2.9)
+    healed = region_loss.healing(outages.episodes(rows | {"faults": ended}))
+    assert healed.rows.back.tolist() == [0] and healed.rows.moved.tolist() == [2]

@@ -1,0 +1,188 @@
+"""A fault of a region while a Kafka cluster is used, begun and healed. Read by `wanbench.ingest.kafka_fault`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ..checks import check_choice, check_fields, refusal
+from ..errors import ParameterError
+from ..kafka.programs.probe_record import HEAD
+from ..labs.base import Host
+from ..runs import RawFile
+from .kafka_checks import ACKS, check_settings, setting_pairs
+from .kafka_fault_damage import KINDS
+from .kafka_fault_faults import CONSUMERS, CONTROLLER, FAULTS, NONE
+from .kafka_fault_session import FaultSession
+
+_START_S, _END_S = 6.0, 5.0
+"""From the start to the first record, and from the end of the traffic to the end; measured on two processors."""
+_HEAL_S = 7.0
+"""From healing to the end of the traffic; measured 4 to 11 s, with a region cut longest, after faults of 8 s."""
+_OVERHEAD_BYTES = 150
+"""Of TCP, IP, the request and the record batch, for one record; roughly."""
+_OWNED = dict.fromkeys(
+    ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
+)
+
+
+@dataclass(frozen=True)
+class KafkaFault:
+    """
+    One episode: steady traffic, a fault, its healing, a healthy cluster, and the log read back.
+
+    Producers in every region of the lab send numbered, checksummed records on a schedule to a topic of the episode's
+    own; consumers of one group in every region receive them. All note times, answers and errors. From every region the
+    cluster is watched. All clients use librdkafka; producers with acks "all" are idempotent.
+
+    The cluster must be healthy before an episode starts: all replicas in sync. Leaders of Kafka's own topics that did
+    not come back by themselves are then elected, so that every episode starts balanced; its own topic is new. The
+    traffic ends once replicas are in sync again, every member of the group has its partitions, and records flow through
+    all of them. The fault is healed whatever happens.
+
+    Times are those of the hosts' clocks: an episode needs hosts with one clock, as those of a local lab.
+
+    Parameters
+    ----------
+    fault : str
+        "cut": all links of the region. "cut-out", "cut-in": only what leaves it, or only what enters it. "slow": its
+        links take 2 s one way and lose 5 %. "kill": its brokers end at once, and are started to heal. "freeze": its
+        brokers stand still. "none": nothing happens.
+    at : str
+        A region, or two joined by "+"; "controller": the region of the active controller; "consumers": the region
+        whose consumers have most of the partitions. Empty for the fault "none".
+    before_s, fault_s : float
+        Traffic before the fault, and how long it lasts.
+    after_s : float
+        How long to wait for a healthy cluster after healing. The traffic ends then, or `quiet_s` after it is healthy.
+    quiet_s : float
+        Traffic after the cluster is healthy again.
+    producers_per_region, consumers_per_region : int
+    records_per_s : float
+        Of each producer.
+    record_bytes : int
+        Of a record's value.
+    partitions, replication : int
+        Of the topic.
+    acks : "0", "1" or "all"
+    topic_settings : mapping of str
+        Such as {"min.insync.replicas": 2, "unclean.leader.election.enable": True}.
+    client_settings : mapping of str
+        librdkafka's settings, such as {"message.timeout.ms": 10000, "group.protocol": "consumer"}; those of producers
+        reach producers only, those of consumers consumers only.
+    broker_settings : mapping of str, optional
+        Given to `Cluster.reconfigure` before the episode: brokers restart unless they have them already. None: the
+        cluster's own.
+    watch_interval_s : float
+        Between two looks at leaders and in-sync replicas.
+    drain_s : float
+        How long producers wait for answers at the end.
+    damage : "drop", "duplicate", "reorder", "alter" or None
+        To test what reads the files: this is done to one record in what a consumer wrote down.
+
+    Examples
+    --------
+    >>> print(KafkaFault("cut", "eu"))
+    fault: cut at eu for 8 s, acks all
+    """
+
+    fault: str
+    at: str = ""
+    before_s: float = 6.0
+    fault_s: float = 8.0
+    after_s: float = 30.0
+    quiet_s: float = 2.0
+    producers_per_region: int = 1
+    consumers_per_region: int = 1
+    records_per_s: float = 30.0
+    record_bytes: int = 256
+    partitions: int = 9
+    replication: int = 3
+    acks: str = "all"
+    topic_settings: Mapping[str, object] = ()
+    client_settings: Mapping[str, object] = ()
+    broker_settings: Mapping[str, object] | None = None
+    watch_interval_s: float = 0.25
+    drain_s: float = 15.0
+    damage: str | None = None
+
+    name: ClassVar[str] = "kafka_fault"
+
+    def __post_init__(self):
+        check_choice("KafkaFault fault", self.fault, FAULTS)
+        check_choice("KafkaFault acks", self.acks, ACKS)
+        check_choice("KafkaFault damage", self.damage, KINDS, optional=True)
+        check_fields(
+            self,
+            ("producers_per_region", 1, 64),
+            ("consumers_per_region", 1, 64),
+            ("record_bytes", HEAD.size, 900_000),
+            ("partitions", 1, 1_000),
+            ("replication", 1, 9),
+            whole=True,
+        )
+        check_fields(
+            self,
+            ("before_s", 0.5, 3600),
+            ("fault_s", 0.1, 3600),
+            ("after_s", 1, 3600),
+            ("quiet_s", 0, 3600),
+            ("records_per_s", 0.1, 1_000),
+            ("watch_interval_s", 0.25, 60),
+            ("drain_s", 0, 600),
+        )
+        for name in ("topic_settings", "client_settings", "broker_settings"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, setting_pairs(self, name))
+                check_settings(self, name, _OWNED if name == "client_settings" else {})
+        self._check_at()
+        minimum = dict(self.topic_settings).get("min.insync.replicas", "1")
+        if not minimum.isdigit() or not 1 <= int(minimum) <= self.replication:
+            raise refusal(
+                "KafkaFault topic_settings min.insync.replicas",
+                minimum,
+                f"a whole number from 1 to {self.replication}, its replication",
+            )
+
+    def _check_at(self):
+        parts = self.at.split("+") if isinstance(self.at, str) else []
+        if self.fault == NONE:
+            if self.at != "":
+                raise refusal("KafkaFault at", self.at, "'' with the fault 'none'")
+        elif not 1 <= len(parts) <= 2 or not all(parts) or len(set(parts)) < len(parts):
+            raise refusal("KafkaFault at", self.at, "a region, two different ones joined by '+', or a role")
+        elif len(parts) == 2 and {CONTROLLER, CONSUMERS} & set(parts):
+            raise ParameterError(f"KafkaFault at is {self.at!r}; a role stands alone, without '+'.")
+
+    def __str__(self) -> str:
+        where = f" at {self.at} for {self.fault_s:g} s" if self.fault != NONE else ""
+        return f"fault: {self.fault}{where}, acks {self.acks}"
+
+    def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
+        """
+        One episode in all regions of the hosts' lab. Leaves kafka_fault/<stem>.fault.json, which names the rest: what
+        each program printed, compressed.
+
+        Raises
+        ------
+        ParameterError
+            If the lab has no such region, or the cluster fewer brokers than `replication`.
+        ExperimentError
+            If there is no cluster, the lab or the cluster cannot have this fault, the cluster is not healthy at first,
+            or a program fails; what was measured is kept.
+        """
+        return FaultSession(self, source, folder, stem).run()
+
+    def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """Expected duration on two processors; a restart for other `broker_settings` comes on top (about 10 s)."""
+        return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
+
+    def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
+        """
+        Bytes on the links in a lab of three regions, with Kafka's and the network's headers roughly: two of three
+        records come from another region than their leader's, are copied, and go to a consumer elsewhere.
+        """
+        records = 3 * self.producers_per_region * self.records_per_s * self.expected_s(rtt_ms, rate_bps)
+        return records * (self.record_bytes + _OVERHEAD_BYTES) * (self.replication - 1 + 4 / 3)

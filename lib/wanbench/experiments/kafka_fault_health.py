@@ -1,0 +1,159 @@
+"""Whether a cluster under a fault is healthy again, from what its watchers and clients print."""
+
+from __future__ import annotations
+
+import json
+
+from .kafka_fault_programs import Program
+
+
+class Health:
+    """
+    What is known so far of partitions, group and traffic; `look` brings it up to date.
+
+    Parameters
+    ----------
+    programs : list of Program
+        Clients and watchers.
+    replicas : list of list of int
+        Of each partition, the preferred leader first.
+    """
+
+    def __init__(self, programs: list[Program], replicas: list[list[int]]):
+        self.programs, self.replicas = programs, replicas
+        self._views: dict[int, tuple[float, list | None]] = {}
+        self._assigned: dict[int, set[int]] = {p.number: set() for p in programs if p.role == "consumer"}
+        self._assigned_at_s = 0.0
+        self._answered: dict[tuple[int, int], float] = {}
+        self._received: dict[int, float] = {}
+        self._sending: set[int] = set()
+
+    def look(self) -> None:
+        """Read what the programs have printed since the last look; ExperimentError if one has failed."""
+        for program in self.programs:
+            for line in program.news():
+                if program.role == "watch":
+                    self._saw(program.number, line)
+                elif isinstance(line, list):
+                    self._happened(program, line)
+                elif program.role == "producer" and "start_ns" in line:
+                    self._sending.add(program.number)
+
+    @property
+    def sending(self) -> bool:
+        """Whether every producer sends."""
+        return len(self._sending) == sum(program.role == "producer" for program in self.programs)
+
+    def group_since(self) -> float | None:
+        """Since when (Unix s) the members have all partitions between them, each at least one; None if they do not."""
+        held = [number for numbers in self._assigned.values() for number in numbers]
+        complete = sorted(held) == list(range(len(self.replicas)))
+        idle = sum(not numbers for numbers in self._assigned.values())
+        spare = max(0, len(self._assigned) - len(self.replicas))
+        return self._assigned_at_s if complete and idle <= spare else None
+
+    def in_sync_since(self, after_s: float) -> float | None:
+        """When all watchers saw all replicas in sync (Unix s), in samples begun after a time; None if they do not."""
+        return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
+
+    def led_as_preferred_since(self, after_s: float) -> float | None:
+        """The same of all partitions led by their preferred leaders."""
+        return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
+
+    def flows(self, after_s: float) -> bool:
+        """Whether after a time every producer got an answer from, and some consumer a record of, every partition."""
+        partitions = range(len(self.replicas))
+        return all(
+            self._answered.get((producer, partition), 0) > after_s
+            for producer in self._sending
+            for partition in partitions
+        ) and all(self._received.get(partition, 0) > after_s for partition in partitions)
+
+    def region_of_most(self) -> str:
+        """The region whose consumers have most partitions; the first of several."""
+        held: dict[str, int] = {}
+        for program in self.programs:
+            if program.role == "consumer":
+                held[program.host.region] = held.get(program.host.region, 0) + len(
+                    self._assigned[program.number]
+                )
+        return max(held, key=held.get)
+
+    def _all_see(self, after_s, holds) -> float | None:
+        seen = []
+        for program in self.programs:
+            if program.role != "watch":
+                continue
+            at_s, partitions = self._views.get(program.number, (0.0, None))
+            if at_s < after_s or partitions is None or len(partitions) != len(self.replicas):
+                return None
+            if not all(
+                holds(p["isr"], p["leader"], replicas)
+                for p, replicas in zip(partitions, self.replicas, strict=True)
+            ):
+                return None
+            seen.append(at_s)
+        return max(seen, default=None)
+
+    def _saw(self, number, sample):
+        if "group" in sample:
+            return
+        topics = sample.get("topics")
+        self._views[number] = (sample["at_s"], topics[0]["partitions"] if topics else None)
+
+    def _happened(self, program, line):
+        if program.role == "producer":
+            if line[0] == "acknowledged":
+                self._answered[program.number, line[3]] = program.unix_s(line[2])
+        elif line[0] == "received":
+            self._received[line[3]] = program.unix_s(line[5])
+        elif line[0] in ("assigned", "revoked", "lost"):
+            at_s, numbers = program.unix_s(line[1]), set(line[2])
+            held = self._assigned[program.number]
+            self._assigned[program.number] = held | numbers if line[0] == "assigned" else held - numbers
+            self._assigned_at_s = max(self._assigned_at_s, at_s)
+
+
+def compact_samples(printed: bytes) -> bytes:
+    """
+    What a watch printed, shorter: [at_s, took_s, node_id, state] per sample, where the state is [leader, in-sync
+    replicas] of each partition in order, or null if it is the same as before; [at_s, took_s, kind, message] of one
+    that failed.
+    """
+    lines, before = [], None
+    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
+        sample = json.loads(text)
+        if "group" in sample:
+            continue
+        times = [round(sample["at_s"], 6), sample["took_s"]]
+        if "error" in sample:
+            lines.append([*times, sample["error"]["kind"], sample["error"]["message"][:200]])
+            continue
+        topics = sample["topics"]
+        state = [[p["leader"], p["isr"]] for p in topics[0]["partitions"]] if topics else []
+        lines.append([*times, sample["node_id"], None if state == before else state])
+        before = state
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+
+
+def group_samples(printed: bytes) -> bytes:
+    """
+    The same of a group: [at_s, group, state, [[consumer, partitions] ...]], or [at_s, group, kind, message] of a
+    sample that failed. The consumers are those of the episode, whose client.id ends in their number.
+    """
+    lines = []
+    for text in printed[: printed.rfind(b"\n") + 1].splitlines():
+        sample = json.loads(text)
+        if "group" not in sample:
+            continue
+        line = [round(sample["at_s"], 6), sample["group"]]
+        if "error" in sample:
+            line += [sample["error"]["kind"], sample["error"]["message"][:200]]
+        else:
+            members = [
+                [int(member["client_id"].rpartition("-")[2]), len(member["partitions"])]
+                for member in sample["members"]
+            ]
+            line += [sample["state"], sorted(members)]
+        lines.append(line)
+    return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)

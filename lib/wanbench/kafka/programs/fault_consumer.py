@@ -1,0 +1,155 @@
+"""
+Receives numbered records as one of several members of a group, and notes every change of its assignment.
+
+Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
+`wanbench.experiments.kafka_fault`. It prints lines as fault_record.py says:
+
+    ["received", producer, sequence, partition, offset, at, whether it is damaged]    producer, sequence null if so
+    ["assigned", at, partitions]        in addition to those it has
+    ["revoked", at, partitions], ["lost", at, partitions]
+    ["error", at, name, text]
+
+The file that tells it to stop holds the end of each partition in JSON. It goes on until it has read its partitions up
+to there, prints an object with `complete`, and stays in the group until it is ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+
+try:
+    from .fault_record import Lines, client_settings, read_record
+except ImportError:  # on a host, where it is a program and no part of a package
+    from fault_record import Lines, client_settings, read_record
+
+POLL_S = 0.1
+LOOK_S = 0.1
+"""How often it looks for the file that stops it."""
+COMMITTED_S = 5.0
+"""For the coordinator to say how far the group has read."""
+
+
+class Member:
+    """A member of the group; `positions` is the offset after the last record that it has of each partition."""
+
+    def __init__(self, lines: Lines):
+        self.lines = lines
+        self.assigned: set[int] = set()
+        self.positions: dict[int, int] = {}
+        self.stopped = False
+
+    def stop(self, *_) -> None:
+        """End soon, and print at once."""
+        self.stopped = True
+        self.lines.flush()
+
+    def changed(self, what: str, partitions) -> None:
+        """Note a change of the assignment."""
+        numbers = sorted(partition.partition for partition in partitions)
+        if what == "assigned":
+            self.assigned |= set(numbers)
+        else:
+            self.assigned -= set(numbers)
+        for number in numbers:
+            self.positions.pop(number, None)
+        self.lines.say((what, self.lines.now(), numbers))
+        self.lines.flush()
+
+    def take(self, message) -> None:
+        """Note a message, or the error that came in its place."""
+        if message.error() is not None:
+            self.lines.client_error(message.error())
+            return
+        at, place = self.lines.now(), (message.partition(), message.offset())
+        self.positions[message.partition()] = message.offset() + 1
+        if (found := read_record(message.value())) is not None:
+            producer, sequence, is_damaged = found
+            self.lines.say(("received", producer, sequence, *place, at, is_damaged))
+
+    def has_read(self, ends: dict[str, int], committed) -> bool:
+        """Whether it has its partitions up to their ends; `committed` gives the group's position in others."""
+        unknown = [number for number in self.assigned if number not in self.positions]
+        if unknown:
+            self.positions.update(committed(unknown))
+        return all(self.positions.get(number, -1) >= ends.get(str(number), 0) for number in self.assigned)
+
+
+def read_ends(path: str) -> dict[str, int] | None:
+    """The ends in the file that stops it; None if there is none yet."""
+    try:
+        with open(path, "rb") as file:
+            return json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def read_arguments(given=None):
+    """The settings, from the command line."""
+    parser = argparse.ArgumentParser(description="Receives numbered records as a member of a group.")
+    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
+    parser.add_argument("--settings", default="{}", help="more of them, in JSON")
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--group", required=True)
+    parser.add_argument("--number", type=int, required=True, help="of this consumer, from 0")
+    parser.add_argument("--stop-file", required=True)
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    """Receive until asked to end."""
+    import confluent_kafka
+
+    arguments = read_arguments()
+    lines = Lines("fault consumer", number=arguments.number, client=confluent_kafka.version())
+    member = Member(lines)
+    settings = {
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 1_000,
+        **client_settings(arguments.client, arguments.settings, "consumer"),
+        "group.id": arguments.group,
+        "client.id": f"consumer-{arguments.number}",
+        "error_cb": lines.client_error,
+        "logger": lines.logger(),
+    }
+    consumer = confluent_kafka.Consumer(settings)
+    consumer.subscribe(
+        [arguments.topic],
+        on_assign=lambda _, partitions: member.changed("assigned", partitions),
+        on_revoke=lambda _, partitions: member.changed("revoked", partitions),
+        on_lost=lambda _, partitions: member.changed("lost", partitions),
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, member.stop)
+
+    def committed(numbers):
+        asked = [confluent_kafka.TopicPartition(arguments.topic, number) for number in numbers]
+        try:
+            answers = consumer.committed(asked, timeout=COMMITTED_S)
+        except confluent_kafka.KafkaException:
+            return {}
+        return {answer.partition: max(answer.offset, 0) for answer in answers if answer.error is None}
+
+    looked_s, complete = time.monotonic(), False
+    while not member.stopped:
+        message = consumer.poll(POLL_S)
+        if message is not None:
+            member.take(message)
+        lines.tick()
+        if not complete and time.monotonic() - looked_s > LOOK_S:
+            looked_s, ends = time.monotonic(), read_ends(arguments.stop_file)
+            complete = ends is not None and member.has_read(ends, committed)
+            if complete:
+                lines.say({"complete": lines.now()})
+                lines.flush()
+    lines.say({"ended": lines.now()})
+    lines.flush()
+    os._exit(0)  # nobody takes its partitions over
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""
+What the programs of a fault episode share: the number of a record, librdkafka's settings, and lines that are printed
+soon. Needs nothing of wanbench.
+
+Records are those of a probe (`probe_record`); the upper bits of the sequence are the producer's number.
+
+Every program prints JSON, one value per line. The first line has `origin_ns`, a Unix time; all times after it are whole
+microseconds since then.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import deque
+
+try:
+    from .probe_record import PROBE, line, opened, put
+except ImportError:  # on a host, where it is a program and no part of a package
+    from probe_record import PROBE, line, opened, put
+
+SEQUENCE_BITS = 40
+"""A million records a second for twelve days."""
+FLUSH_S = 0.2
+"""Lines wait so long before they are printed: whoever watches a program sees it with this delay."""
+SHOWN = 200
+"""Characters of an error's text."""
+_OF_CONSUMERS = (
+    "auto.", "client.rack", "enable.auto.", "fetch.", "group.", "heartbeat.", "isolation.", "max.poll.",
+    "partition.assignment.", "session.",
+)  # fmt: skip
+_OF_PRODUCERS = (
+    "batch.", "compression.", "delivery.", "linger.", "max.in.flight", "message.send.", "message.timeout.",
+    "queue.buffering.", "request.timeout.", "retries", "sticky.",
+)  # fmt: skip
+
+
+def numbered(producer: int, sequence: int) -> int:
+    """
+    The number that a record carries.
+
+    >>> producer_and_sequence(numbered(2, 7))
+    (2, 7)
+    """
+    return producer << SEQUENCE_BITS | sequence
+
+
+def producer_and_sequence(number: int) -> tuple[int, int]:
+    """The producer and the sequence in a record's number."""
+    return number >> SEQUENCE_BITS, number & ((1 << SEQUENCE_BITS) - 1)
+
+
+def read_record(value: bytes | None) -> tuple[int | None, int | None, bool] | None:
+    """
+    Producer, sequence and whether the record is damaged (then both are None); None for a record that does not count.
+    """
+    kind, number, _, is_intact = opened(value)
+    if not is_intact:
+        return None, None, True
+    return (*producer_and_sequence(number), False) if kind == PROBE else None
+
+
+def client_settings(path: str, given: str, role: str) -> dict:
+    """
+    librdkafka's settings of a client: addresses and security from a JSON file, and of the others in a JSON object those
+    that a client of this role has.
+    """
+    with open(path, "rb") as file:
+        settings = json.load(file)
+    not_its = _OF_PRODUCERS if role == "consumer" else _OF_CONSUMERS
+    more = {name: value for name, value in json.loads(given).items() if not name.startswith(not_its)}
+    return {**settings, **more}
+
+
+class Lines:
+    """Lines that are printed soon; times count from `origin_ns`."""
+
+    def __init__(self, program: str, **about):
+        self.origin_ns = time.time_ns()
+        self._waiting: deque[str] = deque()
+        self._flushed_s = time.monotonic()
+        self.say({"program": program, "format": 1, "origin_ns": self.origin_ns, **about})
+        self.flush()
+
+    def now(self) -> int:
+        """Microseconds since the origin."""
+        return (time.time_ns() - self.origin_ns) // 1_000
+
+    def say(self, value) -> None:
+        """Print a value soon; any thread may call it."""
+        self._waiting.append(line(value))
+
+    def client_error(self, error) -> None:
+        """Note an error that librdkafka reports: ["error", at, its name, its text]."""
+        self.say(("error", self.now(), error.name(), error.str()[:SHOWN]))
+
+    def logger(self) -> logging.Logger:
+        """
+        A logger for librdkafka: its lines become errors as well, with the name that it gives them, such as REQTMOUT for
+        a request without answer. They have the time of the poll that hands them over.
+        """
+        logger = logging.Logger("librdkafka")
+        handler = logging.Handler()
+        handler.emit = self._logged
+        logger.addHandler(handler)
+        return logger
+
+    def _logged(self, record: logging.LogRecord) -> None:
+        if isinstance(record.args, tuple) and len(record.args) == 3:
+            name, _, text = map(str, record.args)
+        else:
+            name, text = "LOG", record.getMessage()
+        self.say(("error", self.now(), name, text[:SHOWN]))
+
+    def flush(self, *_) -> None:
+        """Print what waits; a signal's handler may call it."""
+        lines = []
+        while self._waiting:
+            lines.append(self._waiting.popleft())
+        if lines:
+            put("".join(lines))
+        self._flushed_s = time.monotonic()
+
+    def tick(self) -> None:
+        """Print what waits if it is time."""
+        if time.monotonic() - self._flushed_s > FLUSH_S:
+            self.flush()

@@ -1,0 +1,79 @@
+"""
+Reads a topic from the beginning to its end, to compare with what producers were told and consumers received.
+
+Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
+`wanbench.experiments.kafka_fault`. It prints lines as fault_record.py says: an object with `ends`, the offset after the
+last record of each partition, then
+
+    [partition, offset, producer, sequence, whether it is damaged]    producer, sequence null if so
+
+and at the end an object with `ended`, and `complete`, whether every partition was read up to its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import uuid
+
+try:
+    from .fault_record import Lines, client_settings, read_record
+except ImportError:  # on a host, where it is a program and no part of a package
+    from fault_record import Lines, client_settings, read_record
+
+REQUEST_S = 15.0
+BATCH = 500
+
+
+def read_arguments(given=None):
+    """The settings, from the command line."""
+    parser = argparse.ArgumentParser(description="Reads a topic from beginning to end.")
+    parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--timeout-s", type=float, required=True)
+    return parser.parse_args(given)
+
+
+def main() -> int:
+    """Read everything."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+    arguments = read_arguments()
+    end_s = time.monotonic() + arguments.timeout_s
+    lines = Lines("log reader")
+    settings = client_settings(arguments.client, "{}", "consumer")
+    consumer = Consumer(settings | {"group.id": f"log-{uuid.uuid4().hex}", "enable.auto.commit": False})
+    ends = {}
+    for number in range(arguments.partitions):
+        while number not in ends:
+            try:
+                partition = TopicPartition(arguments.topic, number)
+                ends[number] = consumer.get_watermark_offsets(partition, timeout=REQUEST_S)[1]
+            except KafkaException as error:
+                if time.monotonic() > end_s:
+                    print(f"the end of partition {number} is not known: {error}", file=sys.stderr)
+                    return 1
+    lines.say({"ends": ends})
+    consumer.assign([TopicPartition(arguments.topic, number, OFFSET_BEGINNING) for number in ends])
+    left = {number: end for number, end in ends.items() if end}
+    while left and time.monotonic() < end_s:
+        for message in consumer.consume(BATCH, 0.1):
+            number, offset = message.partition(), message.offset()
+            if message.error() is not None or offset is None or offset >= ends[number]:
+                continue
+            if (found := read_record(message.value())) is not None:
+                producer, sequence, is_damaged = found
+                lines.say((number, offset, producer, sequence, is_damaged))
+            if offset + 1 >= ends[number]:
+                left.pop(number, None)
+        lines.tick()
+    lines.say({"ended": lines.now(), "complete": not left})
+    lines.flush()
+    os._exit(0 if not left else 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Few episodes and rare losses: medians with intervals that hold for any distribution, and bounds of shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, nan
+
+import numpy as np
+
+from ...formatting import count, number, percent
+from ..result import Estimate, Interval, exact_binomial
+from ..tails.quantile_intervals import ranks
+from ..trials.means import half_width
+
+MEDIAN = "order statistics of the episodes (Hahn & Meeker 1991, section 5.2)"
+LOG_T = "Student's t on logarithms"
+ALIKE = "Episodes are independent and alike"
+DEPENDENT = "records of one episode share its fault, so they are not independent and the bound is too narrow"
+
+
+def median_of(
+    values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about
+) -> Estimate:
+    """
+    The median over episodes, with an interval for any distribution.
+
+    With fewer than six values no interval of 95 % exists. The widest there is, from the smallest to the largest value,
+    is then given with its own level, 1 - 2^(1 - n): 75 % for three episodes.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
+    censored : sequence of bool
+        The value is a lower limit: the outage lasted to the end. Such a value counts as above all others.
+    level : float
+        Asked of the interval.
+    **about
+        `quantity`, `claim`, `unit` of the Estimate.
+    """
+    values = np.asarray(values, dtype=float)
+    open_end = np.zeros(len(values), dtype=bool) if len(censored) == 0 else np.asarray(censored, dtype=bool)
+    missing = int(np.isnan(values).sum())
+    values, open_end = values[~np.isnan(values)], open_end[~np.isnan(values)]
+    n = len(values)
+    order = np.lexsort((values, open_end))
+    values, open_end = values[order], open_end[order]
+    notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
+    if open_end.any():
+        notes.append(
+            f"{open_end.sum()} of {n} lasted to the end of the episode; these values are lower limits"
+        )
+    low, high, estimate = nan, nan, nan
+    if n:
+        estimate = float((values[(n - 1) // 2] + values[n // 2]) / 2)
+    if n > 1:
+        first, last = ranks(n, 0.5, level)
+        if first is None or last is None:
+            first, last, level = 1, n, 1 - 2.0 ** (1 - n)
+        low, high = float(values[first - 1]), inf if open_end[last - 1] else float(values[last - 1])
+    elif n:
+        notes.append("no interval: a single episode")
+    others = ()
+    if n > 1 and (values > 0).all() and not open_end.any():
+        half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
+        others = (Interval(f"{LOG_T}, 95 %, of the geometric mean", *np.exp([middle - half, middle + half])),)
+    return Estimate(
+        estimate=estimate,
+        low=low,
+        high=high,
+        n=n,
+        basis=count(n, "episode"),
+        method=f"Median; {MEDIAN}; of fewer than six episodes from the smallest to the largest",
+        assumption=ALIKE,
+        level=level,
+        others=others,
+        warnings=tuple(notes),
+        **{"unit": "s"} | about,
+    )
+
+
+def upper_bound(n: int, level: float = 0.95) -> float:
+    """
+    The largest share that leaves no hit in n with probability 1 - level: about 3/n at 95 % (the "rule of three").
+
+    >>> round(upper_bound(1000) * 1000, 2)
+    2.99
+    """
+    return 1 - (1 - level) ** (1 / n) if n else nan
+
+
+def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "record", **about) -> Estimate:
+    """The share of hits among n with its exact interval; for no hit the one-sided bound of `upper_bound`."""
+    low, high = (0.0, upper_bound(n, level)) if not hits else exact_binomial(hits, n, level)
+    notes = (DEPENDENT,) if unit_name == "record" else ()
+    return Estimate(
+        estimate=hits / n if n else nan,
+        low=low if n else nan,
+        high=high,
+        unit="fraction",
+        n=n,
+        basis=f"{hits:,} of {count(n, unit_name)}",
+        method="one-sided exact bound, about 3/n" if not hits else "Clopper & Pearson 1934",
+        assumption=f"{unit_name.capitalize()}s are independent",
+        level=level,
+        warnings=notes,
+        **about,
+    )
+
+
+def bounded(hits: int, n: int, level: float = 0.95) -> str:
+    """
+    Hits of n as text, and where there are none what share that excludes.
+
+    >>> bounded(0, 16739), bounded(913, 16735)
+    ('0 of 16,739 (95 %: under 1 in 5,588)', '913 of 16,735')
+    """
+    if not n:
+        return "0 of 0"
+    excluded = f" ({percent(level)}: under 1 in {number(1 / upper_bound(n, level), 0)})" if not hits else ""
+    return f"{hits:,} of {n:,}{excluded}"

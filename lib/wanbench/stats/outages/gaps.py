@@ -1,0 +1,118 @@
+"""Outages of a stream of events, such as acknowledgements: its longest gap, and when its rate is back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+
+STEP_S = 0.1
+"""Windows of a rate begin this far apart: a tenth of the shortest outage that a page speaks of, a second."""
+WINDOW_S = 1.0
+"""Length of the windows of a rate. Some RTTs long, so that acknowledgements that come in groups even out."""
+HOLD_S = 2.0
+"""How long a rate must stay up before it counts as back."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """
+    The longest gap of a stream.
+
+    Attributes
+    ----------
+    start_s, length_s : float
+        When it began, by the clock of the events; from one event to the next, less the schedule's gap, never below 0.
+    censored : bool
+        No event followed: the outage lasted at least this long.
+    """
+
+    start_s: float
+    length_s: float
+    censored: bool
+
+
+def longest_gap(times, begin_s: float, end_s: float, until_s: float, schedule_gap_s: float = 0.0) -> Outage:
+    """
+    The longest time without an event, among gaps that overlap `begin_s` to `end_s`.
+
+    The gap in which `begin_s` falls counts from the event before it: what the schedule leaves free anyway is taken off.
+
+    Parameters
+    ----------
+    times : array of float
+        When events came, in any order.
+    begin_s, end_s : float
+        Begin and end of the fault.
+    until_s : float
+        When events stopped being due. A gap that reaches it is censored.
+    schedule_gap_s : float
+        The gap that the schedule has anyway.
+
+    Examples
+    --------
+    >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1)
+    Outage(start_s=3.0, length_s=3.0, censored=False)
+    >>> longest_gap([0, 1, 2, 3], 3.5, 6, 9, schedule_gap_s=1)
+    Outage(start_s=3.0, length_s=5.0, censored=True)
+    """
+    times = np.sort(np.asarray(times, dtype=float))
+    times = times[np.isfinite(times)]
+    times = times[times <= max(until_s, end_s)] if len(times) else times
+    starts = times if len(times) and times[0] <= begin_s else np.concatenate([[begin_s], times])
+    stops = np.append(starts[1:], until_s)
+    open_end = np.arange(len(starts)) == len(starts) - 1
+    inside = (stops > begin_s) & (starts < end_s)
+    if not inside.any():
+        return Outage(begin_s, 0.0, False)
+    lengths = np.where(inside, stops - starts, -np.inf)
+    k = int(lengths.argmax())
+    length = float(max(lengths[k] - schedule_gap_s, 0.0))
+    return Outage(float(starts[k]), length, bool(open_end[k]) and length > 0)
+
+
+def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
+    """Starts of windows of `WINDOW_S`, `STEP_S` apart, all within `from_s` and `to_s`; events per second in each."""
+    times = np.sort(np.asarray(times, dtype=float))
+    starts = from_s + STEP_S * np.arange(max(int((to_s - from_s - WINDOW_S) / STEP_S + 1e-9) + 1, 0))
+    counts = np.searchsorted(times, starts + WINDOW_S) - np.searchsorted(times, starts)
+    return starts, counts / WINDOW_S
+
+
+def time_to_recover(times, before_s: float, begin_s: float, until_s: float, *, share: float = 0.95) -> float:
+    """
+    Time from `begin_s` until the stream has a share of its earlier rate again and keeps it for `HOLD_S`.
+
+    Parameters
+    ----------
+    times : array of float
+        When events came.
+    before_s : float
+        The earlier rate is that from here to `begin_s`.
+    until_s : float
+        When events stopped being due.
+    share : float
+        Of the earlier rate. A window counts as too low only if it is also below every window of the earlier time:
+        what varied before the fault as well is no outage.
+
+    Returns
+    -------
+    float
+        In seconds; 0 if the rate never fell; NaN if it did not come back, or nothing came before.
+    """
+    times = np.sort(np.asarray(times, dtype=float))
+    _, earlier = rates(times, before_s, begin_s)
+    if not len(earlier) or not earlier.mean():
+        return nan
+    starts, rate = rates(times, begin_s, until_s)
+    low = (rate < share * earlier.mean()) & (rate < earlier.min())
+    if not low.any():
+        return 0.0
+    first, hold = int(low.argmax()), max(round(HOLD_S / STEP_S), 1)
+    runs = np.convolve(low[first:], np.ones(hold), mode="valid")  # how many of the next windows are too low
+    if not (runs < 0.5).any():
+        return nan
+    back = starts[first + int((runs < 0.5).argmax())]
+    # the window may begin before the event that filled it, as when all that had waited comes at once
+    return float(times[np.searchsorted(times, back)] - begin_s)

@@ -1,0 +1,102 @@
+"""Times per episode, and their medians per setting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ...formatting import percent
+from ..result import Estimate, Result
+from .bounds import median_of
+
+
+@dataclass(frozen=True, repr=False)
+class OverEpisodes(Result):
+    """
+    Times in seconds, one row per episode. A subclass names its columns in QUANTITIES and says its sentence.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        run_id, test_id, attempt, setting, a column per quantity (NaN: not seen), and for those that may last beyond the
+        episode a column "<quantity>_censored": the time is a lower limit.
+    level : float
+        Asked of intervals.
+    """
+
+    rows: pd.DataFrame
+    level: float = 0.95
+
+    QUANTITIES: ClassVar[dict[str, str]] = {}
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings, in order."""
+        return list(dict.fromkeys(self.rows.setting))
+
+    def of(self, setting: str, name: str) -> Estimate:
+        """The median of a quantity over the episodes of a setting; with n = 0 where none has it."""
+        own, title = self.rows[self.rows.setting == setting], self.QUANTITIES[name]
+        own = own[own[name].notna()]
+        censored = own[f"{name}_censored"].astype(bool) if f"{name}_censored" in own else ()
+        about = {"quantity": f"{title}, {setting}", "claim": f"Under “{setting}”, {title}: {{}}"}
+        return median_of(own[name], censored, level=self.level, **about)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Every quantity of every setting that has it."""
+        every = (self.of(setting, name) for setting in self.settings for name in self.QUANTITIES)
+        return tuple(each for each in every if each.n)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Few episodes, and times without an end."""
+        notes, level = [], min((each.level for each in self.estimates), default=self.level)
+        if level < self.level:
+            low, asked = percent(level), percent(self.level)
+            notes.append(
+                f"few episodes: intervals from the smallest to the largest value hold {low}, not {asked}"
+            )
+        open_end = [name for name in self.QUANTITIES if f"{name}_censored" in self.rows]
+        ended = (
+            self.rows[[f"{name}_censored" for name in open_end]].astype("boolean").fillna(False).any(axis=1)
+        )
+        if len(open_end) and ended.any():
+            names = ", ".join(dict.fromkeys(self.rows.setting[ended]))
+            notes.append(f"some outages lasted until the traffic ended, so these are lower limits ({names})")
+        return tuple(notes)
+
+    def table(self) -> pd.DataFrame:
+        """One row per episode."""
+        return self.rows
+
+    def shown(self) -> pd.DataFrame:
+        """One row per quantity, one column per setting: median and interval."""
+        columns = {
+            name: [spelled(self.of(name, key)) for key in self.QUANTITIES] + [self._counted(name)]
+            for name in self.settings
+        }
+        return pd.DataFrame({"": [*self.QUANTITIES.values(), "episodes (level of intervals)"]} | columns)
+
+    def _counted(self, setting: str) -> str:
+        level = min(
+            (each.level for name in self.QUANTITIES if (each := self.of(setting, name)).n > 1), default=None
+        )
+        return f"{(self.rows.setting == setting).sum()}" + (f" ({percent(level)})" if level else "")
+
+
+def spelled(estimate: Estimate) -> str:
+    """
+    Median and interval in seconds, to a tenth; "more" for an end that nobody saw, "not seen" for no value.
+
+    >>> spelled(median_of([3.14, 3.3, 3.59], quantity="x", claim="{}"))
+    '3.3 s (3.1 to 3.6)'
+    """
+    if not estimate.n:
+        return "not seen"
+    high = "more" if estimate.high == np.inf else f"{estimate.high:.1f}"
+    ends = f" ({estimate.low:.1f} to {high})" if np.isfinite(estimate.low) else ""
+    return f"{estimate.estimate:.1f} s{ends}"

@@ -1,0 +1,119 @@
+"""How long nothing was answered: outages of writes and reads per client, per partition and for the whole (RTO)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ...checks import check_level
+from .episodes import HIT, SURVIVING, Episode, Episodes
+from .gaps import longest_gap, time_to_recover
+from .over_episodes import OverEpisodes, spelled
+
+WARMUP_S = 1.0
+"""Of the traffic: clients connect and find leaders, so its first second says nothing about the earlier rate."""
+FEWEST = 5
+"""Events before the fault. A stream with fewer has no rate that could be interrupted: it is left out."""
+
+
+@dataclass(frozen=True, repr=False)
+class Recovery(OverEpisodes):
+    """
+    Outages per episode, the worst stream of each kind.
+
+    Attributes
+    ----------
+    streams : DataFrame
+        One row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition), start_s
+        and end_s (after the fault, with the schedule's gap), outage_s, censored, usual_s (its longest gap before the
+        fault, less its schedule's).
+    """
+
+    streams: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    TITLE = "Outages: median over episodes, with interval"
+    DRAWN_BY = "recovery_figure.recovery"
+    QUANTITIES: ClassVar[dict[str, str]] = {
+        "writes": "all writes, other regions",
+        "writes_partition": "writes to the worst partition, other regions",
+        "writes_client": "worst producer, other regions",
+        "writes_hit": "worst producer, hit region",
+        "writes_back": "writes at 95 % of the earlier rate, other regions",
+        "reads": "all reads, other regions",
+        "reads_partition": "reads of the worst partition, any region",
+        "reads_client": "worst consumer, other regions",
+        "reads_hit": "worst consumer, hit region",
+        "reads_back": "reads at 95 % of the earlier rate, other regions",
+    }
+
+    @property
+    def sentence(self) -> str:
+        """Per setting: how long writes were out as a whole, and at the worst partition."""
+        parts = []
+        for name in self.settings:
+            whole, worst, reads = (
+                spelled(self.of(name, key)) for key in ("writes", "writes_partition", "reads_partition")
+            )
+            parts.append(
+                f"“{name}”: outside the hit region no write was acknowledged for {whole}, in the worst partition for "
+                f"{worst}; the worst partition was not read for {reads}."
+            )
+        return " ".join(parts)
+
+
+def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
+    """
+    Outages of every stream of every episode with a fault.
+
+    An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the gap that the
+    stream's own rate leaves. "All" are those of all clients outside the hit regions together; a partition's writes are
+    those of these clients, its reads those of any consumer.
+    """
+    check_level(level)
+    rows, streams = [], []
+    for each in found.with_fault():
+        about = each.key | {"setting": each.setting}
+        own = [about | row for row in _streams(each)]
+        streams += own
+        rows.append(about | _worst(own))
+    return Recovery(pd.DataFrame(rows), level, pd.DataFrame(streams))
+
+
+def _worst(streams: list[dict]) -> dict:
+    worst = {}
+    for row in sorted(streams, key=lambda row: (row["censored"], row["outage_s"])):
+        worst[row["quantity"]] = row["outage_s"]
+        worst[f"{row['quantity']}_censored"] = row["censored"]
+    return dict.fromkeys(Recovery.QUANTITIES, np.nan) | worst
+
+
+def _streams(episode: Episode):
+    for kind, events in (("writes", episode.acknowledgements), ("reads", episode.receipts)):
+        outside = events[events.side == SURVIVING]
+        yield from _stream(episode, kind, None, outside.at_s)
+        for (side, client), part in events.groupby(["side", "client"]):
+            yield from _stream(episode, f"{kind}_{'hit' if side == HIT else 'client'}", client, part.at_s)
+        for partition, part in (outside if kind == "writes" else events).groupby("partition"):
+            yield from _stream(episode, f"{kind}_partition", partition, part.at_s)
+        if len(outside):
+            begin, (first, last) = episode.fault_at_s, episode.due
+            back = time_to_recover(outside.at_s, first + WARMUP_S, begin, last)
+            censored = bool(np.isnan(back))
+            outage = {"outage_s": last - begin if censored else back, "censored": censored}
+            yield {"quantity": f"{kind}_back", "unit": None, "start_s": 0.0, "usual_s": np.nan} | outage
+
+
+def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
+    begin, (first, last) = episode.fault_at_s, episode.due
+    earlier = times[(times >= first + WARMUP_S) & (times < begin)]
+    if len(earlier) < FEWEST:
+        return
+    schedule_s = (begin - first - WARMUP_S) / len(earlier)
+    outage = longest_gap(times, begin, episode.heal_at_s, last, schedule_s)
+    usual_s = max(float(np.diff(np.sort(earlier)).max() - schedule_s), 0.0)
+    times = {"start_s": outage.start_s - begin, "outage_s": outage.length_s, "usual_s": usual_s}
+    times["end_s"] = times["start_s"] + outage.length_s + schedule_s
+    yield {"quantity": quantity, "unit": unit, "censored": outage.censored} | times

@@ -1,0 +1,23 @@
+"""A region of one Kafka over three goes dark: what the outage consists of, what settings cost, whether all heals."""
+
+from .article import article
+from .checker import check_checker
+from .client_errors import client_errors
+from .comparison import compare_settings
+from .healing import healing
+from .lost_when import lost_when
+from .phases import phases
+from .planner import planned
+from .timeline import timeline
+
+__all__ = [
+    "article",
+    "check_checker",
+    "client_errors",
+    "compare_settings",
+    "healing",
+    "lost_when",
+    "phases",
+    "planned",
+    "timeline",
+]

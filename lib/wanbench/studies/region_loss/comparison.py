@@ -1,0 +1,142 @@
+"""Settings beside each other: what each costs in time without writes (RTO) and in lost records (RPO)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from ...formatting import count
+from ...stats.outages.bounds import bounded
+from ...stats.outages.episodes import Episodes
+from ...stats.outages.losses import Losses
+from ...stats.outages.over_episodes import spelled
+from ...stats.outages.recovery import Recovery
+from ...stats.result import Result
+
+COLUMNS = (
+    "fault",
+    "acks",
+    "min_insync",
+    "unclean",
+    "group_protocol",
+    "session_timeout_ms",
+    "broker_settings",
+    "client_settings",
+)
+"""What can differ between settings."""
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
+    """
+    Settings with a fault, their outages and losses.
+
+    Attributes
+    ----------
+    abouts : DataFrame
+        One row per setting: those of COLUMNS that differ, as text.
+    """
+
+    lost: Losses
+    recovered: Recovery
+    abouts: pd.DataFrame
+
+    TITLE = "What each setting costs: time and records"
+    DRAWN_BY = "comparison_figure.comparison"
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings, in order."""
+        return self.recovered.settings
+
+    @cached_property
+    def losing(self) -> list[str]:
+        """Settings that lost records."""
+        return [name for name in self.settings if self.lost.sums(name).gone]
+
+    @property
+    def sentence(self) -> str:
+        """The first setting and those that lost records, each with its loss and outage; the others together."""
+        told = [self.settings[0], *(name for name in self.settings[1:] if name in self.losing)]
+        parts = []
+        for name in told:
+            sums = self.lost.sums(name)
+            lost = bounded(int(sums.gone), int(sums.acknowledged), self.lost.level)
+            outage = spelled(self.recovered.of(name, "writes"))
+            parts.append(
+                f"“{name}” lost {lost} acknowledged records, and all writes stood still for {outage}."
+            )
+        others = [self.recovered.of(name, "writes").estimate for name in self.settings if name not in told]
+        if others:
+            times = f"{min(others):.1f} to {max(others):.1f} s"
+            parts.append(f"{count(len(others), 'other setting')} lost none, and stood still for {times}.")
+        return " ".join(parts)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Those of losses and outages."""
+        return (*self.lost.cautions, *self.recovered.cautions)
+
+    def table(self) -> pd.DataFrame:
+        """One row per setting."""
+        rows = []
+        for name in self.settings:
+            sums, share, outage = (
+                self.lost.sums(name),
+                self.lost.lost(name),
+                self.recovered.of(name, "writes"),
+            )
+            rows.append(
+                {
+                    "setting": name,
+                    "acknowledged": int(sums.acknowledged),
+                    "lost": int(sums.gone),
+                    "share": share.estimate,
+                    "share_high": share.high,
+                    "outage_s": outage.estimate,
+                    "low_s": outage.low,
+                    "high_s": outage.high,
+                    "episodes": outage.n,
+                }
+            )
+        return self.abouts.merge(pd.DataFrame(rows), on="setting")
+
+    def shown(self) -> pd.DataFrame:
+        """One row per setting, with bounds and intervals."""
+        rows = []
+        for name in self.settings:
+            sums = self.lost.sums(name)
+            rows.append(
+                {
+                    "setting": name,
+                    "lost": bounded(int(sums.gone), int(sums.acknowledged), self.lost.level),
+                    "all writes out": spelled(self.recovered.of(name, "writes")),
+                    "worst partition out": spelled(self.recovered.of(name, "writes_partition")),
+                    "duplicates in the log": f"{int(sums.duplicates_in_log):,}",
+                    "out of order in the log": f"{int(sums.order_in_log):,}",
+                }
+            )
+        return self.abouts.merge(pd.DataFrame(rows), on="setting").astype(str)
+
+
+def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
+    """Put outages and losses of the settings with a fault beside each other, with what differs between them."""
+    rows = []
+    for name, own in found.with_fault().by_setting().items():
+        about = own[0].about
+        rows.append({"setting": name} | {key: _text(about.get(key)) for key in COLUMNS})
+    abouts = pd.DataFrame(rows)
+    differing = [key for key in COLUMNS if abouts[key].nunique() > 1]
+    return Comparison(lost, recovered, abouts[["setting", *differing]])
+
+
+def _text(value) -> str:
+    """A setting as text; JSON as a list of settings."""
+    if value is None or value is pd.NA or value != value:
+        return ""
+    if isinstance(value, str) and value.startswith("{"):
+        return ", ".join(f"{name}={each}" for name, each in sorted(json.loads(value).items()))
+    return str(value)

@@ -1,0 +1,109 @@
+"""What an outage of writes consists of: until the fault is noticed, until leaders are elected, until clients follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import ClassVar
+
+import pandas as pd
+
+from ...errors import MissingDataError
+from ...formatting import count
+from ...stats.outages.episodes import Episode, Episodes
+from ...stats.outages.over_episodes import OverEpisodes, spelled
+from ...stats.outages.recovery import Recovery
+
+
+@dataclass(frozen=True, repr=False)
+class Phases(OverEpisodes):
+    """Rows have also resolution_s (how far a sampled time may be off) and source: samples, or the nodes' log."""
+
+    TITLE = "What the outage consists of"
+    DRAWN_BY = "phases_figure.phases"
+    QUANTITIES: ClassVar[dict[str, str]] = {
+        "detection_s": "detection: until a broker is fenced or out of sync, or a leader replaced",
+        "election_s": "election: until the last leader has changed",
+        "refresh_s": "clients: until the worst partition acknowledges again",
+    }
+
+    @property
+    def sentence(self) -> str:
+        """The three phases per setting."""
+        parts = []
+        for name in self.settings:
+            three = [spelled(self.of(name, phase)) for phase in self.QUANTITIES]
+            parts.append(f"“{name}”: detection {three[0]}, election {three[1]}, clients {three[2]}.")
+        return " ".join(parts)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """How coarse the samples are, too."""
+        worst = self.rows.resolution_s.max()
+        coarse = (
+            (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
+        )
+        return (*super().cautions, *coarse)
+
+
+def phases(found: Episodes, recovered: Recovery) -> Phases:
+    """
+    Split the outage of the worst partition of every episode in which a leader changed.
+
+    The first broker that the nodes' logs say was fenced or out of sync is the time of detection; without such logs, the
+    first sample in which a leader is another. MissingDataError if nobody saw a leader change.
+    """
+    rows, silent = [], 0
+    for each in found.with_fault():
+        split = _split(each, recovered)
+        silent += split is None
+        if split is not None:
+            rows.append(each.key | {"setting": each.setting} | split)
+    if not rows:
+        raise MissingDataError(f"nobody saw a leader change in {count(silent, 'episode')}.")
+    return Phases(pd.DataFrame(rows))
+
+
+def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
+    """When each partition was first seen with another leader, by default until healing; only those that changed."""
+    rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
+    rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
+    before = rows.partition.map(episode.leaders_before)
+    changed = rows[before.notna() & (rows.leader != before)]
+    return changed.groupby("partition").at_s.min()
+
+
+def _split(episode: Episode, recovered: Recovery) -> dict | None:
+    changes, begin = first_changes(episode), episode.fault_at_s
+    if changes.empty:
+        return None
+    noticed, moved = float(changes.min()), float(changes.max())
+    resolution, source = max(_before(episode, noticed), _before(episode, moved)), "samples"
+    events = episode.tables.get("controller_events")
+    if events is not None and len(events):
+        within = events[events.at_s.between(begin, episode.heal_at_s)]
+        seen = within.at_s[within.kind.isin(["fenced", "isr-shrunk"])]
+        elected = within.at_s[
+            (within.kind == "elected") & within.partition.notna()
+        ]  # without one: a controller
+        if len(seen):
+            noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
+        if len(seen) and len(elected):
+            moved, resolution = float(elected.max()), 0.0
+    streams = recovered.streams
+    own = streams[(streams[list(episode.key)] == list(episode.key.values())).all(axis=1)]
+    own = own[(own.quantity == "writes_partition") & ~own.censored.astype(bool)]
+    answered = float(own.end_s[own.outage_s.idxmax()]) if len(own) else nan
+    return {
+        "detection_s": noticed - begin,
+        "election_s": max(moved - noticed, 0.0),
+        "refresh_s": max(answered - (moved - begin), 0.0) if len(own) else nan,
+        "resolution_s": resolution,
+        "source": source,
+    }
+
+
+def _before(episode: Episode, at_s: float) -> float:
+    """Time from the sample before to this one: what a sampled time may be off."""
+    times = episode.samples.at_s
+    return float(at_s - times[times < at_s].max())
