@@ -138,6 +138,14 @@ class Audit(Result):
         self._claim(claim)
         self._note(claim, CANNOT, why)
 
+    def of(self, *sections: str) -> Audit:
+        """Only the claims of these sections of the source; ParameterError if there is no such section."""
+        there = list(dict.fromkeys(claim.section for claim in self.claims.values()))
+        for section in sections:
+            check_choice(f"section of {self.source}", section, there)
+        claims = {name: claim for name, claim in self.claims.items() if claim.section in sections}
+        return Audit(self.source, claims, {name: self.rows[name] for name in claims if name in self.rows})
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The number of claims that come out, of those that can be tried."""
