@@ -98,3 +98,13 @@ def test_a_claim_that_cannot_be_tried_here_says_why_and_is_not_counted(audit):
     row = audit.table().set_index("claim").loc["words"]
     assert (row.verdict, row.working) == ("cannot be tried here", "needs a cloud")
     assert "1 cannot be tried here" in str(audit) and audit.estimates[0].n == 1
+
+
+def test_claims_of_some_sections_keep_their_verdicts(audit):
+    audit.compare("n", 2070)
+    section = audit.claims["n"].section
+    part = audit.of(section)
+    assert set(part.claims) == {name for name, claim in audit.claims.items() if claim.section == section}
+    assert part.rows["n"] == audit.rows["n"]
+    with pytest.raises(ParameterError, match="section"):
+        audit.of("Nowhere")
