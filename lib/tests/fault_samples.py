@@ -68,7 +68,9 @@ LOG_LINES = """\
 2026-09-21T13:33:21.601Z INFO [Broker id=1] Leader other-1 with topic id Some(0Tz) starts at leader epoch 1 from offset 7. (logger)
 2026-09-21T13:33:22.000Z INFO [Partition t-0 broker=1] Shrinking ISR from 1,2,3 to 1,3. Leader: (highWatermark: 7). (Partition)
 2026-09-21T13:33:25.000Z INFO [QuorumController id=1] The request from broker 2 to unfence has been granted because it has caught up. (BrokerHeartbeatManager)
-2026-09-21T13:33:26.000Z INFO [Partition t-0 broker=1] Expanding ISR from 1,3 to 1,2,3 (Partition)
+2026-09-21T13:33:22.100Z INFO [Partition t-0 broker=1] ISR updated to 1,3  and version updated to 2 (Partition)
+2026-09-21T13:33:26.000Z INFO [Partition t-0 broker=1] ISR updated to 1,3,2  and version updated to 3 (Partition)
+2026-09-21T13:33:26.100Z INFO [Partition t-1 broker=1] ISR updated to 1,3,2  and version updated to 3 (Partition)
 """  # noqa: E501
 SETTINGS = {
     "fault": "cut", "at": "eu", "acks": "all", "replication": 2, "partitions": 2, "records_per_s": 10.0,

@@ -75,14 +75,23 @@ def test_groups_have_a_row_per_member_and_one_where_there_is_none(read):
 
 def test_events_of_the_topic_and_of_brokers_come_from_the_nodes_logs(read):
     rows = read()["controller_events"]
-    assert rows.kind.tolist() == ["elected", "fenced", "elected", "isr-shrunk", "unfenced", "isr-grown"]
-    assert rows.broker.fillna(0).tolist() == [1, 2, 1, 0, 2, 0] and rows.partition.fillna(-1).tolist() == [
+    assert rows.kind.tolist() == [
+        "elected",
+        "fenced",
+        "elected",
+        "isr-shrunk",
+        "unfenced",
+        "isr-grown",
+        "isr-grown",
+    ]
+    assert rows.broker.fillna(0).tolist() == [1, 2, 1, 0, 2, 0, 0] and rows.partition.fillna(-1).tolist() == [
         -1,
         -1,
         1,
         0,
         -1,
         0,
+        1,
     ]
     assert rows.at_s[1] - rows.at_s[0] == 1 and "session has timed out" in rows.text[1]
     with pytest.raises(RawDataError, match="a line of a node's log"):

@@ -21,7 +21,7 @@ from ..runs.journal import now_utc
 from .base import ExperimentError, ended_with
 
 _TELLING = re.compile(
-    rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|Expanding ISR"
+    rb"Fencing broker \d+|to unfence has been granted|Becoming the active controller|Shrinking ISR|ISR updated to"
     rb"|\] Leader \S+ .*starts at leader epoch"
 )
 _SECONDS = len("2026-11-22T09:52:29")

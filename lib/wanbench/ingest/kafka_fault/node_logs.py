@@ -18,8 +18,10 @@ _OF_BROKERS = {
 _OF_PARTITIONS = {
     "elected": re.compile(r"\] Leader (\S+)-(\d+) .*starts at leader epoch"),
     "isr-shrunk": re.compile(r"\[Partition (\S+)-(\d+) .*Shrinking ISR"),
-    "isr-grown": re.compile(r"\[Partition (\S+)-(\d+) .*Expanding ISR"),
+    "isr-grown": re.compile(r"\[Partition (\S+)-(\d+) .*ISR updated to"),
 }
+_ISR = re.compile(r"ISR (?:\[|from [\d,]+ to |updated to )([\d,]+)")
+"""The replicas in sync after the event, in a line about a partition."""
 _CONTROLLER = "Becoming the active controller"
 SHOWN = 300
 
@@ -29,13 +31,15 @@ def controller_events(top: Members, path: Path) -> list[dict]:
     Rows of table controller_events.
 
     "elected" without a partition is a new active controller, with one a new leader of it: both are the node that wrote
-    the line. Partitions are those of the episode's topic alone.
+    the line. Partitions are those of the episode's topic alone. A leader logs how the replicas in sync change when the
+    controller has agreed; that is "isr-grown" where they are more than before.
     """
     topic, rows = top.text("topic"), []
     for one in top.list("logs"):
         file, sha256 = named_file(one, path)
         if (node_id := one.count("node_id")) is None:
             one.refuse(str(one.values)[:80], "the node_id of a log")
+        in_sync: dict[int, int] = {}
         for number, content in enumerate(whole_lines(file, sha256), 1):
             text = content.decode("utf-8", "replace")
             if not (match := _LINE.fullmatch(text)):
@@ -43,6 +47,10 @@ def controller_events(top: Members, path: Path) -> list[dict]:
             event = _event(match[2], topic, node_id)
             if event is not None:
                 kind, broker, partition = event
+                if partition is not None and (isr := _ISR.search(match[2])):
+                    before, in_sync[partition] = in_sync.get(partition, 0), isr[1].count(",") + 1
+                    if kind == "isr-grown" and in_sync[partition] <= before:
+                        continue
                 try:
                     at_s = datetime.fromisoformat(f"{match[1]}+00:00").timestamp()
                 except ValueError as error:
