@@ -129,6 +129,23 @@ def test_counts_become_the_table(tmp_path):
     tables.validate("batches", frame.assign(**dict.fromkeys(context[:-1]), source_file="a"))
 
 
+PLACED = {"replicas": [["t", 0, 2, [1, 2], [2]]], "regions": [[1, "a:west"], [2, "b:east"]]}
+
+
+def test_replicas_become_a_row_each(tmp_path):
+    path = written(tmp_path / "a.batches.json", {"rows": []} | PLACED)
+    frame = reader.read_batches(path)["placements"]
+    assert frame.to_dict("list") == {
+        "topic": ["t", "t"],
+        "partition": [0, 0],
+        "replica": [0, 1],
+        "broker": [1, 2],
+        "region": ["a:west", "b:east"],
+        "leads": [False, True],
+        "in_sync": [False, True],
+    }
+
+
 def test_logs_that_could_not_be_reached_leave_an_empty_table(tmp_path):
     path = written(tmp_path / "a.batches.json", {"left_out": "the cluster runs elsewhere"})
     assert reader.read_batches(path)["batches"].empty
@@ -154,6 +171,10 @@ def test_logs_that_could_not_be_reached_leave_an_empty_table(tmp_path):
         {"rows": [[*ROW[:4], True, 7, 400]]},
         {"rows": [[*ROW[:6], 10**400]]},
         '{"rows": ' + "[" * 100_000,
+        {"rows": [], "replicas": [["t", 0, 2, [3], [2]]], "regions": PLACED["regions"]},
+        {"rows": [], "replicas": [["t", 0, 2, [1]]], "regions": PLACED["regions"]},
+        {"rows": []} | PLACED | {"regions": [[1, 3], [2, 4]]},
+        {"rows": []} | PLACED | {"replicas": None},
     ],
 )
 def test_other_counts_are_refused(tmp_path, content):

@@ -73,17 +73,19 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
     -------
     dict
         `timestamps`, the kind that the topics keep; `rows` of [broker, topic, partition, second, batches, records,
-        bytes]; `cut_bytes` of batches that were not whole; `without_leader`, partitions that could not be counted. Or
-        only `left_out`: why the logs cannot be reached.
+        bytes]; `cut_bytes` of batches that were not whole; `without_leader`, partitions that could not be counted;
+        `replicas`, rows of [topic, partition, leader, replicas, in-sync replicas] and `regions`, pairs of [broker,
+        region]. Or only `left_out`: why the logs cannot be reached.
     str or None
         What went wrong at one of the brokers.
     """
     try:
-        leaders = {
-            (topic["name"], partition["partition"]): partition["leader"]
+        described = [
+            (topic["name"], partition)
             for topic in cluster.ask(asker, "topics", names=list(topics), connect_s=_CONNECT_S)
             for partition in topic["partitions"]
-        }
+        ]
+        leaders = {(topic, partition["partition"]): partition["leader"] for topic, partition in described}
         folders = {node_id: cluster.log_folder(node_id) for node_id in set(leaders.values()) - {None}}
     except ClusterError as error:
         return {"left_out": str(error)}, None
@@ -111,4 +113,9 @@ def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) 
         "rows": rows,
         "cut_bytes": cut_bytes,
         "without_leader": without_leader,
+        "replicas": [
+            [topic, *(partition[name] for name in ("partition", "leader", "replicas", "isr"))]
+            for topic, partition in described
+        ],
+        "regions": [[broker.node_id, broker.host.region] for broker in cluster.brokers],
     }, fault

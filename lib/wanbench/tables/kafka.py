@@ -139,6 +139,18 @@ declare(
     column("bytes", "count", "bytes", "their size in the log, headers and compression included"),
 )
 declare(
+    "placements",
+    "one replica of one partition of a load, as it lay when the load ended",
+    *CONTEXT,
+    column("topic", "text", "", "the topic"),
+    column("partition", "count", "", "the partition"),
+    column("replica", "count", "", "position in the list of replicas, from 0: the preferred leader"),
+    column("broker", "count", "", "the broker's node.id"),
+    column("region", "text", "", "the region that the broker is in"),
+    column("leads", "flag", "", "the broker leads the partition"),
+    column("in_sync", "flag", "", "the replica is in sync"),
+)
+declare(
     "loads",
     "one load: when its producers were all sending, and when what they sent counts",
     *CONTEXT,

@@ -1,7 +1,8 @@
 """
-Reads what `wanbench.experiments.kafka_load` counted in the brokers' logs, <stem>.batches.json: table batches.
+Reads what `wanbench.experiments.kafka_load` counted in the brokers' logs, and where replicas lay, <stem>.batches.json:
+tables batches and placements.
 
-A cluster whose logs cannot be reached leaves no rows.
+A cluster whose logs cannot be reached leaves no rows; older files say nothing about replicas.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from ..rows import fitting
 
 COUNTED = ("broker", "topic", "partition", "at_s", "batches", "records", "bytes")
 """What a row of `rows` holds, in order."""
+PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
+"""What a row of `replicas` holds, in order."""
 
 
 def read_batches(path) -> dict[str, pd.DataFrame]:
     """
-    Table batches, without its context.
+    Tables batches and placements, without their context.
 
     Raises
     ------
     RawDataError
         If the file is not a JSON object with `rows`, each with the counts of one second of one partition on one broker,
-        none twice; or with `left_out`, the reason why there are none.
+        none twice; or with `left_out`, the reason why there are none; or if its `replicas` are not rows of PLACED on
+        brokers of `regions`.
     """
     content = read_json(path, dict, "counts of batches: an object in JSON")
     rows = content.get("rows", [])
@@ -46,4 +50,26 @@ def read_batches(path) -> dict[str, pd.DataFrame]:
     if len(empty):
         expected = "at least a record in every batch, and a byte in every record"
         raise RawDataError(path, None, empty.iloc[0].tolist(), expected)
-    return {"batches": batches}
+    return {"batches": batches, "placements": _placements(path, content)}
+
+
+def _placements(path, content) -> pd.DataFrame:
+    """One row per replica of each partition."""
+    rows = []
+    try:
+        regions = dict(content.get("regions", []))
+        for placed in content.get("replicas", []):
+            of = dict(zip(PLACED, placed, strict=True))
+            rows += [
+                {"topic": of["topic"], "partition": of["partition"], "replica": number, "broker": broker}
+                | {
+                    "region": regions[broker],
+                    "leads": broker == of["leader"],
+                    "in_sync": broker in of["in_sync"],
+                }
+                for number, broker in enumerate(of["replicas"])
+            ]
+    except (TypeError, ValueError, KeyError) as error:
+        expected = f"replicas as rows of {', '.join(PLACED)}, on brokers of regions"
+        raise RawDataError(path, None, error, expected) from error
+    return fitting(path, "placements", rows)
