@@ -1,0 +1,161 @@
+"""Curves of one factor at a time: against simulated trials whose ratios are known."""
+
+import numpy as np
+import pytest
+from geo_trials import one_at_a_time, rates, trial
+from scipy import stats
+
+from wanbench.errors import MissingDataError, ParameterError, RawDataError
+from wanbench.studies.geo_kafka import curves
+from wanbench.studies.geo_kafka.curves import fit_cells
+from wanbench.studies.geo_kafka.settings import level_labels, with_settings
+
+FACTORS = {
+    ("batch_bytes", 16_384): 0.25, ("batch_bytes", 131_072): 2.0, ("partitions", 36): 1.5, ("partitions", 144): 0.6,
+    ("consumer_groups", 0): 1.05,
+}  # fmt: skip
+
+
+def test_ratios_are_found_and_covered_as_often_as_the_level_says():
+    inside = []
+    for seed in range(150):
+        found = curves(rates(one_at_a_time(FACTORS, seed=seed)))
+        by_level = {
+            (name, row.numeric): row for name in found.curves for row in found.of(name).levels.itertuples()
+        }
+        inside += [
+            by_level[name, float(level)].low < ratio < by_level[name, float(level)].high
+            for (name, level), ratio in FACTORS.items()
+            if name != "consumer_groups"
+        ]
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+def test_the_variance_is_pooled_over_all_settings():
+    rows = one_at_a_time(FACTORS, noise=0.05)
+    for row in rows:
+        row["block"] = 1
+    found = curves(rates(rows))
+    logs = [
+        np.log([row["throughput_bps"] for row in rows if row["setting"] == name])
+        for name in ("baseline", "setting 1")
+    ]
+    every = {row["setting"] for row in rows}
+    spreads = [
+        np.var(np.log([r["throughput_bps"] for r in rows if r["setting"] == name]), ddof=1) for name in every
+    ]
+    one = found.ratio({"batch_bytes": 16_384}, {}, quantity="q", claim="It is {}")
+    half = stats.t.ppf(0.975, 12) * np.sqrt(np.mean(spreads) * 2 / 3)
+    assert np.log(one.estimate) == pytest.approx(logs[1].mean() - logs[0].mean())
+    assert np.log(one.high / one.estimate) == pytest.approx(half) and one.n == 6
+    assert "pooled" in one.method and "scatters alike" in one.assumption
+
+
+def test_blocks_take_off_what_they_share():
+    calm = curves(rates(one_at_a_time(FACTORS, shift=0.0)))
+    drifting = curves(rates(one_at_a_time(FACTORS, shift=0.5)))
+    assert drifting.fit.blocks and drifting.of("partitions").range.high == pytest.approx(
+        calm.of("partitions").range.high
+    )
+
+
+def test_a_curve_turns_down_where_more_gives_less():
+    found = curves(rates(one_at_a_time(FACTORS)))
+    assert "It turns down" in found.of("partitions").sentence and found.of("partitions").last.high < 1
+    assert "rises up to the highest level tried" in found.of("batch_bytes").sentence
+    assert found.of("partitions").levels.label.tolist() == ["9", "36", "144"]
+    assert "widest range: batch size" in str(found) and "narrowest: consumers" in str(found)
+
+
+def test_settings_decide_and_not_names():
+    """Settings under any name, cold trials without a block, and combinations that belong to no curve."""
+    rows = one_at_a_time(FACTORS)
+    rows.append(trial("default", 1e6, block=1, batch_bytes=16_384, partitions=3, compression="lz4"))
+    cold = trial("batch_bytes 16384", 1.0, batch_bytes=16_384)
+    rows.append(cold | {"block": None})
+    found = curves(rates(rows))
+    assert list(found.curves) == ["batch_bytes", "partitions", "consumers"]
+    assert found.of("batch_bytes").levels.n_trials.tolist() == [3, 3, 3] and "1 trial not in use" in str(
+        found
+    )
+    gain = found.ratio("baseline", "default", quantity="tuned over default", claim="It is {}")
+    assert gain.estimate == pytest.approx(50, rel=0.1)
+    with pytest.raises(MissingDataError, match="changes only security; measured: batch_bytes"):
+        found.of("security")
+    with pytest.raises(MissingDataError, match="0 settings"):
+        found.ratio({"acks": "1"}, {}, quantity="q", claim="c")
+    with pytest.raises(ParameterError, match="heap"):
+        found.ratio({"heap": 1}, {}, quantity="q", claim="c")
+
+
+def test_buffers_and_fetching_are_two_factors_of_the_brokers_settings():
+    rows = one_at_a_time({("partitions", 18): 1.0})
+    small = {
+        "broker_settings": {"replica.socket.receive.buffer.bytes": 65_536},
+        "client_send_buffer_bytes": 131_072,
+    }
+    rows += [trial("buffers", 1e7, block=block, **small) for block in (1, 2, 3)]
+    rows += [trial("f", 6e7, block=block, broker_settings={"num.replica.fetchers": 3}) for block in (1, 2, 3)]
+    found = curves(rates(rows))
+    assert found.of("buffers").levels.n_trials.tolist() == [3, 3]
+    assert found.of("buffers").levels.label.tolist() == ["kernel's own", "131,072 bytes"]
+    assert found.of("replica_fetching").levels.label.tolist() == ["default", "num.replica.fetchers 3"]
+
+
+def test_the_ratio_of_compression_is_reported():
+    rows = one_at_a_time({})
+    rows += [trial("zstd", 9e7, block=block, compression="zstd", packed=4.0) for block in (1, 2, 3)]
+    levels = curves(rates(rows)).of("compression").levels
+    assert levels.compression.tolist() == pytest.approx([1.0, 4.0])
+
+
+def test_without_repeats_there_is_no_interval_and_a_caution():
+    found = curves(rates(one_at_a_time(FACTORS, blocks=1)))
+    assert np.isnan(found.of("partitions").range.low) and "no setting was measured twice" in str(found)
+
+
+def test_settings_that_do_not_scatter_alike_are_cautioned():
+    rng = np.random.default_rng(1)
+    rows = [trial("baseline", 1e7 * np.exp(rng.normal(0, 0.01)), block=b) for b in range(1, 7)]
+    rows += [trial("wild", 1e7 * np.exp(rng.normal(0, 0.6)), block=b, partitions=36) for b in range(1, 7)]
+    assert "do not scatter alike" in str(curves(rates(rows)))
+
+
+def test_blocks_that_cannot_be_told_from_settings_are_left_out():
+    fit = fit_cells(np.log([1.0, 1.1, 2.0, 2.2]), np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 2.0, 2.0]))
+    assert not fit.blocks and fit.freedom == 2
+
+
+@pytest.mark.parametrize("baseline", ["none", 3])
+def test_a_baseline_that_was_not_measured_is_refused(baseline):
+    with pytest.raises(ParameterError, match="0 combinations"):
+        curves(rates(one_at_a_time(FACTORS)), baseline=baseline)
+
+
+def test_a_baseline_of_two_settings_is_refused():
+    rows = one_at_a_time({})
+    rows.append(trial("baseline", 1e7, partitions=18))
+    with pytest.raises(ParameterError, match="2 combinations"):
+        curves(rates(rows))
+
+
+def test_broker_settings_that_are_no_object_are_refused():
+    with pytest.raises(RawDataError, match="a JSON object"):
+        with_settings(rates([trial("baseline", 1e7, broker_settings="[1]")]).rates)
+
+
+def test_figures_name_every_level():
+    found = curves(rates(one_at_a_time(FACTORS)))
+    drawn = found.figure()
+    assert len(drawn.data) == 3 and "batch size: 16,384 bytes" in drawn.layout.yaxis.ticktext
+    assert drawn.layout.meta["alt"] and drawn.layout.xaxis.type == "log"
+    one = found.of("batch_bytes").figure()
+    assert one.layout.meta["name"] == "curve-batch-bytes" and len(one.layout.xaxis.ticktext) == 3
+    assert "zstd" not in found.of("consumers").shown().to_string()
+
+
+def test_labels_show_what_tells_levels_apart():
+    import pandas as pd
+
+    levels = pd.DataFrame({"acks": ["1", "all", "all"], "min_insync": [None, 1.0, 2.0]}, dtype=object)
+    assert level_labels(levels)[1:] == ["acks all, min.insync 1", "acks all, min.insync 2"]
