@@ -15,7 +15,7 @@ from wanbench.errors import ParameterError
 from wanbench.experiments.base import ExperimentError
 from wanbench.experiments.kafka_load import KafkaLoad
 from wanbench.experiments.kafka_load_counts import count_batches
-from wanbench.experiments.kafka_load_payload import json_records
+from wanbench.experiments.kafka_load_payload import records
 from wanbench.experiments.perf_tool_arguments import consumer_arguments, producer_arguments
 from wanbench.ingest import kafka_load as reader
 from wanbench.kafka import Cluster
@@ -158,12 +158,12 @@ def test_what_is_expected():
 
 @pytest.mark.parametrize("size", [150, 1000, 100_000])
 def test_json_records_are_json_of_their_size_and_the_same_again(size):
-    records = json_records(size, seed=3)
-    lines = records.splitlines()
+    made = records("json", size, seed=3)
+    lines = made.splitlines()
     assert {len(line) for line in lines} == {size}
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) >= 80
-    assert len(records) <= 8 << 20
-    assert json_records(size, seed=3) == records != json_records(size, seed=4)
+    assert len(made) <= 8 << 20
+    assert records("json", size, seed=3) == made != records("json", size, seed=4)
 
 
 def read(folder, files):

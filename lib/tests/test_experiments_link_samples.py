@@ -40,6 +40,7 @@ class Links:
 
     def __init__(self, lasts=10**9):
         self.links = {pair: LinkSettings(1, rate_bps=1e6) for pair in PAIRS}
+        self.gateways = {}
         self.lasts, self.asked = lasts, []
 
     def counters(self, pairs):

@@ -18,6 +18,7 @@ from ..labs import LABS
 from ..links import LinkSettings
 from ..plan import Plan
 from ..runs import Run, find
+from .check_trials import check_trials
 from .execute import measure
 
 SAMPLES = "samples"
@@ -62,7 +63,8 @@ def carry_out(
     Raises
     ------
     ParameterError
-        The lab is none of these, or no recording has the tests, experiments and links of this plan.
+        The lab is none of these, or cannot do what a trial asks; or no recording has the tests, experiments and links
+        of this plan.
     LabError
         No local lab can run here; says why.
     """
@@ -76,6 +78,8 @@ def carry_out(
         sysctls=sysctls,
         seed=plan.seed,
     )
+    if brokers:
+        check_trials(plan, opened, brokers, cluster or {})
     return measure(
         plan,
         KafkaLab(opened, brokers, **(cluster or {})) if brokers else opened,

@@ -30,8 +30,9 @@ class Experiment(Protocol):
     A setting has a default or is required, is checked in `__post_init__` (ParameterError), and its value is a JSON
     type: runs with equal settings belong together. `str(experiment)` is its line in a plan.
 
-    Two attributes are optional. `rtt_ms`: the round-trip time in ms that it sets up itself, where a trial has no other.
-    `reverse`: True if the target sends, whose cloud then charges for `expected_bytes`.
+    Three attributes are optional. `rtt_ms`: the round-trip time in ms that it sets up itself, where a trial has no
+    other. `reverse`: True if the target sends, whose cloud then charges for `expected_bytes`. `set_up_s(before)`: the
+    time in s to change over from the experiment `before` of its kind, or (None) from a lab that was just opened.
     """
 
     name: ClassVar[str]

@@ -76,10 +76,11 @@ class KafkaLoad:
     warmup_s, warmup_records
         Before that; the one with `duration_s`, the other with `records`.
     payload : str
-        "letters": the tool's own random letters, which hardly compress. "json": records of a made application, see
-        `wanbench.experiments.kafka_load_payload`.
+        "letters": the tool's own random letters, which hardly compress. "json", "log", "random": records that are made,
+        see `wanbench.experiments.kafka_load_payload`. The log says how far they compress: its bytes in table `batches`
+        against the records there times `record_bytes`.
     payload_seed : int
-        Of the JSON records.
+        Of the records that are made.
     reporting_interval_s : float
         Of the windows that the tools print.
     consumer_windows : bool

@@ -6,11 +6,11 @@ from ..checks import check_choice, check_fields, check_flag, refusal
 from ..errors import ParameterError
 from ..kafka.java_commands import checked_flags
 from .kafka_checks import ACKS, check_placement, check_rack, check_settings
-from .kafka_load_payload import SMALLEST_RECORD_BYTES
+from .kafka_load_payload import MADE, SMALLEST_RECORD_BYTES
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
-PAYLOADS = ("letters", "json")
+PAYLOADS = ("letters", *MADE)
 REQUEST_BYTES = 1 << 20
 """max.request.size of a producer and, but for a few bytes, message.max.bytes of a broker, unless they are set."""
 RECORD_MARGIN_BYTES = 1024

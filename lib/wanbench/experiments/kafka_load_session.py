@@ -19,7 +19,7 @@ from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError, ended_with, last_line
 from .kafka_load_counts import WINDOW, count_batches, times_that_count
-from .kafka_load_payload import json_records
+from .kafka_load_payload import records
 from .perf_tool_arguments import CONSUMER, PRODUCER, consumer_arguments, producer_arguments, topic_name
 from .perf_tools import Tool, recorders, stop_all
 
@@ -156,7 +156,7 @@ class Session:
 
     def _put_payloads(self):
         """Paths of the files of records by host; a host is given the same content once, whatever loads send it."""
-        content = json_records(self.load.record_bytes, self.load.payload_seed)
+        content = records(self.load.payload, self.load.record_bytes, self.load.payload_seed)
         sha256 = hashlib.sha256(content).hexdigest()
         self.payload = {"sha256": sha256, "records": content.count(b"\n")}
         paths = {}
@@ -164,7 +164,7 @@ class Session:
             file.write(content)
             file.flush()
             for host in self.producer_hosts:
-                path = paths[host.name] = f"{host.scratch}/records-{sha256[:16]}.json"
+                path = paths[host.name] = f"{host.scratch}/records-{sha256[:16]}.txt"
                 if host.run(["test", "-f", path], timeout_s=_RUN_S, ok=None).returncode:
                     put_whole(host, Path(file.name), path)
         return paths

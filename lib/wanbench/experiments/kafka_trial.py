@@ -1,23 +1,29 @@
-"""A load with one setting of link, background and clients, and concurrent measurements that explain its result."""
+"""A load with one setting of links, brokers and clients, and concurrent measurements that explain its result."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ..checks import check_choice, check_fields, refusal
 from ..errors import LabError, ParameterError
+from ..kafka.security.kinds import KINDS
+from ..kafka.settings import checked_settings
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
-from .base import ExperimentError, links_of
+from .base import ExperimentError, cluster_of, links_of
 from .iperf3 import Iperf3
+from .kafka_checks import setting_pairs
 from .kafka_load import KafkaLoad
 from .ping import Ping
 
+RESTART_S = 12.0
+"""Of a cluster of three brokers on two processors, until it serves again: 8 to 16 s were measured."""
 _SET_S = 1.0
 """For setting the link."""
 
@@ -40,6 +46,16 @@ class KafkaTrial:
         Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. A
         `KafkaProbe` slows a load that shares a leader with it, by a fifth at 5 records a second and by half at 20: see
         there. If it is not ready in time it leaves a row that says why, and the trial goes on without it.
+    client_regions : tuple of str, optional
+        Producers and consumers are spread in turn over the first hosts of these regions. None: producers run on the
+        source, consumers on the target.
+    broker_settings : mapping of str, optional
+        Over the settings that the cluster was made with. The cluster is restarted if it has others. None: its own.
+    security : str, optional
+        "plain", "tls" or "mtls", alike. None: what the cluster was made with.
+    gateway_bps : float, optional
+        All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
+        each link has its own.
     """
 
     load: KafkaLoad
@@ -47,6 +63,10 @@ class KafkaTrial:
     background: Iperf3 | None = None
     ping: Ping | None = None
     beside: tuple = ()
+    client_regions: tuple[str, ...] | None = None
+    broker_settings: Mapping[str, object] | None = None
+    security: str | None = None
+    gateway_bps: float | None = None
 
     name: ClassVar[str] = "kafka_trial"
 
@@ -57,6 +77,20 @@ class KafkaTrial:
                     f"KafkaTrial beside has {experiment}; allowed: experiments with a method `concurrently`."
                 )
 
+        if self.client_regions is not None:
+            object.__setattr__(self, "client_regions", _region_names(self.client_regions))
+        if self.broker_settings is not None:
+            settings = setting_pairs(self, "broker_settings")
+            checked_settings(dict(settings))
+            object.__setattr__(self, "broker_settings", settings or None)
+        check_choice("KafkaTrial security", self.security, KINDS, optional=True)
+        check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
+
+    @property
+    def cluster_settings(self) -> tuple:
+        """Broker settings and security: trials that are equal in them need no restart of the cluster between them."""
+        return (self.broker_settings, self.security)
+
     @property
     def rtt_ms(self) -> float | None:
         """The link's nominal round-trip time; None where the link is left as it is."""
@@ -66,23 +100,27 @@ class KafkaTrial:
         parts = [f"trial: {self.load}"]
         if self.link is not None:
             parts.append(f"link {_link_text(self.link)}")
+        parts += [f"clients in {', '.join(self.client_regions)}"] if self.client_regions else []
+        parts += [f"brokers with {name} {value}" for name, value in self.broker_settings or ()]
+        parts += [self.security] if self.security else []
+        parts += [f"gateways of {self.gateway_bps / 1e6:g} Mbit/s"] if self.gateway_bps else []
         parts += [f"background {self.background}"] if self.background else []
         parts += [str(self.ping)] if self.ping else []
         return "; ".join([*parts, *map(str, self.beside)])
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Set the link, start what runs concurrently, run the load; returns the raw files of all of it.
+        Set links and brokers, start what runs concurrently, run the load; returns the raw files of all of it.
 
         Raises
         ------
         ExperimentError
-            If the hosts are not joined by an emulated link that `link` asks for, or any part fails. All that was
-            printed by any of them is kept.
+            If the lab has no emulated link or gateway, or no such region, or a cluster that cannot be changed, and the
+            trial asks for it; or any part fails. All that was printed by any of them is kept.
         """
-        if self.link is not None:
-            for pair in ((source.region, target.region), (target.region, source.region)):
-                links_of(source).set_link(*pair, **asdict(self.link))
+        clients = self._clients(source)
+        self._set_links(source, target)
+        self._set_cluster(source)
         files: list[list[RawFile]] = []
         error, sending = None, _Sending()
         delayed = [_WhileSending(part, sending) for part in (self.background, self.ping) if part]
@@ -90,7 +128,9 @@ class KafkaTrial:
             with ExitStack() as stack:
                 for part in (*self.beside, *delayed):
                     files.append(stack.enter_context(part.concurrently(source, target, folder, stem)))
-                files.append(self.load.run(source, target, folder, stem, when_sending=sending.begin))
+                ends = (source, target) if clients is None else (clients, clients)
+                run = self.load.run if clients is None else self.load.run_on
+                files.append(run(*ends, folder, stem, when_sending=sending.begin))
         except LabError as failed:
             error = failed
             files.append(list(getattr(failed, "files", ())))
@@ -98,6 +138,49 @@ class KafkaTrial:
         if error is not None:
             raise ExperimentError(str(error), kept) from error
         return kept
+
+    def _clients(self, source: Host) -> list[Host] | None:
+        if self.client_regions is None:
+            return None
+        lab = cluster_of(source).lab
+        if missing := [region for region in self.client_regions if not lab.hosts.get(region)]:
+            raise ExperimentError(
+                f"client_regions has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
+            )
+        return [lab.host(region) for region in self.client_regions]
+
+    def _set_links(self, source: Host, target: Host) -> None:
+        if self.link is not None:
+            for pair in ((source.region, target.region), (target.region, source.region)):
+                links_of(source).set_link(*pair, **asdict(self.link))
+        if not hasattr(source.links, "set_gateway"):
+            if self.gateway_bps is not None:
+                raise ExperimentError(
+                    f"the links of {source.name} cannot share a gateway, as gateway_bps asks"
+                )
+            return
+        for region in source.links.regions:
+            if source.links.gateways.get(region) != self.gateway_bps:
+                source.links.set_gateway(region, self.gateway_bps)
+
+    def _set_cluster(self, source: Host) -> None:
+        """Give the cluster this trial's settings, and take back those of the trial before."""
+        asked = [name for name in ("broker_settings", "security") if getattr(self, name) is not None]
+        reconfigure = getattr(source.cluster, "reconfigure", None)
+        if reconfigure is not None:
+            try:
+                reconfigure(dict(self.broker_settings or ()), self.security)
+            except LabError as error:
+                raise ExperimentError(f"the cluster cannot be given its settings: {error}") from error
+        elif asked:
+            raise ExperimentError(
+                f"{cluster_of(source)!r} cannot be restarted with other settings, as {' and '.join(asked)} asks"
+            )
+
+    def set_up_s(self, before: KafkaTrial | None) -> float:
+        """Expected time to restart the cluster after the trial `before`; None: the cluster has just been started."""
+        settings = (None, None) if before is None else before.cluster_settings
+        return 0.0 if self.cluster_settings == settings else RESTART_S
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration: that of the load; background and pings last a little longer."""
@@ -158,6 +241,13 @@ class _WhileSending:
             thread.join()
         if errors:
             raise errors[0]
+
+
+def _region_names(regions) -> tuple[str, ...]:
+    names = () if isinstance(regions, str) else tuple(regions)
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise refusal("KafkaTrial client_regions", regions, "names of regions, each once, or None")
+    return names
 
 
 def _link_text(link: LinkSettings) -> str:

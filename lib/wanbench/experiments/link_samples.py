@@ -117,4 +117,6 @@ class _Sampler(threading.Thread):
         self.lines.append(json.dumps(sample).encode() + b"\n")
 
     def _nominal(self, row):
-        return {"rate_bps": self.links.links[row["from_region"], row["to_region"]].rate_bps}
+        gateway_bps = self.links.gateways.get(row["from_region"])
+        own_bps = self.links.links[row["from_region"], row["to_region"]].rate_bps
+        return {"rate_bps": own_bps if gateway_bps is None else gateway_bps}

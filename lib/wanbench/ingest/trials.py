@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 
 from .. import tables
@@ -12,7 +14,8 @@ TRIAL = "kafka_trial"
 LINK = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 LOAD = (
     "topics", "partitions", "replication", "producers", "consumer_groups", "consumers", "acks", "batch_bytes",
-    "linger_ms", "compression", "record_bytes", "target_records_per_s", "duration_s",
+    "linger_ms", "compression", "record_bytes", "target_records_per_s", "duration_s", "payload", "max_in_flight",
+    "client_rack",
 )  # fmt: skip
 
 
@@ -34,7 +37,7 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
             if experiment.get("name") == TRIAL
         ]
         return {"trials": tables.from_rows("trials", rows)} if rows else {}
-    except (AttributeError, KeyError, TypeError, ParameterError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, ParameterError) as error:
         raise RawDataError(run.folder / "journal.jsonl", 1, error, "a plan of trials") from error
 
 
@@ -44,4 +47,28 @@ def _row(run_id, test, experiment):
     row = {name: test[name] for name in ("block", "setting", "from_region", "to_region")}
     row |= {"run_id": run_id, "test_id": test["id"], "background_bps": background.get("rate_bps")}
     row |= {name: link.get(name) for name in LINK} | {name: load.get(name) for name in LOAD}
-    return row | {"acks": None if load.get("acks") is None else str(load["acks"])}
+    row |= {name: experiment.get(name) for name in ("security", "gateway_bps")}
+    return row | {
+        "acks": None if load.get("acks") is None else str(load["acks"]),
+        "client_regions": None
+        if experiment.get("client_regions") is None
+        else len(experiment["client_regions"]),
+        **_kafka_settings(experiment, load),
+    }
+
+
+def _kafka_settings(experiment, load):
+    """The columns that stand among settings of topics, clients and brokers, which a plan keeps as pairs of text."""
+    brokers = dict(experiment.get("broker_settings") or ())
+    topics, producers, consumers = (
+        dict(load.get(f"{kind}_settings") or ()) for kind in ("topic", "producer", "consumer")
+    )
+    numbers = {
+        "min_insync": {**brokers, **topics}.get("min.insync.replicas"),
+        "client_send_buffer_bytes": producers.get("send.buffer.bytes"),
+        "client_receive_buffer_bytes": consumers.get("receive.buffer.bytes"),
+    }
+    return {
+        **{name: None if text is None else int(text) for name, text in numbers.items()},
+        "broker_settings": json.dumps(brokers, sort_keys=True) if brokers else "",
+    }

@@ -138,6 +138,13 @@ class Lab(ABC):
         """What the kernel dropped outside the links; None where this is not counted."""
         return None
 
+    def socket_buffer_limits(self) -> dict[str, int] | None:
+        """
+        Bytes to which the hosts' kernel cuts a socket buffer that a program asks for, by sysctl (net.core.rmem_max,
+        net.core.wmem_max); None where this is not known before the lab is open.
+        """
+        return None
+
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         """Files about the lab itself, such as logs of its servers, written into a run folder under `stem`."""
         return []

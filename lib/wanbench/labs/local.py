@@ -20,7 +20,7 @@ from wanbench.labs import local_view
 from wanbench.labs.base import Completed, Host, Lab
 from wanbench.labs.local_checks import MAX_COUNT, checked_links, checked_regions
 from wanbench.labs.processes import GRACE_S, EnteredProcess, command_error
-from wanbench.links import LinkSettings, queue_in_bytes
+from wanbench.links import LinkSettings, gateway_queue_in_bytes, queue_in_bytes
 from wanbench.links.available import why_not
 from wanbench.links.launch import KeeperProcess
 from wanbench.links.namespaces import address, checked_sysctls
@@ -135,6 +135,7 @@ class LocalLab(Lab):
             for region in self.regions
         }
         self.cut_pairs: set[tuple[str, str]] = set()
+        self.gateways: dict[str, float] = {}
         self._numbers = {region: number for number, region in enumerate(self.regions, 1)}
         self._link_lock, self._process_lock, self._processes = threading.Lock(), threading.Lock(), []
         self._keeper, self._opened, self._scratch = None, {}, None
@@ -180,7 +181,8 @@ class LocalLab(Lab):
             for process in self._processes:
                 process.end_by(deadline)
         finally:
-            self._processes, self.cut_pairs, self.links = [], set(), self._links_at_first
+            self._processes, self.cut_pairs, self.gateways = [], set(), {}
+            self.links = self._links_at_first
             keeper.close()
             if self._scratch:  # a keeper that was killed could not remove it
                 shutil.rmtree(self._scratch, ignore_errors=True)
@@ -231,6 +233,26 @@ class LocalLab(Lab):
                 raise ParameterError(f"a link has no such setting: {error}; allowed: {allowed}.") from None
             self._send_settings(changed, [other for other in (pair, pair[::-1]) if other in changed])
             self.links = changed
+
+    def set_gateway(self, region: str, rate_bps: float | None) -> None:
+        """
+        Have all links that leave a region share one rate and one drop-tail queue, as one gateway for the region would.
+
+        While there is a gateway the links' own rates and queues do not count, and `bytes_backlog` in `counters` is what
+        waits at the gateway, for whichever region. Its queue is that of `gateway_queue_in_bytes`.
+
+        Parameters
+        ----------
+        rate_bps : float or None
+            Bits per second; None takes the gateway away. `gateways` holds the rates of those there are.
+        """
+        self._touching(region)
+        rate_bps = check_number("gateway rate_bps", rate_bps, 1000, 1e12, optional=True)
+        queue_bytes = None if rate_bps is None else gateway_queue_in_bytes(self.links, region, rate_bps)
+        with self._link_lock:
+            self._ask("gateway", region=self._numbers[region], rate_bps=rate_bps, queue_bytes=queue_bytes)
+            others = {other: rate for other, rate in self.gateways.items() if other != region}
+            self.gateways = others if rate_bps is None else {**others, region: rate_bps}
 
     def cut(self, a: str, b: str, *, one_way: bool = False) -> None:
         """
@@ -307,6 +329,9 @@ class LocalLab(Lab):
             "packets_overrun", as in `wanbench.links.relay.Relay.lateness`.
         """
         return self._ask("lateness")
+
+    def socket_buffer_limits(self) -> dict[str, int] | None:
+        return local_view.socket_buffer_limits()
 
     def describe(self) -> dict:
         return local_view.description(self, self.lateness() if self._keeper else {}, self._opened)

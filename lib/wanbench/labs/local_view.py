@@ -19,6 +19,7 @@ EMULATOR = "relay"
 
 _TOOLS = {"iperf3": "--version", "ping": "-V", "ip": "-V", "nsenter": "--version"}
 _GLOBAL_SYSCTLS = ("net.core.rmem_max", "net.core.wmem_max")
+"""What bounds the buffer that a program asks for with setsockopt, in every namespace of the machine alike."""
 _CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 
@@ -106,6 +107,17 @@ def _global_sysctls():
         if path.exists():
             values[name] = path.read_text().strip()
     return values
+
+
+def socket_buffer_limits() -> dict[str, int] | None:
+    """
+    See `Lab.socket_buffer_limits`. A namespace sees these and cannot change them; its tcp_rmem and tcp_wmem bound only
+    what the kernel gives by itself, to sockets that ask for nothing.
+    """
+    values = _global_sysctls()
+    return (
+        {name: int(value) for name, value in values.items()} if len(values) == len(_GLOBAL_SYSCTLS) else None
+    )
 
 
 def _queue(lab, a, b):

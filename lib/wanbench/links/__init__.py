@@ -8,12 +8,13 @@ packets, in user space.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from ..checks import check_number
 from ..errors import ParameterError
 
-__all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "queue_in_bytes"]
+__all__ = ["MIN_QUEUE_BYTES", "MIN_QUEUE_MS", "LinkSettings", "gateway_queue_in_bytes", "queue_in_bytes"]
 
 PATH_INFLATION = 1.5
 """How many times longer an emulated path is than the geodesic by default: near the median of measured paths."""
@@ -134,3 +135,24 @@ def queue_in_bytes(settings: LinkSettings, back_delay_ms: float | None = None) -
     back = settings.delay_ms if back_delay_ms is None else back_delay_ms
     product = settings.rate_bps / 8 * max(settings.delay_ms + back, MIN_QUEUE_MS) / 1000
     return max(MIN_QUEUE_BYTES, math.ceil(product))
+
+
+def gateway_queue_in_bytes(
+    links: Mapping[tuple[str, str], LinkSettings], region: str, rate_bps: float
+) -> int | None:
+    """
+    The queue of a region's gateway: one bandwidth-delay product at the longest RTT of the links that leave the region.
+
+    Examples
+    --------
+    >>> links = {("a", "b"): LinkSettings(10), ("a", "c"): LinkSettings(50), ("c", "a"): LinkSettings(50)}
+    >>> gateway_queue_in_bytes(links, "a", 80e6)
+    1000000
+    """
+    queues = []
+    for (source, target), settings in links.items():
+        if source == region:
+            back = links.get((target, source))
+            at_rate = replace(settings, rate_bps=rate_bps, queue_bytes=None)
+            queues.append(queue_in_bytes(at_rate, back and back.delay_ms))
+    return max(queues, default=None)

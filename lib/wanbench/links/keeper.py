@@ -96,6 +96,10 @@ class Keeper:
         """Give links new settings: a list of [from, to, {the fields of LinkSettings}]."""
         self.relay.set([((source, target), settings) for source, target, settings in links])
 
+    def gateway(self, *, region, rate_bps, queue_bytes):
+        """Have all links that leave a region share one rate and queue, or (None) each have its own again."""
+        self.relay.set_gateway(region, rate_bps, queue_bytes)
+
     def cut(self, *, pairs, is_cut):
         """Cut or heal directed pairs."""
         self.relay.cut([tuple(pair) for pair in pairs], is_cut)
@@ -157,7 +161,7 @@ def main() -> None:
     # A private view of the processes where the kernel allows it; without one everything else still works.
     subprocess.run(["mount", "-t", "proc", "proc", "/proc"], capture_output=True, check=False)
     keeper = Keeper()
-    verbs = ("hello", "scratch", "open", "set", "cut", "counters", "devices", "lateness")
+    verbs = ("hello", "scratch", "open", "set", "gateway", "cut", "counters", "devices", "lateness")
     server = Server(
         lab,
         {

@@ -8,6 +8,7 @@ import random
 from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
 
 from . import JITTER_CORRELATION_S
+from .gate import Gate
 
 LONGEST_PIECE_S = 0.001
 """A super-packet is cut so that no piece takes longer than this to send: a slow link is not to be bursty."""
@@ -18,7 +19,7 @@ UNITS = ("packets", "bytes")
 
 class Link:
     """
-    One direction of a pair.
+    One direction of a pair, with a rate and queue of its own unless it shares those of a gateway.
 
     Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as the
     wire would see them, and of their bytes with IP and TCP headers.
@@ -33,16 +34,15 @@ class Link:
 
     __slots__ = (
         *(f"{unit}_{what}" for what in COUNTED for unit in UNITS),
-        "_bytes_per_s",
         "_correlation_s",
         "_delay_s",
-        "_free_at",
+        "_gate",
         "_jitter",
         "_jitter_at",
         "_jitter_s",
         "_last_due",
         "_loss",
-        "_queue_bytes",
+        "_own_gate",
         "_random",
         "_seed",
         "_until_loss",
@@ -61,8 +61,8 @@ class Link:
         self.writes, self.late_sum_s, self.late_max_s = 0, 0.0, 0.0
         # A generator is large, and most links of a lab need none.
         self._seed, self._random = seed, None
-        self._bytes_per_s = None
-        self._free_at = self._last_due = self._jitter = 0.0
+        self._gate = self._own_gate = Gate()
+        self._last_due = self._jitter = 0.0
         self._jitter_at = -math.inf
         self._loss = None
         self.set(0.0, now=0.0)
@@ -84,21 +84,22 @@ class Link:
         What waits keeps its place in the queue and goes on at the new rate; what travels keeps its time, so
         after a change to a shorter delay the packets behind wait for those in front.
         """
-        backlog_bytes = self.backlog_bytes(now)
+        self._own_gate.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
         self._correlation_s = jitter_correlation_s
-        self._bytes_per_s = None if rate_bps is None else rate_bps / 8
-        self._queue_bytes = math.inf if queue_bytes is None else queue_bytes
-        self._free_at = now + backlog_bytes / self._bytes_per_s if self._bytes_per_s else now
         if (loss or jitter_ms) and self._random is None:
             self._random = random.Random(self._seed)
         if loss != self._loss:
             self._loss = loss
             self._until_loss = self._draw_until_loss()
 
+    def share(self, gate: Gate | None) -> None:
+        """From now on wait at a gateway's gate in place of the link's own; None: at its own again."""
+        self._gate = self._own_gate if gate is None else gate
+
     def backlog_bytes(self, now: float) -> float:
-        """Bytes that wait for the rate, the packet that is being sent included."""
-        return max(0.0, self._free_at - now) * self._bytes_per_s if self._bytes_per_s else 0.0
+        """Bytes that wait for the rate, the packet that is being sent included; at a gateway those of all its links."""
+        return self._gate.backlog_bytes(now)
 
     def in_flight(self) -> tuple[int, int]:
         """Packets and bytes that are neither delivered nor dropped yet."""
@@ -127,11 +128,12 @@ class Link:
             self.packets_cut += segments
             self.bytes_cut += size
             return ()
-        rate, leaves_at, fits, most = self._bytes_per_s, now, segments, segments
+        gate = self._gate
+        rate, leaves_at, fits, most = gate.bytes_per_s, now, segments, segments
         full_bytes = header_bytes + segment_bytes
         if rate:
-            leaves_at = max(now, self._free_at)
-            room = self._queue_bytes - (leaves_at - now) * rate
+            leaves_at = max(now, gate.free_at)
+            room = gate.queue_bytes - (leaves_at - now) * rate
             if size > room:
                 fits = int(max(0, room) // full_bytes)
                 if not fits and leaves_at == now:
@@ -159,7 +161,7 @@ class Link:
                 part = packet if whole else piece(packet, header_bytes, segment_bytes, position, count)
                 arriving.append((self._due(leaves_at), count, bytes_here, part))
             position += count
-        self._free_at = leaves_at
+        gate.free_at = leaves_at
         return arriving
 
     def _draw_until_loss(self):

@@ -15,6 +15,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
+from wanbench.links.gate import Gate
 from wanbench.links.link import COUNTED, UNITS, Link
 from wanbench.links.namespaces import DEVICE, device_counts, open_device
 from wanbench.links.segments import OFFLOAD_BYTES
@@ -29,6 +30,7 @@ class Relay:
 
     def __init__(self):
         self.links: dict[tuple[int, int], Link] = {}
+        self._gateways: dict[int, Gate] = {}
         self.packets_unroutable = 0
         self.longest_turn_s = 0.0
         self._devices, self._rows = {}, {}
@@ -59,6 +61,18 @@ class Relay:
         """Give links new settings: pairs with the fields of `LinkSettings`."""
         for pair, settings in links:
             self.links[pair].set(**settings, now=time.monotonic())
+
+    def set_gateway(self, number: int, rate_bps: float | None, queue_bytes: int | None) -> None:
+        """Have all links that leave a region share one rate and queue; a rate of None gives each its own again."""
+        if rate_bps is None:
+            gate = None
+            self._gateways.pop(number, None)
+        else:
+            gate = self._gateways.setdefault(number, Gate())
+            gate.set(rate_bps, queue_bytes, time.monotonic())
+        for (source, _), link in self.links.items():
+            if source == number:
+                link.share(gate)
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
         """Cut or heal links; what that means stands at `wanbench.labs.local.LocalLab.cut`."""

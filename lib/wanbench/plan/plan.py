@@ -112,9 +112,10 @@ class Plan:
 
     def expected_s(self) -> float:
         """
-        Expected measuring time in seconds: the rounds' slots one after another, without set-up and retries.
+        Expected measuring time in seconds: the rounds' slots one after another, and what an experiment needs to set up
+        after the one before (its `set_up_s`, if it has it). Without opening the lab, and without retries.
         """
-        return sum(self.slots_s())
+        return sum(self.slots_s()) + self._set_up_s()
 
     def expected_bytes(self) -> float | None:
         """Expected data volume in bytes over all tests; None where a rate is needed and not known."""
@@ -154,6 +155,12 @@ class Plan:
             "experiments": [_described(experiment) for experiment in self.experiments],
             "tests": [test.as_dict() for test in self.tests],
         }
+
+    def _set_up_s(self):
+        trials = [
+            each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")
+        ]
+        return sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
 
     def _sent_bytes(self):
         sent: dict[tuple[str, str], float] = {}

@@ -48,6 +48,34 @@ declare(
     column("record_bytes", "count?", "bytes", "payload of one record"),
     column("target_records_per_s", "number?", "records/s", "rate requested of each producer; null: no limit"),
     column("duration_s", "number?", "s", "time that counts, after the warm-up; null: ends by count"),
+    column("payload", "text?", "", "kind of the records: letters, json, log, random"),
+    column("max_in_flight", "count?", "", "max.in.flight.requests.per.connection of the producers"),
+    column(
+        "min_insync", "count?", "", "min.insync.replicas of topics, or else of brokers; null: Kafka's default"
+    ),
+    column("client_rack", "text?", "", "client.rack of the consumers; region: that of each; null: none"),
+    column("client_regions", "count?", "", "regions that clients are spread over; null: those of the pair"),
+    column(
+        "client_send_buffer_bytes",
+        "count?",
+        "bytes",
+        "send.buffer.bytes of the producers; -1: the kernel decides; null: Kafka's default",
+        minimum=-1,
+    ),
+    column(
+        "client_receive_buffer_bytes",
+        "count?",
+        "bytes",
+        "receive.buffer.bytes of the consumers; -1: the kernel decides; null: the tool's default",
+        minimum=-1,
+    ),
+    column(
+        "broker_settings", "text?", "", "settings over the cluster's own: JSON, names sorted; empty: none"
+    ),
+    column("security", "text?", "", "plain, tls or mtls; null: the cluster's own"),
+    column(
+        "gateway_bps", "number?", "bit/s", "rate that links leaving a region share; null: each has its own"
+    ),
 )
 declare(
     "producers",
