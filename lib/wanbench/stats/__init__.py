@@ -27,11 +27,13 @@ from .tcp import compare_models, fit_model
 from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
+from .trials.against_baseline import against_baseline
 from .trials.limits import limits
 from .trials.rates import trial_rates
 from .trials.two_links import compare_links
 
 __all__ = [
+    "against_baseline",
     "compare_arms",
     "compare_clouds",
     "compare_links",
