@@ -1,0 +1,133 @@
+"""What a cluster consists of and carries: every input of its cost, each with its range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from ...checks import check_choice
+from ...errors import ParameterError
+from .inputs import MEASURED, Input, as_input
+
+S_PER_H = 3600
+H_PER_YEAR = 8760
+H_PER_MONTH = 730.0
+"""A twelfth of a year, by which clouds convert a price per month."""
+GB = 1e9
+"""Bytes per GB, as prices count them."""
+FIXED, VARIABLE, TOTAL = "fixed", "variable", "total"
+PARTS = (FIXED, VARIABLE, TOTAL)
+UNITS = {
+    "brokers": "instances",
+    "instance_usd_per_hour": "USD/h",
+    "messages_per_s": "messages/s",
+    "message_bytes": "bytes",
+    "region_bytes_per_message": "bytes",
+    "region_usd_per_gb": "USD/GB",
+    "disks": "disks",
+    "disk_gb": "GB",
+    "disk_usd_per_gb_month": "USD/GB-month",
+    "zone_bytes_per_message": "bytes",
+    "zone_usd_per_gb": "USD/GB",
+    "hours_per_month": "h",
+}
+DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")
+"""Inputs that others are divided by: never zero."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """
+    The inputs of a cost. Each is a number, (low, value, high), an Estimate, or a price (`price_list.price`).
+
+    Attributes
+    ----------
+    brokers, instance_usd_per_hour
+        Instances, and the price of one.
+    messages_per_s, message_bytes
+        The mean rate of the whole cluster, and the payload of a message before compression.
+    region_bytes_per_message, region_usd_per_gb
+        Bytes that cross between regions per message, all links and directions together, as links count them; and the
+        price of 10^9 of them.
+    disks, disk_gb, disk_usd_per_gb_month
+        Number of disks, the size of one, and the price.
+    zone_bytes_per_message, zone_usd_per_gb
+        The same between zones of a region; none by default.
+    hours_per_month
+        By which a monthly price is divided.
+
+    Examples
+    --------
+    >>> small = Deployment(brokers=3, instance_usd_per_hour=0.4, messages_per_s=1000, message_bytes=1000,
+    ...                    region_bytes_per_message=2000, region_usd_per_gb=0.01)
+    >>> round(small.usd(small.values(), "total", "hour"), 3)
+    1.272
+    """
+
+    brokers: Input
+    instance_usd_per_hour: Input
+    messages_per_s: Input
+    message_bytes: Input
+    region_bytes_per_message: Input
+    region_usd_per_gb: Input
+    disks: Input = 0
+    disk_gb: Input = 0
+    disk_usd_per_gb_month: Input = 0
+    zone_bytes_per_message: Input = 0
+    zone_usd_per_gb: Input = 0
+    hours_per_month: Input = H_PER_MONTH
+
+    def __post_init__(self):
+        for name, unit in UNITS.items():
+            made = as_input(name, getattr(self, name), unit, positive=name in DIVISORS)
+            object.__setattr__(self, name, made)
+        levels = {one.level for one in self.inputs.values() if one.kind == MEASURED}
+        if len(levels) > 1:
+            raise ParameterError(
+                f"measured inputs have intervals at the levels {', '.join(f'{each:g}' for each in sorted(levels))}; "
+                "allowed: one level."
+            )
+
+    @property
+    def inputs(self) -> dict[str, Input]:
+        """Every input by its name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def values(self) -> dict[str, float]:
+        """The value of every input."""
+        return {name: one.value for name, one in self.inputs.items()}
+
+    def changed(self, **inputs) -> Deployment:
+        """The same with other inputs, such as `messages_per_s` for another rate."""
+        for name in inputs:
+            check_choice("input", name, UNITS)
+        return replace(self, **inputs)
+
+    @staticmethod
+    def usd(values: dict, part: str, per: str):
+        """
+        Dollars of a part ("fixed", "variable", "total") per "hour", "million messages", "GB" or "year".
+
+        Parameters
+        ----------
+        values : dict
+            Of every input, as `values` gives them; arrays are taken element by element.
+        """
+        monthly = values["disks"] * values["disk_gb"] * values["disk_usd_per_gb_month"]
+        fixed = values["brokers"] * values["instance_usd_per_hour"] + monthly / values["hours_per_month"]
+        messages_per_h = values["messages_per_s"] * S_PER_H
+        usd_per_message = (
+            values["region_bytes_per_message"] * values["region_usd_per_gb"]
+            + values["zone_bytes_per_message"] * values["zone_usd_per_gb"]
+        ) / GB
+        variable = messages_per_h * usd_per_message
+        per_hour = {FIXED: fixed, VARIABLE: variable, TOTAL: fixed + variable}[part]
+        hours = {
+            "hour": 1.0,
+            "million messages": 1e6 / messages_per_h,
+            "GB": GB / (messages_per_h * values["message_bytes"]),
+            "year": float(H_PER_YEAR),
+        }[per]
+        return per_hour * hours
+
+
+PER = ("hour", "million messages", "GB", "year")

@@ -1,0 +1,98 @@
+"""
+Dated list prices: a row is one price that somebody stated, with the source; the range of an item is that of its rows.
+
+A price is not a sample of anything, so its range is no confidence interval, and no price between two rows is invented.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ...checks import check_choice
+from ...errors import ParameterError, RawDataError
+from ...folders import published_folder
+from .inputs import RANGE, Input
+
+COLUMNS = ("provider", "item", "unit", "price_usd", "region", "as_of", "source", "obtained")
+UNITS = ("hour", "GB", "GB-month")
+"""GB is 10^9 bytes."""
+EGRESS = "egress between regions"
+
+
+def price_list(path: Path | str | None = None) -> pd.DataFrame:
+    """
+    The list prices in `data/published/prices`, or a table of your own with the same columns.
+
+    Returns
+    -------
+    DataFrame
+        provider, item, unit ("hour", "GB" or "GB-month"), price_usd (US dollars per unit), region (which regions the
+        price is for), as_of, source, obtained (how the figure got here).
+
+    Raises
+    ------
+    RawDataError
+        A column is missing, a price is not a number of at least 0, or a row has no date or source.
+
+    Examples
+    --------
+    >>> prices = price_list()
+    >>> float(prices.price_usd[prices.item == "disk"].iloc[0])
+    0.04
+    """
+    path = Path(path) if path is not None else published_folder() / "prices" / "list-prices.csv"
+    frame = pd.read_csv(path, dtype="str", keep_default_na=False)
+    if tuple(frame.columns) != COLUMNS:
+        raise RawDataError(path, 1, ", ".join(frame.columns), f"the columns {', '.join(COLUMNS)}")
+    usd = pd.to_numeric(frame.price_usd, errors="coerce")
+    dated = (frame[["provider", "item", "region", "as_of", "source", "obtained"]] != "").all(axis=1)
+    readable = (usd >= 0) & (usd < float("inf")) & frame.unit.isin(UNITS) & dated
+    if not readable.all():
+        row = int((~readable).argmax())
+        wanted = f"a price of at least 0 per {', '.join(UNITS)}, with region, date and source"
+        raise RawDataError(path, row + 2, ", ".join(frame.iloc[row]), wanted)
+    return frame.assign(price_usd=usd)
+
+
+def price(
+    provider: str, item: str, *, region: str | None = None, prices: pd.DataFrame | None = None
+) -> Input:
+    """
+    The price of an item, with the range over all that is stated for it.
+
+    Parameters
+    ----------
+    region : str, optional
+        Which of several stated prices is the value: its `region` in the list. Needed where prices differ.
+    prices : DataFrame, optional
+        As `price_list` returns it; default: the list that comes with the project.
+
+    Raises
+    ------
+    ParameterError
+        No such provider, item or region, or several prices and no region.
+
+    Examples
+    --------
+    >>> between = price("gcp", "egress between regions", region="North America")
+    >>> between.value, between.low, between.high
+    (0.01, 0.01, 0.08)
+    """
+    prices = price_list() if prices is None else prices
+    check_choice("provider", provider, sorted(set(prices.provider)))
+    rows = prices[prices.provider == provider]
+    check_choice(f"item of {provider}", item, sorted(set(rows.item)))
+    rows = rows[rows.item == item]
+    chosen = rows
+    if region is not None:
+        check_choice(f"region of {item!r}", region, list(dict.fromkeys(rows.region)))
+        chosen = rows[rows.region == region]
+    if chosen.price_usd.nunique() > 1:
+        each = "; ".join(f"{row.price_usd:g} for {row.region!r}, {row.as_of}" for row in chosen.itertuples())
+        raise ParameterError(f"{item!r} of {provider} has several prices ({each}); say which with region=.")
+    row = chosen.iloc[-1]
+    low, high = float(rows.price_usd.min()), float(rows.price_usd.max())
+    source = f"{provider}, {item}, {row.region}, {row.as_of}"
+    return Input(item, float(row.price_usd), f"USD/{row.unit}", low, high, RANGE, source)

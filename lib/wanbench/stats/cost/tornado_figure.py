@@ -1,0 +1,50 @@
+"""The price with each input at both ends of its range, the widest on top."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from ...figures import theme
+from ...figures.primitives import label_rows, reference_line
+from ...formatting import number, quantity
+from .inputs import MEASURED
+from .tornado import Tornado, words
+
+COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
+NAMES = {MEASURED: "measured: over its interval", "range": "price or assumption: over its range"}
+
+
+def tornado(found: Tornado, *, note: str = "") -> go.Figure:
+    """One bar per input from the price at its one end to that at the other; dashed: every input at its value."""
+    figure = go.Figure()
+    rows = found.rows
+    for kind, part in rows.groupby("kind", sort=False):
+        figure.add_bar(
+            y=part.index,
+            x=part.usd_at_high - part.usd_at_low,
+            base=part.usd_at_low,
+            orientation="h",
+            marker={"color": COLOURS[kind]},
+            name=NAMES[kind],
+            text=[
+                f"{number(row.low)} to {number(row.high)} {theme.plain(row.unit)}"
+                for row in part.itertuples()
+            ],
+            textposition="auto",
+            hovertemplate="%{text}<extra></extra>",
+        )
+    reference_line(figure, x=found.usd)
+    label_rows(figure, [theme.plain(words(name)) for name in rows.input])
+    figure.update_xaxes(title=f"USD per {found.per}")
+    figure.update_layout(barmode="overlay", legend=theme.LEGEND_ON_TOP)
+    return theme.finish(
+        figure,
+        name="cost-tornado",
+        title=f"What the price per {found.per} depends on",
+        subtitle="Each input moved over its own range, one at a time, all others at their values. "
+        f"Dashed: {quantity(found.usd, 'USD')}.",
+        alt=f"Bars of a {found.part} price, one per input. {found.sentence}",
+        caption=found.sentence,
+        table=rows,
+        note=note,
+    )
