@@ -1,4 +1,4 @@
-"""One Kafka over three regions: how replicas lie, what each setting gains, what limits it, what consumers fetch from far."""
+"""One Kafka over three regions: where replicas lie, what settings gain, what limits them, what crosses regions."""
 
 from .curves import curves
 

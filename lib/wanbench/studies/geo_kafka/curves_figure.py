@@ -13,7 +13,7 @@ from .curves import Curve, Curves
 ROW_PX = 24
 AROUND_PX = 170
 WIDE = 5.0
-"""Ratio of the largest to the smallest value from which the axis is logarithmic: less hides the small ones otherwise."""
+"""Ratio of the largest to the smallest value from which the axis is logarithmic; on another the small ones vanish."""
 
 
 def curve(result: Curve, *, note: str = "") -> go.Figure:
@@ -31,7 +31,7 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
             hovertemplate="one trial: %{y:.3g} times<extra></extra>",
         )
     others = levels[~levels.baseline]
-    _levels(figure, others, theme.WITHIN, "circle", f"mean, {percent(result.level)} interval")
+    _levels(figure, others, theme.WITHIN, "circle", f"mean, {percent(result.range.level)} interval")
     _levels(figure, levels[levels.baseline], theme.OUTSIDE, "diamond", "the baseline")
     primitives.reference_line(figure, y=1)
     ticks = [_two_lines(label) for label in levels.label]
@@ -45,10 +45,11 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
         figure,
         name=f"curve-{result.factor.replace('_', '-').replace('.', '-').replace(' ', '-').lower()}",
         title=f"Throughput by {result.label}",
-        subtitle="All other settings are the baseline's. Small points are single trials; dashed is the baseline.",
+        subtitle="All other settings are the baseline's. Small points are single trials; dashed is the baseline. The "
+        "intervals of all factors hold together.",
         alt=f"Throughput by {result.label}, {count(len(levels), 'level')}. {result}",
         caption=str(result),
-        table=levels.drop(columns="numeric"),
+        table=levels.drop(columns=["numeric", "cell"]),
         note=note,
         headroom_px=theme.PANEL_TITLES_PX,
     )
@@ -105,10 +106,11 @@ def overview(result: Curves, *, note: str = "") -> go.Figure:
         figure,
         name="curves",
         title="What each change to the baseline does to throughput",
-        subtitle=f"One factor at a time; bars are {percent(result.level)} intervals, dashed is the baseline.",
+        subtitle=f"One factor at a time. Bars: {percent(result.level)} intervals that hold for all rows together. "
+        "Dashed: the baseline.",
         alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {result}",
         caption=str(result),
-        table=table[["factor", "label", "n_trials", "ratio", "low", "high"]],
+        table=table[["factor", "label", "n", "ratio", "low", "high"]],
         note=note,
     )
 

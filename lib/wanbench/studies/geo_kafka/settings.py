@@ -111,6 +111,16 @@ def factor_of(columns: set[str]) -> str | None:
     return fits[0] if fits else (next(iter(columns)) if len(columns) == 1 else None)
 
 
+def position(factor: str) -> int:
+    """Where a factor stands among all; those without a place of their own come last."""
+    return list(FACTORS).index(factor) if factor in FACTORS else len(FACTORS)
+
+
+def factor_label(factor: str) -> str:
+    """What a factor is called."""
+    return LABELS.get(factor, factor.replace("_", " "))
+
+
 def level_label(name: str, value) -> str:
     """
     A level as text.
@@ -142,7 +152,7 @@ def _text(value) -> str:
 
 
 def level_labels(levels: pd.DataFrame) -> list[str]:
-    """A label for each row of levels: its first column that varies, and of the others those needed to tell rows apart."""
+    """A label per row of levels: its first column that varies, and further ones only to tell rows apart."""
     varying = [name for name in levels if len(set(levels[name])) > 1]
     shown = varying[:1]
     for name in varying[1:]:
