@@ -29,6 +29,7 @@ from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
 from .trials.limits import limits
+from .trials.placement import placement
 from .trials.rates import trial_rates
 from .trials.two_links import compare_links
 
@@ -57,6 +58,7 @@ __all__ = [
     "mantel",
     "path_inflation",
     "physics_check",
+    "placement",
     "plan_precision",
     "prediction_coverage",
     "tails",
