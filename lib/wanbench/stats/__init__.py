@@ -31,6 +31,7 @@ from .trials.against_baseline import against_baseline
 from .trials.limits import limits
 from .trials.placement import placement
 from .trials.rates import trial_rates
+from .trials.scalability import fit_scalability
 from .trials.two_links import compare_links
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "fit_model",
     "fit_predictor",
     "fit_rtt",
+    "fit_scalability",
     "fit_throughput",
     "fit_window",
     "fit_with_ceiling",
