@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import threading
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,7 +39,7 @@ WHERE = {"bootstrap": "10.2.0.1:9092", "topic": "load-s-1", "client_file": None}
         ({"acks": 2}, "acks is '2'; allowed: '0', '1', 'all'"),
         ({"compression": "lzo"}, "compression is 'lzo'; allowed: 'none', 'gzip', 'snappy', 'lz4', 'zstd'"),
         ({"timestamps": "now"}, "timestamps is 'now'; allowed: 'LogAppendTime', 'CreateTime'"),
-        ({"payload": "xml"}, "payload is 'xml'"),
+        ({"payload": "xml"}, "payload is 'xml'; allowed: 'letters', 'json', 'log', 'random'"),
         ({"idempotence": 1}, "idempotence is 1; allowed: True, False or None"),
         ({"drain": "yes"}, "drain is 'yes'"),
         ({"jvm": "-Xss1m"}, "jvm is '-Xss1m'; allowed: a list of flags"),
@@ -164,6 +165,19 @@ def test_json_records_are_json_of_their_size_and_the_same_again(size):
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) >= 80
     assert len(made) <= 8 << 20
     assert records("json", size, seed=3) == made != records("json", size, seed=4)
+
+
+def test_each_payload_compresses_as_far_as_its_kind_says():
+    def ratio(payload):
+        made = records(payload, 1000, seed=1)
+        lines = made.decode().split("\n")[:-1]
+        assert {len(line.encode()) for line in lines} == {1000} and len(set(lines)) == len(lines)
+        assert made == records(payload, 1000, seed=1) != records(payload, 1000, seed=2)
+        return len(made) / len(zlib.compress(made))
+
+    random, json_like, log = map(ratio, ("random", "json", "log"))
+    assert 1.10 < random < 1.15, "7 of 8 bits of each byte"
+    assert min(json_like, log) > 3
 
 
 def read(folder, files):

@@ -281,6 +281,42 @@ def test_settings_change_while_the_lab_runs(lab):
     lab.set_link("centre", "spare", rate_bps=None)
 
 
+@pytest.mark.timing
+def test_links_of_a_region_share_its_gateway(lab):
+    names, rate_bps = ["rtt2", "rtt10"], 20e6
+    before = {name: counts(lab, "centre", name)["bytes_delivered"] for name in names}
+    lab.set_gateway("centre", rate_bps)
+    try:
+        assert lab.gateways == {"centre": rate_bps}
+        with ThreadPoolExecutor(len(names)) as threads:
+            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "4", "-O", "1")["end"], names))
+        # Bytes that a link has accepted are either delivered, dropped or under way, with a gateway too.
+        for name in names:
+            row = counts(lab, "centre", name)
+            assert row["bytes_delivered"] > before[name]
+            assert row["bytes_sent"] == sum(
+                row[f"bytes_{what}"]
+                for what in ("delivered", "lost", "queue_dropped", "cut", "device_dropped", "in_flight")
+            )
+    finally:
+        lab.set_gateway("centre", None)
+    together = sum(end["sum_received"]["bits_per_second"] for end in ends)
+    assert together <= rate_bps * GOODPUT * 1.05, "not the rate for each"
+    assert lab.gateways == {}
+    assert iperf3(lab, "rtt2", "-t", "2")["end"]["sum_received"]["bits_per_second"] > rate_bps
+
+
+def test_the_kernel_cuts_a_socket_buffer_to_what_the_lab_says(lab):
+    limits = lab.socket_buffer_limits()
+    program = (
+        "import socket; s = socket.socket(); "
+        "s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 30); "
+        "print(s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))"
+    )
+    given = int(lab.host("centre").run([sys.executable, "-c", program], timeout_s=60).stdout)
+    assert given == 2 * limits["net.core.rmem_max"], "twice, as the kernel adds room for its own data"
+
+
 def test_a_closed_lab_has_the_links_it_was_made_with():
     links = {("here", "there"): LinkSettings(1), ("there", "here"): LinkSettings(2)}
     with LocalLab(["here", "there"], links) as lab:

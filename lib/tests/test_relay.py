@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from wanbench.links import LinkSettings, queue_in_bytes
+from wanbench.links.gate import Gate
 from wanbench.links.link import Link
 from wanbench.links.relay import Relay
 from wanbench.links.segments import OFFLOAD_BYTES, piece, shape
@@ -154,6 +155,36 @@ def test_what_does_not_fit_into_the_queue_is_dropped_from_the_tail():
     assert (full.packets_queue_dropped, full.bytes_queue_dropped) == (6, 6 * size)
     assert not full.accept(packet(bytes(MSS)), now=0.0)
     assert len(full.accept(packet(bytes(MSS)), now=size * 8 / 1e6)) == 1, "one has left"
+
+
+def test_links_at_one_gate_share_its_rate_and_its_queue():
+    size, gate = MSS + HEADER_BYTES, Gate()
+    gate.set(1e6, 4 * size + 10, now=0.0)
+    near, far, apart = link(10, rate_bps=1e9), link(30), link(10)
+    for each in (near, far):
+        each.share(gate)
+    dues = [each.accept(packet(bytes(MSS)), now=0.0)[0][0] for each in (near, far, near, far)]
+    left = np.array(dues) - [0.010, 0.030, 0.010, 0.030]
+    assert left == pytest.approx(size * 8 / 1e6 * np.arange(1, 5)), (
+        "one after the other, and then each its own way"
+    )
+    assert not near.accept(packet(bytes(MSS)), now=0.0) and not far.accept(packet(bytes(MSS)), now=0.0)
+    assert (near.packets_queue_dropped, far.packets_queue_dropped) == (1, 1)
+    assert (near.packets_sent, near.in_flight()[0], far.in_flight()[0]) == (3, 2, 2)
+    assert near.backlog_bytes(0.0) == far.backlog_bytes(0.0) == pytest.approx(4 * size)
+    assert apart.accept(packet(bytes(MSS)), now=0.0)[0][0] == pytest.approx(0.010), (
+        "links of another region do not wait"
+    )
+
+
+def test_a_link_that_leaves_a_gate_has_its_own_rate_again():
+    size, gate = MSS + HEADER_BYTES, Gate()
+    gate.set(1e6, None, now=0.0)
+    one = link(10, rate_bps=1e7)
+    one.share(gate)
+    one.accept(packet(bytes(MSS)), now=0.0)
+    one.share(None)
+    assert one.accept(packet(bytes(MSS)), now=1.0)[0][0] == pytest.approx(1.010 + size * 8 / 1e7)
 
 
 def test_an_idle_link_takes_a_packet_larger_than_its_queue():

@@ -323,6 +323,61 @@ def test_a_host_that_is_gone_costs_nothing_that_was_measured(tmp_path):
     assert {file.experiment for file in caught.value.files} == {"beside", "kafka_load"}
 
 
+class MadeGateways(Links):
+    def __init__(self):
+        super().__init__()
+        self.regions, self.gateways, self.asked = ["a", "b"], {}, []
+
+    def set_gateway(self, region, rate_bps):
+        self.gateways[region] = rate_bps
+        self.asked.append((region, rate_bps))
+
+
+class MadeCluster:
+    def __init__(self, lab):
+        self.lab, self.asked = lab, []
+
+    def reconfigure(self, settings=None, security=None):
+        self.asked.append((settings, security))
+
+
+class SpreadLoad(MadeLoad):
+    def run_on(self, producers, consumers, folder, stem, *, when_sending=None):
+        self.log.extend([host.region for host in hosts] for hosts in (producers, consumers))
+        return self.run(producers[0], consumers[0], folder, stem, when_sending=when_sending)
+
+
+def test_each_trial_asks_for_the_brokers_and_gateways_that_it_wants(hosts, tmp_path):
+    source, target = hosts
+    source.links, source.cluster = MadeGateways(), MadeCluster(source.lab)
+    other = KafkaTrial(MadeLoad([]), broker_settings={"num.io.threads": 4}, security="tls", gateway_bps=1e6)
+    other.run(source, target, tmp_path, "1")
+    KafkaTrial(MadeLoad([])).run(source, target, tmp_path, "2")
+    assert source.cluster.asked == [({"num.io.threads": "4"}, "tls"), ({}, None)]
+    assert source.links.asked == [("a", 1e6), ("b", 1e6), ("a", None), ("b", None)]
+    KafkaTrial(MadeLoad([])).run(source, target, tmp_path, "3")
+    assert len(source.links.asked) == 4, "gateways that are as asked for are left alone"
+
+
+def test_clients_are_spread_over_regions(hosts, tmp_path):
+    source, target = hosts
+    source.cluster, log = MadeCluster(source.lab), []
+    KafkaTrial(SpreadLoad(log), client_regions=["b", "a"]).run(source, target, tmp_path, "1")
+    assert log[:2] == [["b", "a"], ["b", "a"]]
+    with pytest.raises(ExperimentError, match="client_regions has c; the lab has a, b"):
+        KafkaTrial(SpreadLoad(log), client_regions=("a", "c")).run(source, target, tmp_path, "2")
+
+
+def test_what_a_lab_or_a_cluster_cannot_do_is_an_error(hosts, tmp_path):
+    source, target = hosts
+    source.cluster = object()
+    with pytest.raises(ExperimentError, match="cannot be restarted with other settings, as security asks"):
+        KafkaTrial(MadeLoad([]), security="tls").run(source, target, tmp_path, "1")
+    with pytest.raises(ExperimentError, match="cannot share a gateway"):
+        KafkaTrial(MadeLoad([]), gateway_bps=1e6).run(source, target, tmp_path, "2")
+    KafkaTrial(MadeLoad([])).run(source, target, tmp_path, "3")
+
+
 def test_a_link_can_be_set_only_where_it_is_emulated(tmp_path):
     with ScriptedLab(["a", "b"]) as lab, pytest.raises(ExperimentError, match="no emulated links"):
         KafkaTrial(MadeLoad([]), link=LinkSettings(1)).run(lab.host("a"), lab.host("b"), tmp_path, "t")

@@ -15,7 +15,9 @@ from ..links import LinkSettings
 from ..plan import Trial
 
 BUFFERS = "buffers"
-DEFAULT = "default"
+DEFAULT, KERNEL = "default", "kernel"
+LEFT_TO_KERNEL = -1
+"""As a size of Kafka's: leave the buffer to the kernel, which lets it grow up to tcp_rmem and tcp_wmem."""
 PRODUCTS = {"bdp": 1, "2 bdp": 2}
 """Levels of `buffers` by how many bandwidth-delay products they are."""
 BROKER_BUFFERS = (
@@ -111,7 +113,7 @@ def at_level(trial: KafkaTrial, factor: str, level, *, links: Links | None = Non
     level
         For several factors a list. For "buffers": "default", what Kafka has; "bdp", for sockets of brokers, replica
         fetchers and clients the bandwidth-delay product, of the longest RTT and the lowest rate among the links; or
-        "2 bdp", twice that.
+        "2 bdp", twice that; "kernel", what the kernel makes of them as they are needed.
     links : mapping of (from, to) to LinkSettings, optional
         Of the lab.
     """
@@ -156,9 +158,11 @@ def bandwidth_delay_bytes(links: Links) -> int:
 
 
 def _with_buffers(trial, level, links):
-    if level != DEFAULT and level not in PRODUCTS:
-        raise refusal(f"level of {BUFFERS}", level, ", ".join(map(repr, (DEFAULT, *PRODUCTS))))
-    size = None if level == DEFAULT else PRODUCTS[level] * bandwidth_delay_bytes(links or {})
+    if level not in (DEFAULT, KERNEL, *PRODUCTS):
+        raise refusal(f"level of {BUFFERS}", level, ", ".join(map(repr, (DEFAULT, *PRODUCTS, KERNEL))))
+    size = {DEFAULT: None, KERNEL: LEFT_TO_KERNEL}.get(level)
+    if level in PRODUCTS:
+        size = PRODUCTS[level] * bandwidth_delay_bytes(links or {})
     load, clients = trial.load, dict.fromkeys(CLIENT_BUFFERS, size)
     return replace(
         trial,

@@ -1,0 +1,101 @@
+"""What a lab or a cluster cannot do is refused before anything starts."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from scripted_lab import ScriptedLab
+
+from wanbench.campaign import start
+from wanbench.campaign.check_trials import check_trials
+from wanbench.errors import ParameterError
+from wanbench.experiments import KafkaLoad, KafkaTrial
+from wanbench.labs import LocalLab, matrix_links
+from wanbench.plan import Trial, make_trials
+
+REGIONS = ("a", "b", "c")
+LINKS = matrix_links({("a", "b"): 70, ("a", "c"): 70, ("b", "c"): 70}, rate_bps=1e8)
+LIMITS = {"net.core.rmem_max": 212_992, "net.core.wmem_max": 400_000}
+TRIAL = KafkaTrial(
+    KafkaLoad(replication=3, topic_settings={"min.insync.replicas": 2}), client_regions=REGIONS
+)
+
+
+class Small(LocalLab):
+    """On a kernel with the buffers of older ones."""
+
+    def socket_buffer_limits(self):
+        return LIMITS
+
+
+def plan_of(trial):
+    return make_trials([Trial("x", (trial,))], from_region="a", to_region="b", more_regions=["c"])
+
+
+def of_load(**changes):
+    return replace(TRIAL, load=replace(TRIAL.load, **changes))
+
+
+def test_what_can_be_measured_is_not_refused():
+    for trial in (
+        TRIAL,
+        TRIAL.load,
+        replace(TRIAL, gateway_bps=1e8),
+        of_load(topic_settings={"min.insync.replicas": 3}),
+        replace(
+            TRIAL, broker_settings={"socket.send.buffer.bytes": 400_000, "socket.receive.buffer.bytes": -1}
+        ),
+    ):
+        check_trials(plan_of(trial), Small(REGIONS, LINKS), REGIONS, {})
+
+
+@pytest.mark.parametrize(
+    "trial, message",
+    [
+        (
+            replace(TRIAL, client_regions=("a", "d")),
+            "trial x has clients in d; allowed: regions of the lab: a, b, c.",
+        ),
+        (of_load(replication=4), "a replication of 4; allowed: at most 3, the number of brokers"),
+        (TRIAL.load.__class__(replication=5), "a replication of 5; allowed: at most 3"),
+        (
+            of_load(topic_settings={"min.insync.replicas": 4}),
+            "min.insync.replicas 4; allowed: 1 to 3, the replication",
+        ),
+        (
+            KafkaTrial(KafkaLoad(replication=1), broker_settings={"min.insync.replicas": 2}),
+            "min.insync.replicas 2; allowed: 1 to 1",
+        ),
+        (
+            replace(TRIAL, broker_settings={"replica.socket.receive.buffer.bytes": 875_000}),
+            "replica.socket.receive.buffer.bytes of brokers is 875,000; allowed: at most 212,992 bytes, this kernel's "
+            "net.core.rmem_max, which holds for all its network namespaces; or -1",
+        ),
+        (
+            of_load(producer_settings={"send.buffer.bytes": 400_001}),
+            "of producers is 400,001; allowed: at most 400,000 bytes, this kernel's net.core.wmem_max",
+        ),
+        (
+            of_load(consumer_settings={"receive.buffer.bytes": "much"}),
+            "of consumers is 'much'; allowed: bytes, or -1",
+        ),
+    ],
+)
+def test_what_cannot_is(trial, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        check_trials(plan_of(trial), Small(REGIONS, LINKS), REGIONS, {})
+
+
+def test_a_gateway_needs_a_lab_that_has_them():
+    lab = ScriptedLab(REGIONS)
+    lab.hosts = dict.fromkeys(REGIONS)
+    with pytest.raises(
+        ParameterError, match=r"gateway_bps 1e[+]08, and links of a scripted lab cannot share"
+    ):
+        check_trials(plan_of(replace(TRIAL, gateway_bps=1e8)), lab, REGIONS, {})
+
+
+def test_carrying_out_a_plan_checks_its_trials_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(start, "measure", lambda *_, **__: pytest.fail("it was started"))
+    with pytest.raises(ParameterError, match="a replication of 3; allowed: at most 2"):
+        start.carry_out(plan_of(TRIAL), LINKS, lab="local", campaign="c", brokers=["a", "b"])

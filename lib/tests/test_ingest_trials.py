@@ -1,0 +1,67 @@
+"""Table trials: the settings of a plan, column by column; plans of earlier versions have fewer."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from run_folders import claimed
+
+from wanbench.errors import RawDataError
+from wanbench.experiments import KafkaLoad, KafkaTrial
+from wanbench.folders import samples_folder
+from wanbench.ingest.trials import trials
+from wanbench.plan import Trial, make_trials
+from wanbench.runs import find
+
+TUNED = KafkaTrial(
+    KafkaLoad(
+        replication=3,
+        topic_settings={"min.insync.replicas": 2},
+        payload="random",
+        client_rack="region",
+        max_in_flight=4,
+        producer_settings={"send.buffer.bytes": 875_000, "receive.buffer.bytes": 1},
+        consumer_settings={"receive.buffer.bytes": -1},
+    ),
+    client_regions=("a", "b", "c"),
+    broker_settings={"num.replica.fetchers": 2, "min.insync.replicas": 1, "background.threads": 4},
+    security="mtls",
+    gateway_bps=2e7,
+)
+COLUMNS = [
+    "payload", "max_in_flight", "min_insync", "client_rack", "client_regions", "client_send_buffer_bytes",
+    "client_receive_buffer_bytes", "broker_settings", "security", "gateway_bps",
+]  # fmt: skip
+
+
+def table(folder, *experiments):
+    planned = [Trial("x", (each,), 1) for each in experiments]
+    plan = json.loads(json.dumps(make_trials(planned, from_region="a", to_region="b").as_dict()))
+    with claimed(folder, plan=plan) as writer:
+        writer.start({"kind": "scripted"})
+        return trials(writer.finish())["trials"]
+
+
+def test_each_setting_has_its_column(tmp_path):
+    found = table(tmp_path, TUNED, KafkaTrial(KafkaLoad()), replace(TUNED, load=KafkaLoad()))
+    tuned, plain, by_brokers = (
+        found[COLUMNS].astype(object).where(found[COLUMNS].notna(), None).to_numpy().tolist()
+    )
+    brokers = '{"background.threads": "4", "min.insync.replicas": "1", "num.replica.fetchers": "2"}'
+    assert tuned == ["random", 4, 2, "region", 3, 875_000, -1, brokers, "mtls", 2e7]
+    assert plain == ["letters", 5, None, None, None, None, None, "", None, None]
+    assert by_brokers[2] == 1, "a topic without the setting has that of the brokers"
+
+
+def test_a_number_that_is_none_is_named(tmp_path):
+    load = KafkaLoad(producer_settings={"send.buffer.bytes": "much"})
+    with pytest.raises(RawDataError, match="a plan of trials"):
+        table(tmp_path, KafkaTrial(load))
+
+
+def test_recordings_of_earlier_versions_still_read():
+    (run,) = find(samples_folder(), "private-vs-internet")
+    found = trials(run)["trials"]
+    assert len(found) > 10 and set(found.broker_settings) == {""}
+    assert found[["security", "gateway_bps", "client_regions"]].isna().all(axis=None)
+    assert set(found.payload) == {"letters"}
