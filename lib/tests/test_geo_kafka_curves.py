@@ -43,7 +43,7 @@ def test_a_curve_turns_down_where_more_gives_less():
     assert "It turns down" in found.of("partitions").sentence and found.of("partitions").last.high < 1
     assert "rises up to the highest level tried" in found.of("batch_bytes").sentence
     assert found.of("partitions").levels.label.tolist() == ["9", "36", "144"]
-    assert "widest range: batch size" in str(found) and "narrowest: consumers" in str(found)
+    assert "widest range: batches" in str(found) and "narrowest: consumers" in str(found)
 
 
 def test_settings_decide_and_not_names():
@@ -127,7 +127,7 @@ def test_broker_settings_that_are_no_object_are_refused():
 def test_figures_name_every_level():
     found = curves(rates(one_at_a_time(FACTORS)))
     drawn = found.figure()
-    assert len(drawn.data) == 3 and "batch size: 16,384 bytes" in drawn.layout.yaxis.ticktext
+    assert len(drawn.data) == 3 and "batches: 16,384 bytes" in drawn.layout.yaxis.ticktext
     assert drawn.layout.meta["alt"] and drawn.layout.xaxis.type == "log"
     one = found.of("batch_bytes").figure()
     assert one.layout.meta["name"] == "curve-batch-bytes" and len(one.layout.xaxis.ticktext) == 3

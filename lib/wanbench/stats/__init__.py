@@ -7,7 +7,7 @@ and two arms), `tails` (latency quantiles), `factorial` (designed experiments), 
 `trials` (Kafka trials). Imports `tables`, `findings`, `figures`; never a lab, a study or a page.
 """
 
-from . import lab, tails
+from . import cost, lab, tails
 from .distance.ceiling import fit_with_ceiling
 from .distance.clouds import compare_clouds
 from .distance.envelope import lower_envelope
@@ -43,6 +43,7 @@ __all__ = [
     "compare_series",
     "compare_shapes",
     "compare_tails",
+    "cost",
     "estimate_loss",
     "fit_covariates",
     "fit_factorial",

@@ -19,6 +19,7 @@ from ...formatting import count, number, percent, quantity
 from ...stats.result import Estimate, Result
 from ...stats.trials.against_baseline import SINGLE, AgainstBaseline, against_baseline
 from ...stats.trials.rates import TrialRates
+from ...stats.trials.scalability import Scalability, fit_scalability
 from . import settings
 
 VALUE = "throughput_bps"
@@ -183,6 +184,23 @@ class Curves(Result):
             If such a setting was not measured.
         """
         return self._between(self._cell(of), self._cell(over), quantity, claim)
+
+    def scalability(self) -> Scalability:
+        """
+        The Universal Scalability Law over the trials of the curve of producers.
+
+        Raises
+        ------
+        MissingDataError
+            With fewer than three numbers of producers, which the law needs.
+        """
+        own = self.frame[self.frame.cell.isin(self.of("producers").levels.cell)].astype(
+            {"producers": "float64"}
+        )
+        if own.producers.nunique() < 3 or len(own) < 4:
+            raise MissingDataError("the law of scalability needs trials of three numbers of producers.")
+        own = own.assign(mbit_per_s=own[VALUE] / 1e6)
+        return fit_scalability(own, "mbit_per_s", unit="Mbit/s", level=self.level)
 
     def _cell(self, wanted: str | Mapping) -> int:
         if isinstance(wanted, str):

@@ -26,8 +26,7 @@ FACTORS = {
         "client_receive_buffer_bytes",
         *(BROKER + name for name in BUFFERS),
     ),
-    "batch_bytes": ("batch_bytes",),
-    "linger_ms": ("linger_ms",),
+    "batch_bytes": ("batch_bytes", "linger_ms"),
     "max_in_flight": ("max_in_flight",),
     "compression": ("compression", "payload"),
     "producers": ("producers",),
@@ -41,8 +40,7 @@ FACTORS = {
 """The columns that each factor may change. A column that no factor has is a factor by itself."""
 LABELS = {
     "buffers": "TCP buffers",
-    "batch_bytes": "batch size",
-    "linger_ms": "linger",
+    "batch_bytes": "batches",
     "max_in_flight": "requests in flight",
     "compression": "compression and payload",
     "producers": "producers",
