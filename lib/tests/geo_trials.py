@@ -55,3 +55,55 @@ def one_at_a_time(factors, *, blocks=3, base_bps=5e7, noise=0.03, seed=0, shift=
             name = "baseline" if change is None else f"setting {n}"
             rows.append(trial(name, bps, block=block, **({} if change is None else dict([change]))))
     return rows
+
+
+REGIONS = ("gcp:a", "gcp:b", "gcp:c")
+
+
+def tables_of(found, crossing):
+    """
+    Tables of a run around these rates: nine partitions, three brokers, processors half busy, links of 100 Mbit/s.
+
+    Over all links together, trial k carries `crossing[k]` bytes per byte of its payload.
+    """
+    pairs = [(a, b) for a in REGIONS for b in REGIONS if a != b]
+    rows = {
+        name: [] for name in ("links", "placements", "batches", "link_samples", "consumer_windows", "metrics")
+    }
+    rows["links"] = [
+        {"run_id": "run", "from_region": a, "to_region": b, "delay_ms": 35.0, "rate_bps": 1e8}
+        for a, b in pairs
+    ]
+    for at, one in zip(found.rates.to_dict("records"), crossing, strict=True):
+        key = {name: at[name] for name in ("run_id", "test_id", "attempt")}
+        records = round(at["records_per_s"])
+        for p in range(9):
+            rows["placements"] += [
+                key | {"topic": "t", "partition": p, "replica": k, "broker": (p + k) % 3 + 1, "in_sync": True}
+                | {"region": REGIONS[(p + k) % 3], "leads": k == 0}
+                for k in range(3)
+            ]  # fmt: skip
+        rows["batches"] += [
+            key | {"broker": 1, "topic": "t", "partition": 0, "at_s": at_s, "batches": 9, "records": records}
+            for at_s in range(1000, 1010)
+        ]
+        total = one * 10 * records * 1000
+        rows["link_samples"] += [
+            key
+            | {"at_s": 999.5 + second, "link_from": a, "link_to": b, "rate_bps": 1e8, "bytes_lost": 0}
+            | {"bytes_delivered": round(total / 6 * second / 11), "bytes_backlog": 0, "packets_sent": second}
+            | {"packets_delivered": second, "packets_queue_dropped": 0}
+            for a, b in pairs
+            for second in range(12)
+        ]
+        rows["consumer_windows"] += [
+            key | {"group": 0, "consumer": n, "bytes": 10 * records * 1000 / 3} for n in range(3)
+        ]
+        rows["metrics"] += [
+            key
+            | {"source": "sysstat", "host": "all", "subject": "cpu all", "metric": metric, "value": value}
+            | {"at_utc": pd.Timestamp(1000 + second, unit="s", tz="UTC"), "interval_s": 1.0}
+            for second in range(1, 10)
+            for metric, value in (("idle", 49.0), ("iowait", 1.0), ("usr", 50.0))
+        ]
+    return {name: pd.DataFrame(of) for name, of in rows.items()}

@@ -1,5 +1,5 @@
 """
-What bounds a trial whose replicas and clients are spread over regions: links, requests in flight, or how replicas fetch.
+What bounds a trial with replicas and clients in several regions: links, requests in flight, or how replicas fetch.
 
 - link: of all copies of a record that cross regions (to its leader, to followers, to consumers), each link carries a
   part; the link that would be full first bounds the payload. With gateways, so do all links that leave a region.

@@ -27,6 +27,8 @@ from .curves import VALUE, Curves
 from .settings import BROKER
 
 NAMES = ("link", "window", "replication", "machine")
+EXPLAINED = 0.5
+"""Share of the lowest bound below which something else must be in the way: more waits than work."""
 METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
 ASSUMPTION = "Records go evenly to all partitions; links keep the rate and delay that were requested"
 
@@ -138,6 +140,7 @@ class Share(Result):
         """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
         limit = part.limit.mode().iloc[0]
+        unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
         allowed = ", ".join(
             f"{name} {quantity(part[name].mean(), 'bit/s')}"
             for name in NAMES
@@ -146,7 +149,7 @@ class Share(Result):
         return (
             f"{self.link.sentence} The lowest bound is the {limit}: {self.lowest.sentence} Bounds on payload: "
             f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy; the fullest link carried "
-            f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate."
+            f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate.{unexplained}"
         )
 
 

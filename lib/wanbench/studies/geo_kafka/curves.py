@@ -115,7 +115,8 @@ class Curves(Result):
     curves : dict of str to Curve
         By factor, in the order of `settings.FACTORS`.
     frame : DataFrame
-        All trials in use with their settings, and `cell`, the number of their combination of levels.
+        All trials in use with their settings, and `cell`, the name of their combination of levels:
+        that of the first setting that had it.
     columns : list of str
         The columns of settings.
     base : int
@@ -128,7 +129,7 @@ class Curves(Result):
 
     frame: pd.DataFrame
     columns: list[str]
-    base: int
+    base: str
     compared: AgainstBaseline
     n_out: int
     level: float
@@ -202,7 +203,7 @@ class Curves(Result):
         own = own.assign(mbit_per_s=own[VALUE] / 1e6)
         return fit_scalability(own, "mbit_per_s", unit="Mbit/s", level=self.level)
 
-    def _cell(self, wanted: str | Mapping) -> int:
+    def _cell(self, wanted: str | Mapping) -> str:
         if isinstance(wanted, str):
             cells = self.frame.cell[self.frame.setting == wanted].unique()
         else:
@@ -216,9 +217,9 @@ class Curves(Result):
             raise MissingDataError(
                 f"{wanted} names {count(len(cells), 'setting')} that were measured, not one."
             )
-        return int(cells[0])
+        return str(cells[0])
 
-    def _between(self, a: int, b: int, quantity: str, claim: str, *notes: str) -> Estimate:
+    def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str) -> Estimate:
         """The ratio of cell a to cell b, with the interval of this comparison alone."""
         one = _compare(self.frame, b, self.level).ratios[a]
         alone = next((other for other in one.others if other.method == SINGLE), None)
@@ -258,8 +259,10 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
         kept &= rows.block.notna()
     frame, columns = settings.with_settings(rows[kept])
     keys = list(frame[columns].itertuples(index=False, name=None))
-    numbers = {key: n for n, key in enumerate(dict.fromkeys(keys))}
-    frame["cell"] = [numbers[key] for key in keys]
+    names: dict[tuple, str] = {}
+    for key, name in zip(keys, frame.setting.astype(str), strict=True):
+        names.setdefault(key, name if name not in names.values() else f"{name} ({len(names)})")
+    frame["cell"] = [names[key] for key in keys]
     named = frame.cell[frame.setting == baseline].unique()
     if len(named) != 1:
         known = ", ".join(map(str, frame.setting.unique())) or "none"
@@ -267,20 +270,20 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
             f"baseline is {baseline!r}, of which {count(len(named), 'combination')} of levels were measured; allowed: "
             f"the name of one measured setting ({known})."
         )
-    base = int(named[0])
+    base = str(named[0])
     found = Curves(frame, columns, base, _compare(frame, base, level), int((~kept).sum()), level)
     cells = frame.drop_duplicates("cell").set_index("cell")
-    of_factor: dict[str, list[int]] = {}
+    of_factor: dict[str, list[str]] = {}
     for cell, row in cells.iterrows():
         factor = settings.factor_of({name for name in columns if row[name] != cells.loc[base, name]})
         if factor is not None:
-            of_factor.setdefault(factor, []).append(int(cell))
+            of_factor.setdefault(factor, []).append(cell)
     for factor in sorted(of_factor, key=settings.position):
         found.curves[factor] = _curve(found, factor, cells, [base, *of_factor[factor]])
     return found
 
 
-def _compare(frame: pd.DataFrame, cell: int, level: float) -> AgainstBaseline:
+def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
     """Every cell against one; without blocks where these cannot be told from settings."""
     try:
         block = "block" if frame.block.nunique() > 1 else None
@@ -291,7 +294,7 @@ def _compare(frame: pd.DataFrame, cell: int, level: float) -> AgainstBaseline:
         return against_baseline(frame, VALUE, cell, by="cell", level=level)
 
 
-def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[int]) -> Curve:
+def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
     names = [name for name in settings.FACTORS.get(factor, (factor,)) if name in found.columns]
     rows = settings.in_order([(*(cells.loc[cell, name] for name in names), cell) for cell in own])
     own = [row[-1] for row in rows]
@@ -323,7 +326,8 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[int]) -> C
         for cell in own
         if cell != found.base
     )
-    best, worst = own[table["mean"].argmax()], own[table["mean"].argmin()]
+    by_mean = table.sort_values("mean", kind="stable").cell
+    best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
     claim = f"{label}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
     span = found._between(best, worst, f"{label}: best over worst", claim, *chosen)

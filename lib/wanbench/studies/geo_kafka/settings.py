@@ -9,7 +9,7 @@ import pandas as pd
 
 from ... import tables
 from ...errors import RawDataError
-from ...formatting import number, quantity
+from ...formatting import count, number, quantity
 
 ABOUT = ("run_id", "test_id", "block", "setting", "from_region", "to_region")
 """Columns of table trials that say which trial it is, not how it was set."""
@@ -58,6 +58,7 @@ MISSING = {
     "target_records_per_s": "no limit",
 }
 """What a null level means, where it is not Kafka's default."""
+NO_CONSUMERS = "no consumers"
 
 
 def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -134,15 +135,11 @@ def level_label(name: str, value) -> str:
         return "kernel's own" if float(value) < 0 else f"{number(float(value), 0)} bytes"
     if name in ("acks", "min_insync") or name.startswith(BROKER):
         return f"{name.removeprefix(BROKER).replace('_', '.')} {_text(value)}"
-    noun = {
-        "consumer_groups": "group",
-        "linger_ms": "ms",
-        "client_rack": "client.rack",
-        "consumers": "each",
-    }.get(name)
+    if name == "consumer_groups":
+        return count(int(value), "group") if value else NO_CONSUMERS
     if name == "client_rack":
         return f"client.rack {value}"
-    return f"{_text(value)} {noun}".strip() if noun else _text(value)
+    return f"{_text(value)} ms" if name == "linger_ms" else _text(value)
 
 
 def _text(value) -> str:
