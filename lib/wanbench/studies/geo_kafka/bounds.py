@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, nan
+from math import inf
 
 import numpy as np
 import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import count, number, quantity
-from ...stats.lab import utilisation
 from ...stats.lab.utilisation import KEY
 from ...stats.result import Estimate, Result, text_table
-from ...stats.trials import processors
+from ...stats.trials.fullness import fullness
 from ...stats.trials.means import half_width, ratio_estimate
 from ...stats.trials.rates import TrialRates
 from ...stats.trials.region_limits import region_limits
@@ -184,7 +183,7 @@ def bounds(
             rows.append(about | region_limits(trial, own, tables["links"], broker_settings=brokers))
     if not rows:
         raise MissingDataError("no trial says where its replicas lay.")
-    frame = pd.DataFrame(rows).merge(_fullness(rates, tables), on=KEY, how="left")
+    frame = pd.DataFrame(rows).merge(fullness(rates, tables), on=KEY, how="left")
     busy = frame.busy_percent / 100
     frame["machine"] = (frame.measured / busy).where(busy > 0, inf)
     allowed = frame[list(NAMES)].to_numpy(dtype=float)
@@ -193,20 +192,6 @@ def bounds(
     frame["reached_link"] = frame.measured / frame.link
     claim = "Trials reach {} of what their lowest bound allows"
     return Bounds(frame, _mean(frame.reached, "measured over the lowest bound", claim, level), level)
-
-
-def _fullness(rates: TrialRates, tables) -> pd.DataFrame:
-    """Per trial, in its counted seconds: how busy the processors and the fullest link were; NaN where not sampled."""
-    found = rates.rates[KEY].assign(busy_percent=nan, iowait_percent=nan, fullest_link=nan).set_index(KEY)
-    if "metrics" in tables and len(tables["metrics"]):
-        metrics = rates.marked(tables["metrics"][tables["metrics"].source == "sysstat"])
-        use = processors.processor_use(metrics[metrics.counts]).groupby(KEY)
-        found.update(use[["busy_percent", "iowait_percent"]].max())
-    if "link_samples" in tables and len(tables["link_samples"]):
-        windows = rates.marked(utilisation.windows(tables["link_samples"]))
-        each = windows[windows.counts].groupby([*KEY, "link_from", "link_to"]).utilisation.mean()
-        found.update(each.groupby(level=KEY).max().rename("fullest_link").to_frame())
-    return found.reset_index()
 
 
 def _mean(values: pd.Series, quantity: str, claim: str, level: float) -> Estimate:

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, nan, sqrt
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ...errors import MissingDataError
 from ...formatting import count, number
 from ...stats.lab.utilisation import KEY, LINK
-from ...stats.result import Estimate, Result
+from ...stats.result import Estimate, Result, text_table
 from ...stats.trials.counted_seconds import one_replica
-from ...stats.trials.means import half_width
+from ...stats.trials.means import half_width, ratio_of_differences
 from ...stats.trials.rates import TrialRates
 from .curves import Curves
 
@@ -91,18 +89,9 @@ class Crossings(Result):
     def shown(self) -> pd.DataFrame:
         """One row per way of reading."""
         groups = self.trials.groupby("reading")
-        return pd.DataFrame(
-            {
-                "consumers read": [NONE, LEADERS, RACK],
-                "trials": [number(len(groups.get_group(name))) for name in (NONE, LEADERS, RACK)],
-                "bytes across regions per byte of payload": [
-                    number(groups.get_group(name).crossings.mean(), 3) for name in (NONE, LEADERS, RACK)
-                ],
-                "bytes consumed per byte of payload": [
-                    number(groups.get_group(name).consumed.mean(), 2) for name in (NONE, LEADERS, RACK)
-                ],
-            }
-        )
+        means = groups[["crossings", "consumed"]].mean()
+        means.insert(0, "n_trials", groups.size())
+        return text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
 
 
 def crossings(
@@ -159,28 +148,17 @@ def _payload(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
-    """(rack - none) / (leaders - none) with Fieller's interval."""
     sides = [totals.crossings[totals.reading == name].to_numpy() for name in (RACK, LEADERS, NONE)]
-    means, sizes = [side.mean() for side in sides], [len(side) for side in sides]
-    above, below = means[0] - means[2], means[1] - means[2]
-    freedom = sum(sizes) - 3
-    low, high, notes = nan, nan, ("no interval: no setting was measured twice",)
-    if freedom > 0:
-        notes = ()
-        variance = sum(((side - side.mean()) ** 2).sum() for side in sides) / freedom
-        scale = stats.t.ppf((1 + level) / 2, freedom) ** 2 * variance
-        # Roots of (above - r below)^2 = t^2 Var(above - r below); all three means share in both differences.
-        a = below**2 - scale * (1 / sizes[1] + 1 / sizes[2])
-        b = above * below - scale / sizes[2]
-        c = above**2 - scale * (1 / sizes[0] + 1 / sizes[2])
-        if a > 0:
-            low, high = ((b + sign * sqrt(max(b * b - a * c, 0.0))) / a for sign in (-1, 1))
-        else:
-            low, high, notes = -inf, inf, ("consumers without client.rack cause no measurable bytes",)
+    value, low, high = ratio_of_differences(*sides, level)
+    sizes, notes = [len(side) for side in sides], ()
+    if sum(sizes) == len(sides):
+        notes = ("no interval: no setting was measured twice",)
+    elif np.isinf(low):
+        notes = ("consumers without client.rack cause no measurable bytes",)
     return Estimate(
         quantity="cross-region bytes of consumers, with client.rack over without",
         claim="With client.rack, consumers cause {} of the bytes across regions that they cause without",
-        estimate=above / below,
+        estimate=value,
         low=low,
         high=high,
         unit="fraction",

@@ -154,7 +154,10 @@ def level_labels(levels: pd.DataFrame) -> list[str]:
         rows = list(zip(*(levels[each] for each in shown), strict=True))
         if len(set(rows)) < len(levels):
             shown.append(name)
-    return [", ".join(level_label(name, row[name]) for name in shown) for row in levels.to_dict("records")]
+    rows = [[level_label(name, row[name]) for name in shown] for row in levels.to_dict("records")]
+    if sum(NO_CONSUMERS in row for row in rows) == 1:  # where nobody consumes, it does not matter from where
+        rows = [[NO_CONSUMERS] if NO_CONSUMERS in row else row for row in rows]
+    return [", ".join(row) for row in rows]
 
 
 def in_order(values) -> list:
