@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.against_baseline import SINGLE, WELCH, against_baseline
+from wanbench.stats.trials.against_baseline import PAIRS, SINGLE, WELCH, against_baseline
 
 RATIOS = {"baseline": 1.0, "batch 32768": 2.0, "linger 50": 1.0, "acks 1": 1.5}
 
@@ -56,6 +56,10 @@ def test_what_blocks_have_in_common_is_removed():
     wide, narrow = (against_baseline(frame, "rate", "baseline", block=block) for block in (None, "block"))
     assert narrow.log_spread < 0.02 < 0.1 < wide.log_spread and narrow.freedom == 9
     assert narrow.rows.ratio.to_numpy() == pytest.approx(list(RATIOS.values()), rel=0.03)
+    pairs = narrow.ratios["acks 1"].others[1]
+    by_block = np.log(frame.pivot(index="block", columns="setting", values="rate"))
+    ends = stats.ttest_rel(by_block["acks 1"], by_block.baseline).confidence_interval(0.95)
+    assert pairs.method == PAIRS and (pairs.low, pairs.high) == pytest.approx(tuple(np.exp(ends)))
     assert narrow.rows["mean"][0] == pytest.approx(np.exp(np.log(frame.rate[::4]).mean()))
 
 

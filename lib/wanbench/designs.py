@@ -1,21 +1,69 @@
-"""Experimental designs: factorial and interleaved (two-level fractions: Box, Hunter & Hunter 2005, chapter 6)."""
+"""
+Experimental designs: factorial, interleaved and space-filling (two-level fractions: Box, Hunter & Hunter 2005,
+chapter 6; Latin hypercubes: McKay, Beckman & Conover 1979).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import isfinite, prod
 
 import numpy as np
 import pandas as pd
+from scipy.stats import qmc
 
-from .checks import check_number, refusal
+from .checks import check_choice, check_flag, check_number, refusal
 from .errors import ParameterError
 
 MAXIMUM_RUNS = 100_000
 """More runs than any campaign can measure; a design beyond it is a slip in `factors` or `replicates`."""
 RESERVED = ("order", "replicate", "block", "setting")
 """Columns of the plans, so no factor may have these names."""
+FILLINGS = ("latin hypercube", "sobol")
+
+
+@dataclass(frozen=True)
+class Range:
+    """
+    The values of a factor of `space_filling`, from `low` to `high`.
+
+    Attributes
+    ----------
+    log : bool
+        Filled evenly in logarithms; its middle is the geometric mean. For factors whose doubling is one step.
+    whole : bool
+        Rounded to whole numbers.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("log", self.log)
+        check_flag("whole", self.whole)
+        for name in ("low", "high"):
+            value = check_number(name, getattr(self, name), whole=self.whole)
+            if not isfinite(value):
+                raise refusal(name, value, "a finite number")
+        if not self.low < self.high:
+            raise refusal("high", self.high, f"a number above low, {self.low:g}")
+        if self.log and self.low <= 0:
+            raise refusal("low", self.low, "a number above 0, as the range is filled in logarithms")
+
+    def at(self, share):
+        """The values at these shares of the range, 0 to 1."""
+        share = np.asarray(share, dtype=float)
+        if self.log:
+            values = np.exp((1 - share) * np.log(self.low) + share * np.log(self.high))
+        else:
+            values = (1 - share) * self.low + share * self.high
+        # Exponentials may leave the range by a rounding error.
+        values = np.clip(values, self.low, self.high)
+        return np.rint(values).astype(int) if self.whole else values
 
 
 def factorial(
@@ -108,6 +156,83 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
     plan = pd.DataFrame(rows, columns=["block", "setting"])
     plan.insert(0, "order", np.arange(1, len(plan) + 1))
     return plan
+
+
+def space_filling(
+    factors: Mapping[str, Range | Sequence[float | str]],
+    runs: int,
+    seed: int = 0,
+    *,
+    centres: int = 4,
+    filling: str = "latin hypercube",
+) -> pd.DataFrame:
+    """
+    A space-filling design: one row per run, with `order` (from 1), `replicate` (from 1) and a column per factor.
+
+    Every factor takes as many different values as there are runs, spread evenly over its range; so a surface can be
+    fitted, which two levels do not allow. All but one combination are measured once. The exception is the centre, which
+    is measured `centres` times, evenly spaced over the plan: these replicates show pure error and a drift.
+
+    Parameters
+    ----------
+    factors : mapping
+        A `Range`, or a sequence of choices (two or more numbers or texts), which runs share out as evenly as they can.
+    runs : int
+        Apart from the centre.
+    seed : int
+        Of the points and their order.
+    centres : int
+        Runs at the centre: the middle of every range, and the first of every choice. 0 for none.
+    filling : "latin hypercube" or "sobol"
+        A Latin hypercube of low centred discrepancy, or a scrambled Sobol sequence, whose runs must be a power of 2.
+
+    Raises
+    ------
+    ParameterError
+        For impossible ranges or choices, or too many runs.
+
+    Examples
+    --------
+    >>> plan = space_filling({"batch_bytes": Range(16_384, 1_048_576, log=True), "acks": ["1", "all"]}, 8, seed=1)
+    >>> len(plan), plan.acks.value_counts().to_dict(), int(plan.replicate.max())
+    (12, {'1': 8, 'all': 4}, 4)
+    """
+    _check_factors(
+        {name: (0, 1) if isinstance(values, Range) else values for name, values in factors.items()}
+    )
+    check_number("runs", runs, 1, whole=True)
+    check_number("centres", centres, 0, whole=True)
+    check_choice("filling", filling, FILLINGS)
+    _check_runs(runs + centres)
+    if filling == "sobol" and runs & (runs - 1):
+        raise refusal("runs", runs, "a power of 2, which a Sobol sequence needs to be balanced")
+    rng = np.random.default_rng(seed)
+    if filling == "sobol":
+        points = qmc.Sobol(len(factors), rng=rng).random(runs)
+    else:
+        points = qmc.LatinHypercube(len(factors), optimization="random-cd", rng=rng).random(runs)
+    points = points[rng.permutation(runs)]
+    filled = pd.DataFrame({name: _at(factors[name], points[:, k]) for k, name in enumerate(factors)})
+    middle = {
+        name: _at(of, np.array([0.5 if isinstance(of, Range) else 0.0])) for name, of in factors.items()
+    }
+    centre = pd.concat([pd.DataFrame(middle)] * centres, ignore_index=True) if centres else filled.iloc[:0]
+    plan = pd.concat([filled, centre], ignore_index=True)
+    plan["replicate"] = plan.groupby(list(factors)).cumcount() + 1
+    # The first centre comes first and the last one last: between them they see the whole campaign.
+    places = np.concatenate(
+        [np.arange(runs) + 0.5, np.linspace(0, runs, centres) if centres > 1 else [runs / 2] * centres]
+    )
+    plan = plan.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
+    plan.insert(0, "order", np.arange(1, len(plan) + 1))
+    return plan[["order", "replicate", *factors]]
+
+
+def _at(values, share: np.ndarray):
+    if isinstance(values, Range):
+        return values.at(share)
+    levels = list(map(_level, values))
+    return [levels[min(int(one * len(levels)), len(levels) - 1)] for one in share]
 
 
 def _level(value):

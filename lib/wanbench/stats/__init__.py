@@ -17,6 +17,7 @@ from .distance.prediction_coverage import prediction_coverage
 from .distance.shape import compare_shapes
 from .distance.straight_lines import fit_rtt, fit_throughput
 from .factorial.fit import fit_factorial
+from .factorial.surface import fit_surface
 from .regions.covariates import fit_covariates
 from .regions.link_map import link_map
 from .regions.permutation import mantel
@@ -51,6 +52,7 @@ __all__ = [
     "fit_predictor",
     "fit_rtt",
     "fit_scalability",
+    "fit_surface",
     "fit_throughput",
     "fit_window",
     "fit_with_ceiling",

@@ -21,22 +21,10 @@ def usable_runs(
 
     A run has the factors (numbers as float64), its response as `_response` and its block as `_block` (0 without).
     """
-    names = [response, *factors, *([block] if block else [])]
-    check_columns("observations", observations, names)
     for name in contrasts:
         check_choice("contrast", name, factors)
-    values = pd.to_numeric(observations[response], errors="coerce")
-    reason = pd.Series(None, index=observations.index, dtype=object)
-    reason[~(values > 0) | ~np.isfinite(values)] = f"where {response} is not a positive number"
-    for name in names:
-        reason[observations[name].isna()] = f"without {name}"
-    left_out = observations.assign(reason=reason)[reason.notna()].reset_index(drop=True)
-    rows = observations.assign(**{response: values})[reason.isna()].reset_index(drop=True)
+    rows, left_out = split_rows(observations, response, [*factors, *([block] if block else [])])
     why = reasons(left_out)
-    if rows.empty:
-        raise ParameterError(
-            f"no row is left of {count(len(observations), 'row')}{f': {why}' if why else ''}"
-        )
     levels = {}
     for name in factors:
         there = sorted(rows[name].unique().tolist())
@@ -60,6 +48,30 @@ def usable_runs(
     runs = rows[factors].astype(dict.fromkeys(numbers, "float64"))
     runs = runs.assign(_response=rows[response].astype("float64"), _block=rows[block] if block else 0)
     return runs, left_out, levels
+
+
+def split_rows(
+    observations: pd.DataFrame, response: str, names: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """
+    The rows with a positive response and all columns of these names, and the others with their `reason`.
+
+    ParameterError if a column is missing or no row is left.
+    """
+    check_columns("observations", observations, [response, *names])
+    values = pd.to_numeric(observations[response], errors="coerce").astype("float64")
+    reason = pd.Series(None, index=observations.index, dtype=object)
+    reason[~(values > 0) | ~np.isfinite(values)] = f"where {response} is not a positive number"
+    for name in (response, *names):
+        reason[observations[name].isna()] = f"without {name}"
+    left_out = observations.assign(reason=reason)[reason.notna()].reset_index(drop=True)
+    rows = observations.assign(**{response: values})[reason.isna()].reset_index(drop=True)
+    if rows.empty:
+        why = reasons(left_out)
+        raise ParameterError(
+            f"no row is left of {count(len(observations), 'row')}{f': {why}' if why else ''}"
+        )
+    return rows, left_out
 
 
 def reasons(left_out: pd.DataFrame) -> str:

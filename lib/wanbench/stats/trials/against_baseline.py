@@ -20,13 +20,14 @@ from ...checks import check_choice, check_columns, check_level
 from ...errors import ParameterError
 from ...formatting import count, number, p_value, percent
 from ..factorial.gain_map import critical
-from ..factorial.runs import reasons
+from ..factorial.runs import reasons, split_rows
 from ..factorial.terms import with_blocks
 from ..result import Estimate, Interval, Result, text_table
-from .means import ratio_estimate, welch_half_width
+from .means import half_width, ratio_estimate, welch_half_width
 
 SINGLE = "this setting alone"
 WELCH = "Welch's interval of its own trials"
+PAIRS = "t over its own pairs within blocks"
 ASSUMPTION = (
     "All settings scatter alike in per cent, log-normally; trials are independent, apart from what those of a block "
     "have in common"
@@ -53,7 +54,7 @@ class AgainstBaseline(Result):
         `verdict` ("higher", "lower", "not shown", by `low` and `high`; "baseline").
     ratios : dict
         Setting to Estimate of its ratio. Its interval holds for all settings together; `others` has the single one,
-        and Welch's, which pools nothing.
+        and one that pools nothing: Welch's, or with blocks that of pairs.
     log_spread : float
         Pooled standard deviation of the logarithm of the response within a setting; NaN without repeated trials.
     freedom : int
@@ -163,7 +164,7 @@ def against_baseline(
     level = check_level(level)
     check_columns("frame", frame, [response, by, *([block] if block else [])])
     check_choice("baseline", baseline, frame[by].dropna().unique().tolist())
-    trials, left_out = _usable(frame, response, by, block)
+    trials, left_out = split_rows(frame, response, [by, *([block] if block else [])])
     settings = [baseline, *(name for name in _in_order(trials[by]) if name != baseline)]
     if baseline not in set(trials[by]) or len(settings) < 2:
         raise ParameterError(
@@ -197,8 +198,7 @@ def against_baseline(
     for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
         value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
         others = ((SINGLE, single * error, value),) if freedom > 0 else ()
-        welch = welch_half_width([own[0], logs], level)
-        others += ((WELCH, welch, float(logs.mean() - own[0].mean())),) if isfinite(welch) else ()
+        others += _unpooled(trials[trials[by].isin([name, baseline])], log, name, by, block, level)
         estimates[name] = ratio_estimate(
             value,
             together * error if freedom > 0 else nan,
@@ -223,21 +223,23 @@ def against_baseline(
     )
 
 
-def _usable(frame: pd.DataFrame, response: str, by: str, block: str | None):
-    """The rows in use, and the others with a reason."""
-    values = pd.to_numeric(frame[response], errors="coerce").astype("float64")
-    reason = pd.Series(None, index=frame.index, dtype=object)
-    reason[~((values > 0) & np.isfinite(values))] = f"where {response} is not a positive number"
-    for name in (by, *([block] if block else [])):
-        reason[frame[name].isna()] = f"without {name}"
-    left_out = frame.assign(reason=reason)[reason.notna()].reset_index(drop=True)
-    return frame.assign(**{response: values})[reason.isna()].reset_index(drop=True), left_out
-
-
 def _in_order(values: pd.Series) -> list:
     """Numbers by size, all else in order of appearance."""
     found = values.unique().tolist()
     return sorted(found) if pd.api.types.is_numeric_dtype(values.dtype) else found
+
+
+def _unpooled(pair: pd.DataFrame, log: np.ndarray, name, by: str, block: str | None, level: float) -> tuple:
+    """The interval from the trials of one setting and the baseline alone; none with fewer than two of either."""
+    logs, theirs = pd.Series(log[pair.index], index=pair.index), pair[by] == name
+    if block is None:
+        sides = [logs[~theirs].to_numpy(), logs[theirs].to_numpy()]
+        method, half, middle = WELCH, welch_half_width(sides, level), sides[1].mean() - sides[0].mean()
+    else:
+        means = logs.groupby([pair[block], theirs]).mean().unstack()
+        differences = (means[True] - means[False]).dropna()
+        method, half, middle = PAIRS, half_width(differences, level), differences.mean()
+    return ((method, float(half), float(middle)),) if isfinite(half) else ()
 
 
 def _method(block: str | None, freedom: int, comparisons: int) -> str:
@@ -302,7 +304,8 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
         (most, widest), (least, narrowest) = extremes
         notes.append(
             f"settings do not scatter alike ({p_value(equal_p)}): {most} by {number(100 * widest, 1)} %, {least} by "
-            f"{number(100 * narrowest, 1)} %; intervals of those that scatter more are too narrow, so look at Welch's"
+            f"{number(100 * narrowest, 1)} %; intervals of those that scatter more are too narrow: "
+            "look at those that pool nothing"
         )
     once = rows.setting[rows.n == 1]
     if len(once) and (rows.n > 1).any():

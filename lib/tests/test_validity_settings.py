@@ -1,0 +1,54 @@
+"""The studies of settings against a baseline, of the scalability law and of response surfaces, and their tables."""
+
+import json
+
+import pytest
+
+from wanbench.validity import study
+
+SUBJECTS = ("baseline", "scalability", "surface")
+
+
+def coverage(subject, quantity, method=None, noisy=False):
+    table = study.read(subject)
+    rows = table[(table.quantity == quantity) & (table.setting.str.contains("noisy") == noisy)]
+    return (rows if method is None else rows[rows.method == method]).coverage
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_the_committed_table_is_of_the_studys_settings(subject):
+    table, module = study.read(subject), study.studies()[subject]
+    assert set(table.setting) == {json.dumps(setting) for setting in module.SETTINGS}
+    assert (table.data_sets == getattr(module, "DATASETS", study.DATASETS)).all() and (table.seed == 0).all()
+
+
+def test_the_first_data_sets_give_what_the_committed_table_counts():
+    for subject in SUBJECTS[:2]:
+        module = study.studies()[subject]
+        again = study.run(module, datasets=study.FIRST_DATASETS, settings=[module.SETTINGS[1]])
+        both = study.compare_counts(study.read(subject), again)
+        assert both.same.all(), both[~both.same].to_string()
+
+
+def test_ratios_to_a_baseline_cover_one_by_one_and_all_together():
+    assert coverage("baseline", "all ratios together").between(0.93, 0.97).all()
+    assert coverage("baseline", "one ratio", "t, pooled").between(0.93, 0.97).all()
+    assert coverage("baseline", "no caution of unequal scatter").between(0.93, 0.97).all()
+
+
+def test_pooling_fails_where_a_setting_scatters_more_and_that_is_often_cautioned():
+    assert (coverage("baseline", "ratio of the last setting", "t, pooled", noisy=True) < 0.9).all()
+    assert (coverage("baseline", "ratio of the last setting", "its own pairs", noisy=True) > 0.93).all()
+    assert (coverage("baseline", "no caution of unequal scatter", noisy=True) < 0.6).all()
+
+
+def test_the_law_covers_inside_and_is_wide_at_its_bounds():
+    table = study.read("scalability")
+    assert (table.coverage >= 0.92).all()
+    inside = table[table.setting.str.contains('"beta": 0.002')]
+    assert inside.coverage.between(0.92, 0.98).all()
+
+
+def test_the_best_setting_covers_although_it_was_chosen():
+    assert (coverage("surface", "response at the best setting", "all settings together") >= 0.93).all()
+    assert (coverage("surface", "true best setting is among the best") >= 0.9).all()

@@ -1,0 +1,78 @@
+"""The coefficients of a response surface, intervals that hold at many settings together, and which may be the best."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import nan, sqrt
+
+import numpy as np
+from scipy import stats
+
+from .gain_map import critical
+from .robust_variance import robust_variance
+
+DRAWS = 500
+"""Of coefficients, for the set of best settings: they fix its critical values to about 4 %."""
+NOTHING = 1e-12
+"""Standard error below which two settings are the same."""
+
+
+class SurfaceFit:
+    """Coefficients with both covariances; columns of blocks are 0 for the average block."""
+
+    def __init__(self, design: np.ndarray, log: np.ndarray, cells, level: float, n_own: int):
+        self.design, self.level, self.n_own = design, level, n_own
+        self.params = np.linalg.lstsq(design, log, rcond=None)[0]
+        self.residual = log - design @ self.params
+        self.freedom = len(log) - design.shape[1]
+        self.robust = robust_variance(design, self.residual, cells)
+        self.variance = float(self.residual @ self.residual) / self.freedom
+        self.covers = (self.robust.cover, self.variance * self.robust.inverse)
+        self.critical_value = nan
+
+    def columns(self, own: np.ndarray) -> np.ndarray:
+        """Columns of the surface, with those of blocks at 0."""
+        return np.column_stack([own, np.zeros((len(own), self.design.shape[1] - self.n_own))])
+
+    def error(self, columns: np.ndarray) -> np.ndarray:
+        """The greater of both standard errors."""
+        variances = [np.einsum("ij,jk,ik->i", columns, cover, columns) for cover in self.covers]
+        return np.sqrt(np.maximum(np.max(variances, axis=0), 0.0))
+
+    def hold_together_at(self, columns: np.ndarray) -> None:
+        """Set the critical value with which the intervals at all these places hold together."""
+        self.critical_value = max(critical(columns, cover, self.freedom, self.level) for cover in self.covers)
+
+    def half(self, columns: np.ndarray) -> np.ndarray:
+        """Half the width of the intervals."""
+        return self.critical_value * self.error(columns)
+
+    def single(self, combination: np.ndarray) -> tuple[float, float, float, float]:
+        """A combination of coefficients: value, half the width of its robust interval, and p-value."""
+        value, error = float(combination @ self.params), sqrt(combination @ self.robust.cover @ combination)
+        freedom = self.robust.freedom(combination)
+        p = 2 * float(stats.t.sf(abs(value) / error, freedom)) if error else nan
+        return value, float(stats.t.ppf((1 + self.level) / 2, freedom)) * error, p
+
+    def may_be_best(self, place: np.ndarray, places: np.ndarray) -> tuple[float, float]:
+        """
+        How far the best of the places is above this one, in standard errors, and how far that may be by chance.
+
+        Draws of the coefficients about 0 show how far the largest of all differences strays if none is real.
+        """
+        differences = places - place
+        errors = self.error(differences)
+        differences, errors = differences[errors > NOTHING], errors[errors > NOTHING]
+        above = float((differences @ self.params / errors).max())
+        # What passes for a single difference passes for the largest of many.
+        single = float(stats.t.ppf(self.level, self.freedom))
+        if above <= single:
+            return above, single
+        return above, float(np.quantile((differences @ self.draws / errors[:, None]).max(axis=0), self.level))
+
+    @cached_property
+    def draws(self) -> np.ndarray:
+        """Coefficients (one row each) about 0, by the pooled covariance."""
+        rng = np.random.default_rng(0)  # the same fit gives the same set
+        normal = rng.multivariate_normal(np.zeros(len(self.params)), self.covers[1], DRAWS, method="svd")
+        return (normal / np.sqrt(rng.chisquare(self.freedom, DRAWS) / self.freedom)[:, None]).T
