@@ -90,3 +90,11 @@ def test_what_could_not_be_recomputed_is_no_verdict_and_claims_keep_their_digits
 def test_a_source_without_claims_is_shown():
     empty = ledger.Audit("nothing", {})
     assert len(empty.table()) == 0 and "0 claims" in str(empty) and "none" in empty._repr_html_()
+
+
+def test_a_claim_that_cannot_be_tried_here_says_why_and_is_not_counted(audit):
+    audit.compare("n", 2070)
+    audit.leave("words", "needs a cloud")
+    row = audit.table().set_index("claim").loc["words"]
+    assert (row.verdict, row.working) == ("cannot be tried here", "needs a cloud")
+    assert "1 cannot be tried here" in str(audit) and audit.estimates[0].n == 1

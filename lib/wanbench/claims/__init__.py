@@ -4,8 +4,9 @@ Published claims, each tried on recomputed numbers: `ledger` holds them, and one
 The working of every verdict states its rule, with the numbers it was applied to.
 """
 
+from .geo_kafka import geo_kafka
 from .intercloud_2022 import throughput_across_clouds
 from .ledger import Audit, Claim, read_claims
 from .private_vs_internet import private_vs_internet
 
-__all__ = ["Audit", "Claim", "private_vs_internet", "read_claims", "throughput_across_clouds"]
+__all__ = ["Audit", "Claim", "geo_kafka", "private_vs_internet", "read_claims", "throughput_across_clouds"]

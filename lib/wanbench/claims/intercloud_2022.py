@@ -23,7 +23,7 @@ from ..studies.intercloud_2022.nearest_region import NearestRegion
 from ..studies.intercloud_2022.repeats import Repeats
 from ..studies.intercloud_2022.row_selections import UNFLAGGED, UNFLAGGED_CATALOGUE
 from ..studies.intercloud_2022.scatter import Scatter
-from .ledger import Audit, read_claims
+from .ledger import Audit, above, read_claims
 
 EARTH_RADIUS_KM = 6371.0088
 """Mean radius (IUGG)."""
@@ -87,8 +87,8 @@ def throughput_across_clouds(
     _coordinates(audit, latency_r)
     _noisy(audit, repeats)
     cost = f"Holds if the interval lies above 0. {latency.difference.sentence}"
-    audit.judge("within-latency", _above(latency.difference, 0), cost)
-    faster = _above(throughput.difference, 1)
+    audit.judge("within-latency", above(latency.difference, 0), cost)
+    faster = above(throughput.difference, 1)
     audit.judge(
         "within-throughput",
         None if faster is None else not faster,
@@ -101,15 +101,8 @@ def throughput_across_clouds(
     _spiky(audit, scatters)
     _buffers(audit, models, charts)
     share = f"Holds if the interval lies above one half. {nearest.sentence}"
-    audit.judge("nearest", _above(nearest.share, 0.5), share)
+    audit.judge("nearest", above(nearest.share, 0.5), share)
     return audit
-
-
-def _above(estimate: Estimate, bound: float) -> bool | None:
-    """Whether an interval lies above a bound; None where the bound is inside, or there is no interval."""
-    if estimate.low > bound:
-        return True
-    return False if estimate.high < bound else None
 
 
 def _by_clouds(estimates: Mapping[str, Estimate]) -> str:
@@ -138,13 +131,13 @@ def _coordinates(audit: Audit, latency_r: Correlations) -> None:
 
 def _spiky(audit: Audit, scatters: Mapping[str, Scatter]) -> None:
     ratios = {name: scatter.ratio for name, scatter in scatters.items() if name != "all"}
-    above = [_above(ratio, 1) for ratio in ratios.values()]
+    spikier = [above(ratio, 1) for ratio in ratios.values()]
     whole = (
         f" All pairs: {scatters['all'].ratio.written}, as they mix receivers." if "all" in scatters else ""
     )
     audit.judge(
         "spiky",
-        True if all(above) else False if False in above else None,
+        True if all(spikier) else False if False in spikier else None,
         "Holds if in every ordered pair of clouds throughput scatters more about its line than RTT: "
         f"{_by_clouds(ratios)}.{whole}",
     )

@@ -2,8 +2,8 @@
 Published claims against recomputed numbers: value, recomputed value, verdict, the working.
 
 The claims of a source stand in `data/published/<source>.csv`, paraphrased, with the section they are from. A study
-tries each of them: `compare` where a number is claimed, `judge` where a sentence is. A claim that nobody tried stays
-in the table as such.
+tries each of them: `compare` where a number is claimed, `judge` where a sentence is, `leave` where this project cannot
+try it. A claim that nobody tried stays in the table as such.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ COMES_OUT = "comes out"
 WITHIN = "inside the interval"
 DOES_NOT = "does not come out"
 UNDECIDED = "the data do not tell"
+CANNOT = "cannot be tried here"
 UNTRIED = "not tried"
-VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNDECIDED)
+VERDICTS = (COMES_OUT, WITHIN, DOES_NOT, UNDECIDED, CANNOT)
 WORDS = {
     COMES_OUT: "could be reproduced",
     WITHIN: "only within the interval",
     DOES_NOT: "could not be reproduced",
     UNDECIDED: "cannot be decided from the data",
+    CANNOT: "cannot be tried here",
 }
 
 
@@ -131,20 +133,26 @@ class Audit(Result):
         self._claim(claim)
         self._note(claim, UNDECIDED if holds is None else COMES_OUT if holds else DOES_NOT, working)
 
+    def leave(self, claim: str, why: str) -> None:
+        """Say why a claim cannot be tried here, such as what it needs and this project does not have."""
+        self._claim(claim)
+        self._note(claim, CANNOT, why)
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The number of claims that come out."""
-        came_out = sum(row["verdict"] == COMES_OUT for row in self.rows.values())
+        """The number of claims that come out, of those that can be tried."""
+        verdicts = [row["verdict"] for row in self.rows.values() if row["verdict"] != CANNOT]
+        came_out = verdicts.count(COMES_OUT)
         return (
             Estimate(
                 quantity="claims that come out",
-                claim=f"Of {count(len(self.rows), 'claim')} {{}} come out",
+                claim=f"Of {count(len(verdicts), 'claim')} {{}} come out",
                 estimate=came_out,
                 low=nan,
                 high=nan,
                 unit="claims",
-                n=len(self.rows),
-                basis=count(len(self.rows), "claim"),
+                n=len(verdicts),
+                basis=count(len(verdicts), "claim"),
                 method="each claim recomputed from the source's own data; a number comes out where it rounds to the "
                 "printed one",
                 assumption="The published data are the data that the source describes",
@@ -200,6 +208,13 @@ class Audit(Result):
     def _note(self, claim, verdict, working, recomputed=nan, low=nan, high=nan) -> None:
         numbers = {"recomputed": recomputed, "low": low, "high": high}
         self.rows[claim] = numbers | {"verdict": verdict, "working": working}
+
+
+def above(estimate: Estimate, bound: float) -> bool | None:
+    """Whether an interval lies above a bound; None where the bound is inside, or there is no interval."""
+    if estimate.low > bound:
+        return True
+    return False if estimate.high < bound else None
 
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:

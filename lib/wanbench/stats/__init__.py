@@ -4,7 +4,8 @@ Methods: estimates with intervals, from tidy tables. A room for each subject; a 
 `result` (what every analysis returns), `regions` (pairs of regions: which are dependent, lines, permutation tests,
 jackknives), `distance` (RTT and throughput against distance, predictions), `tcp` (models of throughput), `time` (series
 and two arms), `tails` (latency quantiles), `factorial` (designed experiments), `lab` (requested against delivered),
-`trials` (Kafka trials). Imports `tables`, `findings`, `figures`; never a lab, a study or a page.
+`trials` (Kafka trials), `cost` (what a cluster costs). Imports `tables`, `findings`, `figures`; never a lab, a study
+or a page.
 """
 
 from . import cost, lab, tails

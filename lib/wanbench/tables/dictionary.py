@@ -7,7 +7,7 @@ from .columns import KINDS
 
 FOLDERS = {
     "samples": "run folders recorded on the local lab; a made-up table with its mapping; so analysis works anywhere",
-    "published": "claims of published studies, one row each, paraphrased; rows of three surveys; each with its source",
+    "published": "claims of published studies, paraphrased; rows of three surveys; list prices; each with its source",
     "validity": "how often intervals covered over simulated data; made by `make validity`, committed",
     "external": "what others have published, as `importers.fetch` downloaded it, checked by its hash; git-ignored",
     "raw": "run folders, `<campaign>/<run>`: what each tool printed; made by measuring, never edited",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -13,6 +13,10 @@ from .deployment import PER, TOTAL, UNITS, Deployment
 from .inputs import Input, as_input
 from .propagation import estimate
 from .region_copies import region_copies
+
+MODELLED = (
+    "crossings of modelled changes are arithmetic for clients and replicas that lie evenly, not counted"
+)
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,16 @@ class Times:
 
 @dataclass(frozen=True)
 class Change:
-    """One change: inputs by name, each new (a number, range, Estimate or price) or a multiple of the old (`Times`)."""
+    """
+    One change: inputs by name, each new (a number, range, Estimate or price) or a multiple of the old (`Times`).
+
+    `is_modelled`: by arithmetic of crossings, so that its interval lacks the error of that model.
+    """
 
     name: str
     inputs: Mapping[str, object]
     why: str = ""
+    is_modelled: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +110,7 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
     for change in changes:
         inputs, apply = _changed(base, change)
         costs[change.name] = _cost(inputs, apply, per, change.name)
-        ratios[change.name] = estimate(
+        ratio = estimate(
             lambda values, apply=apply: (
                 Deployment.usd(apply(values), TOTAL, per) / Deployment.usd(values, TOTAL, per)
             ),
@@ -109,6 +118,9 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
             quantity=f"price with {change.name} over that without",
             claim=f"With {change.name} the price per {per} is {{}} that without",
             unit="times",
+        )
+        ratios[change.name] = (
+            replace(ratio, warnings=(MODELLED, *ratio.warnings)) if change.is_modelled else ratio
         )
     return CostChanges(ratios, costs, {change.name: change.why for change in changes}, per)
 
@@ -149,7 +161,9 @@ def modelled_changes(
         inputs = {"region_bytes_per_message": Times(after / before)}
         if disks != 1:
             inputs["disk_gb"] = Times(disks)
-        return Change(name, inputs, f"a message crosses {after:.3g} times, not {before:.3g}")
+        return Change(
+            name, inputs, is_modelled=True, why=f"a message crosses {after:.3g} times, not {before:.3g}"
+        )
 
     word = "no follower fetching" if follower_fetching else "follower fetching"
     changes = [crossing(word, follower_fetching=not follower_fetching)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+import numpy as np
+
 from ...checks import check_choice
 from ...errors import ParameterError
 from .inputs import MEASURED, Input, as_input
@@ -16,6 +18,9 @@ GB = 1e9
 """Bytes per GB, as prices count them."""
 FIXED, VARIABLE, TOTAL = "fixed", "variable", "total"
 PARTS = (FIXED, VARIABLE, TOTAL)
+MILLION = "million messages"
+HOURS = {"hour": 1, "year": H_PER_YEAR}
+PER = ("hour", MILLION, "GB", "year")
 UNITS = {
     "brokers": "instances",
     "instance_usd_per_hour": "USD/h",
@@ -47,7 +52,7 @@ class Deployment:
         The mean rate of the whole cluster, and the payload of a message before compression.
     region_bytes_per_message, region_usd_per_gb
         Bytes that cross between regions per message, all links and directions together, as links count them; and the
-        price of 10^9 of them.
+        price of 10^9 of them; none by default, for a cluster in one region.
     disks, disk_gb, disk_usd_per_gb_month
         Number of disks, the size of one, and the price.
     zone_bytes_per_message, zone_usd_per_gb
@@ -67,8 +72,8 @@ class Deployment:
     instance_usd_per_hour: Input
     messages_per_s: Input
     message_bytes: Input
-    region_bytes_per_message: Input
-    region_usd_per_gb: Input
+    region_bytes_per_message: Input = 0
+    region_usd_per_gb: Input = 0
     disks: Input = 0
     disk_gb: Input = 0
     disk_usd_per_gb_month: Input = 0
@@ -119,15 +124,15 @@ class Deployment:
             values["region_bytes_per_message"] * values["region_usd_per_gb"]
             + values["zone_bytes_per_message"] * values["zone_usd_per_gb"]
         ) / GB
-        variable = messages_per_h * usd_per_message
-        per_hour = {FIXED: fixed, VARIABLE: variable, TOTAL: fixed + variable}[part]
-        hours = {
-            "hour": 1.0,
-            "million messages": 1e6 / messages_per_h,
-            "GB": GB / (messages_per_h * values["message_bytes"]),
-            "year": float(H_PER_YEAR),
-        }[per]
-        return per_hour * hours
+        if per in HOURS:
+            parts = {FIXED: fixed * HOURS[per], VARIABLE: messages_per_h * usd_per_message * HOURS[per]}
+        else:
+            messages = 1e6 if per == MILLION else GB / values["message_bytes"]
+            parts = {FIXED: _over(fixed, messages_per_h) * messages, VARIABLE: usd_per_message * messages}
+        return parts[FIXED] + parts[VARIABLE] if part == TOTAL else parts[part]
 
 
-PER = ("hour", "million messages", "GB", "year")
+def _over(fixed, messages_per_h):
+    """Fixed cost per message; no limit at no messages, to which a wide interval may reach."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]

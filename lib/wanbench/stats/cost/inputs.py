@@ -104,6 +104,6 @@ def as_input(name: str, given, unit: str, *, positive: bool = False) -> Input:
     check_number(name, found.value, 0, above=positive)
     if found.value == inf or found.low > found.value or found.high < found.value:
         raise refusal(name, given, "a finite number inside its range")
-    if positive and found.low == 0:
+    if positive and found.low == 0 and found.kind != MEASURED:
         raise refusal(name, given, "a range above 0")
     return found

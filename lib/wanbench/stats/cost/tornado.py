@@ -59,9 +59,10 @@ class Tornado(RowsResult):
         first = self.rows.iloc[0]
         return (
             f"The {self.part} price of {quantity(self.usd, 'USD')} per {self.per} depends most on "
-            f"{words(first.input)}: from {number(first.low)} to {number(first.high)} {first.unit} it goes from {number(first.usd_at_low)} to "
-            f"{number(first.usd_at_high)} USD. Ranges of prices are those between regions and dates in the list, those "
-            "of measured inputs their intervals: they say what is open here, not what is likely."
+            f"{words(first.input)}: from {number(first.low)} to {number(first.high)} {first.unit} it goes from "
+            f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices are those between "
+            "regions and dates in the list, those of measured inputs their intervals: they say what is open here, not "
+            "what is likely."
         )
 
 

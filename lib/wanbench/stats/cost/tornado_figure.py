@@ -11,7 +11,9 @@ from .inputs import MEASURED
 from .tornado import Tornado, words
 
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
-NAMES = {MEASURED: "measured: over its interval", "range": "price or assumption: over its range"}
+BAR = 0.7
+"""Of the room of a row; Plotly would widen bars whose neighbours are of another trace."""
+NAMES = {MEASURED: "measured", "range": "price or assumption"}
 
 
 def tornado(found: Tornado, *, note: str = "") -> go.Figure:
@@ -24,6 +26,7 @@ def tornado(found: Tornado, *, note: str = "") -> go.Figure:
             x=part.usd_at_high - part.usd_at_low,
             base=part.usd_at_low,
             orientation="h",
+            width=BAR,
             marker={"color": COLOURS[kind]},
             name=NAMES[kind],
             text=[
@@ -40,7 +43,7 @@ def tornado(found: Tornado, *, note: str = "") -> go.Figure:
     return theme.finish(
         figure,
         name="cost-tornado",
-        title=f"What the price per {found.per} depends on",
+        title="What the price depends on",
         subtitle="Each input moved over its own range, one at a time, all others at their values. "
         f"Dashed: {quantity(found.usd, 'USD')}.",
         alt=f"Bars of a {found.part} price, one per input. {found.sentence}",

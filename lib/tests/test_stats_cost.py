@@ -1,0 +1,318 @@
+"""The cost of a cluster, its interval and what it depends on, against arithmetic done by hand."""
+
+import json
+from math import isnan, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from wanbench.errors import ParameterError, RawDataError
+from wanbench.stats.cost import (
+    Change,
+    Deployment,
+    Times,
+    cluster_cost,
+    cost_changes,
+    count_region_bytes,
+    modelled_changes,
+    price,
+    price_list,
+    tornado,
+)
+from wanbench.stats.cost.region_copies import region_copies
+from wanbench.stats.result import Estimate
+from wanbench.stats.trials.rates import TrialRates
+from wanbench.validity import cost, study
+
+
+def measured(value, low, high, unit="bytes", n=6, level=0.95):
+    return Estimate("x", "x is {}", value, low, high, unit, n, "m", "a", basis=f"{n} trials", level=level)
+
+
+def small(**inputs):
+    """A million messages an hour: 2 USD an hour fixed, and 1 USD per GB for 1,000 bytes of each."""
+    base = {
+        "brokers": 2, "instance_usd_per_hour": 1, "messages_per_s": 1e6 / 3600, "message_bytes": 500,
+        "region_bytes_per_message": 1000, "region_usd_per_gb": 1,
+    }  # fmt: skip
+    return Deployment(**base | inputs)
+
+
+def test_every_part_per_every_measure():
+    by = cluster_cost(small(disks=2, disk_gb=73, disk_usd_per_gb_month=5)).by
+    expected = {  # 2 x 73 x 5 = 730 USD a month are 1 USD an hour; a million messages are half a GB
+        "hour": (3, 1, 4), "million messages": (3, 1, 4), "GB": (6, 2, 8), "year": (26_280, 8_760, 35_040),
+    }  # fmt: skip
+    for per, parts in expected.items():
+        for part, usd in zip(("fixed", "variable", "total"), parts, strict=True):
+            assert by[part, per].estimate == pytest.approx(usd), (part, per)
+
+
+def test_traffic_between_zones_is_added():
+    priced = cluster_cost(small(zone_bytes_per_message=500, zone_usd_per_gb=0.5))
+    assert priced.by["variable", "hour"].estimate == pytest.approx(1.25)
+
+
+def test_the_rate_changes_the_price_of_a_message_and_not_that_of_an_hour_without_traffic():
+    priced = cluster_cost(small().changed(messages_per_s=2e6 / 3600))
+    assert priced.by["fixed", "hour"].estimate == 2
+    assert priced.by["total", "million messages"].estimate == pytest.approx(2)
+    assert priced.even_messages_per_s == pytest.approx(2e6 / 3600)
+    assert priced.variable_over_fixed.estimate == pytest.approx(1)
+
+
+def test_measured_inputs_give_the_interval_and_prices_the_widest_range():
+    priced = cluster_cost(
+        small(
+            region_bytes_per_message=measured(1000, 700, 1300),
+            messages_per_s=measured(1e6 / 3600, 0.8e6 / 3600, 1e6 / 3600 * 1.25, "messages/s", 4),
+            region_usd_per_gb=(1, 1, 2),
+        )
+    )
+    million = priced.by["total", "million messages"]
+    # Bytes move the price by 0.3 either way; the rate moves the fixed 2 USD to 2.5 and to 1.6.
+    assert million.estimate == pytest.approx(3)
+    assert (million.low, million.high) == pytest.approx(
+        (3 - sqrt(0.3**2 + 0.4**2), 3 + sqrt(0.3**2 + 0.5**2))
+    )
+    assert (million.others[0].low, million.others[0].high) == pytest.approx((1.6 + 0.7, 2.5 + 2.6))
+    assert million.n == 4 and million.basis == "4 trials"
+    assert isnan(priced.by["fixed", "hour"].low)
+    assert "4 trials" in priced.sentence and "every input at its worst" in priced.sentence
+
+
+def test_without_anything_measured_there_is_no_interval():
+    priced = cluster_cost(small(region_usd_per_gb=(0.5, 1, 2)))
+    million = priced.by["total", "million messages"]
+    assert isnan(million.low) and (million.others[0].low, million.others[0].high) == (2.5, 4)
+    assert "none measured" in million.basis
+    unknown = cluster_cost(small(region_bytes_per_message=measured(1000, float("nan"), float("nan"))))
+    assert "region_bytes_per_message was measured without one" in str(unknown)
+
+
+def test_messages_that_cost_nothing():
+    priced = cluster_cost(small(region_usd_per_gb=0))
+    assert priced.even_messages_per_s == float("inf") and "no limit messages/s" in priced.sentence
+    assert cluster_cost(small(brokers=0)).variable_over_fixed is None
+
+
+@pytest.mark.parametrize(
+    "inputs, text",
+    [
+        ({"messages_per_s": 0}, "messages_per_s is 0.*above 0"),
+        ({"message_bytes": (0, 1, 2)}, "a range above 0"),
+        ({"brokers": -1}, "brokers is -1; allowed: a number of at least 0"),
+        ({"brokers": float("nan")}, "brokers is nan"),
+        ({"brokers": float("inf")}, "brokers is inf; allowed: a finite number"),
+        ({"region_usd_per_gb": (1, 3, 2)}, "inside its range"),
+        ({"region_usd_per_gb": (1, 2)}, r"allowed: a number, \(low, value, high\)"),
+        ({"brokers": measured(float("nan"), 1, 2)}, "brokers is nan"),
+        (
+            {"region_bytes_per_message": measured(1, 1, 2), "brokers": measured(1, 1, 2, level=0.9)},
+            "levels 0.9, 0.95; allowed: one level",
+        ),
+    ],
+)
+def test_bad_inputs_are_refused(inputs, text):
+    with pytest.raises(ParameterError, match=text):
+        small(**inputs)
+
+
+def test_an_unknown_input_is_refused():
+    with pytest.raises(ParameterError, match="input is 'bytes'; allowed: 'brokers'"):
+        small().changed(bytes=1)
+
+
+@pytest.mark.parametrize(
+    "settings, produced, replicated, consumed",
+    [
+        ({"regions": 3, "replication": 3}, 2 / 3, 2, 0),
+        ({"regions": 3, "replication": 3, "follower_fetching": False}, 2 / 3, 2, 2 / 3),
+        ({"regions": 3, "replication": 3, "follower_fetching": False, "groups": 3}, 2 / 3, 2, 2),
+        ({"regions": 2, "replication": 3}, 1 / 2, 4 / 3, 0),
+        ({"regions": 3, "replication": 2, "produced": False}, 0, 1, 1 / 3),
+        ({"regions": 3, "replication": 1}, 2 / 3, 0, 2 / 3),
+        ({"regions": 1, "replication": 3, "follower_fetching": False}, 0, 0, 0),
+    ],
+)
+def test_how_often_a_message_crosses(settings, produced, replicated, consumed):
+    copies = region_copies(**settings)
+    assert (copies.produced, copies.replicated, copies.consumed) == pytest.approx(
+        (produced, replicated, consumed)
+    )
+
+
+def test_modelled_changes():
+    base = small(
+        region_usd_per_gb=2, disks=1, disk_gb=730, disk_usd_per_gb_month=1
+    )  # 2 + 1 fixed, 2 variable
+    changes = modelled_changes(regions=3, replication=3, compressed=0.5)
+    ratios = cost_changes(base, changes).ratios
+    assert {name: ratio.estimate for name, ratio in ratios.items()} == pytest.approx(
+        {
+            "no follower fetching": (3 + 2 * 10 / 8) / 5,
+            "2 regions in place of 3": (3 + 2 * 11 / 16) / 5,
+            "replication 2": (2 + 2 / 3 + 2 * 6 / 8)
+            / 5,  # 2/3 to leaders, 1 to the follower, 1/3 to consumers
+            "replication 4": (2 + 4 / 3 + 2 * (2 / 3 + 2.5) / (8 / 3)) / 5,
+            "compression": (2 + 0.5 + 1) / 5,
+        }
+    )
+    assert all("not counted" in str(ratio) for name, ratio in ratios.items() if name != "compression")
+    back = modelled_changes(regions=3, replication=3, follower_fetching=False)[0]
+    assert back.name == "follower fetching" and back.inputs[
+        "region_bytes_per_message"
+    ].factor == pytest.approx(0.8)
+
+
+def test_what_both_sides_share_moves_together():
+    base = small(brokers=0, region_bytes_per_message=measured(1000, 500, 1500))
+    half = cost_changes(base, [Change("half", {"region_bytes_per_message": Times(0.5)})]).ratios["half"]
+    assert half.estimate == 0.5 and isnan(half.low)
+    other = Change("counted", {"region_bytes_per_message": measured(500, 400, 600, n=3)})
+    ratio = cost_changes(base, [other]).ratios["counted"]
+    assert (ratio.low, ratio.high) == pytest.approx(
+        (0.5 - sqrt(0.1**2 + (1 / 6) ** 2), 0.5 + sqrt(0.1**2 + 0.5**2))
+    )
+    assert ratio.n == 3
+    with pytest.raises(ParameterError, match="input of 'x' is 'bytes'"):
+        cost_changes(base, [Change("x", {"bytes": 1})])
+
+
+def test_the_tornado_and_its_figure():
+    found = tornado(
+        small(
+            region_bytes_per_message=measured(1000, 900, 1100),
+            instance_usd_per_hour=(0.5, 1, 1.5),
+            brokers=(2, 2, 3),
+        )
+    )
+    rows = found.rows.set_index("input")
+    assert rows.swing_usd.round(9).to_dict() == {
+        "instance_usd_per_hour": 2, "brokers": 1, "region_bytes_per_message": 0.2
+    }  # fmt: skip
+    assert rows.loc["brokers", ["usd_at_low", "usd_at_high"]].tolist() == [3, 4]
+    assert "depends most on price of an instance" in found.sentence
+    figure = found.figure(note="A check.")
+    spans = [(round(bar.base[0], 9), round(bar.x[0], 9)) for bar in figure.data]
+    assert spans == [(2.0, 2.0), (2.9, 0.2)] and "A check." in figure.layout.meta["caption"]
+    assert figure.layout.yaxis.ticktext[0] == "price of an instance"
+    with pytest.raises(ParameterError, match="no input of the deployment has a range"):
+        tornado(small())
+
+
+def test_prices_have_a_date_and_a_source():
+    prices = price_list()
+    assert (prices.as_of.str.len() >= 4).all() and {"aws", "azure", "gcp"} <= set(prices.provider)
+    dear = price("azure", "egress between regions", region="dearest regions")
+    assert (dear.value, dear.low, dear.high) == (0.16, 0.02, 0.16) and "2026-11" in dear.source
+    assert price("aws", "m7g.2xlarge").value == 0.3264
+    with pytest.raises(
+        ParameterError, match=r"several prices .*0.02 for 'cheapest regions'.*say which with region="
+    ):
+        price("aws", "egress between regions")
+    with pytest.raises(ParameterError, match="item of aws is 'z'; allowed: 'egress between regions'"):
+        price("aws", "z")
+    with pytest.raises(ParameterError, match="provider is 'ovh'"):
+        price("ovh", "disk")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "aws,m,hour,free,any,2020,s,o",
+        "aws,m,day,1,any,2020,s,o",
+        "aws,m,hour,1,any,,s,o",
+        "aws,m,hour,-1,any,2020,s,o",
+    ],
+)
+def test_a_price_that_cannot_be_used_is_refused_with_its_line(tmp_path, row):
+    head = "provider,item,unit,price_usd,region,as_of,source,obtained\n"
+    path = tmp_path / "prices.csv"
+    path.write_text(f"{head}aws,m,hour,1,any,2020,s,o\n{row}\n")
+    with pytest.raises(RawDataError, match=r"prices\.csv:3"):
+        price_list(path)
+    path.write_text("provider,price\n")
+    with pytest.raises(RawDataError, match="the columns provider, item"):
+        price_list(path)
+
+
+def counted(
+    bytes_per_s, messages_per_s, *, step_s=1.0, links=(("a", "b"), ("b", "a"), ("a", "c")), settings=None
+):
+    """Link samples and rates of trials: every link carries so much in each trial, but twice that before it counts."""
+    samples, rows = [], []
+    for k, (carried, rate) in enumerate(zip(bytes_per_s, messages_per_s, strict=True)):
+        key = {"run_id": "r", "test_id": f"{k}", "attempt": 1}
+        begin = 1000.0 * k
+        rows.append(
+            key | {"setting": settings[k] if settings else "baseline", "records_per_s": rate, "background_bps": None}
+            | {"start_s": begin + 10, "end_s": begin + 20}
+        )  # fmt: skip
+        for at in np.arange(0, 25, step_s):
+            total = carried * (min(at, 10) * 2 + max(at - 10, 0))
+            for a, b in links:
+                samples.append(
+                    key | {"link_from": a, "link_to": b, "at_s": begin + at, "bytes_delivered": total}
+                )
+    empty = pd.DataFrame({"setting": []})
+    rates = pd.DataFrame(rows).astype({"background_bps": "float64"})
+    return pd.DataFrame(samples), TrialRates(rates, empty, empty, empty, "")
+
+
+def test_bytes_between_regions_are_those_of_the_counted_seconds():
+    found = count_region_bytes(*counted([900, 900, 1800], [1000, 1000, 2000]))
+    assert found.rows.region_bytes_per_s.tolist() == pytest.approx([2700, 2700, 5400])
+    assert found.per_message.estimate == pytest.approx(2.7) and found.per_message.n == 3
+    assert found.per_message.low == pytest.approx(2.7) and found.messages_per_s.low > 0
+    assert found.messages_per_s.estimate == pytest.approx(2 ** (1 / 3) * 1000)
+
+
+def test_the_interval_is_that_of_trials():
+    per_message = count_region_bytes(*counted([900, 1000], [1000, 1000])).per_message
+    half = stats.t.ppf(0.975, 1) * np.log(10 / 9) / 2  # two logarithms: their deviation over the root of two
+    assert per_message.estimate == pytest.approx(3 * sqrt(0.9))
+    assert np.log(per_message.high / per_message.estimate) == pytest.approx(half)
+    assert "no interval: a single trial" in str(count_region_bytes(*counted([900], [1000])).per_message)
+
+
+def test_trials_that_links_did_not_count_are_left_out_and_said():
+    samples, rates = counted([900, 900], [1000, 1000])
+    found = count_region_bytes(
+        samples[(samples.test_id == "0") | (samples.link_to != "c") | (samples.at_s < 1012)], rates
+    )
+    assert found.rows.test_id.tolist() == ["0", "1"]  # every link still has two samples
+    short = samples[(samples.test_id == "0") | (samples.link_to != "c") | (samples.at_s < 1011)]
+    found = count_region_bytes(short, rates)
+    assert found.rows.test_id.tolist() == ["0"] and "1 trial left out" in str(found.per_message)
+
+
+def test_what_cannot_be_counted_is_refused():
+    with pytest.raises(ParameterError, match=r"the trials have 2 settings \(a, b\); allowed: one"):
+        count_region_bytes(*counted([9, 9], [1, 1], settings=["a", "b"]))
+    with pytest.raises(ParameterError, match="sample more often than every 10 s"):
+        count_region_bytes(*counted([9, 9], [1, 1], step_s=24))
+    with pytest.raises(ParameterError, match="table link_samples lacks column bytes_delivered"):
+        samples, rates = counted([9], [1])
+        count_region_bytes(samples.drop(columns="bytes_delivered"), rates)
+
+
+def test_a_rate_that_may_be_nothing_leaves_the_price_open_above():
+    wide = measured(1e6 / 3600, 0, 2e6 / 3600, "messages/s")
+    by = cluster_cost(small(messages_per_s=wide)).by
+    assert by["total", "million messages"].high == float("inf")
+    assert by["total", "million messages"].low == pytest.approx(2)
+    assert by["variable", "million messages"].estimate == pytest.approx(1)
+    assert by["total", "hour"].high == pytest.approx(4)
+
+
+def test_the_committed_coverage():
+    table = study.read("cost")
+    assert set(table.setting) == {json.dumps(setting) for setting in cost.SETTINGS}
+    independent = table[table.setting.str.contains('"correlation": 0.0') & (table.method == cost.METHOD)]
+    assert (independent.coverage >= 0.94).all()
+    assert (table.coverage[table.method == cost.WORST] >= 0.95).all()
+    again = study.run(cost, datasets=study.FIRST_DATASETS, settings=[cost.SETTINGS[3]])
+    assert study.compare_counts(table, again).same.all()

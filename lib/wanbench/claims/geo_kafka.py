@@ -1,0 +1,270 @@
+"""
+Source 001: one strongly consistent Kafka over three regions, its throughput, its cost and the loss of a region.
+
+Each claim is tried on the source's own numbers (`geo_kafka_own`) and, where an estimate of a re-run is passed, on that:
+the working has both answers, and the verdict is that of the re-run. What a re-run costs decides nothing about the
+source's prices: it is shown beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from ..checks import check_choice, refusal
+from ..formatting import number
+from ..stats.cost.cluster_cost import ClusterCost
+from ..stats.result import Estimate
+from .geo_kafka_own import own_numbers
+from .ledger import Audit, above, read_claims
+
+SOURCE = "001-geo-kafka"
+LOCAL = 0.02
+"""Share of the bytes that may still cross with client.rack: requests, metadata and the group's coordinator."""
+FEW_S = 10.0
+"""A few seconds are fewer than ten."""
+NO_MORE = 1.05
+"""Throughput no longer grows if it grows by less than 5 %, the least difference that the source itself states."""
+SOURCES_CODEC = "lz4"
+STORAGE = "storage"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a re-run says that a claim holds: a function of its estimate (None: open), and that in words."""
+
+    claim: str
+    holds: Callable[[Estimate], bool | None]
+    words: str
+
+
+def _over(bound: float) -> Callable[[Estimate], bool | None]:
+    return lambda estimate: above(estimate, bound)
+
+
+def _under(bound: float) -> Callable[[Estimate], bool | None]:
+    def holds(estimate: Estimate) -> bool | None:
+        return True if estimate.high < bound else False if estimate.low > bound else None
+
+    return holds
+
+
+def _other_than_1(estimate: Estimate) -> bool | None:
+    return True if estimate.low > 1 or estimate.high < 1 else None
+
+
+def _none(estimate: Estimate) -> bool | None:
+    return estimate.estimate == 0 if estimate.estimate >= 0 else None
+
+
+def _some(estimate: Estimate) -> bool | None:
+    return estimate.estimate > 0 if estimate.estimate >= 0 else None
+
+
+def _ended(estimate: Estimate) -> bool | None:
+    return True if estimate.high < inf else None
+
+
+def _always(estimate: Estimate) -> bool | None:
+    return estimate.estimate == 1 if estimate.estimate >= 0 else None
+
+
+FASTER = "Holds if the interval lies above 1."
+NEVER = "Holds if there was none."
+ALWAYS = "Holds if it was so in every one."
+RULES = {
+    "consistency": (Rule("taxing", _over(1), FASTER),),
+    "latency": (Rule("latency", _over(1), FASTER),),
+    "buffers": (Rule("buffers-help", _over(1), FASTER),),
+    "batches": (Rule("batches", _other_than_1, "Holds if the interval does not contain 1."),),
+    "linger": (Rule("linger", _over(1), FASTER),),
+    "producers": (Rule("nonlinear", _under(1), "Holds if the interval lies below 1, which is linear."),),
+    "producers_gain": (Rule("producers", _other_than_1, "Holds if the interval does not contain 1."),),
+    "partitions": (Rule("plateau", _under(NO_MORE), f"Holds if the interval lies below {NO_MORE:g} times."),),
+    "partitions_gain": (Rule("partitions", _over(1), FASTER),),
+    "consumers_over_producers": (Rule("slower", _over(1), FASTER),),
+    "rack": (
+        Rule("local", _under(LOCAL), f"Holds if the interval lies below {LOCAL:g}."),
+        Rule(
+            "local-cost",
+            _under(1),
+            "Holds if the interval lies below 1: bytes between regions are what costs.",
+        ),
+    ),
+    "rack_latency": (Rule("local-latency", _under(1), "Holds if the interval lies below 1."),),
+    "gateway": (
+        Rule(
+            "gateway", _over(1), "Holds if a full mesh is faster. Whether nothing limits more is not tried."
+        ),
+    ),
+    "rpo": (
+        Rule("rpo", _none, NEVER),
+        Rule("survives", _none, NEVER),
+        Rule("at-least-once", _none, NEVER),
+    ),
+    "order": (Rule("order", lambda _: False, "The claim is about a whole topic, which has no one order."),),
+    "rto": (
+        Rule("rto", _under(FEW_S), f"Holds if the interval lies below {number(FEW_S)} s."),
+        Rule("lights-on", _ended, "Holds if service came back."),
+    ),
+    "leaders": (Rule("balanced", _always, "Holds if it was so for every one."),),
+    "replicas": (Rule("in-sync", _always, "Holds if it was so for every one."),),
+    "elections": (Rule("elections", _always, ALWAYS),),
+    "producer_errors": (Rule("transitory", _some, "Holds if there were some."),),
+    "producers_failed": (Rule("none-fails", _none, NEVER),),
+    "rearranged": (Rule("rearranged", _always, ALWAYS),),
+    "healing": (Rule("heals", _always, ALWAYS), Rule("autonomous", _always, ALWAYS)),
+}
+"""By parameter of `geo_kafka`: the claims that an estimate tries by a bound."""
+NUMBERS = {"tuned_over_default": "tuning", "consumers_cost": "consumers-cost", "crossings": "crossings"}
+"""By parameter: the claimed number that an estimate is compared with."""
+
+
+def geo_kafka(
+    *,
+    tuned_over_default: Estimate | None = None,
+    consistency: Estimate | None = None,
+    latency: Estimate | None = None,
+    buffers: Estimate | None = None,
+    batches: Estimate | None = None,
+    linger: Estimate | None = None,
+    compression: Mapping[str, tuple[Estimate, Estimate]] | None = None,
+    producers: Estimate | None = None,
+    producers_gain: Estimate | None = None,
+    partitions: Estimate | None = None,
+    partitions_gain: Estimate | None = None,
+    partitions_limit: str | None = None,
+    consumers_cost: Estimate | None = None,
+    consumers_over_producers: Estimate | None = None,
+    rack: Estimate | None = None,
+    rack_latency: Estimate | None = None,
+    gateway: Estimate | None = None,
+    crossings: Estimate | None = None,
+    cost: ClusterCost | None = None,
+    rpo: Estimate | None = None,
+    order: Estimate | None = None,
+    rto: Estimate | None = None,
+    leaders: Estimate | None = None,
+    replicas: Estimate | None = None,
+    elections: Estimate | None = None,
+    producer_errors: Estimate | None = None,
+    producers_failed: Estimate | None = None,
+    rearranged: Estimate | None = None,
+    healing: Estimate | None = None,
+) -> Audit:
+    """
+    Every claim of source 001. Leave out what was not measured.
+
+    Parameters
+    ----------
+    tuned_over_default : Estimate
+        Throughput with the tuned settings over that with Kafka's defaults.
+    consistency : Estimate
+        Throughput with weaker settings (acks=1) over that with acks=all and two in sync.
+    latency : Estimate
+        Time to an acknowledgement, in round trips between regions.
+    buffers, batches, linger : Estimate
+        Throughput with buffers of bandwidth times delay over the default; with the largest batch over the smallest;
+        with linger.ms 50 over 0.
+    compression : {codec: (bytes on the wire, processor time of the producer)}
+        Both over those without compression; with "lz4".
+    producers, producers_gain : Estimate
+        Throughput of the most producers over that of one: divided by their number (1 is linear), and as it is.
+    partitions, partitions_gain : Estimate
+        Throughput with 144 partitions over that with 72; with 72 over the fewest.
+    partitions_limit : str
+        What is full at 144, named from the metrics; "storage" is what the source says.
+    consumers_cost : Estimate
+        What consumers that run at the same time take of the producers' throughput, in per cent.
+    consumers_over_producers : Estimate
+        Throughput of consumers alone over that of as many producers alone.
+    rack, rack_latency : Estimate
+        Bytes of consumers between regions, and their latency, with client.rack over without.
+    gateway : Estimate
+        Throughput with a link for each pair of regions over that with one gateway per region.
+    crossings : Estimate
+        Bytes counted between regions, per byte of message.
+    cost : ClusterCost
+        Of the re-run; shown without a verdict.
+    rpo : Estimate
+        Acknowledged messages that were never delivered.
+    order : Estimate
+        Messages out of order within a partition; shown.
+    rto : Estimate
+        Seconds without service after a region went.
+    leaders, replicas : Estimate
+        Share of the brokers that lead as many partitions as every other; of the partitions with a replica in sync in
+        every region.
+    elections, rearranged, healing : Estimate
+        Share of the episodes in which new leaders were elected; consumers took over all partitions; all replicas came
+        back into sync and leaders to their brokers, untouched.
+    producer_errors, producers_failed : Estimate
+        Transitory errors of the producers that remain, and how many of these gave up.
+
+    Raises
+    ------
+    ParameterError
+        `compression` lacks lz4, or what should be an Estimate is none.
+
+    Examples
+    --------
+    >>> rows = geo_kafka().table().set_index("claim")
+    >>> rows.verdict[["message-rate", "per-message", "per-hour", "rto"]].tolist()
+    ['does not come out', 'does not come out', 'comes out', 'the data do not tell']
+    """
+    given = dict(locals())
+    for name in (*NUMBERS, *RULES):
+        if not isinstance(given[name], Estimate | None):
+            raise refusal(name, given[name], "an Estimate or None")
+    audit = read_claims(SOURCE)
+    own_numbers(audit)
+    for name, claim in NUMBERS.items():
+        if given[name] is not None:
+            audit.compare(claim, given[name], f"{_working(audit, claim)} Re-run:")
+    for name, rules in RULES.items():
+        for rule in rules if given[name] is not None else ():
+            _again(audit, rule.claim, rule.holds(given[name]), f"{rule.words} {given[name].sentence}")
+    if compression is not None:
+        _compression(audit, compression)
+    if partitions_limit is not None:
+        found = f"Holds if {STORAGE} is what is full. The metrics say: {partitions_limit}."
+        _again(audit, "storage", partitions_limit == STORAGE, found)
+    if cost is not None:
+        for claim in ("per-hour", "per-message"):
+            audit.rows[claim]["working"] += f" Re-run, at its own rate: {cost.sentence}"
+    return audit
+
+
+def _working(audit: Audit, claim: str) -> str:
+    return audit.rows[claim]["working"]
+
+
+def _again(audit: Audit, claim: str, holds: bool | None, working: str) -> None:
+    """The verdict of a re-run, after what the source's own numbers say."""
+    audit.judge(claim, holds, f"{_working(audit, claim)} Re-run: {working}")
+
+
+def _compression(audit: Audit, codecs: Mapping[str, tuple[Estimate, Estimate]]) -> None:
+    check_choice("codec that compression needs", SOURCES_CODEC, codecs)
+    size, processor = codecs[SOURCES_CODEC]
+    fewer = f"Holds if the interval lies below 1: the source gives no bound. {size.sentence}"
+    _again(audit, "compression-bytes", _under(1)(size), fewer)
+    _again(audit, "compression-processor", above(processor, 1), f"{FASTER} {processor.sentence}")
+    better, open_ones = [], []
+    for codec, (other_size, other_processor) in codecs.items():
+        if codec == SOURCES_CODEC:
+            continue
+        if other_size.high < size.low and other_processor.high < processor.low:
+            better.append(codec)
+        elif not (size.high < other_size.low or processor.high < other_processor.low):
+            open_ones.append(codec)
+    each = "; ".join(f"{codec} {one.written} and {two.written}" for codec, (one, two) in codecs.items())
+    _again(
+        audit,
+        "lz4",
+        False if better else None if open_ones else True,
+        "Holds if no codec takes both fewer bytes and less processor time. Better in both: "
+        f"{', '.join(better) or 'none'}; open: {', '.join(open_ones) or 'none'}. Bytes and processor time over "
+        f"those without: {each}.",
+    )
