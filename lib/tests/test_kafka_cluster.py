@@ -1,5 +1,6 @@
 """A cluster of three brokers in three regions: it serves, its brokers stop, die and come back, and nothing is left."""
 
+import gzip
 import json
 import os
 import signal
@@ -116,8 +117,8 @@ def test_metrics_are_served_on_the_brokers_host(lab, cluster):
 def test_what_it_leaves_in_a_run_folder_says_what_each_broker_was_set_to(cluster, tmp_path):
     files = cluster.keep(tmp_path, "session-1")
     names = {file.path for file in files}
-    assert {f"kafka_cluster/session-1.broker-{n}.server.log" for n in (1, 2, 3)} <= names
-    log = (tmp_path / "kafka_cluster/session-1.broker-1.server.log").read_text()
+    assert {f"kafka_cluster/session-1.broker-{n}.server.log.gz" for n in (1, 2, 3)} <= names
+    log = gzip.decompress((tmp_path / "kafka_cluster/session-1.broker-1.server.log.gz").read_bytes()).decode()
     assert "Kafka Server started" in log and " INFO " in log
     settings = json.loads((tmp_path / "kafka_cluster/session-1.broker-3.settings.json").read_text())
     for kind in ("given", "effective"):

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -92,3 +93,36 @@ def test_a_broker_that_dies_ends_the_run_with_its_words_and_keeps_what_was_measu
         "links",
         "kafka_cluster",
     }
+
+
+def test_brokers_gateways_and_clients_are_as_each_trial_asks_and_the_next_takes_it_back(tmp_path):
+    links = dict.fromkeys((("here", "there"), ("there", "here")), FAST)
+    lab = KafkaLab(LocalLab(["here", "there"], links), ["here", "there"], profile="functional", heap_mb=256)
+    load = KafkaLoad(
+        replication=2, partitions=2, payload="random", compression="zstd", client_rack="region", duration_s=2,
+        batch_bytes=65_536, start_timeout_s=300, drain=False, jvm=QUICK, topic_settings={"min.insync.replicas": 2},
+    )  # fmt: skip
+    spread = KafkaTrial(load, client_regions=("here", "there"), beside=(LinkSamples(which="all"),))
+    other = replace(spread, broker_settings={"num.replica.fetchers": 2}, security="tls", gateway_bps=2e7)
+    plan = planned(Trial("own", (spread,)), Trial("other", (other,)), Trial("own again", (spread,)))
+    run = measure(plan, lab, data_folder=tmp_path, campaign="spread", progress=False, retries=0)
+    assert run.finished and run.tests().outcome.tolist() == ["done"] * 3
+    tables = tabulate(run.folder, tmp_path / "tables")
+    assert tables["unread"].empty
+    settings = tables["trials"].set_index("setting")
+    assert (
+        settings.broker_settings["other"] == '{"num.replica.fetchers": "2"}'
+        and settings.security["other"] == "tls"
+    )
+    samples = tables["link_samples"].merge(tables["trials"][["test_id", "setting"]])
+    assert set(samples[samples.setting == "other"].rate_bps) == {2e7}
+    assert set(samples[samples.setting != "other"].rate_bps) == {5e7}
+    starts = {
+        file["path"].rpartition("server")[2] for file in run.raw_files() if "broker-1.server" in file["path"]
+    }
+    assert starts == {".log.gz", "-2.log.gz", "-3.log.gz"}, (
+        "restarted for the second trial, and for the third"
+    )
+    batches = tables["batches"]
+    ratio = batches.records.sum() * load.record_bytes / batches.bytes.sum()
+    assert 1.05 < ratio < 1.15, "what zstd makes of seven bits in eight"

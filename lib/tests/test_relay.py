@@ -3,6 +3,7 @@
 import os
 import random
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -175,6 +176,21 @@ def test_links_at_one_gate_share_its_rate_and_its_queue():
     assert apart.accept(packet(bytes(MSS)), now=0.0)[0][0] == pytest.approx(0.010), (
         "links of another region do not wait"
     )
+
+
+def test_a_gateway_is_that_of_the_links_that_leave_its_region():
+    relay = Relay()
+    relay.links = {pair: link(10) for pair in ((1, 2), (1, 3), (2, 1))}
+
+    def backlogs():
+        for each in relay.links.values():
+            each.accept(packet(bytes(MSS)), now=time.monotonic())
+        return [each.backlog_bytes(time.monotonic()) > 0 for each in relay.links.values()]
+
+    relay.set_gateway(1, 1000, 10**6)
+    assert backlogs() == [True, True, False]
+    relay.set_gateway(1, None, None)
+    assert backlogs() == [False, False, False]
 
 
 def test_a_link_that_leaves_a_gate_has_its_own_rate_again():

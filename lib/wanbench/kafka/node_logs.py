@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +20,8 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
 
-    Per node <stem>.<role>-<node_id>.server.log (server-2.log of its second start, and so on), .txt and .stderr.txt of
-    what it printed, if anything, and .settings.json with `given` and `effective` settings, secrets hidden.
+    Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .txt and .stderr.txt
+    of what it printed, if anything, and .settings.json with `given` and `effective` settings, secrets hidden.
     """
     started, files = now_utc(), []
 
@@ -36,7 +37,9 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
         role = "broker" if node.placement.is_broker else "controller"
         base = ".".join(filter(None, [stem, f"{role}-{node.placement.node_id}"]))
         for start in range(1, node.starts + 1):
-            write(f"{base}.server{f'-{start}' if start > 1 else ''}.log", node.log(start), node)
+            # A log names each partition of each topic several times, and shrinks to a tenth.
+            log = gzip.compress(node.log(start), mtime=0)
+            write(f"{base}.server{f'-{start}' if start > 1 else ''}.log.gz", log, node)
         done = node.printed()
         for name, content in (("txt", done.stdout), ("stderr.txt", done.stderr)) if done else ():
             if content:
