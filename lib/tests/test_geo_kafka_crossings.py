@@ -53,11 +53,6 @@ def test_consumers_that_cause_nothing_measurable_leave_the_ratio_open():
     assert "no measurable bytes" in str(found) and not found.ratio.written_interval
 
 
-def test_bytes_per_record_are_those_of_near_readers():
-    one = crossings(curves(made()[0]), *made()).per_record(1000)
-    assert one.estimate == pytest.approx(2800, rel=0.01) and one.unit == "bytes" and one.n == 4
-
-
 def test_without_one_of_the_three_ways_there_is_no_answer():
     some = {name: WAYS[name] for name in ("baseline", "leaders")}
     with pytest.raises(MissingDataError, match="no consumers"):

@@ -6,7 +6,7 @@ import pytest
 from geo_trials import one_at_a_time, rates, trial
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
-from wanbench.studies.geo_kafka import curves
+from wanbench.studies.geo_kafka import curves, evidence
 from wanbench.studies.geo_kafka.settings import level_labels, with_settings
 
 FACTORS = {
@@ -43,7 +43,7 @@ def test_a_curve_turns_down_where_more_gives_less():
     assert "It turns down" in found.of("partitions").sentence and found.of("partitions").last.high < 1
     assert "rises up to the highest level tried" in found.of("batch_bytes").sentence
     assert found.of("partitions").levels.label.tolist() == ["9", "36", "144"]
-    assert "widest range: batches" in str(found) and "narrowest: consumers" in str(found)
+    assert "widest range: batch size" in str(found) and "narrowest: consumers" in str(found)
 
 
 def test_settings_decide_and_not_names():
@@ -127,7 +127,7 @@ def test_broker_settings_that_are_no_object_are_refused():
 def test_figures_name_every_level():
     found = curves(rates(one_at_a_time(FACTORS)))
     drawn = found.figure()
-    assert len(drawn.data) == 3 and "batches: 16,384 bytes" in drawn.layout.yaxis.ticktext
+    assert len(drawn.data) == 3 and "batch size: 16,384 bytes" in drawn.layout.yaxis.ticktext
     assert drawn.layout.meta["alt"] and drawn.layout.xaxis.type == "log"
     one = found.of("batch_bytes").figure()
     assert one.layout.meta["name"] == "curve-batch-bytes" and len(one.layout.xaxis.ticktext) == 3
@@ -137,3 +137,28 @@ def test_figures_name_every_level():
 def test_labels_show_what_tells_levels_apart():
     levels = pd.DataFrame({"acks": ["1", "all", "all"], "min_insync": [None, 1.0, 2.0]}, dtype=object)
     assert level_labels(levels)[1:] == ["acks all, min.insync 1", "acks all, min.insync 2"]
+
+
+def test_evidence_is_what_was_measured_and_nothing_else():
+    rows = one_at_a_time({**FACTORS, ("acks", "1"): 2.0, ("gateway_bps", 1e8): 0.5, ("linger_ms", 0.0): 0.8})
+    rows += [trial("tuned", 2e8, block=b, producers=6, compression="lz4") for b in (1, 2, 3)]
+    found = evidence(curves(rates(rows)))
+    assert set(found) == {"consistency", "batches", "linger", "consumers_cost", "gateway"}
+    assert found["batches"].estimate == pytest.approx(8, rel=0.1) and found[
+        "gateway"
+    ].estimate == pytest.approx(2, rel=0.1)
+    cost = found["consumers_cost"]
+    assert cost.low < 100 * (1 - 1 / 1.05) < cost.high and cost.unit == "%"
+
+
+def test_evidence_of_both_ends_of_producers_buffers_and_tuning():
+    kafkas = {"client_send_buffer_bytes": None, "client_receive_buffer_bytes": 65_536}
+    rows = one_at_a_time({("producers", 1): 0.5, ("producers", 6): 1.5})
+    rows += [trial("small", 1e7, block=b, **kafkas) for b in (1, 2, 3)]
+    rows += [trial("default", 1e6, block=b, producers=1, partitions=3) for b in (1, 2, 3)]
+    rows += [trial("tuned", 1e8, block=b, producers=6, compression="lz4") for b in (1, 2, 3)]
+    found = evidence(curves(rates(rows)))
+    assert found["producers"].estimate == pytest.approx(0.5, rel=0.1)
+    assert found["producers_gain"].estimate == pytest.approx(3, rel=0.1)
+    assert found["buffers"].estimate == pytest.approx(5, rel=0.1)
+    assert found["tuned_over_default"].estimate == pytest.approx(100, rel=0.1)

@@ -3,5 +3,6 @@
 from .bounds import bounds
 from .crossings import crossings
 from .curves import curves
+from .evidence import evidence
 
-__all__ = ["bounds", "crossings", "curves"]
+__all__ = ["bounds", "crossings", "curves", "evidence"]

@@ -52,7 +52,7 @@ class Bounds(Result):
     reached: Estimate
     level: float
 
-    TITLE = "Means over the trials of each setting (rates in Mbit/s)"
+    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, processors, and how full the fullest link was"
     DRAWN_BY = "bounds_figure.bounds"
 
     @property
@@ -114,8 +114,15 @@ class Bounds(Result):
         return means.reset_index()
 
     def shown(self) -> pd.DataFrame:
-        """The rows of `table`."""
-        return text_table(self.table())
+        """The rows of `table`, as text."""
+        rows = text_table(self.table())
+        heads = {
+            "n_trials": "trials",
+            "busy_percent": "busy %",
+            "iowait_percent": "iowait %",
+            "fullest_link": "full",
+        }
+        return rows.rename(columns=heads)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,17 +9,17 @@ edges of a part of it, links and logs would count different records.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ...errors import MissingDataError
-from ...formatting import count, number
+from ...formatting import number
 from ...stats.lab.utilisation import KEY, LINK
 from ...stats.result import Estimate, Result, text_table
 from ...stats.trials.counted_seconds import one_replica
-from ...stats.trials.means import half_width, ratio_of_differences
+from ...stats.trials.means import ratio_of_differences
 from ...stats.trials.rates import TrialRates
 from .curves import Curves
 
@@ -62,25 +62,6 @@ class Crossings(Result):
         means = self.trials.groupby("reading").crossings.mean()
         listed = ", ".join(f"{number(means[name], 3)} {name}" for name in (NONE, LEADERS, RACK))
         return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
-
-    def per_record(self, record_bytes: float) -> Estimate:
-        """Bytes across regions per record of so many bytes, consumers reading in their own region: mean of trials."""
-        values = record_bytes * self.trials.crossings[self.trials.reading == RACK]
-        mean, half = float(values.mean()), half_width(values, self.ratio.level)
-        return replace(
-            self.ratio,
-            quantity="bytes across regions per record",
-            claim="A record causes {} across regions",
-            estimate=mean,
-            low=mean - half,
-            high=mean + half,
-            unit="bytes",
-            n=len(values),
-            basis=count(len(values), "trial"),
-            method="mean of trials; Student's t",
-            assumption="Trials are independent, their means nearly normal",
-            warnings=() if len(values) > 1 else ("no interval: a single trial",),
-        )
 
     def table(self) -> pd.DataFrame:
         """`trials`."""

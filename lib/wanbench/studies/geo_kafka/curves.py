@@ -184,7 +184,10 @@ class Curves(Result):
         MissingDataError
             If such a setting was not measured.
         """
-        return self._between(self._cell(of), self._cell(over), quantity, claim)
+        a, b = self._cell(of), self._cell(over)
+        if a == b:
+            raise MissingDataError(f"{of} and {over} are one setting.")
+        return self._between(a, b, quantity, claim)
 
     def scalability(self) -> Scalability:
         """

@@ -45,13 +45,11 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
         figure,
         name=f"curve-{result.factor.replace('_', '-').replace('.', '-').replace(' ', '-').lower()}",
         title=f"Throughput by {result.label}",
-        subtitle="All other settings are the baseline's. Small points are single trials; dashed is the baseline. The "
-        "intervals of all factors hold together.",
+        subtitle="All else as in the baseline (dashed). Small: single trials. The intervals of all factors hold together.",
         alt=f"Throughput by {result.label}, {count(len(levels), 'level')}. {result}",
         caption=str(result),
         table=levels.drop(columns=["numeric", "cell"]),
         note=note,
-        headroom_px=theme.PANEL_TITLES_PX,
     )
 
 

@@ -40,7 +40,7 @@ FACTORS = {
 """The columns that each factor may change. A column that no factor has is a factor by itself."""
 LABELS = {
     "buffers": "TCP buffers",
-    "batch_bytes": "batches",
+    "batch_bytes": "batch size",
     "max_in_flight": "requests in flight",
     "compression": "compression and payload",
     "producers": "producers",
