@@ -52,7 +52,7 @@ class Bounds(Result):
     reached: Estimate
     level: float
 
-    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, processors, and how full the fullest link was"
+    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, how full machine and links were"
     DRAWN_BY = "bounds_figure.bounds"
 
     @property

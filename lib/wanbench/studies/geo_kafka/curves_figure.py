@@ -45,7 +45,7 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
         figure,
         name=f"curve-{result.factor.replace('_', '-').replace('.', '-').replace(' ', '-').lower()}",
         title=f"Throughput by {result.label}",
-        subtitle="All else as in the baseline (dashed). Small: single trials. The intervals of all factors hold together.",
+        subtitle="All else as in the baseline (dashed). Small: single trials. Intervals of all factors hold together.",
         alt=f"Throughput by {result.label}, {count(len(levels), 'level')}. {result}",
         caption=str(result),
         table=levels.drop(columns=["numeric", "cell"]),
