@@ -9,6 +9,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from patience import comes_about
 
@@ -165,6 +166,14 @@ def test_json_records_are_json_of_their_size_and_the_same_again(size):
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) >= 80
     assert len(made) <= 8 << 20
     assert records("json", size, seed=3) == made != records("json", size, seed=4)
+
+
+@pytest.mark.parametrize(
+    "codec, low, high", [("lz4", 0.99, 1.01), ("snappy", 0.99, 1.01), ("zstd", 1.10, 1.15)]
+)
+def test_a_batch_of_random_records_hardly_compresses(codec, low, high):
+    batch = records("random", 1000, seed=1)[:131_072]
+    assert low < len(batch) / len(pa.compress(batch, codec=codec, asbytes=True)) < high
 
 
 def test_each_payload_compresses_as_far_as_its_kind_says():

@@ -51,8 +51,7 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
         "json": names and structure repeat as in an application's records; numbers, identifiers and words differ.
         "log": lines as servers log them, several to a record, joined by tabs.
         "random": any characters of ASCII, which carry 7 of a byte's 8 bits. The tool reads UTF-8, of which longer
-        characters carry less each, so that no file of it is less compressible than by an eighth or so: zstd and gzip
-        reach 1.14, lz4 and snappy nothing.
+        characters carry less in each byte. zstd and gzip reach 1.14, lz4 and snappy nothing.
 
     Examples
     --------

@@ -20,7 +20,7 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
 
-    Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .txt and .stderr.txt
+    Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .txt, .stderr.txt
     of what it printed, if anything, and .settings.json with `given` and `effective` settings, secrets hidden.
     """
     started, files = now_utc(), []
