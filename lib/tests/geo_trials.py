@@ -12,7 +12,7 @@ BASE = {
     "consumers": 3, "acks": "all", "min_insync": 2, "batch_bytes": 65_536, "linger_ms": 50.0, "compression": "none",
     "payload": "letters", "record_bytes": 1000, "client_rack": None, "client_send_buffer_bytes": -1, "max_in_flight": 5,
     "client_receive_buffer_bytes": -1, "broker_settings": "", "security": "plain", "gateway_bps": None,
-    "client_regions": 3,
+    "client_regions": 3, "target_records_per_s": None,
 }  # fmt: skip
 """The settings of the baseline, as table trials holds them."""
 

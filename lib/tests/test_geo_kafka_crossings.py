@@ -77,7 +77,7 @@ def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
     assert share.link.estimate == pytest.approx(4e7 / 1e8 * (5 / 9) * 1500 / 1448)
     assert "Processors were 50 % busy" in str(share) and share.lowest.n == 4
     assert found.trials.fullest_link.notna().all() and len(found.figure().data) == 2
-    assert found.table().set_index("setting").limit["nobody"] == "machine"
+    assert found.table().set_index("setting").limits["nobody"] == "machine"
     with pytest.raises(MissingDataError, match="no trial of tuned"):
         found.of("tuned")
 

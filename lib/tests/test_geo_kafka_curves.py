@@ -162,3 +162,11 @@ def test_evidence_of_both_ends_of_producers_buffers_and_tuning():
     assert found["producers_gain"].estimate == pytest.approx(3, rel=0.1)
     assert found["buffers"].estimate == pytest.approx(5, rel=0.1)
     assert found["tuned_over_default"].estimate == pytest.approx(100, rel=0.1)
+
+
+def test_trials_at_a_steady_rate_are_apart_from_those_flat_out():
+    steady = [trial("steady", 1.6e7, block=b, target_records_per_s=2000.0) for b in (1, 2, 3)]
+    far = [trial("far", 1.6e7, block=b, target_records_per_s=2000.0, client_rack="region") for b in (1, 2, 3)]
+    made = rates(one_at_a_time(FACTORS) + steady + far)
+    assert "target_records_per_s" not in curves(made).curves and len(curves(made).frame) == 18
+    assert list(curves(made, baseline="steady").curves) == ["consumers"]

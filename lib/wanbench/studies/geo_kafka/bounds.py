@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import MissingDataError
-from ...formatting import count, number, quantity
+from ...formatting import count, number, percent, quantity
 from ...stats.lab.utilisation import KEY
 from ...stats.result import Estimate, Result, text_table
 from ...stats.trials.fullness import fullness
@@ -26,6 +26,8 @@ from .curves import VALUE, Curves
 from .settings import BROKER
 
 NAMES = ("link", "window", "replication", "machine")
+NEAR = 0.9
+"""The lowest bound over another from which the two are named together: bounds are not more exact than ten per cent."""
 EXPLAINED = 0.5
 """Share of the lowest bound below which something else must be in the way: more waits than work."""
 METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
@@ -41,7 +43,8 @@ class Bounds(Result):
     ----------
     trials : DataFrame
         Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (what each would
-        allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is),
+        allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is), limits
+        (with all that are not 10 % above it),
         reached (measured over allowed), reached_link; busy_percent, iowait_percent of the processors and fullest_link
         (mean utilisation of the fullest link), in the counted seconds.
     reached : Estimate
@@ -63,9 +66,10 @@ class Bounds(Result):
     @property
     def sentence(self) -> str:
         """What trials reach, and how many each limit bounds."""
-        counts = self.trials.limit.value_counts()
+        counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
-        return f"{self.reached.sentence} The lowest bound is {listed}."
+        return f"{self.reached.sentence} The lowest bound, with those within {percent(1 - NEAR)} of it, is "
+            f"{listed}."
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -110,7 +114,7 @@ class Bounds(Result):
         columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
         means = groups[columns].mean()
         means.insert(0, "n_trials", groups.size())
-        means.insert(1, "limit", groups.limit.agg(lambda limit: limit.mode().iloc[0]))
+        means.insert(1, "limits", groups.limits.agg(lambda limits: limits.mode().iloc[0]))
         return means.reset_index()
 
     def shown(self) -> pd.DataFrame:
@@ -145,7 +149,7 @@ class Share(Result):
     def sentence(self) -> str:
         """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
-        limit = part.limit.mode().iloc[0]
+        limit = part.limits.mode().iloc[0]
         unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
         allowed = ", ".join(
             f"{name} {quantity(part[name].mean(), 'bit/s')}"
@@ -195,6 +199,8 @@ def bounds(
     frame["machine"] = (frame.measured / busy).where(busy > 0, inf)
     allowed = frame[list(NAMES)].to_numpy(dtype=float)
     frame["allowed"], frame["limit"] = allowed.min(axis=1), np.array(NAMES)[allowed.argmin(axis=1)]
+    near = allowed <= frame.allowed.to_numpy()[:, None] / NEAR
+    frame["limits"] = [" and ".join(np.array(NAMES)[row]) for row in near]
     frame["reached"] = frame.measured / frame.allowed
     frame["reached_link"] = frame.measured / frame.link
     claim = "Trials reach {} of what their lowest bound allows"

@@ -153,7 +153,7 @@ class Curves(Result):
     @property
     def cautions(self) -> tuple[str, ...]:
         """Trials not in use, unequal scatter, and those of the estimates."""
-        out = f"{count(self.n_out, 'trial')} not in use: without a throughput, or outside the blocks"
+        out = f"{count(self.n_out, 'trial')} without throughput or block not in use"
         return tuple(dict.fromkeys([*([out] if self.n_out else []), *self.compared.notes, *super().cautions]))
 
     @property
@@ -243,7 +243,8 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     """
     The curve of every factor of which some trial changes nothing else.
 
-    Trials without a block are left out if others have one: the first after a start, which finds brokers cold.
+    Trials without a block are left out if others have one: the first after a start, which finds brokers cold. So are
+    those at a requested rate where the baseline sends flat out, and the other way round: they scatter otherwise.
 
     Parameters
     ----------
@@ -260,6 +261,9 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     kept = rows[VALUE].astype("float64") > 0
     if rows.block.notna().any():
         kept &= rows.block.notna()
+    n_out = int((~kept).sum())
+    flat_out = rows.target_records_per_s.isna()
+    kept &= flat_out == flat_out[rows.setting == baseline].any()
     frame, columns = settings.with_settings(rows[kept])
     keys = list(frame[columns].itertuples(index=False, name=None))
     names: dict[tuple, str] = {}
@@ -274,7 +278,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
             f"the name of one measured setting ({known})."
         )
     base = str(named[0])
-    found = Curves(frame, columns, base, _compare(frame, base, level), int((~kept).sum()), level)
+    found = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
     cells = frame.drop_duplicates("cell").set_index("cell")
     of_factor: dict[str, list[str]] = {}
     for cell, row in cells.iterrows():
