@@ -43,10 +43,9 @@ class Bounds(Result):
     ----------
     trials : DataFrame
         Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (what each would
-        allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is), limits
-        (with all that are not 10 % above it),
-        reached (measured over allowed), reached_link; busy_percent, iowait_percent of the processors and fullest_link
-        (mean utilisation of the fullest link), in the counted seconds.
+        allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is),
+        limits (it and those close above), reached (measured over allowed), reached_link; busy_percent, iowait_percent
+        of the processors and fullest_link (mean utilisation of the fullest link), in the counted seconds.
     reached : Estimate
         Measured over allowed, over all trials.
     """
@@ -68,8 +67,8 @@ class Bounds(Result):
         """What trials reach, and how many each limit bounds."""
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
-        return f"{self.reached.sentence} The lowest bound, with those within {percent(1 - NEAR)} of it, is "
-            f"{listed}."
+        near = f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
+        return f"{self.reached.sentence} {near}"
 
     @property
     def cautions(self) -> tuple[str, ...]:
