@@ -72,7 +72,14 @@ class Crossings(Result):
         groups = self.trials.groupby("reading")
         means = groups[["crossings", "consumed"]].mean()
         means.insert(0, "n_trials", groups.size())
-        return text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
+        rows = text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
+        heads = [
+            "consumers read",
+            "trials",
+            "bytes across regions per byte of payload",
+            "bytes consumed per byte",
+        ]
+        return rows.set_axis(heads, axis=1)
 
 
 def crossings(

@@ -203,8 +203,8 @@ class Curves(Result):
         )
         if own.producers.nunique() < 3 or len(own) < 4:
             raise MissingDataError("the law of scalability needs trials of three numbers of producers.")
-        own = own.assign(mbit_per_s=own[VALUE] / 1e6)
-        return fit_scalability(own, "mbit_per_s", unit="Mbit/s", level=self.level)
+        own = own.assign(throughput=own[VALUE] / 1e6)
+        return fit_scalability(own, "throughput", unit="Mbit/s", level=self.level)
 
     def _cell(self, wanted: str | Mapping) -> str:
         if isinstance(wanted, str):

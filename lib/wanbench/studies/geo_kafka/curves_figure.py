@@ -36,7 +36,7 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
     primitives.reference_line(figure, y=1)
     ticks = [_two_lines(label) for label in levels.label]
     figure.update_xaxes(tickvals=list(range(len(ticks))), ticktext=ticks, range=[-0.6, len(ticks) - 0.4])
-    axis = _axis([*levels.ratio, *result.trials.ratio])
+    axis = _axis([*levels.ratio, *result.trials.ratio], [*levels.low, *levels.high])
     figure.update_yaxes(
         title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis
     )
@@ -95,7 +95,7 @@ def overview(result: Curves, *, note: str = "") -> go.Figure:
     table = pd.concat(rows, ignore_index=True)
     primitives.label_rows(figure, [theme.plain(label) for label in labels])
     primitives.reference_line(figure, x=1)
-    axis = _axis(table.ratio)
+    axis = _axis(table.ratio, [*table.low, *table.high])
     figure.update_xaxes(
         title="times the baseline" + (" (log axis)" if axis.get("type") == "log" else ""), **axis
     )
@@ -113,11 +113,12 @@ def overview(result: Curves, *, note: str = "") -> go.Figure:
     )
 
 
-def _axis(values) -> dict:
-    """A logarithmic axis where values differ widely; else one from zero."""
+def _axis(values, ends) -> dict:
+    """A logarithmic axis where values differ widely, else one from zero; intervals far beyond all values are cut off."""
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
+    ends = np.asarray([end for end in ends if np.isfinite(end)])
     if len(known) and known.max() / known.min() > WIDE:
-        return theme.log_axis(known, "")
+        return theme.log_axis([*known, *ends[(ends > known.min() / WIDE) & (ends < known.max() * WIDE)]], "")
     return {"rangemode": "tozero"}
 
 

@@ -167,6 +167,6 @@ def in_order(values) -> list:
 
 def _rank(value):
     try:
-        return (0, 0.0, "") if value is None else (1, float(value), "")
+        return (0, 0.0, "") if value in (None, "none") else (1, float(value), "")
     except ValueError:
         return (2, 0.0, value)
