@@ -112,7 +112,7 @@ def test_blocks_that_cannot_be_told_from_settings_are_left_out():
 
 @pytest.mark.parametrize("baseline", ["none", 3])
 def test_a_baseline_that_was_not_measured_is_refused(baseline):
-    with pytest.raises(ParameterError, match="0 combinations"):
+    with pytest.raises(MissingDataError, match="was measured; there are baseline"):
         curves(rates(one_at_a_time(FACTORS)), baseline=baseline)
 
 

@@ -253,8 +253,10 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
 
     Raises
     ------
+    MissingDataError
+        If no trial of that setting was measured.
     ParameterError
-        If no trial has that setting, or trials of it differ in theirs.
+        If trials of it differ in their levels.
     """
     level = check_level(level)
     rows = rates.rates
@@ -271,11 +273,13 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
         names.setdefault(key, name if name not in names.values() else f"{name} ({len(names)})")
     frame["cell"] = [names[key] for key in keys]
     named = frame.cell[frame.setting == baseline].unique()
-    if len(named) != 1:
-        known = ", ".join(map(str, frame.setting.unique())) or "none"
+    if not len(named):
+        known = ", ".join(map(str, rows.setting.unique())) or "none"
+        raise MissingDataError(f"no trial of the baseline {baseline!r} was measured; there are {known}.")
+    if len(named) > 1:
         raise ParameterError(
-            f"baseline is {baseline!r}, of which {count(len(named), 'combination')} of levels were measured; allowed: "
-            f"the name of one measured setting ({known})."
+            f"baseline is {baseline!r}, which {count(len(named), 'combination')} of levels are called; allowed: the name "
+            "of one."
         )
     base = str(named[0])
     found = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)

@@ -114,7 +114,7 @@ def overview(result: Curves, *, note: str = "") -> go.Figure:
 
 
 def _axis(values, ends) -> dict:
-    """A logarithmic axis where values differ widely, else one from zero; intervals far beyond all values are cut off."""
+    """A logarithmic axis where values differ widely, else one from zero; intervals far beyond all values are cut."""
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
     ends = np.asarray([end for end in ends if np.isfinite(end)])
     if len(known) and known.max() / known.min() > WIDE:
