@@ -43,7 +43,7 @@ def test_a_curve_turns_down_where_more_gives_less():
     assert "It turns down" in found.of("partitions").sentence and found.of("partitions").last.high < 1
     assert "rises up to the highest level tried" in found.of("batch_bytes").sentence
     assert found.of("partitions").levels.label.tolist() == ["9", "36", "144"]
-    assert "widest range: batch size" in str(found) and "narrowest: consumers" in str(found)
+    assert "widest range: Batch size" in str(found) and "narrowest: Consumers" in str(found)
 
 
 def test_settings_decide_and_not_names():

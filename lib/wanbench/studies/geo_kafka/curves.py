@@ -278,8 +278,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
         raise MissingDataError(f"no trial of the baseline {baseline!r} was measured; there are {known}.")
     if len(named) > 1:
         raise ParameterError(
-            f"baseline is {baseline!r}, which {count(len(named), 'combination')} of levels are called; allowed: the name "
-            "of one."
+            f"baseline is {baseline!r}, the name of {count(len(named), 'combination')} of levels; allowed: that of one."
         )
     base = str(named[0])
     found = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
@@ -327,12 +326,13 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
     }
     table = pd.concat([pd.DataFrame(about), measured.reset_index(drop=True)], axis=1)
     label = settings.factor_label(factor)
+    title = label[0].upper() + label[1:]
     start = f"the baseline ({labels[found.base]})"
     ratios = tuple(
         replace(
             found.compared.ratios[cell],
             quantity=labels[cell],
-            claim=f"{label}: {labels[cell]} reaches {{}} the throughput of {start}",
+            claim=f"{title}: {labels[cell]} reaches {{}} the throughput of {start}",
         )
         for cell in own
         if cell != found.base
@@ -340,11 +340,11 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
     by_mean = table.sort_values("mean", kind="stable").cell
     best, worst = by_mean.iloc[-1], by_mean.iloc[0]
     chosen = (CHOSEN,) if len(own) > 2 else ()
-    claim = f"{label}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
+    claim = f"{title}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
     span = found._between(best, worst, f"{label}: best over worst", claim, *chosen)
     last = None
     if best != own[-1] and table.numeric.notna().all():
-        claim = f"{labels[own[-1]]} reaches {{}} the throughput of {labels[best]}"
+        claim = f"{title}: {labels[own[-1]]} reaches {{}} the throughput of {labels[best]}"
         last = found._between(own[-1], best, f"{label}: highest over best", claim, *chosen)
     points = pd.DataFrame({"label": trials.cell.map(labels), "block": trials.block, VALUE: trials[VALUE]})
     points["ratio"] = points[VALUE] / table.loc[table.baseline, "mean"].iloc[0]
