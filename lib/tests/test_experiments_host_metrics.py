@@ -226,7 +226,7 @@ def test_what_runs_in_it_fails_as_itself_and_sar_is_stopped(tmp_path, monkeypatc
         sars = [process for process in lab.processes if "sar" in process.command]
         assert len(sars) == 2 and all(process.stopped for process in sars)
     assert [file.path for file in files] == [
-        f"host_metrics/s.{name}.{what}.json" for name in "ab" for what in ("sadf", "hosts")
+        f"host_metrics/s.{name}.{what}" for name in "ab" for what in ("sadf.json.gz", "hosts.json")
     ]
     sadfs = [process.command for process in lab.processes if "sadf" in process.command]
     assert "-P" in sadfs[0] and "-P" not in sadfs[1], "the machine that both share is read once"
@@ -263,11 +263,11 @@ def test_a_loaded_link_shows_in_the_namespace_of_its_host(tmp_path):
             Iperf3(duration_s=3).run(source, target, tmp_path, "s")
         left = source.run(["find", source.scratch, target.scratch, "-name", "*.sar"], timeout_s=5).stdout
     assert left == b""
-    frames = {file.path: read(tmp_path / file.path) for file in files if file.path.endswith("sadf.json")}
-    frame = frames["host_metrics/s.a-1.sadf.json"]
+    frames = {file.path: read(tmp_path / file.path) for file in files if file.path.endswith("sadf.json.gz")}
+    frame = frames["host_metrics/s.a-1.sadf.json.gz"]
     assert set(frame[frame.subject == "cpu all"].host) == {"a/1, b/0"}
     assert set(frame[frame.subject.str.startswith("net ")].subject) == {"net lo", "net wan0"}
     sent_kib = values(frame, "net wan0", "txkB")
     assert len(sent_kib) >= 2 and 0.5 * 20e6 / 8 < 1024 * max(sent_kib) < 1.5 * 20e6 / 8
-    received = values(frames["host_metrics/s.b-0.sadf.json"], "net wan0", "rxkB")
+    received = values(frames["host_metrics/s.b-0.sadf.json.gz"], "net wan0", "rxkB")
     assert 0.5 * 20e6 / 8 < 1024 * max(received) < 1.5 * 20e6 / 8

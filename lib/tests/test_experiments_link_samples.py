@@ -75,7 +75,7 @@ def sampled(folder, links, body=lambda: None, **settings):
 
 def test_the_pair_is_sampled_at_once_on_time_and_at_the_end(tmp_path):
     (file,) = sampled(tmp_path, links := Links(), lambda: time.sleep(0.3))
-    assert (file.path, file.experiment) == ("links/s.samples.jsonl", "links")
+    assert (file.path, file.experiment) == ("links/s.samples.jsonl.gz", "links")
     frame = read(tmp_path / file.path)
     assert set(zip(frame.link_from, frame.link_to, strict=True)) == {("a", "b"), ("b", "a")}
     assert len(links.asked) >= 3 and len(frame) == 2 * len(links.asked)
@@ -101,14 +101,14 @@ def test_what_runs_in_it_fails_as_itself_and_the_samples_are_kept(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         sampled(tmp_path, Links(), fail)
-    assert len(read(tmp_path / "links/s.samples.jsonl")) >= 4
+    assert len(read(tmp_path / "links/s.samples.jsonl.gz")) >= 4
 
 
 def test_a_lab_that_goes_away_is_said_and_the_samples_are_kept(tmp_path):
     with pytest.raises(ExperimentError, match="stopped after 2 samples: the lab's keeper is gone") as failure:
         sampled(tmp_path, Links(lasts=2), lambda: time.sleep(0.3))
-    assert [file.path for file in failure.value.files] == ["links/s.samples.jsonl"]
-    assert len(read(tmp_path / "links/s.samples.jsonl")) == 4
+    assert [file.path for file in failure.value.files] == ["links/s.samples.jsonl.gz"]
+    assert len(read(tmp_path / "links/s.samples.jsonl.gz")) == 4
 
 
 def test_so_is_whatever_else_ends_the_sampling(tmp_path):
@@ -232,7 +232,7 @@ def loaded(tmp_path_factory):
             Iperf3(duration_s=3).run(a, b, folder, "full")
         with LinkSamples(interval_s=0.5).concurrently(a, c, folder, "quarter"):
             Iperf3(duration_s=3, rate_bps=5e6, block_bytes=16_384).run(a, c, folder, "quarter")
-    return {name: read(folder / f"links/{name}.samples.jsonl") for name in ("full", "quarter")}
+    return {name: read(folder / f"links/{name}.samples.jsonl.gz") for name in ("full", "quarter")}
 
 
 @pytest.mark.lab

@@ -368,6 +368,7 @@ def test_files_of_a_run_find_their_reader_by_name():
     assert read_by("kafka_load", "s.producer-0.txt") == ("kafka_load.log", "read")
     assert read_by("kafka_load", "s.times.json") == ("kafka_load.times", "read_times")
     assert read_by("links", "s.samples.jsonl") == ("link_samples", "read")
+    assert read_by("links", "s.samples.jsonl.gz") == ("link_samples", "read")
     assert (
         read_by("kafka_load", "s.producer-0.stderr.txt") is None and read_by("iperf3", "1.server.txt") is None
     )

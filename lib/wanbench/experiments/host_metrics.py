@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import secrets
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,7 +31,8 @@ _READ_S = 120.0
 @dataclass(frozen=True)
 class HostMetrics(Sampling):
     """
-    sysstat on the hosts of both ends and of the brokers: `sar` in the background, then `sadf -j` of what it recorded.
+    sysstat on the hosts of both ends and of the brokers: `sar` in the background, then `sadf -j` of what it recorded,
+    compressed.
 
     What several hosts share, a machine or a network namespace, is measured once: the first of them has the file, and
     <stem>.<host>.hosts.json says for which hosts its processors, disks and memory, and for which its network devices
@@ -89,7 +91,8 @@ class HostMetrics(Sampling):
         what = [*(_MACHINE if recorder.machine_hosts else []), *_NETWORK]
         command = [*_C, "sadf", "-j", recorder.recorded, "--", *what]
         done, stopped = run_to_end(recorder.host, command, _READ_S)
-        files += keep(folder, self.name, part, "sadf.json", done)
+        compressed = replace(done, stdout=gzip.compress(done.stdout, mtime=0))
+        files += keep(folder, self.name, part, "sadf.json.gz", compressed)
         about = {"interval_s": self.interval_s, **recorder.stands_for()}
         times = {"started_at_utc": done.started_at_utc, "ended_at_utc": done.ended_at_utc}
         content = json.dumps(about, indent=1).encode() + b"\n"

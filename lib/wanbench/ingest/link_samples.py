@@ -8,10 +8,13 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import ParameterError, RawDataError
+from .content import read_bytes
 from .rows import core
 
 COLUMNS = core("link_samples")
 RENAMED = {"link_from": "from_region", "link_to": "to_region"}
+LARGEST_BYTES = 2**30
+"""Nine hours of samples each second of all 72 links of nine regions."""
 EXPECTED = 'a JSON object with "answer_ms" and "links", a list of objects'
 GROWING = (
     "at_s", "packets_sent", "packets_delivered", "bytes_delivered", "packets_lost", "packets_queue_dropped",
@@ -26,10 +29,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     RawDataError names the line that is not a sample, goes back in time, or has counters that fall.
     """
     path = Path(path)
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise RawDataError(path, None, error.strerror or error, "a file that can be read") from None
+    lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
     if lines.pop():
         raise RawDataError(path, len(lines) + 1, "a line without an end", EXPECTED)
     rows, line_numbers = [], []

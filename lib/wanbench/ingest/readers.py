@@ -21,6 +21,7 @@ from . import (
     openmessaging,
     ping,
 )
+from .content import plain_name
 from .rows import Rows
 
 NO_DATA = (".stderr.txt", ".server.txt")
@@ -78,11 +79,12 @@ ALWAYS = tuple(name for reader in READERS for name in reader.tables)
 
 
 def reader_in_run(experiment: str, name: str) -> Reader | None:
-    """The reader of a file of a run folder by its name; None if the file holds no data."""
+    """The reader of a file of a run folder by its name, compressed or not; None if the file holds no data."""
     if name.endswith(NO_DATA):
         return None
     readers = (reader for reader in READERS if reader.experiment == experiment and reader.pattern)
-    return next((reader for reader in readers if fnmatchcase(name, reader.pattern)), None)
+    names = {name, plain_name(name)}
+    return next((each for each in readers if any(fnmatchcase(name, each.pattern) for name in names)), None)
 
 
 def reader_of(experiment: str) -> Reader:

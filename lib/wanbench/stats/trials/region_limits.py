@@ -4,8 +4,9 @@ What bounds a trial with replicas and clients in several regions: links, request
 - link: of all copies of a record that cross regions (to its leader, to followers, to consumers), each link carries a
   part; the link that would be full first bounds the payload. With gateways, so do all links that leave a region.
 - window: a producer has `max_in_flight` requests to each leading broker, of one batch per partition. Each is answered
-  no sooner than after the RTT to the leader and, with acks=all, the one to its farthest follower. Nor does a connection
-  carry more than its window per RTT.
+  no sooner than after the RTT to the leader and, with acks=all, the one to its farthest follower. A broker processes
+  one request of a connection at a time (Kafka protocol guide, "Network"), so with acks=all only one passes in the time
+  to replicate. Nor does a connection carry more than its window per RTT.
 - replication: a follower has one fetch in flight per leader and fetcher, of what its socket's window, or Kafka's limits
   on a fetch, allow, per RTT.
 
@@ -139,14 +140,12 @@ def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict,
         in_flight = (trial["max_in_flight"] or IN_FLIGHT) * request
         leader = led.region.iloc[0]
         followers = placed[placed.partition.isin(led.partition) & ~placed.leads].region.unique()
-        waits_s = (
-            max((rtt_s(leader, region) for region in followers), default=0.0)
-            if trial["acks"] == "all"
-            else 0.0
-        )
+        waits = trial["acks"] == "all" and len(followers) > 0
+        waits_s = max(rtt_s(leader, region) for region in followers) if waits else 0.0
+        in_turn = request / waits_s if waits else inf
         for region, n in senders.items():
             near_s = rtt_s(region, leader)
-            total += n * min(in_flight / (near_s + waits_s), connection / near_s)
+            total += n * min(in_flight / (near_s + waits_s), in_turn, connection / near_s)
     return BITS * total
 
 
