@@ -61,6 +61,8 @@ def test_the_interval_and_the_set_hold_what_is_true():
     found = fitted(made())
     at = pd.DataFrame([found.best_setting])
     assert found.best.low < truth(at)[0] < found.best.high
+    alone = found.best.others[0]
+    assert found.best.low < alone.low < found.best.estimate < alone.high < found.best.high
     good = found.places[found.places.is_among_best]
     assert good.batch_bytes.min() < BEST_BYTES < good.batch_bytes.max() and "zstd" in set(good.compression)
     assert found.places.is_among_best.iloc[-1] and 0 < found.places.is_among_best.mean() < 0.5

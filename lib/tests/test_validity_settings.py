@@ -6,7 +6,7 @@ import pytest
 
 from wanbench.validity import study
 
-SUBJECTS = ("baseline", "scalability", "surface")
+SUBJECTS = ("baseline", "scalability", "fetch_model", "surface")
 
 
 def coverage(subject, quantity, method=None, noisy=False):
@@ -23,7 +23,7 @@ def test_the_committed_table_is_of_the_studys_settings(subject):
 
 
 def test_the_first_data_sets_give_what_the_committed_table_counts():
-    for subject in SUBJECTS[:2]:
+    for subject in SUBJECTS[:3]:
         module = study.studies()[subject]
         again = study.run(module, datasets=study.FIRST_DATASETS, settings=[module.SETTINGS[1]])
         both = study.compare_counts(study.read(subject), again)

@@ -30,6 +30,7 @@ from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
+from .trials.fetch_model import compare_fetch_model, fetch_limits
 from .trials.limits import limits
 from .trials.placement import placement
 from .trials.rates import trial_rates
@@ -40,6 +41,7 @@ __all__ = [
     "against_baseline",
     "compare_arms",
     "compare_clouds",
+    "compare_fetch_model",
     "compare_links",
     "compare_models",
     "compare_series",
@@ -47,6 +49,7 @@ __all__ = [
     "compare_tails",
     "cost",
     "estimate_loss",
+    "fetch_limits",
     "fit_covariates",
     "fit_factorial",
     "fit_model",

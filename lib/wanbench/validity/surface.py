@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..designs import Range, space_filling
 from ..stats.factorial.surface import fit_surface
@@ -43,9 +42,7 @@ def trial(seed: int, best: float, spread: float, runs: int, noisy: float = 1.0) 
     )
     chosen = pd.DataFrame([found.best_setting])
     reached = float(_truth(chosen, best).iloc[0])
-    columns = found.fit.columns(surface_columns(found.axes, chosen)[0])
-    half = stats.t.ppf(0.975, found.freedom) * found.fit.error(columns)[0]
-    alone = found.best.estimate * np.exp([-half, half])
+    alone = found.best.others[0]
     ends = {axis.name: (axis.low, axis.high) for axis in found.axes if not axis.levels}
     inside = {
         "batch_bytes": [float(np.clip(_decode("batch_bytes", best), *ends["batch_bytes"]))],
@@ -60,7 +57,7 @@ def trial(seed: int, best: float, spread: float, runs: int, noisy: float = 1.0) 
     reach = "response at the best setting"
     return [
         Outcome(reach, "all settings together", found.best.low, found.best.high, reached),
-        Outcome(reach, "this setting alone", *alone, reached),
+        Outcome(reach, "this setting alone", alone.low, alone.high, reached),
         Outcome("true best setting is among the best", "largest t, by draws", -np.inf, limit, above),
         Outcome("effect of a choice", "HC2", effect.low, effect.high, np.exp(-GAIN if turned else GAIN)),
     ]

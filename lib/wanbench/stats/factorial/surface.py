@@ -2,9 +2,10 @@
 A quadratic response surface (Box & Wilson 1951) of logarithms, and the best setting within the region measured.
 
 Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is where the
-fitted surface is highest, so it is chosen by luck, too: an interval for that one place alone would promise too much.
-That given here holds for all settings together. For the same reason there is not one best setting but a set: all that
-are not shown to be worse than another (Peterson, Cahya & del Castillo 2002).
+fitted surface is highest, so it is chosen by luck, too. The interval given holds for all settings together, and so for
+the one chosen; that of this setting alone is beside it (data/validity/surface.csv: the first is wide, the second holds
+where runs scatter alike). There is not one best setting but a set: all that are not shown to be worse than another
+(Peterson, Cahya & del Castillo 2002).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scipy.stats import qmc
 from ...checks import check_choice, check_level
 from ...errors import ParameterError
 from ...formatting import count, p_value, percent
-from ..result import Estimate, Result, text_table
+from ..result import Estimate, Interval, Result, text_table
 from ..trials.means import ratio_estimate
 from .lack_of_fit import REPLICATES, lack_of_fit
 from .robust_variance import NAME
@@ -37,6 +38,7 @@ NEARER = 12
 """Rounds of search around the best setting so far, each in half the distance: to a thousandth of the range."""
 UNFIT_BELOW = 0.05
 """P-value of lack of fit that is cautioned: one false alarm in twenty."""
+SINGLE = "this setting alone"
 ASSUMPTION = (
     "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, apart "
     "from what those of a block have in common"
@@ -226,6 +228,7 @@ def fit_surface(
         quantity=f"{word(response)} at the best setting",
         claim="The best setting reaches {}",
         method=TOGETHER,
+        others=(Interval(SINGLE, *fit.alone(columns[-1])),),
         **about,
     )
     effects = {axis.name: _effect(axes, axis, fit, response, about) for axis in axes}

@@ -47,6 +47,12 @@ class SurfaceFit:
         """Half the width of the intervals."""
         return self.critical_value * self.error(columns)
 
+    def alone(self, column: np.ndarray) -> tuple[float, float]:
+        """Both ends of the interval of the response at one place alone."""
+        half = float(stats.t.ppf((1 + self.level) / 2, self.freedom) * self.error(column[None])[0])
+        value = float(column @ self.params)
+        return float(np.exp(value - half)), float(np.exp(value + half))
+
     def single(self, combination: np.ndarray) -> tuple[float, float, float, float]:
         """A combination of coefficients: value, half the width of its robust interval, and p-value."""
         value, error = float(combination @ self.params), sqrt(combination @ self.robust.cover @ combination)
