@@ -31,6 +31,7 @@ from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
 from .trials.fetch_model import compare_fetch_model, fetch_limits
+from .trials.crossings import crossings
 from .trials.limits import limits
 from .trials.placement import placement
 from .trials.rates import trial_rates
@@ -48,6 +49,7 @@ __all__ = [
     "compare_shapes",
     "compare_tails",
     "cost",
+    "crossings",
     "estimate_loss",
     "fetch_limits",
     "fit_covariates",

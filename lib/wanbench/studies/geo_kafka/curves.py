@@ -145,6 +145,10 @@ class Curves(Result):
             raise MissingDataError(f"no trial changes only {factor}; measured: {known}.")
         return self.curves[factor]
 
+    def trials(self, factor: str) -> pd.DataFrame:
+        """The rows of `frame` that are on the curve of a factor."""
+        return self.frame[self.frame.cell.isin(self.of(factor).levels.cell)]
+
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The range of each curve, the widest first."""

@@ -16,12 +16,11 @@ import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import number
-from ...stats.lab.utilisation import KEY, LINK
-from ...stats.result import Estimate, Result, text_table
-from ...stats.trials.counted_seconds import one_replica
-from ...stats.trials.means import ratio_of_differences
-from ...stats.trials.rates import TrialRates
-from .curves import Curves
+from ..lab.utilisation import KEY, LINK
+from ..result import Estimate, Result, text_table
+from .counted_seconds import one_replica
+from .means import ratio_of_differences
+from .rates import TrialRates
 
 NONE, LEADERS, RACK = "no consumers", "from leaders", "from the own region"
 METHOD = (
@@ -83,22 +82,25 @@ class Crossings(Result):
 
 
 def crossings(
-    curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
+    trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
 ) -> Crossings:
     """
     Cross-region bytes of consumers with client.rack over those without.
 
-    Trials are those of the curve of consumers that have as many of them as the baseline, or none.
+    Parameters
+    ----------
+    trials : DataFrame
+        Rows of `TrialRates.rates` that differ in how many consumer groups read, and from where, and in nothing else.
+        Those with as many groups as any has are compared, and those with none.
+    tables : mapping
+        Of the run: links, link_samples, batches, consumer_windows.
 
     Raises
     ------
     MissingDataError
         If one of the three ways of reading was not measured, or not with the counters of all links.
     """
-    of_curve = curves.of("consumers").levels.cell
-    own = curves.frame[curves.frame.cell.isin(of_curve)]
-    most = own.consumer_groups.max()
-    own = own[own.consumer_groups.isin([0, most])]
+    own = trials[trials.consumer_groups.isin([0, trials.consumer_groups.max()])]
     rack = np.where(own.client_rack.isna(), LEADERS, RACK)
     own = own.assign(reading=np.where(own.consumer_groups == 0, NONE, rack))
     totals = own[[*KEY, "setting", "reading", "record_bytes"]].merge(_link_bytes(rates, tables), on=KEY)
