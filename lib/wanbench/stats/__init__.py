@@ -30,8 +30,8 @@ from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
-from .trials.fetch_model import compare_fetch_model, fetch_limits
 from .trials.crossings import crossings
+from .trials.fetch_model import compare_fetch_model, fetch_limits
 from .trials.limits import limits
 from .trials.placement import placement
 from .trials.rates import trial_rates
