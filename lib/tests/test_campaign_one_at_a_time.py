@@ -149,3 +149,13 @@ def test_factors_can_be_varied_together():
 def test_what_cannot_be_planned_is_refused(changes, message):
     with pytest.raises(ParameterError, match=re.escape(message)):
         planned(**changes)
+
+
+def test_further_settings_are_part_of_every_block():
+    tuned = at_level(BASELINE, "batch_bytes, compression", [131_072, "lz4"])
+    trials = planned(others={"tuned": tuned})
+    own = [trial for trial in trials if trial.setting == "tuned"]
+    assert [trial.block for trial in own] == [1, 2, 3, 4] and all(
+        each.experiments == (tuned,) for each in own
+    )
+    assert len(trials) == len(planned()) + 4

@@ -40,6 +40,7 @@ def one_at_a_time(
     *,
     replicates: int,
     links: Links | None = None,
+    others: Mapping[str, KafkaTrial] | None = None,
     seed: int = 0,
 ) -> list[Trial]:
     """
@@ -59,13 +60,15 @@ def one_at_a_time(
     replicates : int
     links : mapping of (from, to) to LinkSettings, optional
         Of the lab; `buffers` needs them.
+    others : mapping of str to KafkaTrial, optional
+        Further settings by name, which differ from the baseline in several factors.
     seed : int
         Of the order.
 
     Returns
     -------
     list of Trial
-        In the order to measure; `setting` is "baseline" or "<factor> <level>".
+        In the order to measure; `setting` is "baseline", "<factor> <level>" or a name of `others`.
 
     Raises
     ------
@@ -81,7 +84,7 @@ def one_at_a_time(
     check_number("replicates", replicates, 1, whole=True)
     if not isinstance(factors, Mapping):
         raise refusal("factors", factors, "a mapping of factors to their levels")
-    settings = {"baseline": baseline}
+    settings = {"baseline": baseline, **(others or {})}
     for factor, levels in factors.items():
         if isinstance(levels, str) or not isinstance(levels, Sequence):
             raise refusal(f"factor {factor}", levels, "a list of levels")

@@ -30,8 +30,10 @@ from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
+from .trials.crossings import crossings
 from .trials.fetch_model import compare_fetch_model, fetch_limits
 from .trials.limits import limits
+from .trials.placement import placement
 from .trials.rates import trial_rates
 from .trials.scalability import fit_scalability
 from .trials.two_links import compare_links
@@ -47,6 +49,7 @@ __all__ = [
     "compare_shapes",
     "compare_tails",
     "cost",
+    "crossings",
     "estimate_loss",
     "fetch_limits",
     "fit_covariates",
@@ -67,6 +70,7 @@ __all__ = [
     "outages",
     "path_inflation",
     "physics_check",
+    "placement",
     "plan_precision",
     "prediction_coverage",
     "tails",

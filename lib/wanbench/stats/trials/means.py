@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 from scipy import stats
@@ -37,3 +37,32 @@ def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> 
     with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
         value, low, high = np.exp([log, log - half, log + half]).tolist()
     return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
+
+
+def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]:
+    """
+    (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
+
+    The three share one residual variance. The ends are NaN where nothing is repeated, and infinite where b cannot be
+    told from the base.
+
+    >>> value, low, high = ratio_of_differences([3.0, 3.1], [5.0, 5.1], [1.0, 1.1], 0.95)
+    >>> round(value, 2), low < 0.5 < high
+    (0.5, True)
+    """
+    sides = [np.asarray(side, dtype=float) for side in (a, b, base)]
+    (above, below, zero), sizes = (side.mean() for side in sides), [len(side) for side in sides]
+    above, below, freedom = above - zero, below - zero, sum(sizes) - 3
+    value = float(above / below)
+    if freedom <= 0:
+        return value, nan, nan
+    variance = sum(((side - side.mean()) ** 2).sum() for side in sides) / freedom
+    scale = stats.t.ppf((1 + level) / 2, freedom) ** 2 * variance
+    # The roots of (above - r below)^2 = t^2 Var(above - r below); the base's mean is in both differences.
+    square = below**2 - scale * (1 / sizes[1] + 1 / sizes[2])
+    middle = above * below - scale / sizes[2]
+    last = above**2 - scale * (1 / sizes[0] + 1 / sizes[2])
+    if square <= 0:
+        return value, -inf, inf
+    low, high = ((middle + sign * sqrt(max(middle**2 - square * last, 0.0))) / square for sign in (-1, 1))
+    return value, float(low), float(high)

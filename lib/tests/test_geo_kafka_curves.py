@@ -1,0 +1,176 @@
+"""Curves of one factor at a time: against simulated trials whose ratios are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from geo_trials import one_at_a_time, rates, trial
+
+from wanbench.errors import MissingDataError, ParameterError, RawDataError
+from wanbench.studies.geo_kafka import curves, evidence
+from wanbench.studies.geo_kafka.settings import level_labels, with_settings
+
+FACTORS = {
+    ("batch_bytes", 16_384): 0.25, ("batch_bytes", 131_072): 2.0, ("partitions", 36): 1.5, ("partitions", 144): 0.6,
+    ("consumer_groups", 0): 1.05,
+}  # fmt: skip
+
+
+def test_ratios_are_found():
+    found = curves(rates(one_at_a_time(FACTORS, noise=0.02)))
+    for (name, level), ratio in FACTORS.items():
+        one = found.ratio({name: level}, {}, quantity="q", claim="It is {}")
+        assert one.estimate == pytest.approx(ratio, rel=0.05) and one.n == 6
+        assert one.low < one.estimate < one.high and "pooled" in one.method and "alike" in one.assumption
+
+
+def test_an_interval_alone_is_narrower_than_one_that_holds_with_the_others():
+    found = curves(rates(one_at_a_time(FACTORS)))
+    alone = found.ratio({"partitions": 36}, {}, quantity="q", claim="It is {}")
+    together = next(one for one in found.of("partitions").ratios if one.quantity == "36")
+    assert (
+        alone.estimate == pytest.approx(together.estimate)
+        and together.low < alone.low < alone.high < together.high
+    )
+
+
+def test_blocks_take_off_what_they_share():
+    calm, drifting = (curves(rates(one_at_a_time(FACTORS, shift=shift))) for shift in (0.0, 0.5))
+    assert calm.of("partitions").range.high == pytest.approx(drifting.of("partitions").range.high)
+
+
+def test_a_curve_turns_down_where_more_gives_less():
+    found = curves(rates(one_at_a_time(FACTORS)))
+    assert "It turns down" in found.of("partitions").sentence and found.of("partitions").last.high < 1
+    assert "rises up to the highest level tried" in found.of("batch_bytes").sentence
+    assert found.of("partitions").levels.label.tolist() == ["9", "36", "144"]
+    assert "widest range: Batch size" in str(found) and "narrowest: Consumers" in str(found)
+
+
+def test_settings_decide_and_not_names():
+    """Settings under any name, cold trials without a block, and combinations that belong to no curve."""
+    rows = one_at_a_time(FACTORS)
+    rows.append(trial("default", 1e6, block=1, batch_bytes=16_384, partitions=3, compression="lz4"))
+    cold = trial("batch_bytes 16384", 1.0, batch_bytes=16_384)
+    rows.append(cold | {"block": None})
+    found = curves(rates(rows))
+    assert list(found.curves) == ["batch_bytes", "partitions", "consumers"]
+    assert found.of("batch_bytes").levels.n.tolist() == [
+        3,
+        3,
+        3,
+    ] and "1 trial without throughput or block" in str(found)
+    gain = found.ratio("baseline", "default", quantity="tuned over default", claim="It is {}")
+    assert gain.estimate == pytest.approx(50, rel=0.1)
+    with pytest.raises(MissingDataError, match="changes only security; measured: batch_bytes"):
+        found.of("security")
+    with pytest.raises(MissingDataError, match="0 settings"):
+        found.ratio({"acks": "1"}, {}, quantity="q", claim="c")
+    with pytest.raises(ParameterError, match="heap"):
+        found.ratio({"heap": 1}, {}, quantity="q", claim="c")
+
+
+def test_buffers_and_fetching_are_two_factors_of_the_brokers_settings():
+    rows = one_at_a_time({("partitions", 18): 1.0})
+    small = {
+        "broker_settings": {"replica.socket.receive.buffer.bytes": 65_536},
+        "client_send_buffer_bytes": 131_072,
+    }
+    rows += [trial("buffers", 1e7, block=block, **small) for block in (1, 2, 3)]
+    rows += [trial("f", 6e7, block=block, broker_settings={"num.replica.fetchers": 3}) for block in (1, 2, 3)]
+    found = curves(rates(rows))
+    assert found.of("buffers").levels.n.tolist() == [3, 3]
+    assert found.of("buffers").levels.label.tolist() == ["kernel's own", "131,072 bytes"]
+    assert found.of("replica_fetching").levels.label.tolist() == ["default", "num.replica.fetchers 3"]
+
+
+def test_the_ratio_of_compression_is_reported():
+    rows = one_at_a_time({})
+    rows += [trial("zstd", 9e7, block=block, compression="zstd", packed=4.0) for block in (1, 2, 3)]
+    levels = curves(rates(rows)).of("compression").levels
+    assert levels.compression.tolist() == pytest.approx([1.0, 4.0])
+
+
+def test_without_repeats_there_is_no_interval_and_a_caution():
+    found = curves(rates(one_at_a_time(FACTORS, blocks=1)))
+    assert np.isnan(found.of("partitions").range.low) and "no setting was measured twice" in str(found)
+
+
+def test_settings_that_do_not_scatter_alike_are_cautioned():
+    rng, rows = np.random.default_rng(1), []
+    for partitions, noise in ((9, 0.01), (36, 0.6), (18, 0.01)):
+        name = "baseline" if partitions == 9 else f"partitions {partitions}"
+        values = 1e7 * np.exp(rng.normal(0, noise, 6))
+        rows += [trial(name, bps, partitions=partitions) for bps in values]
+    assert "do not scatter alike" in str(curves(rates(rows)))
+
+
+def test_blocks_that_cannot_be_told_from_settings_are_left_out():
+    rows = [trial("baseline", 1e7 + n, block=1) for n in range(2)]
+    rows += [trial("more", 2e7 + n, block=2, partitions=18) for n in range(2)]
+    assert curves(rates(rows)).compared.freedom == 2
+
+
+@pytest.mark.parametrize("baseline", ["none", 3])
+def test_a_baseline_that_was_not_measured_is_refused(baseline):
+    with pytest.raises(MissingDataError, match="was measured; there are baseline"):
+        curves(rates(one_at_a_time(FACTORS)), baseline=baseline)
+
+
+def test_a_baseline_of_two_settings_is_refused():
+    rows = one_at_a_time({})
+    rows.append(trial("baseline", 1e7, partitions=18))
+    with pytest.raises(ParameterError, match="2 combinations"):
+        curves(rates(rows))
+
+
+def test_broker_settings_that_are_no_object_are_refused():
+    with pytest.raises(RawDataError, match="a JSON object"):
+        with_settings(rates([trial("baseline", 1e7, broker_settings="[1]")]).rates)
+
+
+def test_figures_name_every_level():
+    found = curves(rates(one_at_a_time(FACTORS)))
+    drawn = found.figure()
+    assert len(drawn.data) == 3 and "batch size: 16,384 bytes" in drawn.layout.yaxis.ticktext
+    assert drawn.layout.meta["alt"] and drawn.layout.xaxis.type == "log"
+    one = found.of("batch_bytes").figure()
+    assert one.layout.meta["name"] == "curve-batch-bytes" and len(one.layout.xaxis.ticktext) == 3
+    assert "zstd" not in found.of("consumers").shown().to_string()
+
+
+def test_labels_show_what_tells_levels_apart():
+    levels = pd.DataFrame({"acks": ["1", "all", "all"], "min_insync": [None, 1.0, 2.0]}, dtype=object)
+    assert level_labels(levels)[1:] == ["acks all, min.insync 1", "acks all, min.insync 2"]
+
+
+def test_evidence_is_what_was_measured_and_nothing_else():
+    rows = one_at_a_time({**FACTORS, ("acks", "1"): 2.0, ("gateway_bps", 1e8): 0.5, ("linger_ms", 0.0): 0.8})
+    rows += [trial("tuned", 2e8, block=b, producers=6, compression="lz4") for b in (1, 2, 3)]
+    found = evidence(curves(rates(rows)))
+    assert set(found) == {"consistency", "batches", "linger", "consumers_cost", "gateway"}
+    assert found["batches"].estimate == pytest.approx(8, rel=0.1) and found[
+        "gateway"
+    ].estimate == pytest.approx(2, rel=0.1)
+    cost = found["consumers_cost"]
+    assert cost.low < 100 * (1 - 1 / 1.05) < cost.high and cost.unit == "%"
+
+
+def test_evidence_of_both_ends_of_producers_buffers_and_tuning():
+    kafkas = {"client_send_buffer_bytes": None, "client_receive_buffer_bytes": 65_536}
+    rows = one_at_a_time({("producers", 1): 0.5, ("producers", 6): 1.5})
+    rows += [trial("small", 1e7, block=b, **kafkas) for b in (1, 2, 3)]
+    rows += [trial("default", 1e6, block=b, producers=1, partitions=3) for b in (1, 2, 3)]
+    rows += [trial("tuned", 1e8, block=b, producers=6, compression="lz4") for b in (1, 2, 3)]
+    found = evidence(curves(rates(rows)))
+    assert found["producers"].estimate == pytest.approx(0.5, rel=0.1)
+    assert found["producers_gain"].estimate == pytest.approx(3, rel=0.1)
+    assert found["buffers"].estimate == pytest.approx(5, rel=0.1)
+    assert found["tuned_over_default"].estimate == pytest.approx(100, rel=0.1)
+
+
+def test_trials_at_a_steady_rate_are_apart_from_those_flat_out():
+    steady = [trial("steady", 1.6e7, block=b, target_records_per_s=2000.0) for b in (1, 2, 3)]
+    far = [trial("far", 1.6e7, block=b, target_records_per_s=2000.0, client_rack="region") for b in (1, 2, 3)]
+    made = rates(one_at_a_time(FACTORS) + steady + far)
+    assert "target_records_per_s" not in curves(made).curves and len(curves(made).frame) == 18
+    assert list(curves(made, baseline="steady").curves) == ["consumers"]

@@ -1,0 +1,161 @@
+"""
+What consumers fetch from other regions, with and without client.rack, by the counters of the links.
+
+Producers and replicas cross regions as well. What they cause is known from trials without consumers, and taken off.
+Bytes are counted over whole trials, from before the load to after it, and divided by the payload in the log: at the
+edges of a part of it, links and logs would count different records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ...errors import MissingDataError
+from ...formatting import number
+from ..lab.utilisation import KEY, LINK
+from ..result import Estimate, Result, text_table
+from .counted_seconds import one_replica
+from .means import ratio_of_differences
+from .rates import TrialRates
+
+NONE, LEADERS, RACK = "no consumers", "from leaders", "from the own region"
+METHOD = (
+    "bytes over all links per byte of payload, less those without consumers; Fieller's interval (1954) of a ratio of "
+    "differences, residual variance pooled over the three settings"
+)
+ASSUMPTION = "Producers and replicas cause as many bytes with consumers as without; trials are independent"
+
+
+@dataclass(frozen=True, repr=False)
+class Crossings(Result):
+    """
+    Cross-region bytes of consumers.
+
+    Attributes
+    ----------
+    ratio : Estimate
+        Those with client.rack over those without.
+    trials : DataFrame
+        Per trial: reading (`NONE`, `LEADERS` or `RACK`), setting, link_bytes, payload_bytes, crossings (the former over
+        the latter), consumed (bytes that consumers reported over payload; the last part of a second is missing).
+    """
+
+    ratio: Estimate
+    trials: pd.DataFrame
+
+    TITLE = "Bytes across regions per byte of payload"
+    DRAWN_BY = "crossings_figure.crossings"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The ratio."""
+        return (self.ratio,)
+
+    @property
+    def sentence(self) -> str:
+        """The ratio, and what it is made of."""
+        means = self.trials.groupby("reading").crossings.mean()
+        listed = ", ".join(f"{number(means[name], 3)} {name}" for name in (NONE, LEADERS, RACK))
+        return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
+
+    def table(self) -> pd.DataFrame:
+        """`trials`."""
+        return self.trials
+
+    def shown(self) -> pd.DataFrame:
+        """One row per way of reading."""
+        groups = self.trials.groupby("reading")
+        means = groups[["crossings", "consumed"]].mean()
+        means.insert(0, "n_trials", groups.size())
+        rows = text_table(means.loc[[NONE, LEADERS, RACK]].reset_index())
+        heads = [
+            "consumers read",
+            "trials",
+            "bytes across regions per byte of payload",
+            "bytes consumed per byte",
+        ]
+        return rows.set_axis(heads, axis=1)
+
+
+def crossings(
+    trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
+) -> Crossings:
+    """
+    Cross-region bytes of consumers with client.rack over those without.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Rows of `TrialRates.rates` that differ in how many consumer groups read, and from where, and in nothing else.
+        Those with as many groups as any has are compared, and those with none.
+    tables : mapping
+        Of the run: links, link_samples, batches, consumer_windows.
+
+    Raises
+    ------
+    MissingDataError
+        If one of the three ways of reading was not measured, or not with the counters of all links.
+    """
+    own = trials[trials.consumer_groups.isin([0, trials.consumer_groups.max()])]
+    rack = np.where(own.client_rack.isna(), LEADERS, RACK)
+    own = own.assign(reading=np.where(own.consumer_groups == 0, NONE, rack))
+    totals = own[[*KEY, "setting", "reading", "record_bytes"]].merge(_link_bytes(rates, tables), on=KEY)
+    totals = totals.merge(_payload(rates, tables), on=KEY)
+    totals["payload_bytes"] = totals.records * totals.record_bytes.astype(float)
+    totals["crossings"] = totals.link_bytes / totals.payload_bytes
+    totals["consumed"] = totals.consumed_bytes / totals.payload_bytes
+    missing = [name for name in (NONE, LEADERS, RACK) if name not in set(totals.reading)]
+    if missing:
+        raise MissingDataError(
+            f"no trial has the counters of all links with consumers reading {', '.join(missing)}."
+        )
+    columns = ["reading", "setting", *KEY, "link_bytes", "payload_bytes", "crossings", "consumed"]
+    return Crossings(_ratio(totals, level), totals[columns].reset_index(drop=True))
+
+
+def _link_bytes(rates: TrialRates, tables) -> pd.DataFrame:
+    """Per trial whose links were all sampled: bytes over all of them."""
+    samples = rates.part(tables["link_samples"])
+    groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]
+    carried = (groups.max() - groups.min()).sum(axis=1).groupby(level=KEY)
+    every = tables["links"].groupby("run_id").size()
+    complete = carried.size() == carried.size().index.get_level_values("run_id").map(every)
+    return carried.sum()[complete].rename("link_bytes").astype(float).reset_index()
+
+
+def _payload(rates: TrialRates, tables) -> pd.DataFrame:
+    """Per trial: records in the log, and bytes that consumers said they had read."""
+    records = one_replica(rates.part(tables["batches"])).groupby(KEY).records.sum()
+    read = (
+        rates.part(tables["consumer_windows"]).groupby([*KEY, "group", "consumer"], dropna=False).bytes.max()
+    )
+    read = read.groupby(level=KEY).sum().reindex(records.index, fill_value=0.0)
+    return pd.DataFrame({"records": records, "consumed_bytes": read}).reset_index()
+
+
+def _ratio(totals: pd.DataFrame, level: float) -> Estimate:
+    sides = [totals.crossings[totals.reading == name].to_numpy() for name in (RACK, LEADERS, NONE)]
+    value, low, high = ratio_of_differences(*sides, level)
+    sizes, notes = [len(side) for side in sides], ()
+    if sum(sizes) == len(sides):
+        notes = ("no interval: no setting was measured twice",)
+    elif np.isinf(low):
+        notes = ("consumers without client.rack cause no measurable bytes",)
+    return Estimate(
+        quantity="cross-region bytes of consumers, with client.rack over without",
+        claim="With client.rack, consumers cause {} of the bytes across regions that they cause without",
+        estimate=value,
+        low=low,
+        high=high,
+        unit="fraction",
+        n=sum(sizes),
+        basis=f"trials: {sizes[0]} with, {sizes[1]} without, {sizes[2]} with no consumers",
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        warnings=notes,
+    )

@@ -1,0 +1,146 @@
+"""Where the leaders and replicas of each topic lay: the table of one topic, and whether topics were balanced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...errors import MissingDataError
+from ...formatting import count
+from ..lab.utilisation import KEY
+from ..result import Estimate, Result, exact_binomial
+from .rates import TrialRates
+
+METHOD = "exact binomial interval (Clopper & Pearson 1934)"
+ASSUMPTION = "Every topic is placed anew and independently of the others; one topic per trial"
+
+
+@dataclass(frozen=True, repr=False)
+class Placement(Result):
+    """
+    Leaders and replicas.
+
+    Attributes
+    ----------
+    balanced : Estimate
+        Share of topics of which no broker leads more partitions than another by more than one.
+    spread : Estimate
+        Share of topics of which each partition has its replicas in as many regions as it can.
+    topics : DataFrame
+        Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
+        spread, all_in_sync, moved (partitions not led by their preferred replica).
+    replicas : DataFrame
+        The rows of table placements of the topic that is shown.
+    """
+
+    balanced: Estimate
+    spread: Estimate
+    topics: pd.DataFrame
+    replicas: pd.DataFrame
+
+    TITLE = "Partitions of one topic: broker (region)"
+    DRAWN_BY = "placement_figure.placement"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Balanced, spread."""
+        return (self.balanced, self.spread)
+
+    @property
+    def sentence(self) -> str:
+        """Both shares, and what was not in sync or moved."""
+        behind, moved = int((~self.topics.all_in_sync).sum()), int((self.topics.moved > 0).sum())
+        return (
+            f"{self.balanced.sentence} {self.spread.sentence} Replicas out of sync when the load ended: in "
+            f"{count(behind, 'topic')}; partitions not led by their preferred replica: in {count(moved, 'topic')}."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """`topics`."""
+        return self.topics
+
+    def shown(self) -> pd.DataFrame:
+        """One row per partition of the topic that is shown, as in the dashboard of the source."""
+        rows = []
+        for number, part in self.replicas.sort_values("replica").groupby("partition"):
+            names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
+            lead = [name for name, leads in zip(names, part.leads, strict=True) if leads]
+            in_sync = ", ".join(str(broker) for broker in part.broker[part.in_sync])
+            rows.append(
+                {
+                    "partition": str(number),
+                    "leader": lead[0] if lead else "none",
+                    "replicas": ", ".join(names),
+                }
+                | {"in sync": in_sync}
+            )
+        return pd.DataFrame(rows)
+
+
+def placement(
+    rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting: str = "baseline", level: float = 0.95
+):
+    """
+    Judge the topics of all trials, and show the first of a setting.
+
+    Raises
+    ------
+    MissingDataError
+        If the run says nothing about replicas.
+    """
+    rows = tables.get("placements")
+    rows = rates.part(rows) if rows is not None and len(rows) else None
+    if rows is None or rows.empty:
+        raise MissingDataError("the run does not say where replicas lay.")
+    regions = rows.region.nunique()
+    brokers = rows.broker.nunique()
+    topics = []
+    for key, part in rows.groupby([*KEY, "topic"], sort=False):
+        leaders = part[part.leads].groupby("broker").size().reindex(rows.broker.unique(), fill_value=0)
+        each = part.groupby("partition").agg(replicas=("broker", "size"), regions=("region", "nunique"))
+        topics.append(
+            dict(zip([*KEY, "topic"], key, strict=True))
+            | {"partitions": len(each), "brokers": brokers, "fewest": leaders.min(), "most": leaders.max()}
+            | {"balanced": leaders.max() - leaders.min() <= 1}
+            | {"spread": bool((each.regions == each.replicas.clip(upper=regions)).all())}
+            | {"all_in_sync": bool(part.in_sync.all()), "moved": int((part.leads & (part.replica > 0)).sum())}
+        )
+    found = pd.DataFrame(topics).merge(rates.rates[[*KEY, "setting"]], on=KEY)
+    first = found[found.setting == setting].head(1)
+    first = found.head(1) if first.empty else first
+    return Placement(
+        _share(
+            found.balanced,
+            "balanced topics",
+            "Leaders were balanced, within one partition, in {} of topics",
+            level,
+        ),
+        _share(
+            found.spread,
+            "topics spread over regions",
+            "Each partition had its replicas in as many regions as it can in {} of topics",
+            level,
+        ),
+        found,
+        rows.merge(first[[*KEY, "topic"]], on=[*KEY, "topic"]),
+    )
+
+
+def _share(flags: pd.Series, quantity: str, claim: str, level: float) -> Estimate:
+    n = len(flags)
+    low, high = exact_binomial(int(flags.sum()), n, level)
+    return Estimate(
+        quantity=quantity,
+        claim=claim,
+        estimate=float(flags.mean()),
+        low=low,
+        high=high,
+        unit="fraction",
+        n=n,
+        basis=count(n, "topic"),
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+    )

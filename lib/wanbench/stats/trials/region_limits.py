@@ -1,0 +1,167 @@
+"""
+What bounds a trial with replicas and clients in several regions: links, requests in flight, or how replicas fetch.
+
+- link: of all copies of a record that cross regions (to its leader, to followers, to consumers), each link carries a
+  part; the link that would be full first bounds the payload. With gateways, so do all links that leave a region.
+- window: a producer has `max_in_flight` requests to each leading broker, of one batch per partition. Each is answered
+  no sooner than after the RTT to the leader and, with acks=all, the one to its farthest follower. A broker processes
+  one request of a connection at a time (Kafka protocol guide, "Network"), so with acks=all only one passes in the time
+  to replicate. Nor does a connection carry more than its window per RTT.
+- replication: a follower has one fetch in flight per leader and fetcher, of what its socket's window, or Kafka's limits
+  on a fetch, allow, per RTT.
+
+`limits` is for producers in one region and brokers in another. Nothing is fitted here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+import numpy as np
+import pandas as pd
+
+from ..tcp.mathis import MSS_BYTES
+from ..tcp.window import advertised_window_bytes
+from .limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
+
+WIRE = PACKET_BYTES / MSS_BYTES
+NEAR_MS = 0.2
+"""RTT within a region: less than any link's, more than nothing."""
+DEFAULTS = {
+    "socket.receive.buffer.bytes": 102_400,
+    "replica.socket.receive.buffer.bytes": 65_536,
+    "num.replica.fetchers": 1,
+    "replica.fetch.max.bytes": 1 << 20,
+    "replica.fetch.response.max.bytes": 10 << 20,
+}
+"""Kafka's, of broker settings that bound throughput."""
+
+
+def region_limits(
+    trial: Mapping, placed: pd.DataFrame, links: pd.DataFrame, *, broker_settings: Mapping | None = None
+) -> dict[str, float]:
+    """
+    What links, window and replication allow one trial, in bit/s of payload; infinite where one does not bind.
+
+    Parameters
+    ----------
+    trial : mapping
+        A row of `TrialRates.rates`; None where a setting was left as it is. Clients are taken to be in the first
+        `client_regions` of the lab's regions.
+    placed : DataFrame
+        Its rows of table placements.
+    links : DataFrame
+        Table links.
+    broker_settings : mapping, optional
+        By Kafka's names, over its defaults (`DEFAULTS`).
+    """
+    settings = DEFAULTS | {
+        name: float(value)
+        for name, value in (broker_settings or {}).items()
+        if name in DEFAULTS and value is not None
+    }
+    pairs = {
+        (row.from_region, row.to_region): row for row in links[links.run_id == trial["run_id"]].itertuples()
+    }
+    regions = list(dict.fromkeys(region for pair in pairs for region in pair))
+    clients = regions[: int(trial["client_regions"])] if trial["client_regions"] else None
+    senders = _spread(int(trial["producers"]), clients or [trial["from_region"]])
+    readers = _spread(
+        int((trial["consumers"] or 0) * (trial["consumer_groups"] or 0)), clients or [trial["to_region"]]
+    )
+    packed = trial["record_bytes"] * trial["records_per_s"] / trial["log_bytes_per_s"]
+    packed = packed if np.isfinite(packed) and packed > 0 else 1.0
+
+    def rtt_s(a: str, b: str) -> float:
+        if a == b:
+            return NEAR_MS / 1000
+        if trial["delay_ms"] is not None and {a, b} == {trial["from_region"], trial["to_region"]}:
+            return 2 * trial["delay_ms"] / 1000
+        return sum(pairs[pair].delay_ms for pair in ((a, b), (b, a)) if pair in pairs) / 1000
+
+    copies = _copies(placed, senders, readers, trial)
+    link = min(
+        (_rate(trial, pairs[pair], pair) / share for pair, share in copies.items() if pair in pairs),
+        default=inf,
+    )
+    if trial["gateway_bps"] is not None:
+        leaving = {
+            region: sum(share for pair, share in copies.items() if pair[0] == region) for region in regions
+        }
+        link = min([link, *(trial["gateway_bps"] / share for share in leaving.values() if share)])
+    return {
+        "link": link * packed / WIRE,
+        "window": _window(trial, placed, senders, settings, rtt_s) * packed,
+        "replication": _replication(placed, settings, rtt_s) * packed,
+    }
+
+
+def _rate(trial: Mapping, link, pair: tuple) -> float:
+    own = {trial["from_region"], trial["to_region"]} == set(pair) and trial["rate_bps"] is not None
+    rate = trial["rate_bps"] if own else link.rate_bps
+    return inf if pd.isna(rate) else float(rate)
+
+
+def _spread(n: int, regions: list[str]) -> dict[str, float]:
+    """Clients per region, in turn over the regions."""
+    return {region: len(range(k, n, len(regions))) for k, region in enumerate(regions) if k < n}
+
+
+def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> dict[tuple, float]:
+    """Bytes over each link per byte that is appended to the log."""
+    copies: dict[tuple, float] = {}
+
+    def add(a: str, b: str, share: float) -> None:
+        if a != b and share:
+            copies[a, b] = copies.get((a, b), 0.0) + share
+
+    partitions = list(placed.groupby("partition"))
+    n_senders, n_readers, each = sum(senders.values()), sum(readers.values()), 1 / len(partitions)
+    for _, replicas in partitions:
+        leader = replicas.region[replicas.leads].iloc[0] if replicas.leads.any() else replicas.region.iloc[0]
+        for region, n in senders.items():
+            add(region, leader, each * n / n_senders)
+        for region in replicas.region[~replicas.leads]:
+            add(leader, region, each)
+        for region, n in readers.items():
+            near = trial["client_rack"] is not None and region in set(replicas.region)
+            add(leader, region, 0.0 if near else each * trial["consumer_groups"] * n / n_readers)
+    return copies
+
+
+def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict, rtt_s) -> float:
+    """bit/s that the producers' requests in flight allow, over all producers and leading brokers."""
+    buffer = settings["socket.receive.buffer.bytes"]
+    connection = inf if buffer < 0 else float(advertised_window_bytes(2 * buffer))
+    total = 0.0
+    for _, led in placed[placed.leads].groupby("broker"):
+        request = min(len(led) * trial["batch_bytes"], max(MAX_REQUEST_BYTES, trial["batch_bytes"]))
+        in_flight = (trial["max_in_flight"] or IN_FLIGHT) * request
+        leader = led.region.iloc[0]
+        followers = placed[placed.partition.isin(led.partition) & ~placed.leads].region.unique()
+        waits = trial["acks"] == "all" and len(followers) > 0
+        waits_s = max(rtt_s(leader, region) for region in followers) if waits else 0.0
+        in_turn = request / waits_s if waits else inf
+        for region, n in senders.items():
+            near_s = rtt_s(region, leader)
+            total += n * min(in_flight / (near_s + waits_s), in_turn, connection / near_s)
+    return BITS * total
+
+
+def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
+    """bit/s into the log that the slowest of the pairs of leader and follower lets pass."""
+    buffer = settings["replica.socket.receive.buffer.bytes"]
+    window = inf if buffer < 0 else float(advertised_window_bytes(2 * buffer))
+    fetchers = settings["num.replica.fetchers"]
+    led = placed[placed.leads][["partition", "broker", "region"]]
+    pairs = placed[~placed.leads].merge(led, on="partition", suffixes=("", "_of_leader"))
+    slowest = inf
+    for (_, _), part in pairs.groupby(["broker", "broker_of_leader"]):
+        fetch = min(
+            len(part) * settings["replica.fetch.max.bytes"],
+            settings["replica.fetch.response.max.bytes"],
+        )
+        per_s = fetchers * min(window, fetch) / rtt_s(part.region.iloc[0], part.region_of_leader.iloc[0])
+        slowest = min(slowest, per_s * placed.partition.nunique() / len(part))
+    return BITS * slowest

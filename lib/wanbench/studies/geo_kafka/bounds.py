@@ -1,0 +1,224 @@
+"""
+What bounds each trial, from settings, placement and metrics, and what it reached of that.
+
+Link, window and replication are those of `stats.trials.region_limits`. The machine is a measured bound: what the trial
+would reach at the same cost per byte if no processor were idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+import pandas as pd
+
+from ...errors import MissingDataError
+from ...formatting import count, number, percent, quantity
+from ...stats.lab.utilisation import KEY
+from ...stats.result import Estimate, Result, text_table
+from ...stats.trials.fullness import fullness
+from ...stats.trials.means import half_width, ratio_estimate
+from ...stats.trials.rates import TrialRates
+from ...stats.trials.region_limits import region_limits
+from .curves import VALUE, Curves
+from .settings import BROKER
+
+NAMES = ("link", "window", "replication", "machine")
+NEAR = 0.9
+"""The lowest bound over another from which the two are named together: bounds are not more exact than ten per cent."""
+EXPLAINED = 0.5
+"""Share of the lowest bound below which something else must be in the way: more waits than work."""
+METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
+ASSUMPTION = "Records go evenly to all partitions; links keep the rate and delay that were requested"
+
+
+@dataclass(frozen=True, repr=False)
+class Bounds(Result):
+    """
+    What each trial reached of its bounds.
+
+    Attributes
+    ----------
+    trials : DataFrame
+        Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (what each would
+        allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is),
+        limits (it and those close above), reached (measured over allowed), reached_link; busy_percent, iowait_percent
+        of the processors and fullest_link (mean utilisation of the fullest link), in the counted seconds.
+    reached : Estimate
+        Measured over allowed, over all trials.
+    """
+
+    trials: pd.DataFrame
+    reached: Estimate
+    level: float
+
+    TITLE = "Means over trials: payload measured and allowed (Mbit/s), share reached, how full machine and links were"
+    DRAWN_BY = "bounds_figure.bounds"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Over all trials."""
+        return (self.reached,)
+
+    @property
+    def sentence(self) -> str:
+        """What trials reach, and how many each limit bounds."""
+        counts = self.trials.limits.value_counts()
+        listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
+        near = f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
+        return f"{self.reached.sentence} {near}"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Trials above a bound, and trials whose processors are not known."""
+        beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
+        unknown = int(np.isinf(self.trials.machine).sum())
+        notes = (
+            [f"{count(beyond, 'trial')} reached more than a bound allows: an assumption does not hold"]
+            if beyond
+            else []
+        )
+        notes += (
+            [f"in {count(unknown, 'trial')} nobody asked how busy the processors were"] if unknown else []
+        )
+        return (*notes, *super().cautions)
+
+    def of(self, setting: str) -> Share:
+        """What the trials of one setting reached of the links' rate and of the lowest bound."""
+        part = self.trials[self.trials.setting == setting]
+        if part.empty:
+            raise MissingDataError(f"no trial of {setting} has bounds.")
+        link = _mean(
+            part.reached_link,
+            f"{setting}: of the links' bound",
+            f"{setting} reaches {{}} of what the links' rate allows",
+            self.level,
+        )
+        lowest = _mean(
+            part.reached,
+            f"{setting}: of the lowest bound",
+            f"{setting} reaches {{}} of what its lowest bound allows",
+            self.level,
+        )
+        return Share(setting, link, lowest, part)
+
+    def table(self) -> pd.DataFrame:
+        """One row per setting: means over its trials."""
+        frame = self.trials.assign(
+            **{name: self.trials[name] / 1e6 for name in ("measured", *NAMES, "allowed")}
+        )
+        groups = frame.groupby("setting", sort=False)
+        columns = ["measured", *NAMES, "reached", "busy_percent", "iowait_percent", "fullest_link"]
+        means = groups[columns].mean()
+        means.insert(0, "n_trials", groups.size())
+        means.insert(1, "limits", groups.limits.agg(lambda limits: limits.mode().iloc[0]))
+        return means.reset_index()
+
+    def shown(self) -> pd.DataFrame:
+        """The rows of `table`, as text."""
+        rows = text_table(self.table())
+        heads = {
+            "n_trials": "trials",
+            "busy_percent": "busy %",
+            "iowait_percent": "iowait %",
+            "fullest_link": "full",
+        }
+        return rows.rename(columns=heads)
+
+
+@dataclass(frozen=True, repr=False)
+class Share(Result):
+    """What one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`."""
+
+    setting: str
+    link: Estimate
+    lowest: Estimate
+    trials: pd.DataFrame
+
+    TITLE = "Shares of the bounds"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Of the links' bound, of the lowest."""
+        return (self.link, self.lowest)
+
+    @property
+    def sentence(self) -> str:
+        """Both shares, what the bounds are, and what the metrics say."""
+        part = self.trials
+        limit = part.limits.mode().iloc[0]
+        unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
+        allowed = ", ".join(
+            f"{name} {quantity(part[name].mean(), 'bit/s')}"
+            for name in NAMES
+            if np.isfinite(part[name]).all()
+        )
+        return (
+            f"{self.link.sentence} The lowest bound is the {limit}: {self.lowest.sentence} Bounds on payload: "
+            f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy; the fullest link carried "
+            f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate.{unexplained}"
+        )
+
+
+def bounds(
+    curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
+) -> Bounds:
+    """
+    The bounds of every trial of the curves, and what it reached.
+
+    Parameters
+    ----------
+    tables : mapping
+        Of the run: links and placements; metrics (of sysstat) and link_samples where they were taken.
+
+    Raises
+    ------
+    MissingDataError
+        If the run says nothing about where replicas lay, or its lab has no emulated links.
+    """
+    for name in ("placements", "links"):
+        if name not in tables or tables[name].empty:
+            raise MissingDataError(f"the run has no table {name}, from which bounds follow.")
+    placed = dict(list(rates.part(tables["placements"]).groupby(KEY)))
+    rows = []
+    for trial in curves.frame.to_dict("records"):
+        own = placed.get(tuple(trial[name] for name in KEY))
+        if own is not None:
+            brokers = {
+                name.removeprefix(BROKER): trial[name] for name in curves.columns if name.startswith(BROKER)
+            }
+            about = {name: trial[name] for name in (*KEY, "setting", "cell")} | {"measured": trial[VALUE]}
+            rows.append(about | region_limits(trial, own, tables["links"], broker_settings=brokers))
+    if not rows:
+        raise MissingDataError("no trial says where its replicas lay.")
+    frame = pd.DataFrame(rows).merge(fullness(rates, tables), on=KEY, how="left")
+    busy = frame.busy_percent / 100
+    frame["machine"] = (frame.measured / busy).where(busy > 0, inf)
+    allowed = frame[list(NAMES)].to_numpy(dtype=float)
+    frame["allowed"], frame["limit"] = allowed.min(axis=1), np.array(NAMES)[allowed.argmin(axis=1)]
+    near = allowed <= frame.allowed.to_numpy()[:, None] / NEAR
+    frame["limits"] = [" and ".join(np.array(NAMES)[row]) for row in near]
+    frame["reached"] = frame.measured / frame.allowed
+    frame["reached_link"] = frame.measured / frame.link
+    claim = "Trials reach {} of what their lowest bound allows"
+    return Bounds(frame, _mean(frame.reached, "measured over the lowest bound", claim, level), level)
+
+
+def _mean(values: pd.Series, quantity: str, claim: str, level: float) -> Estimate:
+    logs = np.log(values.to_numpy(dtype=float))
+    half = half_width(logs, level)
+    return ratio_estimate(
+        float(logs.mean()),
+        half,
+        unit="fraction",
+        quantity=quantity,
+        claim=claim,
+        n=len(logs),
+        basis=count(len(logs), "trial"),
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        warnings=() if len(logs) > 1 else ("no interval: a single trial",),
+    )
