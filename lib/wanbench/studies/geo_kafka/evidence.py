@@ -33,7 +33,7 @@ def evidence(curves: Curves, *, tuned: str = "tuned", default: str = "default") 
             {"partitions": partitions},
             f"72 partitions over {partitions:g}",
         ),
-        "consumers_cost": ({}, {"consumer_groups": 0}, "with consumers over without"),
+        "consumers_cost": ({"consumer_groups": 1}, {"consumer_groups": 0}, "with consumers over without"),
         "gateway": ({}, {"gateway_bps": gateway}, "full mesh over one gateway"),
     }
     found = {}
