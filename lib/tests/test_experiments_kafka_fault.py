@@ -7,8 +7,8 @@ from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 
 from wanbench.errors import ParameterError
 from wanbench.experiments import ExperimentError, KafkaFault
-from wanbench.experiments.kafka_fault_damage import KINDS, damaged
 from wanbench.experiments.kafka_fault_faults import Fault
+from wanbench.experiments.kafka_fault_planted import KINDS, damaged
 from wanbench.ingest import kafka_fault
 
 REGIONS = ["eu", "us", "asia"]

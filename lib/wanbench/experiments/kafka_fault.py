@@ -13,8 +13,8 @@ from ..kafka.programs.probe_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .kafka_checks import ACKS, check_settings, setting_pairs
-from .kafka_fault_damage import KINDS
 from .kafka_fault_faults import CONSUMERS, CONTROLLER, FAULTS, NONE
+from .kafka_fault_planted import KINDS
 from .kafka_fault_session import FaultSession
 
 _START_S, _END_S = 6.0, 5.0

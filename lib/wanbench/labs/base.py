@@ -45,6 +45,14 @@ class Process(ABC):
     def stop(self) -> Completed:
         """Ask the command to end, insist after two seconds, and return what it printed. Safe to call twice."""
 
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+
+    @abstractmethod
+    def printed(self, start: int = 0) -> bytes:
+        """What it has printed on stdout so far, from this byte on."""
+
 
 class Host(ABC):
     """

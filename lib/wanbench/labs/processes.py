@@ -60,8 +60,14 @@ class EnteredProcess(Process):
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
 
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
         return not self._has_ended(0)
+
+    def printed(self, start: int = 0) -> bytes:
+        parts = []
+        while more := self._read_at(start):
+            start += len(more)
+            parts.append(more)
+        return b"".join(parts)
 
     def wait_for_output(self, text: str, timeout_s: float) -> None:
         wanted, seen, position = text.encode(), b"", 0
