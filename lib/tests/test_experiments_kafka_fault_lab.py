@@ -99,7 +99,13 @@ def test_a_fault_is_healed_when_something_else_fails(lab, own_cluster, tmp_path,
 
 
 def test_a_node_that_does_not_outlive_its_thaw_is_part_of_the_result(lab, own_cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(Cluster, "thaw", lambda cluster, node_id: cluster._node(node_id)._signal("KILL"))
+    thaw = Cluster.thaw
+
+    def fatal(cluster, node_id):
+        thaw(cluster, node_id)
+        cluster._node(node_id)._signal("KILL")
+
+    monkeypatch.setattr(Cluster, "thaw", fatal)
     row = run(lab, tmp_path, fault="freeze", at="us", after_s=5.0)["faults"].iloc[0]
     assert "ended with status" in row.incomplete and row.isna().error and row.isna().healthy_at_s
     assert own_cluster.runs(2)

@@ -49,6 +49,9 @@ class Process(ABC):
     def is_running(self) -> bool:
         """Whether it has not ended yet."""
 
+    def resume(self) -> None:  # noqa: B027
+        """Have whatever stands between us and a command that stood still go on, so that the command's end is seen."""
+
     @abstractmethod
     def printed(self, start: int = 0) -> bytes:
         """What it has printed on stdout so far, from this byte on."""
