@@ -87,7 +87,7 @@ class MockCluster(BaseCluster):
         self.bootstrap = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
         self.lab = SimpleNamespace(hosts={host.region: [host] for host in hosts})
         self._racks = [host.region for host in hosts]
-        self.watched_isr = REPLICAS
+        self.watched_isr, self.log_ends = REPLICAS, []
         for host in hosts:
             host.cluster = self
 
@@ -114,6 +114,8 @@ class MockCluster(BaseCluster):
             return {"controller": 2, "brokers": brokers}
         if verb == "create_topic":
             return {"name": arguments["name"], "partitions": partitions}
+        if verb == "log_ends":
+            return self.log_ends
         return [{"name": "t", "partitions": partitions}] if verb == "topics" else {"changed": 0}
 
     def check(self):

@@ -56,6 +56,12 @@ class ScriptedProcess(Process):
             raise CommandError(f"{self.command[0]} did not end within {timeout_s:g} s")
         return self._completed(self._reply.returncode)
 
+    def is_running(self):
+        return not self._killed.is_set() and self._reply.lasts_s != 0
+
+    def printed(self, start=0):
+        return self._reply.stdout[start:]
+
     def stop(self):
         self.stopped = True
         self._killed.set()

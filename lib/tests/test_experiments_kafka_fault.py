@@ -1,15 +1,20 @@
 """Fault episodes: settings, faults begun and healed, and whole episodes with mock brokers in place of a cluster."""
 
 import json
+import time
+from types import SimpleNamespace
 
 import pytest
 from mock_kafka import PARTITIONS, HereHost, MockCluster, RecordingLinks
 
 from wanbench.errors import ParameterError
 from wanbench.experiments import ExperimentError, KafkaFault
-from wanbench.experiments.kafka_fault_damage import KINDS, damaged
+from wanbench.experiments import kafka_fault_session as session
 from wanbench.experiments.kafka_fault_faults import Fault
+from wanbench.experiments.kafka_fault_health import Health
+from wanbench.experiments.kafka_fault_planted import KINDS, damaged
 from wanbench.ingest import kafka_fault
+from wanbench.kafka.programs import fault_consumer, fault_producer
 
 REGIONS = ["eu", "us", "asia"]
 
@@ -102,6 +107,78 @@ def test_a_fault_that_fails_half_way_is_healed_everywhere(tmp_path):
     with pytest.raises(ExperimentError, match="still no"):
         fault.heal()
     assert {("heal_region", "us"), ("heal_region", "eu")} <= set(links.told)
+
+
+@pytest.mark.parametrize("error", [ExperimentError("no"), KeyboardInterrupt()])
+def test_healing_again_does_what_failed_or_was_interrupted_and_nothing_else(tmp_path, error):
+    fault, links = fault_at(tmp_path, "cut", ["us", "eu", "asia"], {("heal_region", "us"): error})
+    fault.begin()
+    with pytest.raises(type(error)):
+        fault.heal()
+    healed = [call for call in links.told if call[0] == "heal_region"]
+    assert sorted(healed) == [("heal_region", name) for name in ("asia", "eu", "us")]
+    links.fails, links.told = {}, []
+    fault.heal()
+    assert links.told == [("heal_region", "us")]
+
+
+# Programs
+
+
+class Answering:
+    """A producer whose first delivery to each partition fails."""
+
+    def __init__(self):
+        self.sent, self.waiting = [], []
+
+    def produce(self, topic, value, partition, on_delivery):
+        error = None if partition in self.sent else "failed"
+        self.sent.append(partition)
+        self.waiting.append((on_delivery, error))
+
+    def flush(self, timeout_s):
+        for told, error in self.waiting:
+            told(error, None)
+        self.waiting = []
+        return 0
+
+
+def test_a_warm_up_whose_deliveries_fail_is_not_done(monkeypatch):
+    arguments = SimpleNamespace(partitions=2, record_bytes=64, topic="t")
+    producer = Answering()
+    assert fault_producer.Schedule(producer, None, arguments).warm_up() == 0
+    assert producer.sent == [0, 1, 0, 1]
+    monkeypatch.setattr(fault_producer, "WARM_UP_S", 0.01)
+    assert fault_producer.Schedule(Answering(), None, arguments).warm_up() == 2
+
+
+def test_a_member_reports_positions_of_the_partitions_that_it_has_when_they_change():
+    said = []
+    lines = SimpleNamespace(say=said.append, flush=lambda: None, now=lambda: 0)
+    member = fault_consumer.Member(lines)
+    member.report(lambda _: {})
+    member.changed("assigned", [SimpleNamespace(partition=n) for n in (1, 2)])
+    for _ in range(2):
+        member.report(lambda numbers: dict.fromkeys(numbers, 7))
+    member.changed("revoked", [SimpleNamespace(partition=1)])
+    member.report(lambda _: {})
+    assert [line for line in said if isinstance(line, dict)] == [
+        {"positions": {}},
+        {"positions": {1: 7, 2: 7}},
+        {"positions": {2: 7}},
+    ]
+
+
+def test_everything_is_read_only_if_the_members_have_it_between_them():
+    news = {0: [{"positions": {}}], 1: [{"positions": {"0": 5, "1": 4}}]}
+    members = [SimpleNamespace(role="consumer", number=n, news=lambda n=n: news[n]) for n in news]
+    health, ends = Health(members, [[1], [2], [3]]), {"0": 5, "1": 5, "2": 0}
+    assert health.unread(ends) == [0, 1]
+    health.look()
+    assert health.unread(ends) == [1]
+    news[0] = [{"positions": {"1": 5}}]
+    health.look()
+    assert health.unread(ends) == []
 
 
 # Damage
@@ -205,11 +282,61 @@ def test_a_fault_is_healed_after_an_exception_and_what_was_measured_is_kept(host
     assert "KeyboardInterrupt" in tables_of(tmp_path)["faults"].error[0]
 
 
+def kill_when_cut(host, program):
+    """Have the first program of this name on a host end as soon as a region is cut."""
+
+    def cut_region(region):
+        next(p for p in host.started if p.is_running() and any(program in word for word in p.command)).kill()
+
+    host.links.cut_region = cut_region
+
+
+def test_a_program_that_fails_after_the_fault_began_is_a_result(hosts, tmp_path):
+    for host in hosts:
+        host.links = hosts[0].links
+    kill_when_cut(hosts[0], "fault_consumer")
+    episode(after_s=3).run(hosts[0], hosts[1], tmp_path, "t")
+    row = tables_of(tmp_path)["faults"].iloc[0]
+    assert "consumer 0 on eu/0 ended with status -9" in row.incomplete and row.isna().error
+
+
+def test_an_end_of_the_log_that_is_never_replicated_is_a_result(hosts, tmp_path, monkeypatch):
+    hosts[0].cluster.log_ends = [{"partition": 2, "high_watermark": 1, "end": 3}]
+    monkeypatch.setattr(session, "REPLICATED_S", 0.5)
+    monkeypatch.setattr(session, "COMPLETE_S", 0.5)
+    monkeypatch.setattr(Health, "unread", lambda health, ends: [3])
+    episode().run(hosts[0], hosts[1], tmp_path, "t")
+    found = tables_of(tmp_path)
+    row = found["faults"].iloc[0]
+    assert "replicas do not have all of partitions 2" in row.incomplete
+    assert "did not read partitions 3" in row.incomplete and row.isna().error and len(found["fault_log"])
+
+
+def test_health_that_does_not_hold_is_not_noted(hosts, tmp_path):
+    class Flapping:
+        looks = 0
+
+        def look(self):
+            self.looks += 1
+
+        def group_since(self):
+            if self.looks % 5 == 0:
+                self.since = time.time()
+                return None
+            return self.since
+
+        since = 0.0
+        in_sync_since = led_as_preferred_since = flows = lambda self, after_s: after_s
+
+    made = session.FaultSession(episode(after_s=3), hosts[0], tmp_path, "t")
+    made._health, made._times = Flapping(), {"heal_done_at_s": time.time(), "fault_done_at_s": 0.0}
+    made._await_health()
+    assert "healthy_at_s" not in made._times and made._health.looks > 5
+
+
 def test_a_cluster_that_stays_ill_is_no_error_but_was_not_seen_healthy(hosts, tmp_path):
     """The watchers see one replica too few from the beginning, so the episode cannot even start."""
     hosts[0].cluster.watched_isr = [[1, 2]] * PARTITIONS
-    import wanbench.experiments.kafka_fault_session as session
-
     patience, session.READY_S = session.READY_S, 3.0
     try:
         with pytest.raises(ExperimentError, match="not ready after 3 s") as caught:

@@ -3,6 +3,7 @@
 from itertools import permutations
 
 import pytest
+from patience import comes_about
 
 from wanbench.experiments import KafkaFault
 from wanbench.experiments.kafka_fault_faults import Fault
@@ -95,6 +96,38 @@ def test_a_fault_is_healed_when_something_else_fails(lab, own_cluster, tmp_path,
             run(lab, folder, fault=fault, at=at)
         assert not lab.cut_pairs and lab.links == links and all(own_cluster.runs(node) for node in (1, 2, 3))
     assert own_cluster.ask(lab.host("us"), "cluster")["brokers"]
+
+
+def test_a_node_that_does_not_outlive_its_thaw_is_part_of_the_result(lab, own_cluster, tmp_path, monkeypatch):
+    thaw = Cluster.thaw
+
+    def fatal(cluster, node_id):
+        thaw(cluster, node_id)
+        cluster._node(node_id)._signal("KILL")
+
+    monkeypatch.setattr(Cluster, "thaw", fatal)
+    row = run(lab, tmp_path, fault="freeze", at="us", after_s=5.0)["faults"].iloc[0]
+    assert "ended with status" in row.incomplete and row.isna().error and row.isna().healthy_at_s
+    assert own_cluster.runs(2)
+
+
+def test_the_end_of_a_log_is_above_the_high_watermark_until_replicas_have_it(lab, own_cluster):
+    host, topic = lab.host("eu"), "log-ends"
+    own_cluster.ask(host, "create_topic", name=topic, placement=[[1, 2]])
+    arguments = ["--topic", topic, "--num-records", "50", "--record-size", "100", "--throughput", "-1"]
+    arguments += ["--bootstrap-server", own_cluster.bootstrap, "--command-property", "acks=1"]
+    if (file := own_cluster.client_file(host)) is not None:
+        arguments += ["--command-config", file]
+    produce = own_cluster.java(host, "org.apache.kafka.tools.ProducerPerformance", *arguments, heap_mb=64)
+    own_cluster.freeze(2)
+    try:
+        host.run(produce, timeout_s=60)
+        [row] = own_cluster.ask(host, "log_ends", topic=topic)
+    finally:
+        own_cluster.thaw(2)
+    assert row["end"] == 50 >= row["high_watermark"]
+    wanted = [{"partition": 0, "high_watermark": 50, "end": 50}]
+    assert comes_about(lambda: own_cluster.ask(host, "log_ends", topic=topic) == wanted)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -40,6 +40,11 @@ def test_the_fault_is_a_row_with_its_settings_and_times(read):
     assert row["heal_at_s"] - row["fault_at_s"] == 1
 
 
+def test_what_makes_an_episode_incomplete_is_read_and_may_be_missing(read):
+    assert read()["faults"].incomplete.isna().all()
+    assert read(incomplete="producer 0 did not end")["faults"].incomplete[0] == "producer 0 did not end"
+
+
 def test_every_record_that_came_due_is_a_row(read):
     rows = read()["fault_records"]
     assert rows.sequence.tolist() == [0, 1, 2, 3] and rows.partition.tolist() == [0, 1, 0, 1]

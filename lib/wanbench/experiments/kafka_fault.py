@@ -13,11 +13,11 @@ from ..kafka.programs.probe_record import HEAD
 from ..labs.base import Host
 from ..runs import RawFile
 from .kafka_checks import ACKS, check_settings, setting_pairs
-from .kafka_fault_damage import KINDS
 from .kafka_fault_faults import CONSUMERS, CONTROLLER, FAULTS, NONE
+from .kafka_fault_planted import KINDS
 from .kafka_fault_session import FaultSession
 
-_START_S, _END_S = 6.0, 5.0
+_START_S, _END_S = 6.0, 6.0
 """From the start to the first record, and from the end of the traffic to the end; measured on two processors."""
 _HEAL_S = 7.0
 """From healing to the end of the traffic; measured 4 to 11 s, with a region cut longest, after faults of 8 s."""
@@ -171,7 +171,9 @@ class KafkaFault:
             If the lab has no such region, or the cluster fewer brokers than `replication`.
         ExperimentError
             If there is no cluster, the lab or the cluster cannot have this fault, the cluster is not healthy at first,
-            or a program fails; what was measured is kept.
+            a program fails before the fault has begun, or the lab cannot begin or heal the fault; what was measured is
+            kept. What fails later is part of the result, `incomplete` in the file: a program or a broker that ends, a
+            producer that does not, a log that cannot be read, consumers that do not receive all of it.
         """
         return FaultSession(self, source, folder, stem).run()
 

@@ -22,8 +22,8 @@ SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05
 
 class Fault:
     """
-    A fault at some regions: `begin`, then `heal`. `heal` undoes whatever `begin` did, also where it failed half-way,
-    and may be called twice.
+    A fault at some regions: `begin`, then `heal`. `heal` undoes whatever `begin` did, also where it failed half-way. A
+    second call does again what failed or was interrupted in the first, and nothing else.
 
     Parameters
     ----------
@@ -73,15 +73,16 @@ class Fault:
 
     def heal(self) -> None:
         """Undo all of it; an error is raised once everything was tried."""
-        undo, self._undo = self._undo, []
         errors = []
-        for heal in undo:
+        for undo in list(self._undo):
             try:
-                heal()
-            except Exception as error:
+                undo()
+            except BaseException as error:
                 errors.append(error)
+            else:
+                self._undo.remove(undo)
         if errors:
-            raise errors[0]
+            raise min(errors, key=lambda error: isinstance(error, Exception))  # an interruption first
 
     def _at_each(self, things, do: Callable, undo: Callable) -> None:
         """All at the same time: two regions are to fall together."""

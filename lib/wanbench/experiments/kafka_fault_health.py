@@ -27,6 +27,7 @@ class Health:
         self._answered: dict[tuple[int, int], float] = {}
         self._received: dict[int, float] = {}
         self._sending: set[int] = set()
+        self._positions: dict[int, dict[str, int]] = {}
 
     def look(self) -> None:
         """Read what the programs have printed since the last look; ExperimentError if one has failed."""
@@ -38,6 +39,8 @@ class Health:
                     self._happened(program, line)
                 elif program.role == "producer" and "start_ns" in line:
                     self._sending.add(program.number)
+                elif program.role == "consumer" and "positions" in line:
+                    self._positions[program.number] = line["positions"]
 
     @property
     def sending(self) -> bool:
@@ -68,6 +71,14 @@ class Health:
             for producer in self._sending
             for partition in partitions
         ) and all(self._received.get(partition, 0) > after_s for partition in partitions)
+
+    def unread(self, ends: dict[str, int]) -> list[int]:
+        """The partitions that no member has read up to their end, by the latest that each consumer said."""
+        read: dict[str, int] = {}
+        for positions in self._positions.values():
+            for number, position in positions.items():
+                read[number] = max(position, read.get(number, 0))
+        return sorted(int(number) for number, end in ends.items() if read.get(number, 0) < end)
 
     def region_of_most(self) -> str:
         """The region whose consumers have most partitions; the first of several."""

@@ -66,8 +66,8 @@ class Program:
         """What it has printed since the last call, line by line; ExperimentError if it has failed."""
         printed = self._printed()
         end = printed.rfind(b"\n") + 1
-        lines = [json.loads(line) for line in printed[self._position : end].splitlines()]
-        self._position = max(self._position, end)
+        lines = [json.loads(line) for line in printed[:end].splitlines()]
+        self._position += end
         for line in lines:
             if isinstance(line, dict) and "origin_ns" in line:
                 self.origin_ns = line["origin_ns"]
@@ -104,15 +104,14 @@ class Program:
         }
 
     def _printed(self) -> bytes:
-        if self.done is not None:
-            return self.done.stdout
-        try:
+        """What it has printed since the last whole line that was read."""
+        if self.done is None:
+            if self.process.is_running():
+                return self.process.printed(self._position)
             self._has_ended(self.process.wait(0))
-        except CommandError as error:
-            return error.completed.stdout if getattr(error, "completed", None) else b""
-        if self.done.returncode:
-            raise ExperimentError(ended_with(str(self), self.done))
-        return self.done.stdout
+            if self.done.returncode:
+                raise ExperimentError(ended_with(str(self), self.done))
+        return self.done.stdout[self._position :]
 
     def _has_ended(self, done: Completed) -> None:
         self.done, self.ended_at_s = done, time.time()
@@ -172,7 +171,7 @@ def start_clients(settings, topic: str, hosts: list[Host], stop_file: Callable[[
         for number, host in enumerate(hosts * settings.consumers_per_region):
             words = command(
                 host, fault_consumer, topic, settings.client_settings,
-                group=topic, number=number, stop_file=f"{stop_file(host)}.ends",
+                group=topic, number=number, ended_file=f"{stop_file(host)}.ended",
             )  # fmt: skip
             programs.append(Program("consumer", number, host, host.start(words)))
         for number, host in enumerate(hosts * settings.producers_per_region):

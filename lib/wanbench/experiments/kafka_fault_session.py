@@ -7,21 +7,20 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ..errors import CommandError, LabError, ParameterError
+from ..errors import LabError, ParameterError
 from ..kafka.admin.ask import AnswerError
 from ..kafka.cluster import Cluster
-from ..kafka.security.private_files import put_private
 from ..labs.base import Host
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError, cluster_of
-from .kafka_fault_damage import damaged
 from .kafka_fault_faults import CONSUMERS, CONTROLLER, Fault, check_possible
 from .kafka_fault_health import Health, compact_samples, group_samples
+from .kafka_fault_planted import damaged
 from .kafka_fault_programs import Program, kept, kept_log, start_clients, start_log_reader, stop_all
 
 LOOK_S = 0.1
@@ -30,10 +29,14 @@ READY_S = 120.0
 HEALTHY_S = 120.0
 """For the cluster to be healthy before an episode: the one before may have ended sooner."""
 MARGIN_S = 30.0
+SHOWN = 500
+"""Characters of a reason."""
 LOG_S = 120.0
 """For the log to be read back."""
 COMPLETE_S = 60.0
 """For consumers to read what is left."""
+REPLICATED_S = 45.0
+"""For replicas to have the whole log, or to leave those in sync: replica.lag.time.max.ms is 30 s unless set."""
 HOLDS_S = 1.5
 """Health must last so long to count: a broker that missed its time-out may still be fenced after the healing."""
 
@@ -53,6 +56,7 @@ class FaultSession:
         self._watchers: list[Program] = []
         self._log: Program | None = None
         self._done_damage = None
+        self._incomplete: list[str] = []
         self._started_at_utc = now_utc()
         self._health: Health | None = None
 
@@ -154,10 +158,20 @@ class FaultSession:
             self._look_for(settings.fault_s)
         finally:
             self._note("heal_at_s")
-            fault.heal()
+            self._heal(fault)
             self._note("heal_done_at_s")
         self._await_health()
         self._note("ended_at_s")
+
+    def _heal(self, fault: Fault) -> None:
+        """Undo the fault; what fails or is interrupted is tried once more."""
+        try:
+            fault.heal()
+        except LabError:
+            fault.heal()
+        except BaseException:
+            fault.heal()
+            raise
 
     def _hit(self) -> list[str]:
         """The regions that the fault is to hit."""
@@ -185,11 +199,12 @@ class FaultSession:
                 self._times.pop("healthy_at_s", None)
                 return False
             since = since or max(in_sync, group, healed_s)
-            self._times["healthy_at_s"] = since
             back = self._health.led_as_preferred_since(healed_s)
             if back is not None:
                 self._times.setdefault("leaders_back_at_s", back)
             lasts_s = time.time() - since
+            if lasts_s >= HOLDS_S:
+                self._times["healthy_at_s"] = since
             return lasts_s >= max(HOLDS_S, self.settings.quiet_s) and self._health.flows(healed_s)
 
         self._until(works, self.settings.after_s)
@@ -197,27 +212,55 @@ class FaultSession:
     # After
 
     def _end(self) -> None:
-        """Stop the traffic, read the log back, and have the consumers read to its end."""
-        producers = [client for client in self._clients if client.role == "producer"]
-        for host in {client.host.name: client.host for client in producers}.values():
-            host.run(["touch", self._stop_file(host)], timeout_s=MARGIN_S)
-        for producer in producers:
-            producer.wait(self.settings.drain_s + MARGIN_S)
+        """
+        Stop the traffic, read the log back, and have the consumers read to its end. What fails is part of the result:
+        it is noted, and the rest is done.
+        """
+        self._tell()
+        for client in self._clients:
+            if client.role == "producer":
+                with self._noting():
+                    client.wait(self.settings.drain_s + MARGIN_S)
+        with self._noting():
+            self._await_replicated()
         self._log = start_log_reader(self.host, self._topic, self.settings.partitions, LOG_S)
-        self._log.wait(LOG_S + MARGIN_S)
-        ends = next(line["ends"] for line in self._log.news() if isinstance(line, dict) and "ends" in line)
-        consumers = [client for client in self._clients if client.role == "consumer"]
-        for host in {client.host.name: client.host for client in consumers}.values():
-            put_private(host, Path(f"{self._stop_file(host)}.ends").name, json.dumps(ends))
-        late = []
-        for consumer in consumers:
-            try:
-                consumer.process.wait_for_output('"complete"', COMPLETE_S)
-            except CommandError:
-                late.append(str(consumer))
-        if late:
-            raise ExperimentError(f"{', '.join(late)} did not read everything within {COMPLETE_S:g} s")
-        self._cluster.check()
+        with self._noting():
+            self._log.wait(LOG_S + MARGIN_S)
+        self._tell(".ended")
+        ends: dict[str, int] = {}
+        with self._noting():
+            ends = next((line["ends"] for line in self._log.news() if "ends" in line), {})
+        if not self._until(lambda: not self._health.unread(ends), COMPLETE_S):
+            unread = ", ".join(map(str, self._health.unread(ends)))
+            self._incomplete.append(
+                f"consumers did not read partitions {unread} up to their ends in {COMPLETE_S:g} s"
+            )
+        self._check_nodes()
+
+    def _await_replicated(self) -> None:
+        """Return once consumers can read all of the log; ExperimentError if that takes too long."""
+        end_s = time.monotonic() + REPLICATED_S
+        while True:
+            rows = self._ask("log_ends", topic=self._topic)
+            behind = [str(row["partition"]) for row in rows if row["high_watermark"] < row["end"]]
+            if not behind:
+                return
+            if time.monotonic() > end_s:
+                raise ExperimentError(
+                    f"replicas do not have all of partitions {', '.join(behind)} after {REPLICATED_S:g} s"
+                )
+            time.sleep(LOOK_S)
+
+    def _check_nodes(self) -> None:
+        """Note nodes that ended though they should run, as one soon after its thaw, and start them again."""
+        if not isinstance(self._cluster, Cluster):
+            return
+        for placement in self._cluster.placements:
+            if not self._cluster.runs(placement.node_id):
+                with self._noting():
+                    self._cluster.check()
+                with self._noting():
+                    self._cluster.start(placement.node_id, wait=False)
 
     def _await_healthy_cluster(self) -> None:
         """Return once all replicas of all topics are in sync; ExperimentError if that takes too long."""
@@ -288,6 +331,7 @@ class FaultSession:
             "topic": self._topic,
             "damage": self._done_damage,
             "error": error,
+            "incomplete": "; ".join(dict.fromkeys(self._incomplete)) or None,
             "programs": described,
             "logs": logs,
         }
@@ -309,21 +353,41 @@ class FaultSession:
     def _stop_file(self, host: Host) -> str:
         return f"{host.scratch}/{self._topic}.stop"
 
+    def _tell(self, more: str = "") -> None:
+        """Make the file on every host that clients look for."""
+        for host in {client.host.name: client.host for client in self._clients}.values():
+            with self._noting():
+                host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
+
+    @contextmanager
+    def _noting(self):
+        """What fails in here is a result where the fault has begun: it is noted, and the episode goes on."""
+        try:
+            yield
+        except LabError as error:
+            if "fault_done_at_s" not in self._times:
+                raise
+            self._incomplete.append(str(error)[:SHOWN])
+
+    def _look(self) -> None:
+        with self._noting():
+            self._health.look()
+
     def _note(self, name: str) -> None:
         self._times[name] = time.time()
 
     def _look_for(self, lasts_s: float) -> None:
-        """Let time pass; ExperimentError as soon as a program fails."""
+        """Let time pass; ExperimentError as soon as a program fails, until the fault has begun."""
         end_s = time.monotonic() + lasts_s
         while (left_s := end_s - time.monotonic()) > 0:
             time.sleep(min(left_s, LOOK_S))
-            self._health.look()
+            self._look()
 
     def _until(self, condition: Callable[[], object], timeout_s: float) -> bool:
         """Look until a condition holds; False if it does not within the time."""
         end_s = time.monotonic() + timeout_s
         while True:
-            self._health.look()
+            self._look()
             if condition():
                 return True
             if time.monotonic() > end_s:

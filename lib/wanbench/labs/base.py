@@ -45,6 +45,17 @@ class Process(ABC):
     def stop(self) -> Completed:
         """Ask the command to end, insist after two seconds, and return what it printed. Safe to call twice."""
 
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+
+    def resume(self) -> None:  # noqa: B027
+        """Have whatever stands between us and a command that stood still go on, so that the command's end is seen."""
+
+    @abstractmethod
+    def printed(self, start: int = 0) -> bytes:
+        """What it has printed on stdout so far, from this byte on."""
+
 
 class Host(ABC):
     """

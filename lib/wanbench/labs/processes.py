@@ -60,8 +60,14 @@ class EnteredProcess(Process):
             raise LabError(f"{entering[0]} cannot be started: {error}") from None
 
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
         return not self._has_ended(0)
+
+    def printed(self, start: int = 0) -> bytes:
+        parts = []
+        while more := self._read_at(start):
+            start += len(more)
+            parts.append(more)
+        return b"".join(parts)
 
     def wait_for_output(self, text: str, timeout_s: float) -> None:
         wanted, seen, position = text.encode(), b"", 0
@@ -89,11 +95,14 @@ class EnteredProcess(Process):
         self.ask_to_end()
         return self.end_by(time.monotonic() + GRACE_S)
 
+    def resume(self) -> None:
+        # nsenter stops itself when its command is stopped by a signal, and would not notice the end.
+        self._front.send_signal(signal.SIGCONT)
+
     def ask_to_end(self) -> None:
         """Send SIGTERM to the command and what it started, if it still runs."""
         deadline = time.monotonic() + GRACE_S
-        # nsenter stops itself when its command is stopped by a signal, and would not notice the end.
-        self._front.send_signal(signal.SIGCONT)
+        self.resume()
         # A command so young that the program in front has not started it yet cannot be asked.
         while not self._has_ended(0) and not self._signal(signal.SIGTERM) and time.monotonic() < deadline:
             time.sleep(0.001)

@@ -58,6 +58,12 @@ declare(
         "preferred leaders led untold, or still led; null: not seen",
     ),
     column("error", "text?", "", "why the episode failed; null: it did not"),
+    column(
+        "incomplete",
+        "text?",
+        "",
+        "what failed since the fault began, so that not all is accounted for; null: nothing",
+    ),
 )
 declare(
     "fault_clients",

@@ -97,6 +97,7 @@ def _fault(top: Members, settings: Members) -> dict:
         "client_settings": _as_text(client),
         "topic_settings": _as_text(topic),
         "error": top.text("error"),
+        "incomplete": top.text("incomplete"),
     }
 
 

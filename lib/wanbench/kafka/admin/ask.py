@@ -16,7 +16,7 @@ from ..security.secret import refuse_secrets
 
 VERBS = (
     "cluster", "topics", "create_topic", "delete_topic", "reassign", "reassignments", "elect", "settings", "change",
-    "groups", "offsets",
+    "groups", "offsets", "log_ends",
 )  # fmt: skip
 TIMEOUT_S = 60.0
 """Longer than the program itself waits for a broker and for the answer: 45 s."""

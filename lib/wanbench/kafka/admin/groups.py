@@ -10,10 +10,14 @@ from kafka import errors
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.consumer import ListOffsetsRequest
 
 from .queries import Refused, refuse
 
 _SCHEMAS = "wanbench.kafka.admin.schemas"
+_Topic = ListOffsetsRequest.ListOffsetsTopic
+CONSUMER, DEBUGGER = -1, -2
+"""In place of a replica: to one a leader names its high watermark as the latest offset, to the other its log's end."""
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
@@ -138,6 +142,42 @@ async def _classic(admin, row):
 
 def _pairs(topics):
     return sorted([name, number] for name, numbers in topics for number in numbers)
+
+
+def log_ends(admin: KafkaAdminClient, topic: str) -> list[dict]:
+    """
+    How far each partition goes: partition, high_watermark, up to which all replicas in sync have it and consumers may
+    read, and end, of the leader's log. Both are offsets after the last record.
+    """
+    [description] = admin.describe_topics([topic])
+    refuse(description["error_code"])
+    numbers_of: dict[int, list[int]] = {}
+    for row in description["partitions"]:
+        if row["leader_id"] < 0:
+            raise errors.LeaderNotAvailableError(f"partition {row['partition_index']} has no leader")
+        numbers_of.setdefault(row["leader_id"], []).append(row["partition_index"])
+    rows = []
+    for leader, numbers in numbers_of.items():
+        found = [
+            admin._manager.run(_latest, admin, leader, topic, numbers, as_) for as_ in (CONSUMER, DEBUGGER)
+        ]
+        rows += [{"partition": n, "high_watermark": found[0][n], "end": found[1][n]} for n in numbers]
+    return sorted(rows, key=lambda row: row["partition"])
+
+
+async def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
+    """The latest offset of each partition of a leader, as it says it to a replica."""
+    asked = [_Topic.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
+    request = ListOffsetsRequest(
+        replica_id=replica_id, isolation_level=0, topics=[_Topic(name=topic, partitions=asked)], min_version=2
+    )
+    response = await admin._manager.send(request, node_id=leader)
+    found = {}
+    for row in response.topics[0].partitions:
+        if row.error_code:
+            raise errors.for_code(row.error_code)(f"partition {row.partition_index}")
+        found[row.partition_index] = row.offset
+    return found
 
 
 def offsets(admin: KafkaAdminClient, group: str) -> list[dict]:

@@ -28,7 +28,7 @@ CONNECT_S = 15.0
 REQUEST_S = 30.0
 """How long to wait for one answer, unless the question says; Kafka's own request.timeout.ms."""
 PAUSE_S = 0.1
-READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets"}
+READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets", "log_ends"}
 """Verbs that change nothing: asked again, of another broker, if a broker that is cut off did not answer."""
 
 VERBS = {
@@ -43,6 +43,7 @@ VERBS = {
     "change": queries.change,
     "groups": groups.groups,
     "offsets": groups.offsets,
+    "log_ends": groups.log_ends,
 }
 
 

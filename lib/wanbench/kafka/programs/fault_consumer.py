@@ -9,14 +9,14 @@ Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py
     ["revoked", at, partitions], ["lost", at, partitions]
     ["error", at, name, text]
 
-The file that tells it to stop holds the end of each partition in JSON. It goes on until it has read its partitions up
-to there, prints an object with `complete`, and stays in the group until it is ended.
+Once there is the file that says that the traffic has ended, it also prints objects with `positions`, how far it has
+read each partition that it has, whenever that changes. It reads on, as a member of the group, until it is ended:
+whether all members together have read everything is for whoever sees all of them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -29,7 +29,7 @@ except ImportError:  # on a host, where it is a program and no part of a package
 
 POLL_S = 0.1
 LOOK_S = 0.1
-"""How often it looks for the file that stops it."""
+"""How often it looks for that file, and at its positions."""
 COMMITTED_S = 5.0
 """For the coordinator to say how far the group has read."""
 
@@ -42,6 +42,7 @@ class Member:
         self.assigned: set[int] = set()
         self.positions: dict[int, int] = {}
         self.stopped = False
+        self._reported: dict[int, int] | None = None
 
     def stop(self, *_) -> None:
         """End soon, and print at once."""
@@ -71,21 +72,19 @@ class Member:
             producer, sequence, is_damaged = found
             self.lines.say(("received", producer, sequence, *place, at, is_damaged))
 
-    def has_read(self, ends: dict[str, int], committed) -> bool:
-        """Whether it has its partitions up to their ends; `committed` gives the group's position in others."""
+    def report(self, committed) -> None:
+        """
+        Print its positions if they have changed. `committed` gives the group's in partitions of which it has no record
+        yet.
+        """
         unknown = [number for number in self.assigned if number not in self.positions]
         if unknown:
             self.positions.update(committed(unknown))
-        return all(self.positions.get(number, -1) >= ends.get(str(number), 0) for number in self.assigned)
-
-
-def read_ends(path: str) -> dict[str, int] | None:
-    """The ends in the file that stops it; None if there is none yet."""
-    try:
-        with open(path, "rb") as file:
-            return json.load(file)
-    except (FileNotFoundError, ValueError):
-        return None
+        positions = {n: self.positions[n] for n in sorted(self.assigned) if n in self.positions}
+        if positions != self._reported:
+            self._reported = positions
+            self.lines.say({"positions": positions})
+            self.lines.flush()
 
 
 def read_arguments(given=None):
@@ -96,7 +95,7 @@ def read_arguments(given=None):
     parser.add_argument("--topic", required=True)
     parser.add_argument("--group", required=True)
     parser.add_argument("--number", type=int, required=True, help="of this consumer, from 0")
-    parser.add_argument("--stop-file", required=True)
+    parser.add_argument("--ended-file", required=True, help="there as soon as the traffic has ended")
     return parser.parse_args(given)
 
 
@@ -134,18 +133,16 @@ def main() -> int:
             return {}
         return {answer.partition: max(answer.offset, 0) for answer in answers if answer.error is None}
 
-    looked_s, complete = time.monotonic(), False
+    looked_s = time.monotonic()
     while not member.stopped:
         message = consumer.poll(POLL_S)
         if message is not None:
             member.take(message)
         lines.tick()
-        if not complete and time.monotonic() - looked_s > LOOK_S:
-            looked_s, ends = time.monotonic(), read_ends(arguments.stop_file)
-            complete = ends is not None and member.has_read(ends, committed)
-            if complete:
-                lines.say({"complete": lines.now()})
-                lines.flush()
+        if time.monotonic() - looked_s > LOOK_S:
+            looked_s = time.monotonic()
+            if os.path.exists(arguments.ended_file):
+                member.report(committed)
     lines.say({"ended": lines.now()})
     lines.flush()
     os._exit(0)  # nobody takes its partitions over

@@ -64,11 +64,25 @@ class Schedule:
         self.lines.flush()
 
     def warm_up(self) -> int:
-        """Send a record that does not count to every partition; returns how many were not acknowledged."""
-        for partition in range(self.arguments.partitions):
-            value = record(WARM_UP, 0, 0, self._padding)
-            self.producer.produce(self.arguments.topic, value, partition=partition)
-        return self.producer.flush(WARM_UP_S)
+        """
+        Have a record that does not count acknowledged by every partition, sending again what failed; returns how many
+        were not acknowledged.
+        """
+        left, end_s = set(range(self.arguments.partitions)), time.monotonic() + WARM_UP_S
+
+        def answered(partition, error, _):
+            if error is None:
+                left.discard(partition)
+
+        while left and not self.stopped and (left_s := end_s - time.monotonic()) > 0:
+            for partition in sorted(left):
+                value = record(WARM_UP, 0, 0, self._padding)
+                told = partial(answered, partition)
+                self.producer.produce(self.arguments.topic, value, partition=partition, on_delivery=told)
+            self.producer.flush(left_s)
+            if left:
+                time.sleep(LOOK_S)
+        return len(left)
 
     def run(self, start_ns: int) -> None:
         """Send each record when it is due, or at once if that is over, until stopped."""

@@ -7,7 +7,9 @@ last record of each partition, then
 
     [partition, offset, producer, sequence, whether it is damaged]    producer, sequence null if so
 
-and at the end an object with `ended`, and `complete`, whether every partition was read up to its end.
+and at the end an object with `ended`, and `complete`, whether every partition was read up to its end; its status is 0
+if so. The end is the high watermark: who starts it waits until that is the end of the log. A partition whose end is
+not known is not in `ends`.
 """
 
 from __future__ import annotations
@@ -48,14 +50,12 @@ def main() -> int:
     consumer = Consumer(settings | {"group.id": f"log-{uuid.uuid4().hex}", "enable.auto.commit": False})
     ends = {}
     for number in range(arguments.partitions):
-        while number not in ends:
+        while number not in ends and time.monotonic() < end_s:
             try:
                 partition = TopicPartition(arguments.topic, number)
                 ends[number] = consumer.get_watermark_offsets(partition, timeout=REQUEST_S)[1]
             except KafkaException as error:
-                if time.monotonic() > end_s:
-                    print(f"the end of partition {number} is not known: {error}", file=sys.stderr)
-                    return 1
+                print(f"the end of partition {number} is not known: {error}", file=sys.stderr)
     lines.say({"ends": ends})
     consumer.assign([TopicPartition(arguments.topic, number, OFFSET_BEGINNING) for number in ends])
     left = {number: end for number, end in ends.items() if end}
@@ -70,9 +70,13 @@ def main() -> int:
             if offset + 1 >= ends[number]:
                 left.pop(number, None)
         lines.tick()
-    lines.say({"ended": lines.now(), "complete": not left})
+    complete = not left and len(ends) == arguments.partitions
+    if left:
+        print(f"partitions {', '.join(map(str, left))} are not read up to their ends", file=sys.stderr)
+    lines.say({"ended": lines.now(), "complete": complete})
     lines.flush()
-    os._exit(0 if not left else 1)
+    sys.stderr.flush()
+    os._exit(0 if complete else 1)
 
 
 if __name__ == "__main__":

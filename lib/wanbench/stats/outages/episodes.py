@@ -79,6 +79,12 @@ class Episode:
         return float(self.about.heal_at_s)
 
     @property
+    def incomplete(self) -> str | None:
+        """What failed since the fault began, so that not all is accounted for; None: nothing."""
+        reason = self.about.get("incomplete")
+        return reason if isinstance(reason, str) else None
+
+    @property
     def has_fault(self) -> bool:
         """Whether something was done to a region."""
         return bool(self.hit) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)

@@ -1,4 +1,4 @@
-"""Damage done on purpose to what a consumer wrote down, so that whoever compares it with the log can be tested."""
+"""Falsifies one line of a consumer's notes on purpose, so that whoever compares them with the log can be tested."""
 
 from __future__ import annotations
 
