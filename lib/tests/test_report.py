@@ -62,6 +62,8 @@ def test_pages_say_that_they_are_replayed(site):
         "01-lab-calibration",
         "02-intercloud-throughput",
         "05-private-vs-internet",
+        "06-geo-kafka",
+        "07-region-loss",
     }
 
 

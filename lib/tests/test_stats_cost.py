@@ -198,7 +198,7 @@ def test_the_tornado_and_its_figure():
     figure = found.figure(note="A check.")
     spans = [(round(bar.base[0], 9), round(bar.x[0], 9)) for bar in figure.data]
     assert spans == [(2.0, 2.0), (2.9, 0.2)] and "A check." in figure.layout.meta["caption"]
-    assert figure.layout.yaxis.ticktext[0] == "price of an instance"
+    assert figure.layout.yaxis.ticktext[0] == "price of an instance<br>0.500 to 1.50 USD/h"
     with pytest.raises(ParameterError, match="no input of the deployment has a range"):
         tornado(small())
 

@@ -116,7 +116,7 @@ def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million
             ),
             inputs,
             quantity=f"price with {change.name} over that without",
-            claim=f"With {change.name} the price per {per} is {{}} that without",
+            claim=f"With {change.name} the price per {per} is {{}} what it is",
             unit="times",
         )
         ratios[change.name] = (

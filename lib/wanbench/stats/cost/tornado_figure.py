@@ -23,21 +23,16 @@ def tornado(found: Tornado, *, note: str = "") -> go.Figure:
     for kind, part in rows.groupby("kind", sort=False):
         figure.add_bar(
             y=part.index,
-            x=part.usd_at_high - part.usd_at_low,
-            base=part.usd_at_low,
+            x=(part.usd_at_high - part.usd_at_low).abs(),
+            base=part[["usd_at_low", "usd_at_high"]].min(axis=1),
             orientation="h",
             width=BAR,
             marker={"color": COLOURS[kind]},
             name=NAMES[kind],
-            text=[
-                f"{number(row.low)} to {number(row.high)} {theme.plain(row.unit)}"
-                for row in part.itertuples()
-            ],
-            textposition="auto",
-            hovertemplate="%{text}<extra></extra>",
+            hovertemplate="%{base:.4g} to %{x:.4g} USD<extra></extra>",
         )
     reference_line(figure, x=found.usd)
-    label_rows(figure, [theme.plain(words(name)) for name in rows.input])
+    label_rows(figure, [_label(row) for row in rows.itertuples()])
     figure.update_xaxes(title=f"USD per {found.per}")
     figure.update_layout(barmode="overlay", legend=theme.LEGEND_ON_TOP)
     return theme.finish(
@@ -51,3 +46,8 @@ def tornado(found: Tornado, *, note: str = "") -> go.Figure:
         table=rows,
         note=note,
     )
+
+
+def _label(row) -> str:
+    moved = f"{number(row.low)} to {number(row.high)} {row.unit}"
+    return f"{theme.plain(words(row.input))}<br>{theme.plain(moved)}"
