@@ -168,12 +168,11 @@ class Share(Result):
     def sentence(self) -> str:
         """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
-        limit = part.limits.mode().iloc[0]
         if self.lowest is None:
-            reached = "the machine's is lower in every trial, and what is reached of it is how busy it was."
+            lowest = f"the {MACHINE} in every trial, and what is reached of it is how busy it was."
             unexplained = ""
         else:
-            reached = self.lowest.sentence
+            lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
             unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
         allowed = ", ".join(
             f"{name} {quantity(part[name].mean(), 'bit/s')}"
@@ -181,7 +180,7 @@ class Share(Result):
             if np.isfinite(part[name]).all()
         )
         return (
-            f"{self.link.sentence} The lowest bound is the {limit}: {reached} Bounds on payload: "
+            f"{self.link.sentence} The lowest bound is {lowest} Bounds on payload: "
             f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy; the fullest link carried "
             f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate.{unexplained}"
         )
