@@ -127,7 +127,7 @@ def placement(
         _share(
             found.spread & found.all_in_sync,
             "topics in sync in all regions",
-            "Each partition had replicas in as many regions as it can, all in sync when the load ended, in {} of topics",
+            "Each partition had replicas in as many regions as it can, in sync when the load ended, in {} of topics",
             level,
         ),
         found,
