@@ -107,3 +107,24 @@ def tables_of(found, crossing):
             for metric, value in (("idle", 49.0), ("iowait", 1.0), ("usr", 50.0))
         ]
     return {name: pd.DataFrame(of) for name, of in rows.items()}
+
+
+READING = {
+    "baseline": {"client_rack": "region"},
+    "leaders": {},
+    "nobody": {"consumer_groups": 0, "client_rack": "region"},
+}
+
+KERNEL = {"replica.socket.receive.buffer.bytes": -1}
+
+
+def reading(n=4, far=0.0, noise=0.002, seed=0, ways=READING, brokers=KERNEL):
+    """Producers and replicas cause 2.8 bytes per byte, readers from leaders 0.7, those with client.rack `far` of it."""
+    rng, rows, crossing = np.random.default_rng(seed), [], []
+    for block in range(1, n + 1):
+        for name, changes in ways.items():
+            rows.append(trial(name, 4e7, block=block, broker_settings=brokers, **changes))
+            more = {"baseline": 0.7 * far, "leaders": 0.7, "nobody": 0.0}[name]
+            crossing.append((2.8 + more) * (1 + rng.normal(0, noise)))
+    found = rates(rows)
+    return found, tables_of(found, crossing)

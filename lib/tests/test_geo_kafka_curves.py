@@ -6,13 +6,25 @@ import pytest
 from geo_trials import one_at_a_time, rates, trial
 
 from wanbench.errors import MissingDataError, ParameterError, RawDataError
+from wanbench.stats.trials.against_baseline import RESTARTED
 from wanbench.studies.geo_kafka import curves, evidence
-from wanbench.studies.geo_kafka.settings import level_labels, with_settings
+from wanbench.studies.geo_kafka.factor_columns import level_labels, with_settings
 
 FACTORS = {
     ("batch_bytes", 16_384): 0.25, ("batch_bytes", 131_072): 2.0, ("partitions", 36): 1.5, ("partitions", 144): 0.6,
     ("consumer_groups", 0): 1.05,
 }  # fmt: skip
+
+
+LINKS = pd.DataFrame(
+    [
+        {"run_id": "run", "from_region": a, "to_region": b, "rate_bps": 5e7}
+        for a in "abc"
+        for b in "abc"
+        if a != b
+    ]
+)
+"""A gateway of 100 Mbit/s has the rate of the two links that leave a region."""
 
 
 def test_ratios_are_found():
@@ -44,6 +56,27 @@ def test_a_curve_turns_down_where_more_gives_less():
     assert "rises up to the highest level tried" in found.of("batch_bytes").sentence
     assert found.of("partitions").levels.label.tolist() == ["9", "36", "144"]
     assert "widest range: Batch size" in str(found) and "narrowest: Consumers" in str(found)
+
+
+def test_neither_rise_nor_fall_is_claimed_where_the_interval_shows_none():
+    """Equal at all levels but by chance: whichever is highest, the interval that holds for the choice spans 1."""
+    flat = {("partitions", level): 1.0 for level in (18, 36, 72, 144)}
+    for seed in range(12):
+        one = curves(rates(one_at_a_time(flat, seed=seed))).of("partitions")
+        assert one.last.low < 1 < one.last.high and "neither gain nor loss is shown" in one.sentence
+    rise = curves(rates(one_at_a_time({("partitions", 18): 2.0, ("partitions", 36): 2.02}))).of("partitions")
+    assert "Beyond" in rise.turn and "rises" not in rise.turn
+
+
+def test_restarts_between_settings_are_cautioned_where_others_share_one():
+    rows = one_at_a_time({("partitions", 18): 1.0})
+    rows += [trial("f", 6e7, block=b, broker_settings={"num.replica.fetchers": 3}) for b in (1, 2, 3)]
+    found = curves(rates(rows))
+    assert RESTARTED in found.of("replica_fetching").range.warnings
+    assert not found.of("partitions").range.warnings
+    assert "how replicas fetch: brokers were restarted" in str(found)
+    apart = [row for row in rows if row["setting"] in ("baseline", "f")]
+    assert RESTARTED not in str(curves(rates(apart)).of("replica_fetching"))
 
 
 def test_settings_decide_and_not_names():
@@ -146,11 +179,14 @@ def test_labels_show_what_tells_levels_apart():
 def test_evidence_is_what_was_measured_and_nothing_else():
     rows = one_at_a_time({**FACTORS, ("acks", "1"): 2.0, ("gateway_bps", 1e8): 0.5, ("linger_ms", 0.0): 0.8})
     rows += [trial("tuned", 2e8, block=b, producers=6, compression="lz4") for b in (1, 2, 3)]
-    found = evidence(curves(rates(rows)))
+    found = evidence(curves(rates(rows)), LINKS)
     assert set(found) == {"consistency", "batches", "linger", "consumers_cost", "gateway"}
     assert found["batches"].estimate == pytest.approx(8, rel=0.1) and found[
         "gateway"
     ].estimate == pytest.approx(2, rel=0.1)
+    slower = LINKS.assign(rate_bps=2e8)  # a gateway of half their rate is slower by construction
+    assert "gateway" not in evidence(curves(rates(rows)), slower)
+    assert "gateway" not in evidence(curves(rates(rows)), LINKS.assign(rate_bps=[5e7, None] * 3))
     cost = found["consumers_cost"]
     assert cost.low < 100 * (1 - 1 / 1.05) < cost.high and cost.unit == "%"
 
@@ -161,7 +197,7 @@ def test_evidence_of_both_ends_of_producers_buffers_and_tuning():
     rows += [trial("small", 1e7, block=b, **kafkas) for b in (1, 2, 3)]
     rows += [trial("default", 1e6, block=b, producers=1, partitions=3) for b in (1, 2, 3)]
     rows += [trial("tuned", 1e8, block=b, producers=6, compression="lz4") for b in (1, 2, 3)]
-    found = evidence(curves(rates(rows)))
+    found = evidence(curves(rates(rows)), LINKS)
     assert found["producers"].estimate == pytest.approx(0.5, rel=0.1)
     assert found["producers_gain"].estimate == pytest.approx(3, rel=0.1)
     assert found["buffers"].estimate == pytest.approx(5, rel=0.1)

@@ -239,64 +239,61 @@ def test_a_price_that_cannot_be_used_is_refused_with_its_line(tmp_path, row):
         price_list(path)
 
 
-def counted(
-    bytes_per_s, messages_per_s, *, step_s=1.0, links=(("a", "b"), ("b", "a"), ("a", "c")), settings=None
-):
-    """Link samples and rates of trials: every link carries so much in each trial, but twice that before it counts."""
-    samples, rows = [], []
-    for k, (carried, rate) in enumerate(zip(bytes_per_s, messages_per_s, strict=True)):
+PAIRS = [("a", "b"), ("b", "a"), ("a", "c")]
+
+
+def counted(bytes_per_message, messages, *, settings=None):
+    """Rates and tables of trials: all links together carry so many bytes per message in each, and as many are lost."""
+    rows, samples, batches = [], [], []
+    for k, (each, n) in enumerate(zip(bytes_per_message, messages, strict=True)):
         key = {"run_id": "r", "test_id": f"{k}", "attempt": 1}
-        begin = 1000.0 * k
-        rows.append(
-            key | {"setting": settings[k] if settings else "baseline", "records_per_s": rate, "background_bps": None}
-            | {"start_s": begin + 10, "end_s": begin + 20}
-        )  # fmt: skip
-        for at in np.arange(0, 25, step_s):
-            total = carried * (min(at, 10) * 2 + max(at - 10, 0))
-            for a, b in links:
-                samples.append(
-                    key | {"link_from": a, "link_to": b, "at_s": begin + at, "bytes_delivered": total}
-                )
+        about = {"setting": settings[k] if settings else "baseline", "background_bps": None}
+        rows.append(key | about | {"records_per_s": n / 10, "start_s": 1000.0 * k, "end_s": 1000.0 * k + 10})
+        batches += [
+            key | {"broker": broker, "topic": "t", "partition": 0, "at_s": 0, "batches": 1, "records": n}
+            for broker in (1, 2)  # two replicas, one of which counts
+        ]
+        for a, b in PAIRS:
+            samples += [
+                key | {"link_from": a, "link_to": b, "at_s": at_s, "bytes_lost": 0.25 * total + 5}
+                | {"bytes_delivered": 0.75 * total + 7}
+                for at_s, total in ((0.0, 0.0), (5.0, each * n / 6), (20.0, each * n / 3))
+            ]  # fmt: skip
     empty = pd.DataFrame({"setting": []})
-    rates = pd.DataFrame(rows).astype({"background_bps": "float64"})
-    return pd.DataFrame(samples), TrialRates(rates, empty, empty, empty, "")
+    rates = TrialRates(pd.DataFrame(rows).astype({"background_bps": "float64"}), empty, empty, empty, "")
+    links = pd.DataFrame([{"run_id": "r", "from_region": a, "to_region": b} for a, b in PAIRS])
+    return rates, {"links": links, "link_samples": pd.DataFrame(samples), "batches": pd.DataFrame(batches)}
 
 
-def test_bytes_between_regions_are_those_of_the_counted_seconds():
-    found = count_region_bytes(*counted([900, 900, 1800], [1000, 1000, 2000]))
-    assert found.rows.region_bytes_per_s.tolist() == pytest.approx([2700, 2700, 5400])
+def test_bytes_between_regions_are_those_of_whole_trials_lost_ones_included():
+    found = count_region_bytes(*counted([2.7, 2.7, 2.7], [10_000, 10_000, 20_000]))
+    assert found.rows.link_bytes.tolist() == pytest.approx([27_000, 27_000, 54_000])
     assert found.per_message.estimate == pytest.approx(2.7) and found.per_message.n == 3
     assert found.per_message.low == pytest.approx(2.7) and found.messages_per_s.low > 0
     assert found.messages_per_s.estimate == pytest.approx(2 ** (1 / 3) * 1000)
 
 
 def test_the_interval_is_that_of_trials():
-    per_message = count_region_bytes(*counted([900, 1000], [1000, 1000])).per_message
+    per_message = count_region_bytes(*counted([2.7, 3.0], [1000, 1000])).per_message
     half = stats.t.ppf(0.975, 1) * np.log(10 / 9) / 2  # two logarithms: their deviation over the root of two
     assert per_message.estimate == pytest.approx(3 * sqrt(0.9))
     assert np.log(per_message.high / per_message.estimate) == pytest.approx(half)
-    assert "no interval: a single trial" in str(count_region_bytes(*counted([900], [1000])).per_message)
+    assert "no interval: a single trial" in str(count_region_bytes(*counted([2.7], [1000])).per_message)
 
 
-def test_trials_that_links_did_not_count_are_left_out_and_said():
-    samples, rates = counted([900, 900], [1000, 1000])
-    found = count_region_bytes(
-        samples[(samples.test_id == "0") | (samples.link_to != "c") | (samples.at_s < 1012)], rates
-    )
-    assert found.rows.test_id.tolist() == ["0", "1"]  # every link still has two samples
-    short = samples[(samples.test_id == "0") | (samples.link_to != "c") | (samples.at_s < 1011)]
-    found = count_region_bytes(short, rates)
+def test_trials_without_the_counters_of_all_links_are_left_out_and_said():
+    rates, tables = counted([2.7, 2.7], [1000, 1000])
+    samples = tables["link_samples"]
+    some = samples[(samples.test_id == "0") | (samples.link_to != "c")]
+    found = count_region_bytes(rates, tables | {"link_samples": some})
     assert found.rows.test_id.tolist() == ["0"] and "1 trial left out" in str(found.per_message)
+    with pytest.raises(ParameterError, match="no trial has the counters of all links"):
+        count_region_bytes(rates, tables | {"link_samples": samples[samples.link_to != "c"]})
 
 
-def test_what_cannot_be_counted_is_refused():
+def test_trials_of_several_settings_are_refused():
     with pytest.raises(ParameterError, match=r"the trials have 2 settings \(a, b\); allowed: one"):
         count_region_bytes(*counted([9, 9], [1, 1], settings=["a", "b"]))
-    with pytest.raises(ParameterError, match="sample more often than every 10 s"):
-        count_region_bytes(*counted([9, 9], [1, 1], step_s=24))
-    with pytest.raises(ParameterError, match="table link_samples lacks column bytes_delivered"):
-        samples, rates = counted([9], [1])
-        count_region_bytes(samples.drop(columns="bytes_delivered"), rates)
 
 
 def test_a_rate_that_may_be_nothing_leaves_the_price_open_above():

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from wanbench.errors import ParameterError
-from wanbench.stats.trials.fetch_model import compare_fetch_model, connection_window_bytes, fetch_limits
+from wanbench.stats.trials.fetch_model import compare_fetch_model, fetch_limits
+from wanbench.stats.trials.in_flight import connection_window_bytes
 
 BASE = {
     "rtt_ms": 40.0,

@@ -44,9 +44,9 @@ def test_each_link_carries_its_part_of_all_copies():
     assert bound("link", client_rack="region", log_bytes_per_s=2.5e5) == pytest.approx(4e8 / (4 / 9) / WIRE)
 
 
-def test_a_gateway_carries_all_that_leaves_a_region():
+def test_a_gateway_carries_all_that_leaves_a_region_in_place_of_the_links():
     assert bound("link", client_rack="region", gateway_bps=1e8) == pytest.approx(1e8 / (8 / 9) / WIRE)
-    assert bound("link", client_rack="region", gateway_bps=1e9) == pytest.approx(1e8 / (4 / 9) / WIRE)
+    assert bound("link", client_rack="region", gateway_bps=1e9) == pytest.approx(1e9 / (8 / 9) / WIRE)
 
 
 def test_producers_in_one_region_load_its_links_more():
@@ -75,6 +75,8 @@ def test_a_follower_fetches_a_window_per_round_trip():
     assert bound("replication", default) == pytest.approx(3 * BITS * 131_072 * 0.64 / 0.07)
     double = default | {"num.replica.fetchers": "2"}
     assert bound("replication", double) == pytest.approx(2 * bound("replication", default))
+    many = default | {"num.replica.fetchers": "8"}  # of three partitions, so that five open no connection
+    assert bound("replication", many) == pytest.approx(3 * bound("replication", default))
     assert bound("replication") == pytest.approx(3 * BITS * 3 * 2**20 / 0.07)
 
 

@@ -1,9 +1,9 @@
 """
 A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
 
-`start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans` and `one_at_a_time` plan
-trials of Kafka and `fault_plans` those of its faults, `check_trials` refuses what cannot be measured, `progress`
-reports.
+`start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time` and
+`together` plan trials of Kafka and `fault_plans` those of its faults, `check_trials` refuses what cannot be measured,
+`progress` reports.
 """
 
 from .calibrate import calibrate
@@ -11,6 +11,7 @@ from .execute import measure
 from .fault_plans import fault_trials
 from .one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
 from .start import carry_out, recording
+from .together import together
 from .trial_plans import Path, thesis, two_paths
 
 __all__ = [
@@ -24,5 +25,6 @@ __all__ = [
     "one_at_a_time",
     "recording",
     "thesis",
+    "together",
     "two_paths",
 ]

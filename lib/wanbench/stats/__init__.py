@@ -30,7 +30,7 @@ from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
-from .trials.crossings import crossings
+from .trials.client_rack import client_rack
 from .trials.fetch_model import compare_fetch_model, fetch_limits
 from .trials.limits import limits
 from .trials.placement import placement
@@ -40,6 +40,7 @@ from .trials.two_links import compare_links
 
 __all__ = [
     "against_baseline",
+    "client_rack",
     "compare_arms",
     "compare_clouds",
     "compare_fetch_model",
@@ -49,7 +50,6 @@ __all__ = [
     "compare_shapes",
     "compare_tails",
     "cost",
-    "crossings",
     "estimate_loss",
     "fetch_limits",
     "fit_covariates",

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 
-import numpy as np
 import pandas as pd
 
-from ...checks import check_columns, check_level
+from ...checks import check_level
 from ...errors import ParameterError
 from ...formatting import count
 from ..lab.utilisation import KEY
 from ..result import Estimate, RowsResult
-from ..trials.means import half_width, ratio_estimate
+from ..trials.means import geometric_mean
 from ..trials.rates import TrialRates
+from ..trials.region_bytes import region_bytes
 
-NEEDED = [*KEY, "link_from", "link_to", "at_s", "bytes_delivered"]
 METHOD = "geometric mean over trials, Student's t on logarithms with the trial as the unit"
 ASSUMPTION = (
     "The links counted are all links between regions, and carried nothing but this cluster and its clients"
@@ -31,8 +30,8 @@ class CountedBytes(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        Per trial: setting, run_id, test_id, attempt, n_links, region_bytes_per_s (all links together, headers
-        included), messages_per_s, region_bytes_per_message.
+        Per trial: run_id, test_id, attempt, setting, messages_per_s (in the counted seconds), link_bytes (all links
+        together, headers included) and records of the whole trial, region_bytes_per_message.
     per_message, messages_per_s : Estimate
         Geometric means over the trials, for `Deployment`.
     """
@@ -53,62 +52,41 @@ class CountedBytes(RowsResult):
         return f"{self.per_message.sentence} {self.messages_per_s.sentence}"
 
 
-def count_region_bytes(samples: pd.DataFrame, rates: TrialRates, *, level: float = 0.95) -> CountedBytes:
+def count_region_bytes(
+    rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
+) -> CountedBytes:
     """
-    What all links together carried in the counted seconds of each trial, over the messages written meanwhile.
-
-    A link's rate is its increase from the first sample inside these seconds to the last, over the time between them.
+    What all links together carried in each whole trial, over the messages in the log.
 
     Parameters
     ----------
-    samples : DataFrame
-        Table link_samples, of `LinkSamples(which="all")`.
     rates : TrialRates
         Trials of one setting: `rates.of("baseline")`.
+    tables : mapping
+        Of the run: links, link_samples of `LinkSamples(which="all")`, batches.
 
     Raises
     ------
     ParameterError
-        No trial, trials of several settings, or none with two samples of each link in its counted seconds.
+        No trial, trials of several settings, or none with the counters of all links.
     """
     level = check_level(level)
-    check_columns("link_samples", samples, NEEDED)
     trials = rates.rates
     settings = list(dict.fromkeys(trials.setting))
     if len(settings) != 1:
         raise ParameterError(
             f"the trials have {count(len(settings), 'setting')} ({', '.join(map(str, settings))}); allowed: one."
         )
-    own = trials[[*KEY, "setting", "start_s", "end_s", "records_per_s"]]
-    merged = samples[NEEDED].merge(own, on=KEY).sort_values("at_s", kind="stable")
-    links = merged[[*KEY, "link_from", "link_to"]].drop_duplicates().groupby(KEY).size()
-    inside = merged[merged.at_s.between(merged.start_s, merged.end_s)]
-    ends = inside.groupby([*KEY, "link_from", "link_to"]).agg(
-        bytes=("bytes_delivered", np.ptp),
-        s=("at_s", np.ptp),
-        setting=("setting", "first"),
-        messages=("records_per_s", "first"),
-    )
-    ends = ends[ends.s > 0]
-    rows = (
-        ends.assign(region_bytes_per_s=ends.bytes / ends.s)
-        .groupby(KEY)
-        .agg(
-            setting=("setting", "first"),
-            n_links=("s", "size"),
-            region_bytes_per_s=("region_bytes_per_s", "sum"),
-            messages_per_s=("messages", "first"),
-        )
-    )
-    rows = rows[(rows.n_links == links.reindex(rows.index)) & (rows.messages_per_s > 0)].reset_index()
+    own = trials[[*KEY, "setting", "records_per_s"]].rename(columns={"records_per_s": "messages_per_s"})
+    rows = own.merge(region_bytes(rates, tables), on=KEY)
+    rows = rows[(rows.messages_per_s > 0) & (rows.records > 0)].reset_index(drop=True)
     if rows.empty:
         raise ParameterError(
-            "no trial has two samples of each of its links in its counted seconds; sample more often than every "
-            f"{float((own.end_s - own.start_s).median()):.3g} s."
+            'no trial has the counters of all links; sample them with LinkSamples(which="all").'
         )
-    rows["region_bytes_per_message"] = rows.region_bytes_per_s / rows.messages_per_s
+    rows["region_bytes_per_message"] = rows.link_bytes / rows.records
     dropped = len(trials) - len(rows)
-    notes = (f"{count(dropped, 'trial')} left out, without two samples of each link",) if dropped else ()
+    notes = (f"{count(dropped, 'trial')} left out, without the counters of all links",) if dropped else ()
     if (trials.background_bps.fillna(0) > 0).any():
         notes += ("background traffic is counted as if it were Kafka's",)
     per_message = mean_of_trials(
@@ -128,19 +106,14 @@ def count_region_bytes(samples: pd.DataFrame, rates: TrialRates, *, level: float
 def mean_of_trials(
     values: pd.Series, quantity: str, claim: str, unit: str, level: float, notes: tuple[str, ...]
 ) -> Estimate:
-    """The geometric mean of one value per trial; such an interval stays above zero, where that of a mean may not."""
-    logs = np.log(values.to_numpy(dtype=float))
-    half = float(half_width(logs, level))
-    return ratio_estimate(
-        float(logs.mean()),
-        half,
+    """The geometric mean of one value per trial."""
+    return geometric_mean(
+        values,
+        level,
         quantity=quantity,
         claim=claim,
         unit=unit,
-        n=len(values),
-        basis=count(len(values), "trial"),
         method=METHOD,
         assumption=ASSUMPTION,
-        level=level,
-        warnings=notes if isfinite(half) else (*notes, "no interval: a single trial"),
+        warnings=notes,
     )

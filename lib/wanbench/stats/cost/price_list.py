@@ -18,7 +18,6 @@ from .inputs import RANGE, Input
 COLUMNS = ("provider", "item", "unit", "price_usd", "region", "as_of", "source", "obtained")
 UNITS = ("hour", "GB", "GB-month")
 """GB is 10^9 bytes."""
-EGRESS = "egress between regions"
 
 
 def price_list(path: Path | str | None = None) -> pd.DataFrame:

@@ -36,6 +36,10 @@ UNEQUAL_BELOW = 0.05
 """P-value of the check of equal scatter below which it is cautioned: one false alarm in twenty."""
 DRAWS = 2_000
 """Of the check of equal scatter: they fix a p-value of 0.05 to 0.01."""
+RESTARTED = (
+    "brokers were restarted between these settings, once per block: what differs from one restart to the next is in "
+    "their ratio, but hardly in the pooled scatter, so the interval may be too narrow"
+)
 NOTHING = 1e-12
 """Squared residuals of logarithms below which a setting's trials are equal but for rounding."""
 
@@ -130,6 +134,8 @@ def against_baseline(
     by: str = "setting",
     block: str | None = None,
     level: float = 0.95,
+    *,
+    restart: str | None = None,
 ) -> AgainstBaseline:
     """
     The ratio of each setting to the baseline, with intervals from the scatter pooled over all settings.
@@ -148,6 +154,9 @@ def against_baseline(
         The column of blocks: what trials of a block have in common is removed. A replicate measured in one go is one.
     level : float
         Confidence level.
+    restart : str, optional
+        The column of what brokers must be restarted for: settings that are equal in it share one restart per block.
+        Ratios between others are cautioned, unless no two settings share one; then the pooled scatter has it all.
 
     Raises
     ------
@@ -162,7 +171,7 @@ def against_baseline(
     ('2.01 times', 4)
     """
     level = check_level(level)
-    check_columns("frame", frame, [response, by, *([block] if block else [])])
+    check_columns("frame", frame, [response, by, *(name for name in (block, restart) if name)])
     check_choice("baseline", baseline, frame[by].dropna().unique().tolist())
     trials, left_out = split_rows(frame, response, [by, *([block] if block else [])])
     settings = [baseline, *(name for name in _in_order(trials[by]) if name != baseline)]
@@ -194,6 +203,8 @@ def against_baseline(
     together = max(critical(contrasts, inverse, freedom, level), single) if len(settings) > 2 else single
     equal_p, extremes = _equal_spread(residual, maker, indicators, settings)
     own = [log[at == k] for k in range(len(settings))]
+    started = trials.groupby(by, sort=False)[restart].first() if restart else pd.Series(0, settings)
+    apart = started.nunique() < len(settings)
     estimates = {}
     for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
         value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
@@ -213,7 +224,10 @@ def against_baseline(
                 Interval(method, *np.exp([middle - half, middle + half]).tolist())
                 for method, half, middle in others
             ),
-            warnings=() if freedom > 0 else ("no interval: no setting was measured twice",),
+            warnings=(
+                *(() if freedom > 0 else ("no interval: no setting was measured twice",)),
+                *((RESTARTED,) if apart and started[name] != started[baseline] else ()),
+            ),
         )
     errors = spread * np.sqrt(np.diag(inverse)[: len(settings)])
     rows = _rows(settings, own, params, single * errors, estimates)

@@ -34,8 +34,9 @@ from ...checks import check_columns, check_level, refusal
 from ...formatting import count, number
 from ..factorial.runs import reasons, split_rows
 from ..result import Estimate, Result, text_table
-from ..tcp.window import BITS, advertised_window_bytes
-from .limits import IN_FLIGHT, window_batches_per_s
+from ..tcp.window import BITS
+from .in_flight import connection_window_bytes, fetched_bytes_per_s, produced_bytes_per_s, request_bytes
+from .limits import IN_FLIGHT
 from .means import half_width, ratio_estimate
 
 NEEDED = ("rtt_ms", "batch_bytes", "producers", "partitions", "brokers", "replication")
@@ -116,46 +117,29 @@ def fetch_limits(frame: pd.DataFrame) -> pd.DataFrame:
     if (values["replication"] > values["brokers"]).any():
         raise refusal("column replication", rows.replication.max(), "no more copies than brokers")
     waits = (rows.acks.astype(str).isin(["all", "-1"]) & (values["replication"] > 1)).to_numpy()
-    rows["by_producers"] = _by_producers(values, waits)
-    for name, limit in ({"acks": _in_turn(values)} | _by_replication(values)).items():
-        rows[f"by_{name}"] = np.where(waits, limit, inf)
+    for name, limit in (_by_producers(values, waits) | _by_replication(values)).items():
+        rows[f"by_{name}"] = limit if name == "producers" else np.where(waits, limit, inf)
     allowed = rows[COLUMNS].to_numpy(dtype=float)
     rows["predicted"] = allowed.min(axis=1)
     rows["limit"] = np.array(NAMES)[allowed.argmin(axis=1)]
     return rows
 
 
-def connection_window_bytes(receive_buffer_bytes) -> np.ndarray:
-    """
-    What TCP has in flight to a program that asks for this receive buffer; infinite for -1 (Linux doubles the request).
-
-    >>> connection_window_bytes([65_536, -1]).round().tolist()
-    [83886.0, inf]
-    """
-    asked = np.asarray(receive_buffer_bytes, dtype=float)
-    return np.where(asked < 0, inf, advertised_window_bytes(2 * asked))
-
-
-def _by_producers(values: dict[str, np.ndarray], waits: np.ndarray) -> np.ndarray:
+def _by_producers(values: dict[str, np.ndarray], waits: np.ndarray) -> dict[str, np.ndarray]:
+    """What all producers send to all leaders, by their requests in flight, and by acknowledgements in turn."""
     leaders = np.minimum(values["partitions"], values["brokers"])
-    cycle_ms = values["rtt_ms"] + np.where(waits, values["follower_rtt_ms"], 0.0)
-    by_requests = values["max_in_flight"] * _one_in_flight(values, cycle_ms)
-    window = connection_window_bytes(values["broker_receive_buffer_bytes"])
-    by_window = values["producers"] * leaders * window / (values["rtt_ms"] / 1000)
-    return np.minimum(by_requests, by_window)
-
-
-def _in_turn(values: dict[str, np.ndarray]) -> np.ndarray:
-    """One request after the other, each until the slowest follower has it."""
-    return _one_in_flight(values, values["follower_rtt_ms"])
-
-
-def _one_in_flight(values: dict[str, np.ndarray], cycle_ms: np.ndarray) -> np.ndarray:
-    """Bytes per second with one request per producer and leader in each cycle."""
-    leaders = np.minimum(values["partitions"], values["brokers"])
-    batch = values["batch_bytes"]
-    shape = (batch, values["producers"], leaders, values["partitions"])
-    return batch * window_batches_per_s(cycle_ms, *shape) / IN_FLIGHT
+    allowed = produced_bytes_per_s(
+        request_bytes(values["batch_bytes"], values["partitions"] / leaders),
+        values["max_in_flight"],
+        values["rtt_ms"] / 1000,
+        np.where(waits, values["follower_rtt_ms"] / 1000, 0.0),
+        connection_window_bytes(values["broker_receive_buffer_bytes"]),
+    )
+    connections = values["producers"] * leaders
+    return {
+        "producers": connections * np.minimum(allowed["requests"], allowed["window"]),
+        "acks": connections * allowed["in turn"],
+    }
 
 
 def _by_replication(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -168,17 +152,17 @@ def _by_replication(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     leaders = np.minimum(values["partitions"], values["brokers"])
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (values["replication"] - 1) / np.maximum(values["brokers"] - 1, 1)
-        copied = np.maximum(share * values["partitions"] / leaders, 1.0)
-        # A fetcher without partitions opens no connection.
-        connections = np.minimum(values["fetchers"], copied)
-        per_fetch = np.minimum(
-            copied / connections * values["fetch_max_bytes"], values["fetch_response_max_bytes"]
+        allowed = fetched_bytes_per_s(
+            np.maximum(share * values["partitions"] / leaders, 1.0),
+            values["fetchers"],
+            values["follower_rtt_ms"] / 1000,
+            connection_window_bytes(values["replica_receive_buffer_bytes"]),
+            values["fetch_max_bytes"],
+            values["fetch_response_max_bytes"],
         )
-        cycle_s = values["follower_rtt_ms"] / 1000
-        window = connection_window_bytes(values["replica_receive_buffer_bytes"])
         between = {
-            "fetch": connections * per_fetch / cycle_s,
-            "buffer": connections * window / cycle_s,
+            "fetch": allowed["fetch"],
+            "buffer": allowed["window"],
             "rate": values["link_rate_bps"] / BITS,
         }
         return {name: leaders * one / share for name, one in between.items()}

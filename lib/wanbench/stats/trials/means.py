@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, nan, sqrt
+from math import inf, isfinite, nan, sqrt
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
+from ...formatting import count
 from ..result import Estimate
 from ..time.series import welch_freedom
 
@@ -37,6 +39,40 @@ def ratio_estimate(log: float, half: float, *, unit: str = "times", **about) -> 
     with np.errstate(over="ignore"):  # a few trials that scatter widely: the end is beyond the largest float
         value, low, high = np.exp([log, log - half, log + half]).tolist()
     return Estimate(estimate=value, low=low, high=high, unit=unit, **about)
+
+
+def geometric_mean(
+    values, level: float, *, units: Sequence | None = None, unit_name: str = "trial", **about
+) -> Estimate:
+    """
+    The geometric mean of positive values, with Student's t on their logarithms. Its interval stays above zero.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One per trial.
+    units : sequence, optional
+        Which unit of replication each value belongs to: the mean is that of the units' means. Default: each its own.
+    unit_name : str
+        What such a unit is called.
+    **about
+        Further fields of `Estimate`; `warnings` are kept.
+
+    Examples
+    --------
+    >>> about = {"quantity": "q", "claim": "It is {}", "method": "m", "assumption": "a"}
+    >>> geometric_mean([1.0, 4.0, 2.0, 2.0], 0.95, units=list("aabb"), unit_name="setting", **about).basis
+    '4 trials of 2 settings'
+    """
+    logs = pd.Series(np.log(np.asarray(values, dtype=float)))
+    means = logs if units is None else logs.groupby(np.asarray(units)).mean()
+    basis = count(len(logs), "trial")
+    basis += "" if units is None else f" of {count(len(means), unit_name)}"
+    half = float(half_width(means.to_numpy(), level))
+    notes = about.pop("warnings", ())
+    notes += () if isfinite(half) else (f"no interval: {'a single' if len(means) else 'no'} {unit_name}",)
+    log = float(means.mean())
+    return ratio_estimate(log, half, n=len(means), basis=basis, level=level, warnings=notes, **about)
 
 
 def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]:

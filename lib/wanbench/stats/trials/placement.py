@@ -28,6 +28,8 @@ class Placement(Result):
         Share of topics of which no broker leads more partitions than another by more than one.
     spread : Estimate
         Share of topics of which each partition has its replicas in as many regions as it can.
+    in_sync : Estimate
+        Share of topics that were spread so and had all replicas in sync when the load ended.
     topics : DataFrame
         Per trial and topic: setting, partitions, brokers, fewest, most (partitions that a broker leads), balanced,
         spread, all_in_sync, moved (partitions not led by their preferred replica).
@@ -37,6 +39,7 @@ class Placement(Result):
 
     balanced: Estimate
     spread: Estimate
+    in_sync: Estimate
     topics: pd.DataFrame
     replicas: pd.DataFrame
 
@@ -45,17 +48,15 @@ class Placement(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Balanced, spread."""
-        return (self.balanced, self.spread)
+        """Balanced, spread, in sync."""
+        return (self.balanced, self.spread, self.in_sync)
 
     @property
     def sentence(self) -> str:
-        """Both shares, and what was not in sync or moved."""
-        behind, moved = int((~self.topics.all_in_sync).sum()), int((self.topics.moved > 0).sum())
-        return (
-            f"{self.balanced.sentence} {self.spread.sentence} Replicas out of sync when the load ended: in "
-            f"{count(behind, 'topic')}; partitions not led by their preferred replica: in {count(moved, 'topic')}."
-        )
+        """The shares, and how often leaders had moved."""
+        moved = int((self.topics.moved > 0).sum())
+        shares = " ".join(estimate.sentence for estimate in self.estimates)
+        return f"{shares} Partitions not led by their preferred replica: in {count(moved, 'topic')}."
 
     def table(self) -> pd.DataFrame:
         """`topics`."""
@@ -121,6 +122,12 @@ def placement(
             found.spread,
             "topics spread over regions",
             "Each partition had its replicas in as many regions as it can in {} of topics",
+            level,
+        ),
+        _share(
+            found.spread & found.all_in_sync,
+            "topics in sync in all regions",
+            "Each partition had replicas in as many regions as it can, in sync when the load ended, in {} of topics",
             level,
         ),
         found,

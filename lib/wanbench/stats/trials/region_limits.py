@@ -2,13 +2,10 @@
 What bounds a trial with replicas and clients in several regions: links, requests in flight, or how replicas fetch.
 
 - link: of all copies of a record that cross regions (to its leader, to followers, to consumers), each link carries a
-  part; the link that would be full first bounds the payload. With gateways, so do all links that leave a region.
-- window: a producer has `max_in_flight` requests to each leading broker, of one batch per partition. Each is answered
-  no sooner than after the RTT to the leader and, with acks=all, the one to its farthest follower. A broker processes
-  one request of a connection at a time (Kafka protocol guide, "Network"), so with acks=all only one passes in the time
-  to replicate. Nor does a connection carry more than its window per RTT.
-- replication: a follower has one fetch in flight per leader and fetcher, of what its socket's window, or Kafka's limits
-  on a fetch, allow, per RTT.
+  part; the link that would be full first bounds the payload. A gateway takes the place of the rates of the links that
+  leave its region: they share its own.
+- window: what producers have in flight to each leading broker, until it is acknowledged (`in_flight`)
+- replication: what followers have in flight from each leader (`in_flight`)
 
 `limits` is for producers in one region and brokers in another. Nothing is fitted here either.
 """
@@ -22,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from ..tcp.mathis import MSS_BYTES
-from ..tcp.window import advertised_window_bytes
-from .limits import BITS, IN_FLIGHT, MAX_REQUEST_BYTES, PACKET_BYTES
+from .in_flight import connection_window_bytes, fetched_bytes_per_s, produced_bytes_per_s, request_bytes
+from .limits import BITS, IN_FLIGHT, PACKET_BYTES
 
 WIRE = PACKET_BYTES / MSS_BYTES
 NEAR_MS = 0.2
@@ -81,15 +78,15 @@ def region_limits(
         return sum(pairs[pair].delay_ms for pair in ((a, b), (b, a)) if pair in pairs) / 1000
 
     copies = _copies(placed, senders, readers, trial)
-    link = min(
-        (_rate(trial, pairs[pair], pair) / share for pair, share in copies.items() if pair in pairs),
-        default=inf,
-    )
-    if trial["gateway_bps"] is not None:
-        leaving = {
-            region: sum(share for pair, share in copies.items() if pair[0] == region) for region in regions
-        }
-        link = min([link, *(trial["gateway_bps"] / share for share in leaving.values() if share)])
+    if trial["gateway_bps"] is None:
+        allowed = [_rate(trial, pairs[pair], pair) / share for pair, share in copies.items() if pair in pairs]
+    else:
+        leaving = [
+            sum(share for pair, share in copies.items() if pair[0] == region and pair in pairs)
+            for region in regions
+        ]
+        allowed = [trial["gateway_bps"] / share for share in leaving if share]
+    link = min(allowed, default=inf)
     return {
         "link": link * packed / WIRE,
         "window": _window(trial, placed, senders, settings, rtt_s) * packed,
@@ -132,36 +129,30 @@ def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> 
 
 def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict, rtt_s) -> float:
     """bit/s that the producers' requests in flight allow, over all producers and leading brokers."""
-    buffer = settings["socket.receive.buffer.bytes"]
-    connection = inf if buffer < 0 else float(advertised_window_bytes(2 * buffer))
+    window = connection_window_bytes(settings["socket.receive.buffer.bytes"])
+    in_flight = trial["max_in_flight"] or IN_FLIGHT
     total = 0.0
     for _, led in placed[placed.leads].groupby("broker"):
-        request = min(len(led) * trial["batch_bytes"], max(MAX_REQUEST_BYTES, trial["batch_bytes"]))
-        in_flight = (trial["max_in_flight"] or IN_FLIGHT) * request
         leader = led.region.iloc[0]
         followers = placed[placed.partition.isin(led.partition) & ~placed.leads].region.unique()
         waits = trial["acks"] == "all" and len(followers) > 0
-        waits_s = max(rtt_s(leader, region) for region in followers) if waits else 0.0
-        in_turn = request / waits_s if waits else inf
+        replicated_s = max(rtt_s(leader, region) for region in followers) if waits else 0.0
+        request = request_bytes(trial["batch_bytes"], len(led))
         for region, n in senders.items():
-            near_s = rtt_s(region, leader)
-            total += n * min(in_flight / (near_s + waits_s), in_turn, connection / near_s)
+            allowed = produced_bytes_per_s(request, in_flight, rtt_s(region, leader), replicated_s, window)
+            total += n * float(min(allowed.values()))
     return BITS * total
 
 
 def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
     """bit/s into the log that the slowest of the pairs of leader and follower lets pass."""
-    buffer = settings["replica.socket.receive.buffer.bytes"]
-    window = inf if buffer < 0 else float(advertised_window_bytes(2 * buffer))
-    fetchers = settings["num.replica.fetchers"]
+    window = connection_window_bytes(settings["replica.socket.receive.buffer.bytes"])
+    sizes = (settings["replica.fetch.max.bytes"], settings["replica.fetch.response.max.bytes"])
     led = placed[placed.leads][["partition", "broker", "region"]]
     pairs = placed[~placed.leads].merge(led, on="partition", suffixes=("", "_of_leader"))
     slowest = inf
     for (_, _), part in pairs.groupby(["broker", "broker_of_leader"]):
-        fetch = min(
-            len(part) * settings["replica.fetch.max.bytes"],
-            settings["replica.fetch.response.max.bytes"],
-        )
-        per_s = fetchers * min(window, fetch) / rtt_s(part.region.iloc[0], part.region_of_leader.iloc[0])
-        slowest = min(slowest, per_s * placed.partition.nunique() / len(part))
+        rtt = rtt_s(part.region.iloc[0], part.region_of_leader.iloc[0])
+        allowed = fetched_bytes_per_s(len(part), settings["num.replica.fetchers"], rtt, window, *sizes)
+        slowest = min(slowest, float(min(allowed.values())) * placed.partition.nunique() / len(part))
     return BITS * slowest

@@ -3,5 +3,6 @@
 from .bounds import bounds
 from .curves import curves
 from .evidence import evidence
+from .together import together
 
-__all__ = ["bounds", "curves", "evidence"]
+__all__ = ["bounds", "curves", "evidence", "together"]

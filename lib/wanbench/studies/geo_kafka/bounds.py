@@ -2,14 +2,15 @@
 What bounds each trial, from settings, placement and metrics, and what it reached of that.
 
 Link, window and replication are those of `stats.trials.region_limits`. The machine is a measured bound: what the trial
-would reach at the same cost per byte if no processor were idle.
+would reach at the same cost per byte if no processor were idle. So what a trial reaches of that bound is how busy the
+processors were, which says nothing new: trials where it is the lowest are left out of what is reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 
 import numpy as np
 import pandas as pd
@@ -19,19 +20,21 @@ from ...formatting import count, number, percent, quantity
 from ...stats.lab.utilisation import KEY
 from ...stats.result import Estimate, Result, text_table
 from ...stats.trials.fullness import fullness
-from ...stats.trials.means import half_width, ratio_estimate
+from ...stats.trials.means import geometric_mean
 from ...stats.trials.rates import TrialRates
 from ...stats.trials.region_limits import region_limits
 from .curves import VALUE, Curves
-from .settings import BROKER
+from .factor_columns import BROKER
 
 NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
 """The lowest bound over another from which the two are named together: bounds are not more exact than ten per cent."""
 EXPLAINED = 0.5
 """Share of the lowest bound below which something else must be in the way: more waits than work."""
-METHOD = "geometric mean over trials; Student's t on logarithms, with the trial as the unit"
+MACHINE = NAMES[-1]
+METHOD = "geometric mean over {0}s; Student's t on logarithms, with the {0} as the unit"
 ASSUMPTION = "Records go evenly to all partitions; links keep the rate and delay that were requested"
+BY_CHANCE = "what the bounds lack differs from setting to setting by chance"
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,10 +47,12 @@ class Bounds(Result):
     trials : DataFrame
         Per trial: KEY, setting, cell, measured (payload, bit/s), link, window, replication, machine (what each would
         allow, bit/s; infinite where it does not bind or is not known), allowed (the lowest), limit (which that is),
-        limits (it and those close above), reached (measured over allowed), reached_link; busy_percent, iowait_percent
-        of the processors and fullest_link (mean utilisation of the fullest link), in the counted seconds.
+        limits (it and those close above), reached (measured over allowed; NaN where that is the machine), reached_link;
+        busy_percent, iowait_percent of the processors and fullest_link (mean utilisation of the fullest link), in the
+        counted seconds.
     reached : Estimate
-        Measured over allowed, over all trials.
+        Measured over allowed, over the settings whose lowest bound is not the machine. What a bound lacks is common to
+        the trials of a setting, so the setting is the unit.
     """
 
     trials: pd.DataFrame
@@ -59,7 +64,7 @@ class Bounds(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Over all trials."""
+        """Over all settings."""
         return (self.reached,)
 
     @property
@@ -68,7 +73,15 @@ class Bounds(Result):
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
         near = f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
-        return f"{self.reached.sentence} {near}"
+        n, machine = len(self.trials), int((self.trials.limit == MACHINE).sum())
+        if machine == n:
+            return f"{near} The machine's is the lowest in every trial, and what is reached of it is how busy it was."
+        left = (
+            f"Left out: {count(machine, 'trial')} of {n} whose lowest bound is the machine."
+            if machine
+            else ""
+        )
+        return f"{self.reached.sentence} {left} {near}".replace("  ", " ")
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -90,19 +103,22 @@ class Bounds(Result):
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
-        link = _mean(
+        about = {"unit": "fraction", "method": METHOD.format("trial"), "assumption": ASSUMPTION}
+        link = geometric_mean(
             part.reached_link,
-            f"{setting}: of the links' bound",
-            f"{setting} reaches {{}} of what the links' rate allows",
             self.level,
+            quantity=f"{setting}: of the links' bound",
+            claim=f"{setting} reaches {{}} of what the links' rate allows",
+            **about,
         )
-        lowest = _mean(
-            part.reached,
-            f"{setting}: of the lowest bound",
-            f"{setting} reaches {{}} of what its lowest bound allows",
+        lowest = geometric_mean(
+            part.reached.dropna(),
             self.level,
+            quantity=f"{setting}: of the lowest bound",
+            claim=f"{setting} reaches {{}} of what its lowest bound allows",
+            **about,
         )
-        return Share(setting, link, lowest, part)
+        return Share(setting, link, lowest if lowest.n else None, part)
 
     def table(self) -> pd.DataFrame:
         """One row per setting: means over its trials."""
@@ -130,11 +146,15 @@ class Bounds(Result):
 
 @dataclass(frozen=True, repr=False)
 class Share(Result):
-    """What one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`."""
+    """
+    What one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`.
+
+    `lowest` is None where the machine is the lowest bound of all trials.
+    """
 
     setting: str
     link: Estimate
-    lowest: Estimate
+    lowest: Estimate | None
     trials: pd.DataFrame
 
     TITLE = "Shares of the bounds"
@@ -142,21 +162,25 @@ class Share(Result):
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """Of the links' bound, of the lowest."""
-        return (self.link, self.lowest)
+        return (self.link, *((self.lowest,) if self.lowest else ()))
 
     @property
     def sentence(self) -> str:
         """Both shares, what the bounds are, and what the metrics say."""
         part = self.trials
-        limit = part.limits.mode().iloc[0]
-        unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
+        if self.lowest is None:
+            lowest = f"the {MACHINE} in every trial, and what is reached of it is how busy it was."
+            unexplained = ""
+        else:
+            lowest = f"the {part.limits.mode().iloc[0]}: {self.lowest.sentence}"
+            unexplained = " So none of these bounds explains it." if self.lowest.high < EXPLAINED else ""
         allowed = ", ".join(
             f"{name} {quantity(part[name].mean(), 'bit/s')}"
             for name in NAMES
             if np.isfinite(part[name]).all()
         )
         return (
-            f"{self.link.sentence} The lowest bound is the {limit}: {self.lowest.sentence} Bounds on payload: "
+            f"{self.link.sentence} The lowest bound is {lowest} Bounds on payload: "
             f"{allowed}. Processors were {number(part.busy_percent.mean(), 0)} % busy; the fullest link carried "
             f"{quantity(part.fullest_link.mean(), 'fraction')} of its rate.{unexplained}"
         )
@@ -200,25 +224,18 @@ def bounds(
     frame["allowed"], frame["limit"] = allowed.min(axis=1), np.array(NAMES)[allowed.argmin(axis=1)]
     near = allowed <= frame.allowed.to_numpy()[:, None] / NEAR
     frame["limits"] = [" and ".join(np.array(NAMES)[row]) for row in near]
-    frame["reached"] = frame.measured / frame.allowed
+    frame["reached"] = (frame.measured / frame.allowed).where(frame.limit != MACHINE, nan)
     frame["reached_link"] = frame.measured / frame.link
-    claim = "Trials reach {} of what their lowest bound allows"
-    return Bounds(frame, _mean(frame.reached, "measured over the lowest bound", claim, level), level)
-
-
-def _mean(values: pd.Series, quantity: str, claim: str, level: float) -> Estimate:
-    logs = np.log(values.to_numpy(dtype=float))
-    half = half_width(logs, level)
-    return ratio_estimate(
-        float(logs.mean()),
-        half,
+    bound = frame[frame.reached.notna()]
+    reached = geometric_mean(
+        bound.reached,
+        level,
+        units=bound.cell,
+        unit_name="setting",
         unit="fraction",
-        quantity=quantity,
-        claim=claim,
-        n=len(logs),
-        basis=count(len(logs), "trial"),
-        method=METHOD,
-        assumption=ASSUMPTION,
-        level=level,
-        warnings=() if len(logs) > 1 else ("no interval: a single trial",),
+        quantity="measured over the lowest bound",
+        claim="Settings reach {} of what their lowest bound allows",
+        method=METHOD.format("setting"),
+        assumption=f"{ASSUMPTION}; {BY_CHANCE}",
     )
+    return Bounds(frame, reached, level)

@@ -40,7 +40,7 @@ def bounds(result: Bounds, *, note: str = "") -> go.Figure:
         name="bounds",
         title="What bounds throughput",
         subtitle="One point per trial, by its lowest bound. Link, window and replication follow from settings; machine "
-        "from how busy the processors were.",
+        "from how busy the processors were: how near such a point is to the line is just that.",
         alt=f"Measured against allowed throughput. {result}",
         caption=str(result),
         table=trials[["setting", "test_id", *NAMES, "allowed", "limit", "measured"]],

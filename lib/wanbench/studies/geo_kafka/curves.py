@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import nan
+from math import inf, nan
 
 import pandas as pd
 
@@ -17,10 +17,10 @@ from ...checks import check_level, refusal
 from ...errors import MissingDataError, ParameterError
 from ...formatting import count, number, percent, quantity
 from ...stats.result import Estimate, Result
-from ...stats.trials.against_baseline import SINGLE, AgainstBaseline, against_baseline
+from ...stats.trials.against_baseline import RESTARTED, SINGLE, AgainstBaseline, against_baseline
 from ...stats.trials.rates import TrialRates
 from ...stats.trials.scalability import Scalability, fit_scalability
-from . import settings
+from . import factor_columns
 
 VALUE = "throughput_bps"
 CHOSEN = "the best level was chosen from the same trials, which makes it look better than it is"
@@ -42,7 +42,9 @@ class Curve(Result):
     range : Estimate
         The best level over the worst.
     last : Estimate or None
-        The highest level of a factor that is a number over the best; None if the highest is the best.
+        The highest level of a factor that is a number over the best, or if it is the best, over the level before it.
+        The interval holds for all settings together, and so for the one that was chosen. None with fewer than three
+        levels.
     """
 
     factor: str
@@ -58,11 +60,11 @@ class Curve(Result):
     @property
     def label(self) -> str:
         """What the factor is called."""
-        return settings.factor_label(self.factor)
+        return factor_columns.factor_label(self.factor)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Best over worst, the highest over the best, and each level over the baseline."""
+        """Best over worst, the highest level's, and each level over the baseline."""
         return (self.range, *([self.last] if self.last else []), *self.ratios)
 
     @property
@@ -73,14 +75,15 @@ class Curve(Result):
     @property
     def turn(self) -> str:
         """Whether more of a factor that is a number gives less from some level on; "" for other factors."""
-        if self.levels.numeric.isna().any() or len(self.levels) < 3:
-            return ""
         if self.last is None:
-            return f"It rises up to the highest level tried, {self.levels.label.iloc[-1]}."
+            return ""
+        if self.last.low > 1:
+            return f"It rises up to the highest level tried: {self.last.sentence}"
         if self.last.high < 1:
             return f"It turns down: {self.last.sentence}"
-        best = self.levels.loc[self.levels.ratio.idxmax(), "label"]
-        return f"Beyond {best} neither gain nor loss is shown: {self.last.sentence}"
+        labels, best = self.levels.label, self.levels.ratio.idxmax()
+        start = labels.iloc[-2] if best == labels.index[-1] else labels[best]
+        return f"Beyond {start} neither gain nor loss is shown: {self.last.sentence}"
 
     def table(self) -> pd.DataFrame:
         """`levels`."""
@@ -113,10 +116,10 @@ class Curves(Result):
     Attributes
     ----------
     curves : dict of str to Curve
-        By factor, in the order of `settings.FACTORS`.
+        By factor, in the order of `factor_columns.FACTORS`.
     frame : DataFrame
-        All trials in use with their settings, and `cell`, the name of their combination of levels:
-        that of the first setting that had it.
+        All trials in use with their settings; `cell`, the name of their combination of levels: that of the first
+        setting that had it; and `restart`, the settings for which brokers are restarted.
     columns : list of str
         The columns of settings.
     base : int
@@ -156,9 +159,12 @@ class Curves(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials not in use, unequal scatter, and those of the estimates."""
+        """Trials not in use, unequal scatter, restarts, and those of the estimates."""
+        restarted = [one.label for one in self.curves.values() if RESTARTED in one.range.warnings]
+        others = [text for text in super().cautions if text != RESTARTED]
+        others += [f"{', '.join(restarted)}: {RESTARTED}"] if restarted else []
         out = f"{count(self.n_out, 'trial')} without throughput or block not in use"
-        return tuple(dict.fromkeys([*([out] if self.n_out else []), *self.compared.notes, *super().cautions]))
+        return tuple(dict.fromkeys([*([out] if self.n_out else []), *self.compared.notes, *others]))
 
     @property
     def sentence(self) -> str:
@@ -217,7 +223,7 @@ class Curves(Result):
             if unknown := set(wanted) - set(self.columns):
                 raise refusal("setting", ", ".join(sorted(unknown)), ", ".join(self.columns))
             base = self.frame[self.frame.cell == self.base].iloc[0][self.columns].to_dict()
-            goal = base | {name: settings.plain(value) for name, value in wanted.items()}
+            goal = base | {name: factor_columns.plain(value) for name, value in wanted.items()}
             same = [row == goal for row in self.frame[self.columns].to_dict("records")]
             cells = self.frame.cell[same].unique()
         if len(cells) != 1:
@@ -270,7 +276,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
     n_out = int((~kept).sum())
     flat_out = rows.target_records_per_s.isna()
     kept &= flat_out == flat_out[rows.setting == baseline].any()
-    frame, columns = settings.with_settings(rows[kept])
+    frame, columns = factor_columns.with_settings(rows[kept])
     keys = list(frame[columns].itertuples(index=False, name=None))
     names: dict[tuple, str] = {}
     for key, name in zip(keys, frame.setting.astype(str), strict=True):
@@ -285,14 +291,16 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
             f"baseline is {baseline!r}, the name of {count(len(named), 'combination')} of levels; allowed: that of one."
         )
     base = str(named[0])
+    needed = [name for name in columns if factor_columns.needs_restart(name)]
+    frame["restart"] = [str(row) for row in frame[needed].to_dict("records")]
     found = Curves(frame, columns, base, _compare(frame, base, level), n_out, level)
     cells = frame.drop_duplicates("cell").set_index("cell")
     of_factor: dict[str, list[str]] = {}
     for cell, row in cells.iterrows():
-        factor = settings.factor_of({name for name in columns if row[name] != cells.loc[base, name]})
+        factor = factor_columns.factor_of({name for name in columns if row[name] != cells.loc[base, name]})
         if factor is not None:
             of_factor.setdefault(factor, []).append(cell)
-    for factor in sorted(of_factor, key=settings.position):
+    for factor in sorted(of_factor, key=factor_columns.position):
         found.curves[factor] = _curve(found, factor, cells, [base, *of_factor[factor]])
     return found
 
@@ -301,19 +309,19 @@ def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
     """Every cell against one; without blocks where these cannot be told from settings."""
     try:
         block = "block" if frame.block.nunique() > 1 else None
-        return against_baseline(frame, VALUE, cell, by="cell", block=block, level=level)
+        return against_baseline(frame, VALUE, cell, by="cell", block=block, level=level, restart="restart")
     except ParameterError:
         if block is None:
             raise
-        return against_baseline(frame, VALUE, cell, by="cell", level=level)
+        return against_baseline(frame, VALUE, cell, by="cell", level=level, restart="restart")
 
 
 def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> Curve:
-    names = [name for name in settings.FACTORS.get(factor, (factor,)) if name in found.columns]
-    rows = settings.in_order([(*(cells.loc[cell, name] for name in names), cell) for cell in own])
+    names = [name for name in factor_columns.FACTORS.get(factor, (factor,)) if name in found.columns]
+    rows = factor_columns.in_order([(*(cells.loc[cell, name] for name in names), cell) for cell in own])
     own = [row[-1] for row in rows]
     levels = pd.DataFrame([row[:-1] for row in rows], columns=names, dtype=object)
-    labels = dict(zip(own, settings.level_labels(levels), strict=True))
+    labels = dict(zip(own, factor_columns.level_labels(levels), strict=True))
     varied = [name for name in names if len(set(levels[name])) > 1]
     numeric = levels[varied[0]] if len(varied) == 1 else [None] * len(own)
     trials = found.frame[found.frame.cell.isin(own)]
@@ -329,7 +337,7 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
         "compression": [packed[trials.cell == cell].mean() for cell in own],
     }
     table = pd.concat([pd.DataFrame(about), measured.reset_index(drop=True)], axis=1)
-    label = settings.factor_label(factor)
+    label = factor_columns.factor_label(factor)
     title = label[0].upper() + label[1:]
     start = f"the baseline ({labels[found.base]})"
     ratios = tuple(
@@ -347,9 +355,18 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
     claim = f"{title}: {labels[best]} reaches {{}} the throughput of {labels[worst]}"
     span = found._between(best, worst, f"{label}: best over worst", claim, *chosen)
     last = None
-    if best != own[-1] and table.numeric.notna().all():
-        claim = f"{title}: {labels[own[-1]]} reaches {{}} the throughput of {labels[best]}"
-        last = found._between(own[-1], best, f"{label}: highest over best", claim, *chosen)
+    if len(own) > 2 and table.numeric.notna().all():
+        other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
+        last = (
+            _compare(found.frame, own[-1], found.level)
+            .ratios[other]
+            .transformed(
+                lambda ratio: 1 / ratio if ratio else inf,
+                quantity=f"{label}: highest over {name}",
+                claim=f"{title}: {labels[own[-1]]} reaches {{}} the throughput of {labels[other]}",
+                unit="times",
+            )
+        )
     points = pd.DataFrame({"label": trials.cell.map(labels), "block": trials.block, VALUE: trials[VALUE]})
     points["ratio"] = points[VALUE] / table.loc[table.baseline, "mean"].iloc[0]
     return Curve(factor, table, points.reset_index(drop=True), ratios, span, last)

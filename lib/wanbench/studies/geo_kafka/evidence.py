@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from math import nan
 
+import pandas as pd
+
 from ...errors import MissingDataError
 from ...stats.result import Estimate
 from .curves import Curves
 
 
-def evidence(curves: Curves, *, tuned: str = "tuned", default: str = "default") -> dict[str, Estimate]:
+def evidence(
+    curves: Curves, links: pd.DataFrame, *, tuned: str = "tuned", default: str = "default"
+) -> dict[str, Estimate]:
     """
     Every ratio of throughputs that a claim of the source is about, as far as it was measured.
 
     Parameters
     ----------
+    links : DataFrame
+        Table links: a gateway is compared with a full mesh only at the rate that all links of a region have together.
     tuned, default : str
         The names of these two settings.
     """
     (small, large), (fewest, most) = _ends(curves, "batch_bytes"), _ends(curves, "producers")
-    gateway, partitions = _ends(curves, "gateway_bps")[0], _ends(curves, "partitions")[0]
+    partitions = _ends(curves, "partitions")[0]
     tries = {
         "tuned_over_default": (tuned, default, "tuned over default"),
         "consistency": ({"acks": "1"}, {}, "acks=1 over acks=all"),
@@ -34,7 +40,7 @@ def evidence(curves: Curves, *, tuned: str = "tuned", default: str = "default") 
             f"72 partitions over {partitions:g}",
         ),
         "consumers_cost": ({"consumer_groups": 1}, {"consumer_groups": 0}, "with consumers over without"),
-        "gateway": ({}, {"gateway_bps": gateway}, "full mesh over one gateway"),
+        "gateway": ({}, {"gateway_bps": _total_bps(links)}, "full mesh over one gateway of its total rate"),
     }
     found = {}
     for name, (of, over, quantity) in tries.items():
@@ -53,6 +59,13 @@ def evidence(curves: Curves, *, tuned: str = "tuned", default: str = "default") 
             lambda ratio: 100 * (1 - ratio), quantity="cost of consumers", claim=claim, unit="%"
         )
     return found
+
+
+def _total_bps(links: pd.DataFrame) -> float:
+    """The rate of all links that leave a region; NaN if regions differ in it, or a link has none."""
+    totals = links.groupby(["run_id", "from_region"]).rate_bps.sum(min_count=1)
+    known = len(totals) and links.rate_bps.notna().all() and totals.nunique() == 1
+    return float(totals.iloc[0]) if known else nan
 
 
 def _untuned_buffers(curves: Curves) -> str:

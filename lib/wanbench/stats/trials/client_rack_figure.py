@@ -5,10 +5,10 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ...figures import theme
-from .crossings import LEADERS, NONE, RACK, Crossings
+from .client_rack import LEADERS, NONE, RACK, ClientRack
 
 
-def crossings(result: Crossings, *, note: str = "") -> go.Figure:
+def client_rack(result: ClientRack, *, note: str = "") -> go.Figure:
     """A point per trial; bars are means."""
     figure, order = go.Figure(), (NONE, LEADERS, RACK)
     means = [result.trials.crossings[result.trials.reading == name].mean() for name in order]
@@ -31,7 +31,7 @@ def crossings(result: Crossings, *, note: str = "") -> go.Figure:
     figure.update_layout(legend=theme.LEGEND_ON_TOP)
     return theme.finish(
         figure,
-        name="crossings",
+        name="client-rack",
         title="What client.rack saves",
         subtitle="All links together, headers included, over whole trials. What producers and replicas cause is the "
         "first column.",

@@ -2,8 +2,7 @@
 What consumers fetch from other regions, with and without client.rack, by the counters of the links.
 
 Producers and replicas cross regions as well. What they cause is known from trials without consumers, and taken off.
-Bytes are counted over whole trials, from before the load to after it, and divided by the payload in the log: at the
-edges of a part of it, links and logs would count different records.
+Bytes are those of whole trials (`region_bytes`), over the payload in the log.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import number
-from ..lab.utilisation import KEY, LINK
+from ..lab.utilisation import KEY
 from ..result import Estimate, Result, text_table
-from .counted_seconds import one_replica
 from .means import ratio_of_differences
 from .rates import TrialRates
+from .region_bytes import region_bytes
 
 NONE, LEADERS, RACK = "no consumers", "from leaders", "from the own region"
 METHOD = (
@@ -31,7 +30,7 @@ ASSUMPTION = "Producers and replicas cause as many bytes with consumers as witho
 
 
 @dataclass(frozen=True, repr=False)
-class Crossings(Result):
+class ClientRack(Result):
     """
     Cross-region bytes of consumers.
 
@@ -48,7 +47,7 @@ class Crossings(Result):
     trials: pd.DataFrame
 
     TITLE = "Bytes across regions per byte of payload"
-    DRAWN_BY = "crossings_figure.crossings"
+    DRAWN_BY = "client_rack_figure.client_rack"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -81,9 +80,9 @@ class Crossings(Result):
         return rows.set_axis(heads, axis=1)
 
 
-def crossings(
+def client_rack(
     trials: pd.DataFrame, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
-) -> Crossings:
+) -> ClientRack:
     """
     Cross-region bytes of consumers with client.rack over those without.
 
@@ -103,8 +102,8 @@ def crossings(
     own = trials[trials.consumer_groups.isin([0, trials.consumer_groups.max()])]
     rack = np.where(own.client_rack.isna(), LEADERS, RACK)
     own = own.assign(reading=np.where(own.consumer_groups == 0, NONE, rack))
-    totals = own[[*KEY, "setting", "reading", "record_bytes"]].merge(_link_bytes(rates, tables), on=KEY)
-    totals = totals.merge(_payload(rates, tables), on=KEY)
+    totals = own[[*KEY, "setting", "reading", "record_bytes"]].merge(region_bytes(rates, tables), on=KEY)
+    totals = totals.merge(_consumed(rates, tables), on=KEY, how="left").fillna({"consumed_bytes": 0.0})
     totals["payload_bytes"] = totals.records * totals.record_bytes.astype(float)
     totals["crossings"] = totals.link_bytes / totals.payload_bytes
     totals["consumed"] = totals.consumed_bytes / totals.payload_bytes
@@ -114,27 +113,14 @@ def crossings(
             f"no trial has the counters of all links with consumers reading {', '.join(missing)}."
         )
     columns = ["reading", "setting", *KEY, "link_bytes", "payload_bytes", "crossings", "consumed"]
-    return Crossings(_ratio(totals, level), totals[columns].reset_index(drop=True))
+    return ClientRack(_ratio(totals, level), totals[columns].reset_index(drop=True))
 
 
-def _link_bytes(rates: TrialRates, tables) -> pd.DataFrame:
-    """Per trial whose links were all sampled: bytes over all of them."""
-    samples = rates.part(tables["link_samples"])
-    groups = samples.groupby(LINK)[["bytes_delivered", "bytes_lost"]]
-    carried = (groups.max() - groups.min()).sum(axis=1).groupby(level=KEY)
-    every = tables["links"].groupby("run_id").size()
-    complete = carried.size() == carried.size().index.get_level_values("run_id").map(every)
-    return carried.sum()[complete].rename("link_bytes").astype(float).reset_index()
-
-
-def _payload(rates: TrialRates, tables) -> pd.DataFrame:
-    """Per trial: records in the log, and bytes that consumers said they had read."""
-    records = one_replica(rates.part(tables["batches"])).groupby(KEY).records.sum()
-    read = (
-        rates.part(tables["consumer_windows"]).groupby([*KEY, "group", "consumer"], dropna=False).bytes.max()
-    )
-    read = read.groupby(level=KEY).sum().reindex(records.index, fill_value=0.0)
-    return pd.DataFrame({"records": records, "consumed_bytes": read}).reset_index()
+def _consumed(rates: TrialRates, tables) -> pd.DataFrame:
+    """Per trial: the bytes that consumers reported to have read."""
+    windows = rates.part(tables["consumer_windows"])
+    read = windows.groupby([*KEY, "group", "consumer"], dropna=False).bytes.max()
+    return read.groupby(level=KEY).sum().rename("consumed_bytes").reset_index()
 
 
 def _ratio(totals: pd.DataFrame, level: float) -> Estimate:

@@ -102,6 +102,11 @@ def plain(value):
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 
 
+def needs_restart(name: str) -> bool:
+    """Whether brokers are restarted for another level of this column."""
+    return name == "security" or name.startswith(BROKER)
+
+
 def factor_of(columns: set[str]) -> str | None:
     """The factor whose columns cover these; None if these are none, or of several factors."""
     if not columns:

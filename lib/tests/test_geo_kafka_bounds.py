@@ -1,0 +1,76 @@
+"""Bounds of each trial and what it reached: against simulated tables with a known answer."""
+
+import numpy as np
+import pytest
+from geo_trials import KERNEL, rates, reading, tables_of, trial
+
+from wanbench.errors import MissingDataError
+from wanbench.stats.trials.region_limits import WIRE
+from wanbench.studies.geo_kafka import bounds, curves
+
+
+def test_the_lowest_bound_is_named_and_what_was_reached_of_it():
+    made_rates, tables = reading()
+    found = bounds(curves(made_rates), made_rates, tables)
+    assert set(found.trials.limit) == {"machine"} and found.trials.busy_percent.to_numpy() == pytest.approx(
+        50
+    )
+    assert (
+        found.trials.reached.isna().all()
+        and found.reached.n == 0
+        and "lowest in every trial" in found.sentence
+    )
+    share = found.of("leaders")
+    assert share.lowest is None and "is how busy it was" in share.sentence
+    assert share.link.estimate == pytest.approx(4e7 / 1e8 * (5 / 9) * 1500 / 1448)
+    assert "Processors were 50 % busy" in str(share) and share.link.n == 4
+    assert found.trials.fullest_link.notna().all() and len(found.figure().data) == 2
+    assert found.table().set_index("setting").limits["nobody"] == "machine"
+    with pytest.raises(MissingDataError, match="no trial of tuned"):
+        found.of("tuned")
+
+
+def test_a_trial_beyond_its_bound_is_cautioned():
+    """Kafka's own buffer of replica fetchers lets 29 Mbit/s pass over 70 ms, and these trials claim 40."""
+    made_rates, tables = reading(brokers={})
+    found = bounds(curves(made_rates), made_rates, tables)
+    assert set(found.trials.limit) == {"replication"} and "12 trials reached more than a bound allows" in str(
+        found
+    )
+
+
+def test_without_metrics_the_machine_is_no_bound_and_a_caution_says_so():
+    made_rates, tables = reading()
+    found = bounds(curves(made_rates), made_rates, {name: tables[name] for name in ("links", "placements")})
+    assert "machine" not in set(found.trials.limit) and "how busy" in str(found)
+
+
+def test_without_placements_there_are_no_bounds():
+    made_rates, tables = reading()
+    with pytest.raises(MissingDataError, match="placements"):
+        bounds(curves(made_rates), made_rates, {"links": tables["links"]})
+
+
+def test_settings_are_the_unit_of_what_is_reached_without_trials_that_the_machine_bounds():
+    """Settings reach 0.2 and 0.8 of the links; trials of each scatter by 1 %, which is not how far settings differ."""
+    rng, rows, brokers = np.random.default_rng(0), [], KERNEL | {"socket.receive.buffer.bytes": -1}
+    for block in range(1, 5):
+        for name, share, changes in (("baseline", 0.2, {}), ("wide", 0.8, {"batch_bytes": 131_072})):
+            bps = share * 1e8 * (9 / 5) / WIRE * np.exp(rng.normal(0, 0.01))
+            rows.append(trial(name, bps, block=block, broker_settings=brokers, **changes))
+    found_rates = rates(rows)
+    tables = tables_of(found_rates, [1.0] * len(rows))
+    metrics = tables["metrics"]
+    idle = metrics.metric == "idle"
+    busy = metrics.assign(value=metrics.value.where(~idle, 94.0))
+    found = bounds(curves(found_rates), found_rates, tables | {"metrics": busy})
+    assert set(found.trials.limit) == {"link"} and "8 trials of 2 settings" in found.reached.sentence
+    assert found.reached.n == 2 and found.reached.estimate == pytest.approx(0.4, rel=0.02)
+    assert found.reached.low < 0.01 and found.of("wide").lowest.low > 0.7
+    mixed = busy.assign(value=busy.value.where(~(idle & (busy.test_id == "0002")), 5.0))
+    left = bounds(curves(found_rates), found_rates, tables | {"metrics": mixed})
+    assert left.trials.limit.value_counts().to_dict() == {"link": 7, "machine": 1}
+    assert (
+        "Left out: 1 trial of 8 whose lowest bound is the machine" in left.sentence
+        and "7 trials" in left.sentence
+    )

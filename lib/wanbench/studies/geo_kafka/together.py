@@ -1,0 +1,38 @@
+"""The response surface of settings that were varied together: which combination carries most, within their ranges."""
+
+from __future__ import annotations
+
+from ...errors import MissingDataError, ParameterError
+from ...stats.factorial.surface import Surface, fit_surface
+from ...stats.trials.rates import TrialRates
+from . import factor_columns
+from .curves import VALUE
+
+
+def together(rates: TrialRates, *, setting: str = "together", level: float = 0.95) -> Surface:
+    """
+    A quadratic surface of throughput over all settings in which these trials differ.
+
+    Parameters
+    ----------
+    setting : str
+        The name that these trials have, though their levels differ.
+
+    Raises
+    ------
+    MissingDataError
+        If no trial has that name, or too few for a surface.
+    """
+    own = rates.rates[rates.rates.setting == setting]
+    if own.empty:
+        raise MissingDataError(
+            f"no trial of {setting!r} was measured, which varies several settings at once."
+        )
+    frame, columns = factor_columns.with_settings(own)
+    varied = [name for name in columns if frame[name].nunique(dropna=False) > 1]
+    frame = frame.infer_objects()
+    linear = [name for name in varied if (frame[name] == 0).any()]
+    try:
+        return fit_surface(frame, VALUE, varied, linear=linear, unit="bit/s", level=level)
+    except ParameterError as error:
+        raise MissingDataError(f"trials of {setting!r} make no surface: {error}") from error
