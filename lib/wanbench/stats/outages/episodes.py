@@ -146,7 +146,9 @@ class Episode:
         """Brokers that were in sync before the fault, and in no set of replicas at the last look before healing."""
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
-        last = rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
+        last = (
+            rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
+        )
         return _brokers(before.isr) - _brokers(last) if len(last) else frozenset()
 
     @cached_property

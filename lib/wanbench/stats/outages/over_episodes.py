@@ -46,7 +46,7 @@ class OverEpisodes(Result):
         return median_of(own[name], censored, level=self.level, **about)
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
+    def estimates(self) -> tuple[Median, ...]:
         """Every quantity of every setting that has it."""
         every = (self.of(setting, name) for setting in self.settings for name in self.QUANTITIES)
         return tuple(each for each in every if each.n)
@@ -66,7 +66,9 @@ class OverEpisodes(Result):
         )
         if len(open_end) and ended.any():
             names = ", ".join(dict.fromkeys(self.rows.setting[ended]))
-            notes.append(f"some outages were ended by healing or not at all: these are lower limits ({names})")
+            notes.append(
+                f"some outages were ended by healing or not at all: these are lower limits ({names})"
+            )
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:

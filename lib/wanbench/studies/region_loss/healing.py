@@ -13,7 +13,6 @@ from ...stats.outages.episodes import Episode, Episodes
 from ...stats.outages.over_episodes import OverEpisodes
 from .phases import first_changes
 
-
 CHECK_S = 300.0
 """Kafka's default of leader.imbalance.check.interval.seconds."""
 

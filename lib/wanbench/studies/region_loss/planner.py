@@ -32,19 +32,23 @@ class Planned(RowsResult):
     One row per setting, place of the active controller, and quantity.
 
     Columns: implied low_s and high_s; n outages measured, of an episode each, min_s and max_s of them, how many lie
-    inside; healed: those that healing ended, which say too little to be compared.
+    inside, how many are longer; healed: those that healing ended, which say too little to be compared.
     """
 
     TITLE = "The outage that settings imply, and those measured"
 
     @property
     def sentence(self) -> str:
-        """How many measured outages lie within what the settings imply, and how many could not be compared."""
-        n, inside, healed = (int(self.rows[name].sum()) for name in ("n", "inside", "healed"))
-        left_out = f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
+        """How many measured outages lie within what the settings imply, how many beyond, and how many are left out."""
+        n, inside, longer, healed = (
+            int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed")
+        )
+        left_out = (
+            f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
+        )
         return (
             f"{inside} of {count(n, 'measured outage')} lie between the ends that time-outs and round trips imply, "
-            f"given where the controller stood.{left_out}"
+            f"given where the controller stood; {longer} lasted longer.{left_out}"
         )
 
     @property
@@ -63,6 +67,7 @@ class Planned(RowsResult):
                 "implied": [_span(*ends) for ends in zip(rows.low_s, rows.high_s, strict=True)],
                 "measured": [_span(*ends) for ends in zip(rows.min_s, rows.max_s, strict=True)],
                 "inside": [f"{inside} of {n}" for inside, n in zip(rows.inside, rows.n, strict=True)],
+                "longer": rows.longer.astype(str),
                 "ended by healing": rows.healed.astype(str),
             }
         )
@@ -111,6 +116,7 @@ def planned(
                         "min_s": times.min(),
                         "max_s": times.max(),
                         "inside": int(times.between(low, high).sum()),
+                        "longer": int((times > high).sum()),
                         "healed": int(healed.sum()),
                     }
                 )
