@@ -73,7 +73,7 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     stream's own rate leaves. "All" are those of all clients outside the hit regions together; a partition's writes are
     those of these clients, its reads those of any consumer.
 
-    Healing ends outages too. One that it ended would have lasted longer: it is cut at healing, and a lower limit.
+    Healing ends outages too. One that it ended might have lasted longer: it is cut at healing, and a lower limit.
     That goes for all but clients in the hit regions, which nothing but healing brings back. Outages that begin after
     healing are a quantity of their own.
     """

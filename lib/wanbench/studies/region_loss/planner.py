@@ -141,7 +141,7 @@ def controller_lost(episode: Episode) -> bool | None:
 
 
 def _span(low: float, high: float) -> str:
-    return "none" if pd.isna(low) else f"{low:.1f} to {high:.1f} s"
+    return "none" if pd.isna(low) else f"{low:.1f} s" if low == high else f"{low:.1f} to {high:.1f} s"
 
 
 def _json(text) -> dict:
