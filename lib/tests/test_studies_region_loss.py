@@ -10,6 +10,7 @@ from fault_tables import REGIONS, campaign, episode, together
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.stats import outages
 from wanbench.stats.outages.records import faulty
+from wanbench.stats.outages.recovery_figure import SHOWN
 from wanbench.stats.outages.timeouts import implied
 from wanbench.studies import region_loss
 
@@ -252,7 +253,9 @@ def test_figures_draw_every_episode_and_setting(disasters, lost, recovered):
     split = region_loss.phases(disasters, recovered)
     compared = region_loss.compare_settings(disasters, lost, recovered)
     drawn = [each.figure() for each in (recovered, split, compared)]
-    assert len(drawn[0].data) == 6 and len(drawn[1].data) == 3 and len(drawn[2].data) == 8
+    n_open = sum(recovered.of("two regions", name).high == np.inf for name in SHOWN)
+    assert n_open and len(drawn[0].data) == 6 + n_open
+    assert len(drawn[1].data) == 3 and len(drawn[2].data) == 8 + 1
     for each in (recovered, split, compared, lost, region_loss.healing(disasters)):
         assert "<table" in each._repr_html_() and len(each.estimates or [0])
 
