@@ -35,6 +35,7 @@ def episode(
     reread=0,
     swapped_log=0,
     damage=None,
+    n_damaged=3,
     healed_s=2.0,
     leaders_back_s=None,
     watch_interval_s=0.25,
@@ -50,7 +51,7 @@ def episode(
     that is hit until a second after healing. Consumers of surviving regions get nothing for `reassigned_s`.
     `lost` records vanish from the log, `undelivered` ones are never received, `doubled` stand twice in the log,
     `reread` are received twice, `swapped_log` change places with a neighbour of their producer and partition. `damage`
-    does to three receipts what its name says.
+    does to `n_damaged` receipts what its name says.
     """
     began = START_S + 1000 * ordinal
     fault_at = began + BEFORE_S
@@ -63,7 +64,9 @@ def episode(
     }  # fmt: skip
     records = _records(began, fault_at, heal_at, ended, hit, outage_s)
     log = _log(records, lost, doubled, swapped_log)
-    receipts = _receipts(records, log, fault_at, heal_at, hit, undelivered, reread, reassigned_s, damage)
+    receipts = _receipts(
+        records, log, fault_at, heal_at, hit, undelivered, reread, reassigned_s, damage, n_damaged
+    )
     rows = {
         "faults": [
             about
@@ -142,7 +145,7 @@ def _log(records, lost, doubled, swapped):
     return pd.concat([log, again.assign(offset=again.offset + 1_000_000)], ignore_index=True)
 
 
-def _receipts(records, log, fault_at, heal_at, hit, undelivered, reread, reassigned_s, damage):
+def _receipts(records, log, fault_at, heal_at, hit, undelivered, reread, reassigned_s, damage, n_damaged):
     receipts = log.merge(records[["producer", "sequence", "acknowledged_at_s"]], on=["producer", "sequence"])
     receipts = receipts.rename(columns={"acknowledged_at_s": "received_at_s"})
     receipts = receipts.sort_values(["partition", "offset"])
@@ -166,7 +169,7 @@ def _receipts(records, log, fault_at, heal_at, hit, undelivered, reread, reassig
     )
     again = receipts[(receipts.producer == 2) & (receipts.partition == 5)].head(reread)
     receipts = pd.concat([receipts, again.assign(received_at_s=heal_at + 0.5)], ignore_index=True)
-    own = receipts.index[(receipts.producer == 0) & (receipts.partition == 3)][4:10]
+    own = receipts.index[(receipts.producer == 0) & (receipts.partition == 3)][4 : 4 + 2 * n_damaged]
     if damage == "drop":
         receipts = receipts.drop(own[::2])
     elif damage == "duplicate":

@@ -1,6 +1,7 @@
 """Reading a fault episode: every record due is a row, and a malformed file is refused with its line."""
 
 import fault_samples as samples
+import pandas as pd
 import pytest
 
 from wanbench import tables
@@ -38,6 +39,12 @@ def test_the_fault_is_a_row_with_its_settings_and_times(read):
         and row["group_protocol"] == "classic"
     )
     assert row["heal_at_s"] - row["fault_at_s"] == 1
+    assert pd.isna(row["damaged_sequence"])
+
+
+def test_what_was_damaged_on_purpose_is_named(read):
+    [row] = read(damage={"kind": "drop", "producer": 0, "sequence": 3})["faults"].to_dict("records")
+    assert (row["damaged_producer"], row["damaged_sequence"]) == (0, 3)
 
 
 def test_what_makes_an_episode_incomplete_is_read_and_may_be_missing(read):

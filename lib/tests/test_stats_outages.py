@@ -8,6 +8,7 @@ from fault_tables import episode, together
 from wanbench.errors import ParameterError
 from wanbench.stats.outages.bounds import bounded, median_of, share_of, upper_bound
 from wanbench.stats.outages.gaps import longest_gap, time_to_recover
+from wanbench.stats.outages.over_episodes import spelled
 from wanbench.stats.outages.records import NAMES, account
 
 STEADY = np.arange(0, 40, 0.05)
@@ -37,6 +38,15 @@ def test_an_outage_without_an_end_is_a_lower_limit():
     assert longest_gap([], 10, 20, 35).censored
 
 
+def test_an_outage_that_healing_ends_is_a_lower_limit():
+    across = longest_gap(stopped(15, 21), 10, 20, 39.9, 0.05, healed_s=20)
+    assert across.censored and across.length_s == pytest.approx(4.95 + 0.05 - 0.05, abs=0.06)
+    shorter = longest_gap(stopped(10, 15, stopped(19, 21)), 10, 20, 39.9, 0.05, healed_s=20)
+    assert not shorter.censored and shorter.length_s == pytest.approx(5.0)
+    longer = longest_gap(stopped(10, 15, stopped(19, 30)), 10, 20, 39.9, 0.05, healed_s=20)
+    assert longer.censored and longer.length_s == pytest.approx(5.0)
+
+
 def test_a_rate_is_back_when_it_stays_back():
     third = np.sort(np.concatenate([stopped(10, 14), stopped(10, 14), STEADY]))
     assert time_to_recover(third, 2, 10, 39) == pytest.approx(4.0, abs=0.2)
@@ -62,7 +72,7 @@ def named(found):
         ({}, {}),
         ({"lost": 7}, {"lost": 7}),
         ({"undelivered": 4}, {"undelivered": 4}),
-        ({"doubled": 5}, {"duplicates_in_log": 5}),
+        ({"doubled": 5}, {"duplicates_in_log": 5, "duplicates_in_delivery": 5}),
         ({"reread": 6}, {"duplicates_in_delivery": 6}),
         ({"fault": "none", "damage": "drop"}, {"undelivered": 3}),
         ({"fault": "none", "damage": "duplicate"}, {"duplicates_in_delivery": 3}),
@@ -76,7 +86,7 @@ def test_every_fault_is_found_under_its_own_name_and_no_other(arguments, expecte
 
 
 def test_disorder_in_the_log_reaches_the_consumer():
-    assert named(counts(swapped_log=2)) == {"order_in_log": 2, "order_in_delivery": 2}
+    assert named(counts(swapped_log=2)) == {"order_in_log": 2, "order_in_delivery": 2, "displaced": 4}
 
 
 def test_damage_in_the_log_is_not_the_way_and_not_a_loss():
@@ -91,7 +101,41 @@ def test_damage_in_the_log_is_not_the_way_and_not_a_loss():
 def test_a_record_may_vanish_after_it_was_delivered():
     rows = together([episode()])
     found = account(rows["fault_records"], rows["fault_receipts"], rows["fault_log"].iloc[5:])
-    assert (found["lost"], found["lost_after_delivery"], found["never_delivered"]) == (5, 5, 0)
+    assert (found["lost"], found["lost_after_delivery"], found["undelivered"], found["overwritten"]) == (
+        5,
+        5,
+        0,
+        0,
+    )
+
+
+def test_another_record_at_the_offset_of_a_lost_one_is_no_duplicate():
+    rows = together([episode()])
+    records, receipts, log = (rows[f"fault_{name}"].copy() for name in ("records", "receipts", "log"))
+    place = log.loc[0, ["partition", "offset"]].to_dict()
+    log = log.drop(
+        index=0
+    )  # truncated; a record that nobody acknowledged takes its offset, and is delivered too
+    key = {"producer": 7, "sequence": 0}
+    other = records.iloc[[0]].assign(**key, **place | {"offset": None}, acknowledged_at_s=None)
+    other = other.astype({"offset": "Int64"})
+    log = pd.concat([log, log.iloc[[0]].assign(**key, **place)], ignore_index=True)
+    last = {"received_at_s": receipts.received_at_s.max() + 1}
+    receipts = pd.concat([receipts, receipts.iloc[[0]].assign(**key, **place, **last)], ignore_index=True)
+    found = account(pd.concat([records, other], ignore_index=True), receipts, log)
+    assert named(found) == {"lost": 1}
+    assert found["overwritten"] == found["lost_after_delivery"] == 1
+    assert named(account(records, receipts, log))["unsent"] == 1
+
+
+def test_a_damaged_receipt_counts_even_where_an_intact_one_follows():
+    rows = together([episode()])
+    receipts = rows["fault_receipts"]
+    spoilt = receipts.iloc[[7]].assign(damaged=True, producer=pd.NA, sequence=pd.NA)
+    found = account(
+        rows["fault_records"], pd.concat([receipts, spoilt], ignore_index=True), rows["fault_log"]
+    )
+    assert named(found) == {} and found["damaged_receipts"] == 1
 
 
 def test_a_missing_column_is_named():
@@ -119,6 +163,9 @@ def test_the_interval_of_a_median_covers_as_it_says():
 def test_an_outage_without_an_end_opens_the_interval():
     found = median_of([3.0, 2.0, 9.0], [False, False, True], quantity="x", claim="{}")
     assert (found.estimate, found.high) == (3.0, np.inf) and "lower limits" in found.warnings[0]
+    assert not found.at_least and spelled(found) == "3.0 s (2.0 or more)"
+    limit = median_of([3.0, 8.0, 8.0], [False, True, True], quantity="x", claim="it is {}")
+    assert limit.at_least and limit.sentence.startswith("it is at least 8")
 
 
 def test_nothing_lost_bounds_the_share():

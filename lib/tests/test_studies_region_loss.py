@@ -9,6 +9,8 @@ from fault_tables import REGIONS, campaign, episode, together
 
 from wanbench.errors import MissingDataError, ParameterError
 from wanbench.stats import outages
+from wanbench.stats.outages.records import faulty
+from wanbench.stats.outages.recovery_figure import SHOWN
 from wanbench.stats.outages.timeouts import implied
 from wanbench.studies import region_loss
 
@@ -60,7 +62,10 @@ def test_a_run_without_episodes_or_tables_says_so(tables):
 
 def test_losses_have_their_bound_and_planted_damage_is_none(lost):
     assert lost.sums("cut").gone == 0 and lost.sums("cut acks 1").gone == 9 + 18 + 27
-    assert "0 of 11,340 (95 %: under 1 in 3,786)" in lost.sentence and "54 of 3,780" in lost.sentence
+    assert "“kill”: 0 of 3,780 (95 %: under 1 in 1,262)" in lost.sentence
+    assert (
+        "“cut acks 1”: 54 of 3,780 acknowledged records were lost or undelivered, in 3 of 3" in lost.sentence
+    )
     assert lost.lost("cut").high == pytest.approx(3 / 3780, rel=0.01)
     assert not [name for name in lost.settings if name.startswith("planted")]
     assert lost.episodes_with_loss("cut acks 1").estimate == 1
@@ -75,9 +80,11 @@ def test_outages_are_those_that_were_made(recovered):
         ("cut", "reads_client", 4.0),
         ("cut acks 1", "writes", 0.1),
         ("kill", "writes", 2.9),
-        ("two regions", "writes", 11.0),
+        ("two regions", "writes", 10.0),  # healing ended it after 11 s
     ):
         assert recovered.of(setting, name).estimate == pytest.approx(expected, abs=0.15), (setting, name)
+    assert recovered.of("two regions", "writes").at_least and not recovered.of("cut", "writes_hit").at_least
+    assert "no write was acknowledged for at least 10.0 s (10.0 or more)" in recovered.sentence
     whole = recovered.of("cut", "writes")
     assert whole.n == 3 and whole.level == 0.75 and whole.high - whole.low == pytest.approx(0.4, abs=0.05)
 
@@ -107,6 +114,25 @@ def test_the_controllers_log_is_finer_than_samples():
     assert split.rows.detection_s[0] == pytest.approx(1.9) and split.rows.resolution_s[0] == 0
 
 
+def test_what_a_node_in_the_dark_logs_does_not_count():
+    rows = together([episode(controller_events=True)])
+    events = rows["controller_events"]
+    alone = events.iloc[[0]].assign(node_id=1, broker=2, at_s=events.at_s.min() - 1.5)
+    found = outages.episodes(rows | {"controller_events": pd.concat([alone, events], ignore_index=True)})
+    assert found.items[0].dark == {1}
+    assert region_loss.phases(found, outages.recovery(found)).rows.detection_s[0] == pytest.approx(1.9)
+
+
+def test_an_outage_that_begins_after_healing_is_a_quantity_of_its_own():
+    rows = together([episode()])
+    records, heal = rows["fault_records"], rows["faults"].heal_at_s[0]
+    late = records.acknowledged_at_s.between(heal + 2, heal + 4)
+    records.loc[late, "acknowledged_at_s"] = heal + 4
+    recovered = outages.recovery(outages.episodes(rows))
+    assert recovered.of("cut", "writes_after").estimate == pytest.approx(2.0, abs=0.2)
+    assert recovered.of("cut", "writes").estimate == pytest.approx(3.0, abs=0.15)
+
+
 def test_no_leader_that_changes_leaves_the_section_out():
     found = outages.episodes(together([episode(detected_s=50, elected_s=60)]))
     with pytest.raises(MissingDataError, match="nobody saw a leader change"):
@@ -121,13 +147,31 @@ def test_healing_counts_leaders_that_came_back(disasters):
     assert by_setting.loc["kill"].tolist() == [6, 6] and by_setting.loc["cut"].tolist() == [6, 0]
 
 
-def test_every_planted_damage_is_named(found):
-    checked = region_loss.check_checker(found)
-    assert checked.all_found and len(checked.rows) == 4
-    missed = outages.episodes(
-        together([episode(fault="none", at="", damage="drop", undelivered=1, doubled=1)])
+def planted(damage="drop", n_damaged=1, **settings):
+    return outages.episodes(
+        together([episode(fault="none", at="", damage=damage, n_damaged=n_damaged, **settings)])
     )
-    assert not region_loss.check_checker(missed).all_found
+
+
+def test_every_planted_damage_is_named(found):
+    for damage in ("drop", "duplicate", "reorder", "alter"):
+        checked = region_loss.check_checker(planted(damage))
+        assert checked.rows.right.tolist() == [True], damage
+    assert checked.sentence == "1 of 1 planted fault found once, under their own name and no other."
+    assert not region_loss.check_checker(found).rows.right.any()  # three were damaged in each
+    for missed in (planted(undelivered=1), planted(doubled=1)):
+        assert not region_loss.check_checker(missed).rows.right.any()
+
+
+def test_the_planted_record_must_be_the_one_that_is_found(found):
+    rows = planted().items[0]
+    gone = faulty(*(rows.tables[f"fault_{name}"] for name in ("records", "receipts", "log")))[
+        "undelivered"
+    ].iloc[0]
+    for shift, right in ((0, True), (1, False)):
+        named = {"damaged_producer": int(gone.producer), "damaged_sequence": int(gone.sequence) + shift}
+        checked = region_loss.check_checker(planted(**named))
+        assert checked.rows.right.tolist() == [right] and ("that the run names" in checked.sentence) is right
     with pytest.raises(MissingDataError, match="planted"):
         region_loss.check_checker(found.of("cut"))
 
@@ -176,7 +220,17 @@ def test_the_planner_stands_beside_what_was_measured(disasters, recovered):
         disasters, recovered, rtt_ms=70, cluster_settings={"socket.timeout.ms": 4000}
     )
     assert set(planned.rows.setting) == {"cut", "cut acks 1", "kill"}
-    assert planned.rows.inside.notna().all() and "measured outages" in planned.sentence
+    rows = planned.rows.set_index(["setting", "quantity"])
+    assert set(rows.controller) == {"not known"} and rows.loc[
+        ("cut", "all writes"), ["n", "inside"]
+    ].tolist() == [3, 3]
+    assert "measured outages" in planned.sentence
+    told = outages.episodes(together([episode(controller_events=True), episode(2, outage_s=20)]))
+    planned = region_loss.planned(told, outages.recovery(told), rtt_ms=70)
+    rows = planned.rows[planned.rows.quantity == "all writes"].set_index("controller")
+    assert rows.loc["elsewhere", ["n", "inside", "healed"]].tolist() == [1, 1, 0]
+    assert rows.loc["not known", ["n", "inside", "healed"]].tolist() == [0, 0, 1]
+    assert "ended with healing and cannot be compared" in planned.sentence
     with pytest.raises(ParameterError, match="nothing to say"):
         region_loss.planned(disasters.of("two regions"), recovered, rtt_ms=70)
 
@@ -199,7 +253,9 @@ def test_figures_draw_every_episode_and_setting(disasters, lost, recovered):
     split = region_loss.phases(disasters, recovered)
     compared = region_loss.compare_settings(disasters, lost, recovered)
     drawn = [each.figure() for each in (recovered, split, compared)]
-    assert len(drawn[0].data) == 6 and len(drawn[1].data) == 3 and len(drawn[2].data) == 8
+    n_open = sum(recovered.of("two regions", name).high == np.inf for name in SHOWN)
+    assert n_open and len(drawn[0].data) == 6 + n_open
+    assert len(drawn[1].data) == 3 and len(drawn[2].data) == 8 + 1
     for each in (recovered, split, compared, lost, region_loss.healing(disasters)):
         assert "<table" in each._repr_html_() and len(each.estimates or [0])
 
@@ -213,10 +269,16 @@ def test_a_setting_that_is_missing_from_older_tables_is_no_error(tables):
 
 def test_what_the_article_says_becomes_estimates(found, lost, recovered, disasters):
     said = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters))
-    assert {name: round(each.estimate, 3) for name, each in said.items() if name != "rto"} == {
-        "rpo": 0, "order": 0, "leaders": 1, "replicas": 1, "elections": 1, "rearranged": 1, "healing": 0,
+    assert {name: round(each.estimate, 3) for name, each in said.items() if name not in ("rto", "healing")} == {
+        "rpo": 0, "order": 0, "leaders": 1, "replicas": 1, "elections": 1, "rearranged": 1, "service": 1,
         "producer_errors": 1, "producers_failed": 0,
     }  # fmt: skip
+    assert {each.n for name, each in said.items() if name not in ("rpo", "order", "healing")} == {3}
+    assert np.isnan(said["healing"].estimate) and "in sync again in 3 of 3" in said["healing"].sentence
+    long = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters, check_s=5))
+    assert long["healing"].estimate == 0 and long["healing"].n == 3
+    dark = region_loss.article(found, "two regions", lost, recovered, region_loss.healing(disasters))
+    assert dark["service"].estimate == 0 and dark["rto"].low > 9
     assert said["rto"].estimate == pytest.approx(3.4, abs=0.15)
     killed = region_loss.article(found, "kill", lost, recovered, region_loss.healing(disasters))
     assert killed["healing"].estimate == 1

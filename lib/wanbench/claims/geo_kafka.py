@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf
 
 from ..checks import check_choice, refusal
 from ..formatting import number
@@ -62,8 +61,8 @@ def _some(estimate: Estimate) -> bool | None:
     return estimate.estimate > 0 if estimate.estimate >= 0 else None
 
 
-def _ended(estimate: Estimate) -> bool | None:
-    return True if estimate.high < inf else None
+def _all_or_none(estimate: Estimate) -> bool | None:
+    return {0: False, 1: True}.get(estimate.estimate)
 
 
 def _always(estimate: Estimate) -> bool | None:
@@ -106,10 +105,8 @@ RULES = {
         Rule("at-least-once", _none, NEVER),
     ),
     "order": (Rule("order", lambda _: False, "The claim is about a whole topic, which has no one order."),),
-    "rto": (
-        Rule("rto", _under(FEW_S), f"Holds if the interval lies below {number(FEW_S)} s."),
-        Rule("lights-on", _ended, "Holds if service came back."),
-    ),
+    "rto": (Rule("rto", _under(FEW_S), f"Holds if the interval lies below {number(FEW_S)} s."),),
+    "service": (Rule("lights-on", _all_or_none, "Holds if it was so in every one, fails if in none."),),
     "leaders": (Rule("balanced", _always, "Holds if it was so for every one."),),
     "replicas": (Rule("in-sync", _always, "Holds if it was so for every one."),),
     "elections": (Rule("elections", _always, ALWAYS),),
@@ -151,6 +148,7 @@ def geo_kafka(
     rpo: Estimate | None = None,
     order: Estimate | None = None,
     rto: Estimate | None = None,
+    service: Estimate | None = None,
     leaders: Estimate | None = None,
     replicas: Estimate | None = None,
     elections: Estimate | None = None,
@@ -194,19 +192,21 @@ def geo_kafka(
     cost : ClusterCost
         Of the re-run; shown without a verdict.
     rpo : Estimate
-        Acknowledged messages that were never delivered.
+        Acknowledged messages that the log lost, or that are there and reached nobody.
     order : Estimate
         Messages out of order within a partition; shown.
     rto : Estimate
-        Seconds without service after a region went.
+        Seconds without service after a region went. An outage that healing ended is a lower limit.
+    service : Estimate
+        Share of the episodes in which the regions that remain had writes acknowledged again before healing.
     leaders, replicas : Estimate
-        Share of the topics whose brokers lead as many partitions as every other; of those with replicas in every
-        region, all in sync.
+        Share of the trials or episodes in which every broker leads as many partitions as every other; in which every
+        partition has a replica in sync in every region.
     elections, rearranged, healing : Estimate
         Share of the episodes in which new leaders were elected; consumers took over all partitions; all replicas came
-        back into sync and leaders to their brokers, untouched.
+        back into sync and leaders to their brokers, untouched (NaN: not watched for long enough).
     producer_errors, producers_failed : Estimate
-        Transitory errors of the producers that remain, and how many of these gave up.
+        Share of the episodes in which producers that remain had errors; in which any of these gave up.
 
     Raises
     ------

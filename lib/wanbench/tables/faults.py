@@ -39,6 +39,8 @@ declare(
     column("client_settings", "text", "", "settings of librdkafka beside its defaults, JSON; empty: none"),
     column("topic_settings", "text", "", "settings of the topic beside its defaults, JSON; empty: none"),
     column("damage", "text?", "", "what was done on purpose to one receipt; null: nothing"),
+    column("damaged_producer", "count?", "", "the producer of that record; null: nothing was done"),
+    column("damaged_sequence", "count?", "", "that record's number of its producer; null: nothing was done"),
     column("started_at_s", "number?", "Unix s", "all clients were ready; null: they never were"),
     column("fault_at_s", "number?", "Unix s", "the command to begin the fault was given"),
     column("fault_done_at_s", "number?", "Unix s", "the lab had answered that the fault was there"),

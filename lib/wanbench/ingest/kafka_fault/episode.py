@@ -78,7 +78,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 def _fault(top: Members, settings: Members) -> dict:
     times = top.members("times")
     topic, client = _pairs(settings, "topic_settings"), _pairs(settings, "client_settings")
-    broker = _pairs(settings, "broker_settings")
+    broker, planted = _pairs(settings, "broker_settings"), top.members("damage")
     hit = top.values.get("hit")
     if not isinstance(hit, list) or not all(isinstance(region, str) for region in hit):
         top.refuse(f"hit = {str(hit)[:80]}", "a list of regions")
@@ -87,6 +87,8 @@ def _fault(top: Members, settings: Members) -> dict:
     row |= {name: settings.count(name) for name in ("replication", "partitions", "record_bytes")}
     unclean = topic.get("unclean.leader.election.enable")
     return row | {
+        "damaged_producer": planted.count("producer"),
+        "damaged_sequence": planted.count("sequence"),
         "regions": ",".join(hit),
         "records_per_s": settings.number("records_per_s"),
         "min_insync": _number(settings, topic, "min.insync.replicas"),

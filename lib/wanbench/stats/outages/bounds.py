@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
@@ -18,9 +19,16 @@ ALIKE = "Episodes are independent and alike"
 DEPENDENT = "records of one episode share its fault, so they are not independent and the bound is too narrow"
 
 
+@dataclass(frozen=True, repr=False)
+class Median(Estimate):
+    """A median over episodes; `at_least`: it is a lower limit, as too few episodes saw the end."""
+
+    at_least: bool = False
+
+
 def median_of(
     values: Sequence[float], censored: Sequence[bool] = (), *, level: float = 0.95, **about
-) -> Estimate:
+) -> Median:
     """
     The median over episodes, with an interval for any distribution.
 
@@ -32,11 +40,11 @@ def median_of(
     values : sequence of float
         One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
     censored : sequence of bool
-        The value is a lower limit: the outage lasted to the end. Such a value counts as above all others.
+        The value is a lower limit. Such a value counts as above all others.
     level : float
         Asked of the interval.
     **about
-        `quantity`, `claim`, `unit` of the Estimate.
+        `quantity`, `claim`, `unit` of the Estimate; the claim says "at least" where the median is a lower limit.
     """
     values = np.asarray(values, dtype=float)
     open_end = np.zeros(len(values), dtype=bool) if len(censored) == 0 else np.asarray(censored, dtype=bool)
@@ -47,12 +55,11 @@ def median_of(
     values, open_end = values[order], open_end[order]
     notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
     if open_end.any():
-        notes.append(
-            f"{open_end.sum()} of {n} lasted to the end of the episode; these values are lower limits"
-        )
-    low, high, estimate = nan, nan, nan
+        notes.append(f"{open_end.sum()} of {n} were ended by healing or not at all: these are lower limits")
+    low, high, estimate, at_least = nan, nan, nan, False
     if n:
-        estimate = float((values[(n - 1) // 2] + values[n // 2]) / 2)
+        estimate, at_least = float((values[(n - 1) // 2] + values[n // 2]) / 2), bool(open_end[n // 2])
+        about |= {"claim": about["claim"].replace("{}", "at least {}")} if at_least else {}
     if n > 1:
         first, last = ranks(n, 0.5, level)
         if first is None or last is None:
@@ -64,7 +71,8 @@ def median_of(
     if n > 1 and (values > 0).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
         others = (Interval(f"{LOG_T}, 95 %, of the geometric mean", *np.exp([middle - half, middle + half])),)
-    return Estimate(
+    return Median(
+        at_least=at_least,
         estimate=estimate,
         low=low,
         high=high,

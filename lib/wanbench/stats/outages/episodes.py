@@ -147,6 +147,24 @@ class Episode:
         rows = self.samples[(self.samples.at_s <= self.fault_at_s) & self.samples.leader.notna()]
         return rows.groupby("partition").leader.last()
 
+    @cached_property
+    def dark(self) -> frozenset[int]:
+        """Brokers that were in sync before the fault, and in no set of replicas at the last look before healing."""
+        rows = self.samples[self.samples.isr.notna()]
+        before = rows[rows.at_s <= self.fault_at_s]
+        last = (
+            rows[(rows.at_s > self.fault_at_s) & (rows.at_s < self.heal_at_s)].groupby("partition").isr.last()
+        )
+        return _brokers(before.isr) - _brokers(last) if len(last) else frozenset()
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """What nodes logged from fault to healing; a dark one may note what never came into force: it is left out."""
+        rows = self.tables.get("controller_events")
+        if rows is None or rows.empty:
+            return pd.DataFrame(columns=["at_s", "node_id", "kind", "broker", "partition"])
+        return rows[rows.at_s.between(self.fault_at_s, self.heal_at_s) & ~rows.node_id.isin(self.dark)]
+
     def _events(self, rows: pd.DataFrame, role: str, time: str) -> pd.DataFrame:
         regions = rows[role].map(lambda client: self.regions.get((role, int(client)), "unknown"))
         side = regions.isin(self.hit).map({True: HIT, False: SURVIVING})
@@ -290,6 +308,11 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     if not items:
         raise MissingDataError("this run has no episode that was carried out.")
     return Episodes(tuple(items), pd.DataFrame(left_out, columns=["setting", "reason"]))
+
+
+def _brokers(sets: pd.Series) -> frozenset[int]:
+    """Every broker in sets such as "1,3"."""
+    return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
 
 
 def _setting_order(about: pd.Series) -> tuple:

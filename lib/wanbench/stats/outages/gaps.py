@@ -22,18 +22,29 @@ class Outage:
 
     Attributes
     ----------
-    start_s, length_s : float
-        When it began, by the clock of the events; from one event to the next, less the schedule's gap, never below 0.
+    start_s, end_s : float
+        The events before and after it, by their own clock.
+    length_s : float
+        From one to the other, less the schedule's gap, never below 0; where the gap was cut short, up to there.
     censored : bool
-        No event followed: the outage lasted at least this long.
+        No event followed, or only after healing: the outage lasted at least this long.
     """
 
     start_s: float
+    end_s: float
     length_s: float
     censored: bool
 
 
-def longest_gap(times, begin_s: float, end_s: float, until_s: float, schedule_gap_s: float = 0.0) -> Outage:
+def longest_gap(
+    times,
+    begin_s: float,
+    end_s: float,
+    until_s: float,
+    schedule_gap_s: float = 0.0,
+    *,
+    healed_s: float | None = None,
+) -> Outage:
     """
     The longest time without an event, among gaps that overlap `begin_s` to `end_s`.
 
@@ -49,13 +60,17 @@ def longest_gap(times, begin_s: float, end_s: float, until_s: float, schedule_ga
         When events stopped being due. A gap that reaches it is censored.
     schedule_gap_s : float
         The gap that the schedule has anyway.
+    healed_s : float, optional
+        A gap that spans this time says nothing of how long it would have lasted: it is cut there, and censored.
 
     Examples
     --------
     >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1)
-    Outage(start_s=3.0, length_s=3.0, censored=False)
+    Outage(start_s=3.0, end_s=7.0, length_s=3.0, censored=False)
+    >>> longest_gap([0, 1, 2, 3, 7, 8, 9], 3.5, 6, 9, schedule_gap_s=1, healed_s=6)
+    Outage(start_s=3.0, end_s=7.0, length_s=2.0, censored=True)
     >>> longest_gap([0, 1, 2, 3], 3.5, 6, 9, schedule_gap_s=1)
-    Outage(start_s=3.0, length_s=5.0, censored=True)
+    Outage(start_s=3.0, end_s=9.0, length_s=5.0, censored=True)
     """
     times = np.sort(np.asarray(times, dtype=float))
     times = times[np.isfinite(times)]
@@ -65,11 +80,13 @@ def longest_gap(times, begin_s: float, end_s: float, until_s: float, schedule_ga
     open_end = np.arange(len(starts)) == len(starts) - 1
     inside = (stops > begin_s) & (starts < end_s)
     if not inside.any():
-        return Outage(begin_s, 0.0, False)
-    lengths = np.where(inside, stops - starts, -np.inf)
-    k = int(lengths.argmax())
-    length = float(max(lengths[k] - schedule_gap_s, 0.0))
-    return Outage(float(starts[k]), length, bool(open_end[k]) and length > 0)
+        return Outage(begin_s, begin_s, 0.0, False)
+    k = int(np.where(inside, stops - starts, -np.inf).argmax())
+    healed_s = np.inf if healed_s is None else healed_s
+    seen = np.where(inside, np.minimum(stops, healed_s) - starts, -np.inf)
+    length = float(max(seen.max() - schedule_gap_s, 0.0))
+    cut_short = bool(open_end[k] or stops[k] > healed_s)
+    return Outage(float(starts[k]), float(stops[k]), length, cut_short and length > 0)
 
 
 def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from ...checks import check_level
 from ..result import Estimate, Result
 from .bounds import DEPENDENT, bounded, share_of
 from .episodes import Episodes, is_planted
-from .records import NAMES, account
+from .records import MORE, NAMES, account
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,9 +42,9 @@ class Losses(Result):
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def lost(self, setting: str) -> Estimate:
-        """The share of acknowledged records that are in no log or reached no consumer."""
+        """The share of acknowledged records that the log lacks, or that are there and reached nobody."""
         sums, about = self.sums(setting), f"acknowledged records lost, {setting}"
-        claim = f"Of the records acknowledged under “{setting}”, {{}} were lost or never delivered"
+        claim = f"Of the records acknowledged under “{setting}”, {{}} were lost or undelivered"
         return share_of(int(sums.gone), int(sums.acknowledged), level=self.level, quantity=about, claim=claim)
 
     def episodes_with_loss(self, setting: str) -> Estimate:
@@ -65,13 +65,13 @@ class Losses(Result):
 
     @property
     def sentence(self) -> str:
-        """Losses under acks=all and under acks=1, with their bounds."""
+        """Losses of each setting, with their bounds."""
         parts = []
-        for acks, own in self.rows.groupby("acks", sort=False):
+        for name, own in self.rows.groupby("setting", sort=False):
             n, gone = int(own.acknowledged.sum()), int(own.gone.sum())
             losing = int((own.gone > 0).sum())
             parts.append(
-                f"With acks={acks}, {bounded(gone, n, self.level)} acknowledged records were lost or never delivered, "
+                f"“{name}”: {bounded(gone, n, self.level)} acknowledged records were lost or undelivered, "
                 f"in {losing} of {len(own)} episodes."
             )
             if seen := int(own.lost_after_delivery.sum()):
@@ -89,7 +89,8 @@ class Losses(Result):
 
     def shown(self) -> pd.DataFrame:
         """One row per fault of records, one column per setting; with the bound where nothing was lost."""
-        heads = ["lost or never delivered", "episodes with a loss", *NAMES.values()]
+        named = NAMES | MORE
+        heads = ["lost or undelivered", "episodes with a loss", *named.values()]
         columns = {}
         for name in self.settings:
             sums, episodes = self.sums(name), self.episodes_with_loss(name)
@@ -97,14 +98,14 @@ class Losses(Result):
             columns[name] = [
                 bounded(int(sums.gone), int(sums.acknowledged), self.level),
                 f"{with_loss} ({episodes.written_interval} %)",
-                *(f"{int(sums[key]):,}" for key in NAMES),
+                *(f"{int(sums[key]):,}" for key in named),
             ]
         return pd.DataFrame({"": heads} | columns)
 
 
 def losses(found: Episodes, *, level: float = 0.95) -> Losses:
     """
-    Account for every acknowledged record; `gone` are those lost from the log or never delivered.
+    Account for every acknowledged record; `gone` are those lost from the log or undelivered.
 
     Episodes whose notes were damaged on purpose are left out.
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ...formatting import percent
-from ..result import Estimate, Result
-from .bounds import median_of
+from ..result import Result
+from .bounds import Median, median_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +37,7 @@ class OverEpisodes(Result):
         """The settings, in order."""
         return list(dict.fromkeys(self.rows.setting))
 
-    def of(self, setting: str, name: str) -> Estimate:
+    def of(self, setting: str, name: str) -> Median:
         """The median of a quantity over the episodes of a setting; with n = 0 where none has it."""
         own, title = self.rows[self.rows.setting == setting], self.QUANTITIES[name]
         own = own[own[name].notna()]
@@ -46,7 +46,7 @@ class OverEpisodes(Result):
         return median_of(own[name], censored, level=self.level, **about)
 
     @property
-    def estimates(self) -> tuple[Estimate, ...]:
+    def estimates(self) -> tuple[Median, ...]:
         """Every quantity of every setting that has it."""
         every = (self.of(setting, name) for setting in self.settings for name in self.QUANTITIES)
         return tuple(each for each in every if each.n)
@@ -66,7 +66,9 @@ class OverEpisodes(Result):
         )
         if len(open_end) and ended.any():
             names = ", ".join(dict.fromkeys(self.rows.setting[ended]))
-            notes.append(f"some outages lasted until the traffic ended, so these are lower limits ({names})")
+            notes.append(
+                f"some outages were ended by healing or not at all: these are lower limits ({names})"
+            )
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:
@@ -88,15 +90,17 @@ class OverEpisodes(Result):
         return f"{(self.rows.setting == setting).sum()}" + (f" ({percent(level)})" if level else "")
 
 
-def spelled(estimate: Estimate) -> str:
+def spelled(estimate: Median) -> str:
     """
-    Median and interval in seconds, to a tenth; "more" for an end that nobody saw, "not seen" for no value.
+    Median and interval in seconds, to a tenth; "at least" for a lower limit, "not seen" for no value.
 
     >>> spelled(median_of([3.14, 3.3, 3.59], quantity="x", claim="{}"))
     '3.3 s (3.1 to 3.6)'
+    >>> spelled(median_of([3.14, 8, 8], [False, True, True], quantity="x", claim="{}"))
+    'at least 8.0 s (3.1 or more)'
     """
     if not estimate.n:
         return "not seen"
-    high = "more" if estimate.high == np.inf else f"{estimate.high:.1f}"
-    ends = f" ({estimate.low:.1f} to {high})" if np.isfinite(estimate.low) else ""
-    return f"{estimate.estimate:.1f} s{ends}"
+    high = "or more" if estimate.high == np.inf else f"to {estimate.high:.1f}"
+    ends = f" ({estimate.low:.1f} {high})" if np.isfinite(estimate.low) else ""
+    return f"{'at least ' if estimate.at_least else ''}{estimate.estimate:.1f} s{ends}"

@@ -1,16 +1,19 @@
 """
 What became of every acknowledged record: is it in the log, was it delivered, once, intact and in order?
 
-A record is known by its producer and its sequence number. Every fault of a record has one name:
+A record is known by its producer and its sequence number. The log is that of the partition's leader, read back after
+healing. Every fault of a record has one name:
 
-lost                   acknowledged, and in no replica's log
-undelivered            acknowledged and in the log, but no consumer received it
+lost                   acknowledged, and not in the log
+undelivered            acknowledged and in the log, but it reached no consumer
 damaged_in_log         the copy in the log fails its checksum
-damaged_in_delivery    intact in the log, and every receipt of it fails the checksum
+damaged_in_delivery    acknowledged, intact in the log, and every receipt of it fails the checksum
 duplicates_in_log      further copies in the log
-duplicates_in_delivery further receipts of one offset
+duplicates_in_delivery further intact receipts, of whichever copy
 order_in_log           stands behind a record of its producer and partition with a higher sequence number
 order_in_delivery      the same, in the order in which one consumer received records
+displaced              in the log, but the offset that was acknowledged holds another record
+unsent                 in the log or received, and no producer sent it
 """
 
 from __future__ import annotations
@@ -22,19 +25,40 @@ from ...checks import check_columns
 RECORD, PLACE = ["producer", "sequence"], ["partition", "offset"]
 NAMES = {
     "lost": "lost from the log",
-    "undelivered": "in the log, never delivered",
+    "undelivered": "undelivered (in the log, reached nobody)",
     "damaged_in_log": "damaged in the log",
-    "damaged_in_delivery": "delivered damaged",
+    "damaged_in_delivery": "delivered damaged only",
     "duplicates_in_log": "duplicates in the log",
     "duplicates_in_delivery": "delivered again",
     "order_in_log": "out of order in the log",
     "order_in_delivery": "delivered out of order",
+    "displaced": "not at its acknowledged offset",
+    "unsent": "sent by no producer",
 }
+MORE = {
+    "damaged_receipts": "damaged receipts, of any record",
+    "lost_after_delivery": "of those lost: received before they vanished",
+    "overwritten": "of those lost: another record has their offset",
+}
+"""Counts that share records with the faults above."""
 
 
 def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, int]:
+    """Counts of the faults of records, by the names above, and `acknowledged` and those of MORE; see `faulty`."""
+    rows = faulty(records, receipts, log)
+    received, spoilt = _split(receipts)
+    return {
+        "acknowledged": int(records.acknowledged_at_s.notna().sum()),
+        **{name: len(part) for name, part in rows.items()},
+        "damaged_receipts": len(spoilt),
+        "lost_after_delivery": int(_among(rows["lost"], received, RECORD).sum()),
+        "overwritten": int(_among(rows["lost"], _split(log)[0], PLACE).sum()),
+    }
+
+
+def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
-    Counts of the faults of records, by the names above, and `acknowledged`, `never_delivered`, `lost_after_delivery`.
+    The rows with each fault, by its name, with producer and sequence where they are known.
 
     Parameters
     ----------
@@ -45,12 +69,6 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
         hides them), partition, offset, received_at_s, damaged.
     log : DataFrame
         One row per record read back: partition, offset, producer, sequence (null where damaged), damaged.
-
-    Returns
-    -------
-    dict
-        `never_delivered` are acknowledged records that no consumer received intact or damaged, in the log or not;
-        `lost_after_delivery` are those of `lost` that a consumer had received before they vanished.
     """
     check_columns("records", records, [*RECORD, *PLACE, "acknowledged_at_s"])
     check_columns("receipts", receipts, ["consumer", *RECORD, *PLACE, "received_at_s", "damaged"])
@@ -59,27 +77,26 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
     received, spoilt_receipts = _split(receipts)
     acknowledged = records[records.acknowledged_at_s.notna()]
     in_log, damaged_in_log = _in_log(acknowledged, kept, spoilt)
-    lost = ~in_log & ~damaged_in_log
     delivered = _among(acknowledged, received, RECORD)
     # a damaged receipt names its offset at least; the log says which record stands there
     places = kept.drop_duplicates(RECORD)[[*RECORD, *PLACE]]
     stand = acknowledged[RECORD].merge(places, on=RECORD, how="left")
     spoilt_on_the_way = pd.Series(_among(stand, spoilt_receipts, PLACE).to_numpy(), index=acknowledged.index)
     spoilt_on_the_way &= in_log & ~delivered
+    at_its_place = _among(acknowledged, kept, [*RECORD, *PLACE])
+    seen = pd.concat([kept[RECORD], received[RECORD]]).drop_duplicates()
+    in_order = kept.sort_values(PLACE).drop_duplicates(RECORD)
     return {
-        "acknowledged": len(acknowledged),
-        "lost": int(lost.sum()),
-        "undelivered": int((in_log & ~delivered & ~spoilt_on_the_way).sum()),
-        "damaged_in_log": len(spoilt),
-        "damaged_in_delivery": int(spoilt_on_the_way.sum()),
-        "duplicates_in_log": int(kept.duplicated(RECORD).sum()),
-        "duplicates_in_delivery": int(receipts.duplicated(PLACE).sum()),
-        "order_in_log": violations(
-            kept.sort_values(PLACE).drop_duplicates(RECORD), ["producer", "partition"]
-        ),
-        "order_in_delivery": _order_of_receipts(received),
-        "never_delivered": int((~delivered & ~spoilt_on_the_way & ~damaged_in_log).sum()),
-        "lost_after_delivery": int((lost & delivered).sum()),
+        "lost": acknowledged[~in_log & ~damaged_in_log],
+        "undelivered": acknowledged[in_log & ~delivered & ~spoilt_on_the_way],
+        "damaged_in_log": spoilt,
+        "damaged_in_delivery": acknowledged[spoilt_on_the_way],
+        "duplicates_in_log": kept[kept.duplicated(RECORD)],
+        "duplicates_in_delivery": received[received.duplicated(RECORD)],
+        "order_in_log": _behind(in_order, ["producer", "partition"]),
+        "order_in_delivery": _behind(_first_receipts(received), ["consumer", "producer", "partition"]),
+        "displaced": acknowledged[in_log & ~at_its_place & _among(acknowledged, kept, PLACE)],
+        "unsent": seen[~_among(seen, records, RECORD)],
     }
 
 
@@ -90,23 +107,18 @@ def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
     return acknowledged[~in_log & ~damaged_in_log]
 
 
-def violations(rows: pd.DataFrame, within: list[str]) -> int:
-    """
-    Rows whose sequence is below an earlier one of the same group.
-
-    >>> violations(pd.DataFrame({"producer": 0, "sequence": [0, 2, 1, 3]}), ["producer"])
-    1
-    """
+def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
+    """Rows whose sequence is below an earlier one of the same group."""
     if rows.empty:
-        return 0
+        return rows
     sequence = rows.sequence.astype("int64")
-    return int((sequence < sequence.groupby([rows[name] for name in within]).cummax()).sum())
+    return rows[sequence < sequence.groupby([rows[name] for name in within]).cummax()]
 
 
-def _order_of_receipts(received: pd.DataFrame) -> int:
-    """Only first receipts count: what is received again after a rebalance is a duplicate, not out of order."""
+def _first_receipts(received: pd.DataFrame) -> pd.DataFrame:
+    """In each consumer's order. What is received again after a rebalance is a duplicate, not out of order."""
     first = received.sort_values("received_at_s", kind="stable").drop_duplicates(RECORD).index
-    return violations(received[received.index.isin(first)], ["consumer", "producer", "partition"])
+    return received[received.index.isin(first)]
 
 
 def _in_log(

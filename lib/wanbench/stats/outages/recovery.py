@@ -28,8 +28,7 @@ class Recovery(OverEpisodes):
     ----------
     streams : DataFrame
         One row per episode and stream: key, quantity (one of QUANTITIES), unit (number of client or partition), start_s
-        and end_s (after the fault, with the schedule's gap), outage_s, censored, usual_s (its longest gap before the
-        fault, less its schedule's).
+        and end_s (after the fault, as it happened, with the schedule's gap), outage_s, censored.
     """
 
     streams: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -42,11 +41,13 @@ class Recovery(OverEpisodes):
         "writes_client": "worst producer, other regions",
         "writes_hit": "worst producer, hit region",
         "writes_back": "writes at 95 % of the earlier rate, other regions",
+        "writes_after": "writes to the worst partition, begun after healing",
         "reads": "all reads, other regions",
         "reads_partition": "reads of the worst partition, any region",
         "reads_client": "worst consumer, other regions",
         "reads_hit": "worst consumer, hit region",
         "reads_back": "reads at 95 % of the earlier rate, other regions",
+        "reads_after": "reads of the worst partition, begun after healing",
     }
 
     @property
@@ -71,6 +72,10 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the gap that the
     stream's own rate leaves. "All" are those of all clients outside the hit regions together; a partition's writes are
     those of these clients, its reads those of any consumer.
+
+    Healing ends outages too. One that it ended might have lasted longer: it is cut at healing, and a lower limit.
+    That goes for all but clients in the hit regions, which nothing but healing brings back. Outages that begin after
+    healing are a quantity of their own.
     """
     check_level(level)
     rows, streams = [], []
@@ -83,10 +88,12 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
 
 
 def _worst(streams: list[dict]) -> dict:
+    """Of each quantity the longest outage; a lower limit if the one that was cut short would have been the longest."""
     worst = {}
-    for row in sorted(streams, key=lambda row: (row["censored"], row["outage_s"])):
-        worst[row["quantity"]] = row["outage_s"]
-        worst[f"{row['quantity']}_censored"] = row["censored"]
+    for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
+        name = row["quantity"]
+        worst[name] = max(row["outage_s"], worst.get(name, 0.0))
+        worst[f"{name}_censored"] = row["censored"]
     return dict.fromkeys(Recovery.QUANTITIES, np.nan) | worst
 
 
@@ -98,12 +105,13 @@ def _streams(episode: Episode):
             yield from _stream(episode, f"{kind}_{'hit' if side == HIT else 'client'}", client, part.at_s)
         for partition, part in (outside if kind == "writes" else events).groupby("partition"):
             yield from _stream(episode, f"{kind}_partition", partition, part.at_s)
+            yield from _stream(episode, f"{kind}_after", partition, part.at_s)
         if len(outside):
             begin, (first, last) = episode.fault_at_s, episode.due
             back = time_to_recover(outside.at_s, first + WARMUP_S, begin, last)
-            censored = bool(np.isnan(back))
-            outage = {"outage_s": last - begin if censored else back, "censored": censored}
-            yield {"quantity": f"{kind}_back", "unit": None, "start_s": 0.0, "usual_s": np.nan} | outage
+            end, healed = last - begin if np.isnan(back) else back, episode.heal_at_s - begin
+            outage = {"start_s": 0.0, "end_s": end, "outage_s": min(end, healed), "censored": end > healed}
+            yield {"quantity": f"{kind}_back", "unit": None} | outage
 
 
 def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
@@ -111,9 +119,16 @@ def _stream(episode: Episode, quantity: str, unit, times: pd.Series):
     earlier = times[(times >= first + WARMUP_S) & (times < begin)]
     if len(earlier) < FEWEST:
         return
-    schedule_s = (begin - first - WARMUP_S) / len(earlier)
-    outage = longest_gap(times, begin, episode.heal_at_s, last, schedule_s)
-    usual_s = max(float(np.diff(np.sort(earlier)).max() - schedule_s), 0.0)
-    times = {"start_s": outage.start_s - begin, "outage_s": outage.length_s, "usual_s": usual_s}
-    times["end_s"] = times["start_s"] + outage.length_s + schedule_s
-    yield {"quantity": quantity, "unit": unit, "censored": outage.censored} | times
+    schedule_s, healed = (begin - first - WARMUP_S) / len(earlier), episode.heal_at_s
+    if quantity.endswith("_after"):
+        times = times[(times >= healed) & (times <= last)]
+        if times.empty:
+            return
+        outage = longest_gap(times, times.min(), last, last, schedule_s)
+    else:
+        cut = None if quantity.endswith("_hit") else healed
+        outage = longest_gap(times, begin, healed, last, schedule_s, healed_s=cut)
+    # what is no longer than a gap before the fault was no outage, so nothing ended it
+    censored = outage.censored and outage.end_s - outage.start_s > np.diff(np.sort(earlier)).max()
+    ends = {"start_s": outage.start_s - begin, "end_s": outage.end_s - begin}
+    yield {"quantity": quantity, "unit": unit} | ends | {"outage_s": outage.length_s, "censored": censored}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
 import plotly.graph_objects as go
 
 from ...figures import primitives, theme
+from .bounds import Median
 from .recovery import Recovery
 
 SHOWN = ("writes", "writes_partition", "reads_partition")
@@ -38,6 +42,8 @@ def recovery(result: Recovery, *, note: str = "") -> go.Figure:
             marker={"size": 11, "color": shade, "symbol": ("circle", "square", "diamond")[k]},
             name=result.QUANTITIES[name],
         )
+        at = [settings.index(setting) + offset for setting in there]
+        open_ends(figure, at, list(there.values()), 1.04 * rows[list(SHOWN)].max(axis=None), shade)
     primitives.label_rows(figure, [theme.plain(name) for name in settings])
     figure.update_xaxes(title="outage (s)", rangemode="tozero")
     figure.update_layout(
@@ -50,9 +56,26 @@ def recovery(result: Recovery, *, note: str = "") -> go.Figure:
         name="outages",
         title="How long nothing was answered",
         subtitle="Small: one episode (a triangle: at least this long). Large: median; bars: its interval, with fewer "
-        "than six episodes from the smallest to the largest.",
+        "than six episodes from the smallest to the largest; dotted: without an upper end.",
         alt=f"Outages per setting. {result}",
         caption=str(result),
         table=rows,
         note=note,
     )
+
+
+def open_ends(
+    figure: go.Figure, at: Sequence[float], medians: Sequence[Median], edge: float, shade: str
+) -> None:
+    """For intervals that are open above, a dotted line from the median to an arrow at `edge`."""
+    for y, median in zip(at, medians, strict=True):
+        if median.high == inf:
+            figure.add_scatter(
+                x=[median.estimate, edge],
+                y=[y, y],
+                mode="lines+markers",
+                line={"color": shade, "dash": "dot", "width": 2},
+                marker={"symbol": "triangle-right", "size": [0, 10], "opacity": 1, "line": {"width": 0}},
+                showlegend=False,
+                hoverinfo="skip",
+            )

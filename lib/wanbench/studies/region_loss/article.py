@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from ...stats.outages.bounds import share_of
 from ...stats.outages.episodes import Episode, Episodes
 from ...stats.outages.losses import Losses
@@ -14,8 +17,10 @@ def article(
     found: Episodes, setting: str, lost: Losses, recovered: Recovery, healed: Healing
 ) -> dict[str, Estimate]:
     """
-    Estimates by the names of `claims.geo_kafka`: rpo, order, rto, leaders, replicas, elections, rearranged, healing,
-    producer_errors, producers_failed.
+    Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
+    healing, producer_errors, producers_failed.
+
+    But for records and times, each is a share of episodes: brokers, partitions and producers of one share its fault.
 
     Parameters
     ----------
@@ -24,42 +29,59 @@ def article(
     """
     own = found.of(setting).with_fault().items
     rows, sums = healed.rows[healed.rows.setting == setting], lost.sums(setting)
-    before = [_before(each) for each in own]
-    producers = [each for episode in own for each in _producers(episode)]
-    healthy = rows.in_sync_s.notna() & (rows.back == rows.moved)
-    every = {
-        "order": (sums.order_in_log, sums.acknowledged, "record", "records out of order in the log"),
-        "leaders": (*_sums(before, 0, 1), "broker", "brokers that lead as many as any"),
-        "replicas": (*_sums(before, 2, 3), "partition", "partitions in sync"),
-        "elections": ((rows.moved > 0).sum(), len(rows), "episode", "episodes with new leaders"),
-        "rearranged": (
-            sum(map(_taken_over, own)),
-            len(own),
-            "episode",
-            "episodes in which consumers took over",
-        ),
-        "healing": (healthy.sum(), len(rows), "episode", "episodes that healed"),
-        "producer_errors": (*_sums(producers, 0, 2), "producer", "remaining producers with errors"),
-        "producers_failed": (
-            *_sums(producers, 1, 2),
-            "producer",
-            "remaining producers that gave a record up",
-        ),
-    }
+    outages = recovered.rows[recovered.rows.setting == setting]
+    outages = outages[outages.writes.notna()]
     shares = {
-        name: share_of(int(hits), int(n), unit_name=unit, quantity=what, claim=f"The share of {what} is {{}}")
-        for name, (hits, n, unit, what) in every.items()
+        "service": _share(~outages.writes_censored.astype(bool), "writes acknowledged again before healing"),
+        "leaders": _share(map(_balanced, own), "brokers that all lead as many partitions"),
+        "replicas": _share(map(_in_sync, own), "every partition in sync before the fault"),
+        "elections": _share(rows.moved > 0, "new leaders"),
+        "rearranged": _share(map(_taken_over, own), "all partitions taken over by remaining consumers"),
+        "healing": _healing(healed, setting),
+        "producer_errors": _share(map(_had_errors, own), "errors of remaining producers"),
+        "producers_failed": _share(map(_gave_up, own), "a record given up by a remaining producer"),
     }
-    return {"rpo": lost.lost(setting), "rto": recovered.of(setting, "writes_partition")} | shares
+    what = "records out of order in the log"
+    order = share_of(
+        int(sums.order_in_log), int(sums.acknowledged), quantity=what, claim=f"The share of {what} is {{}}"
+    )
+    times = recovered.of(setting, "writes_partition")
+    return {"rpo": lost.lost(setting), "order": order, "rto": times} | shares
 
 
-def _before(episode: Episode) -> tuple[int, int, int, int]:
-    """Before the fault: brokers that lead as many partitions as any, brokers, partitions wholly in sync, partitions."""
+def _share(each: Iterable[bool], what: str) -> Estimate:
+    each, what = list(map(bool, each)), f"episodes with {what}"
+    about = {"quantity": what, "claim": f"The share of {what} is {{}}"}
+    return share_of(sum(each), len(each), unit_name="episode", **about)
+
+
+def _healing(healed: Healing, setting: str) -> Estimate:
+    """All in sync and all leaders back. Without a failure, episodes too short to tell leave the whole open."""
+    own = healed.rows.setting == setting
+    rows, undecided = healed.rows[own], healed.undecided()[own]
+    in_sync = rows.in_sync_s.notna()
+    known = ~(undecided & in_sync)
+    whole = (in_sync & (rows.back == rows.moved))[known]
+    if known.all() or not whole.all():
+        return _share(whole, "all replicas in sync and leaders back")
+    short = (
+        f"in sync again in {in_sync.sum()} of {len(rows)}, but leaders watched for less than the "
+        f"{healed.check_s:.0f} s after which the controller looks in {(~known).sum()}"
+    )
+    return replace(_share((), "all replicas in sync and leaders back"), basis=short)
+
+
+def _balanced(episode: Episode) -> bool:
+    """Whether before the fault every broker led as many partitions as any."""
     led = episode.leaders_before.value_counts()
-    rows = episode.samples[episode.samples.at_s <= episode.fault_at_s].groupby("partition").n_isr.last()
-    in_sync = int((rows >= int(episode.about.replication)).sum())
     brokers = {each for text in episode.samples.isr.dropna() for each in str(text).split(",")}
-    return int((led == led.max()).sum()), len(brokers), in_sync, len(rows)
+    return len(led) == len(brokers) and led.nunique() == 1
+
+
+def _in_sync(episode: Episode) -> bool:
+    """Whether before the fault every partition was wholly in sync."""
+    rows = episode.samples[episode.samples.at_s <= episode.fault_at_s].groupby("partition").n_isr.last()
+    return len(rows) > 0 and bool((rows >= int(episode.about.replication)).all())
 
 
 def _taken_over(episode: Episode) -> bool:
@@ -70,18 +92,23 @@ def _taken_over(episode: Episode) -> bool:
     return bool(last.n_partitions.sum() == int(episode.about.partitions))
 
 
-def _producers(episode: Episode) -> list[tuple[int, int, int]]:
-    """Per producer outside the hit regions: whether it reported an error, whether it gave a record up, and 1."""
-    errors, records = episode.tables["fault_errors"], episode.tables["fault_records"]
-    told = set(errors.client[errors.role == "producer"])
-    gave_up = set(records.producer[records.error.notna() & records.acknowledged_at_s.isna()])
-    every = [
+def _remaining(episode: Episode) -> set[int]:
+    """Producers outside the hit regions."""
+    return {
         client
         for (role, client), region in episode.regions.items()
         if role == "producer" and region not in episode.hit
-    ]
-    return [(client in told, client in gave_up, 1) for client in every]
+    }
 
 
-def _sums(rows: list[tuple], *columns: int) -> tuple[int, ...]:
-    return tuple(sum(row[column] for row in rows) for column in columns)
+def _had_errors(episode: Episode) -> bool:
+    """Whether a remaining producer reported an error once the fault was there."""
+    rows = episode.tables["fault_errors"]
+    rows = rows[(rows.role == "producer") & (rows.at_s >= episode.fault_at_s)]
+    return bool(_remaining(episode) & set(rows.client))
+
+
+def _gave_up(episode: Episode) -> bool:
+    """Whether a remaining producer gave a record up."""
+    rows = episode.tables["fault_records"]
+    return bool(_remaining(episode) & set(rows.producer[rows.error.notna() & rows.acknowledged_at_s.isna()]))

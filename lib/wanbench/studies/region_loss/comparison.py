@@ -69,9 +69,13 @@ class Comparison(Result):
             parts.append(
                 f"“{name}” lost {lost} acknowledged records, and all writes stood still for {outage}."
             )
-        others = [self.recovered.of(name, "writes").estimate for name in self.settings if name not in told]
-        if others:
-            times = f"{min(others):.1f} to {max(others):.1f} s"
+        others = [self.recovered.of(name, "writes") for name in self.settings if name not in told]
+        if len(others) == 1:
+            parts.append(f"1 other setting lost none, and stood still for {spelled(others[0])}.")
+        elif others:
+            low, high = (end(others, key=lambda each: each.estimate) for end in (min, max))
+            limit = "at least " if any(each.at_least for each in others) else ""
+            times = f"{low.estimate:.1f} to {limit}{high.estimate:.1f} s"
             parts.append(f"{count(len(others), 'other setting')} lost none, and stood still for {times}.")
         return " ".join(parts)
 

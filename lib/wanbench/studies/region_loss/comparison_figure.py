@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from ...figures import primitives, theme
+from ...stats.outages.recovery_figure import open_ends
 from .comparison import Comparison
 
 
@@ -34,6 +35,7 @@ def comparison(result: Comparison, *, note: str = "") -> go.Figure:
             marker={"size": 13, "color": shade, "symbol": symbol},
             name=theme.plain(f"{name}: {int(own.gone.sum()):,} of {int(own.acknowledged.sum()):,} lost"),
         )
+        open_ends(figure, [middle], [estimate], 1.04 * points.writes.max(), shade)
     most = max(points.gone.max(), 1)
     figure.update_xaxes(title="no write acknowledged outside the hit region (s)", rangemode="tozero")
     figure.update_yaxes(title="acknowledged records lost per episode", range=[-0.05 * most, 1.08 * most])
@@ -43,7 +45,7 @@ def comparison(result: Comparison, *, note: str = "") -> go.Figure:
         name="time-against-records",
         title="Stand still, or lose records",
         subtitle="Small: one episode. Large: median outage with its interval (fewer than six episodes: smallest to "
-        "largest), mean loss. Orange: settings that lost acknowledged records.",
+        "largest; dotted: without an upper end), mean loss. Orange: settings that lost acknowledged records.",
         alt=f"Outage against loss per setting. {result}",
         caption=str(result),
         table=result.table(),

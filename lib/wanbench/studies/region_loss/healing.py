@@ -8,9 +8,13 @@ from typing import ClassVar
 
 import pandas as pd
 
+from ...checks import check_number
 from ...stats.outages.episodes import Episode, Episodes
 from ...stats.outages.over_episodes import OverEpisodes
 from .phases import first_changes
+
+CHECK_S = 300.0
+"""Kafka's default of leader.imbalance.check.interval.seconds."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,8 +23,10 @@ class Healing(OverEpisodes):
     What happened after healing, without anybody's help.
 
     Rows have also moved (partitions whose leader changed), back (those with their earlier leader at the end) and
-    watched_s (time watched after healing).
+    watched_s (time watched after healing). `check_s`: the controller looks for leaders to move back this often.
     """
+
+    check_s: float = CHECK_S
 
     TITLE = "Healing by itself"
     QUANTITIES: ClassVar[dict[str, str]] = {
@@ -36,10 +42,17 @@ class Healing(OverEpisodes):
         healed = rows.in_sync_s.notna()
         first = f"All replicas were in sync again in {int(healed.sum())} of {len(rows)} episodes"
         first += f", at the latest {rows.in_sync_s.max():.1f} s after healing" if healed.any() else ""
-        return (
-            f"{first}. Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by "
-            f"themselves when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)."
+        leaders = (
+            f"Of {int(rows.moved.sum()):,} leaders that had moved, {int(rows.back.sum()):,} were back by themselves "
+            f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)"
         )
+        short = int((self.undecided()).sum())
+        why = f"; {short} of {len(rows)} episodes end before the controller looks, every {self.check_s:.0f} s"
+        return f"{first}. {leaders}{why if short else ''}."
+
+    def undecided(self) -> pd.Series:
+        """Episodes in which leaders were not back, and were watched for less than the controller takes to look."""
+        return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
 
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per setting; leaders too."""
@@ -53,11 +66,17 @@ class Healing(OverEpisodes):
         return pd.concat([shown, pd.DataFrame(more)], ignore_index=True)
 
 
-def healing(found: Episodes) -> Healing:
-    """When all was as before; samples of the watchers, so each time is that of the sample that first shows it."""
-    return Healing(
-        pd.DataFrame([each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()])
-    )
+def healing(found: Episodes, *, check_s: float = CHECK_S) -> Healing:
+    """
+    When all was as before; samples of the watchers, so each time is that of the sample that first shows it.
+
+    Parameters
+    ----------
+    check_s : float
+        The brokers' leader.imbalance.check.interval.seconds.
+    """
+    rows = [each.key | {"setting": each.setting} | _healed(each) for each in found.with_fault()]
+    return Healing(pd.DataFrame(rows), check_s=check_number("check_s", check_s, 0))
 
 
 def _healed(episode: Episode) -> dict:

@@ -50,8 +50,9 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     """
     Split the outage of the worst partition of every episode in which a leader changed.
 
-    The first broker that the nodes' logs say was fenced or out of sync is the time of detection; without such logs, the
-    first sample in which a leader is another. MissingDataError if nobody saw a leader change.
+    The first broker that the other regions' nodes logged as fenced or out of sync is the time of detection; without
+    such logs, the first sample in which a leader is another. A node in the dark may fence those that it lost sight of.
+    MissingDataError if nobody saw a leader change.
     """
     rows, silent = [], 0
     for each in found.with_fault():
@@ -79,25 +80,24 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
         return None
     noticed, moved = float(changes.min()), float(changes.max())
     resolution, source = max(_before(episode, noticed), _before(episode, moved)), "samples"
-    events = episode.tables.get("controller_events")
-    if events is not None and len(events):
-        within = events[events.at_s.between(begin, episode.heal_at_s)]
-        seen = within.at_s[within.kind.isin(["fenced", "isr-shrunk"])]
-        elected = within.at_s[
-            (within.kind == "elected") & within.partition.notna()
-        ]  # without one: a controller
-        if len(seen):
-            noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
-        if len(seen) and len(elected):
-            moved, resolution = float(elected.max()), 0.0
+    events = episode.events
+    seen = events.at_s[events.kind.isin(["fenced", "isr-shrunk"])]
+    elected = events.at_s[(events.kind == "elected") & events.partition.notna()]  # without one: a controller
+    if len(seen):
+        noticed, source, resolution = float(seen.min()), "log", _before(episode, moved)
+    if len(seen) and len(elected):
+        moved, resolution = float(elected.max()), 0.0
     streams = recovered.streams
     own = streams[(streams[list(episode.key)] == list(episode.key.values())).all(axis=1)]
-    own = own[(own.quantity == "writes_partition") & ~own.censored.astype(bool)]
-    answered = float(own.end_s[own.outage_s.idxmax()]) if len(own) else nan
+    own = own[own.quantity == "writes_partition"]
+    worst = own.loc[(own.end_s - own.start_s).idxmax()] if len(own) else None
+    censored = worst is not None and bool(worst.censored)
+    answered = nan if worst is None else episode.heal_at_s - begin if censored else float(worst.end_s)
     return {
         "detection_s": noticed - begin,
         "election_s": max(moved - noticed, 0.0),
-        "refresh_s": max(answered - (moved - begin), 0.0) if len(own) else nan,
+        "refresh_s": nan if worst is None else max(answered - (moved - begin), 0.0),
+        "refresh_s_censored": censored,
         "resolution_s": resolution,
         "source": source,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import plotly.graph_objects as go
 
 from ...figures import primitives, theme
@@ -13,12 +14,13 @@ def phases(result: Phases, *, note: str = "") -> go.Figure:
     rows = result.rows.reset_index(drop=True)
     figure = go.Figure()
     for (phase, title), shade in zip(result.QUANTITIES.items(), theme.SERIES_COLOURS, strict=False):
+        cut_short = rows.get(f"{phase}_censored", pd.Series(False, rows.index))
         figure.add_bar(
             x=rows[phase],
             y=rows.index,
             orientation="h",
             name=title,
-            marker={"color": shade},
+            marker={"color": shade, "pattern": {"shape": ["/" if each else "" for each in cut_short]}},
             hovertemplate="%{x:.2f} s<extra></extra>",
         )
     labels = [
@@ -38,7 +40,7 @@ def phases(result: Phases, *, note: str = "") -> go.Figure:
         figure,
         name="phases",
         title="What the seconds consist of",
-        subtitle="One bar per episode, to the end of the outage of the worst partition that did end. "
+        subtitle="One bar per episode, to the end of the worst partition's outage; hatched: healing ended it. "
         + (
             f"Sampled times may be up to {worst:.2f} s late."
             if worst

@@ -1,52 +1,76 @@
-"""The outage that settings imply (`stats.outages.timeouts`) beside the one that was measured."""
+"""The outage that settings imply (`stats.outages.timeouts`) beside those that were measured."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import nan
 
 import pandas as pd
 
 from ...errors import ParameterError
-from ...stats.outages.episodes import Episodes
-from ...stats.outages.over_episodes import spelled
+from ...formatting import count
+from ...stats.lab.utilisation import KEY
+from ...stats.outages.episodes import Episode, Episodes
 from ...stats.outages.recovery import Recovery
 from ...stats.outages.timeouts import implied
 from ...stats.result import RowsResult
 
-QUANTITIES = {"writes": "writes", "partition": "writes_partition", "reads": "reads_partition"}
-"""What is implied, and the quantity of `Recovery` that measures it."""
+QUANTITIES = {
+    "writes": ("all writes", "writes"),
+    "partition": ("worst partition", "writes_partition"),
+    "reads": ("worst partition's reads", "reads_partition"),
+}
+"""What is implied: its title, and the quantity of `Recovery` that measures it."""
+PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
+"""Where the active controller stood; not known: the lower end takes the one, the upper the other."""
 
 
 @dataclass(frozen=True, repr=False)
 class Planned(RowsResult):
-    """One row per setting and quantity: implied low_s and high_s, the measured median, whether it lies inside."""
+    """
+    One row per setting, place of the active controller, and quantity.
 
-    TITLE = "The outage that settings imply, and the one measured"
+    Columns: implied low_s and high_s; n outages measured, of an episode each, min_s and max_s of them, how many lie
+    inside, how many are longer; healed: those that healing ended, which say too little to be compared.
+    """
+
+    TITLE = "The outage that settings imply, and those measured"
 
     @property
     def sentence(self) -> str:
-        """How many measured medians lie within what the settings imply."""
-        known = self.rows[self.rows.measured_s.notna()]
-        return (
-            f"{int(known.inside.astype(bool).sum())} of {len(known)} measured outages (median per setting) lie between "
-            "the ends that time-outs and round trips imply."
+        """How many measured outages lie within what the settings imply, how many beyond, and how many are left out."""
+        n, inside, longer, healed = (
+            int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed")
         )
+        left_out = (
+            f" {count(healed, 'more outage')} ended with healing and cannot be compared." if healed else ""
+        )
+        return (
+            f"{inside} of {count(n, 'measured outage')} lie between the ends that time-outs and round trips imply, "
+            f"given where the controller stood; {longer} lasted longer.{left_out}"
+        )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Outages of one episode are dependent."""
+        return ("each episode gives up to three outages, which share its fault",)
 
     def shown(self) -> pd.DataFrame:
         """As text."""
         rows = self.rows
-        implied = [f"{low:.1f} to {high:.1f} s" for low, high in zip(rows.low_s, rows.high_s, strict=True)]
-        inside = rows.inside.map({True: "yes", False: "no"}).fillna("")
-        shown = {
-            "setting": rows.setting,
-            "outage of": rows.quantity,
-            "implied": implied,
-            "measured": rows.measured,
-        }
-        return pd.DataFrame(shown | {"inside": inside})
+        return pd.DataFrame(
+            {
+                "setting": rows.setting,
+                "controller": rows.controller,
+                "outage of": rows.quantity,
+                "implied": [_span(*ends) for ends in zip(rows.low_s, rows.high_s, strict=True)],
+                "measured": [_span(*ends) for ends in zip(rows.min_s, rows.max_s, strict=True)],
+                "inside": [f"{inside} of {n}" for inside, n in zip(rows.inside, rows.n, strict=True)],
+                "longer": rows.longer.astype(str),
+                "ended by healing": rows.healed.astype(str),
+            }
+        )
 
 
 def planned(
@@ -64,7 +88,7 @@ def planned(
     cluster_settings : mapping, optional
         Of the brokers, where an episode has none of its own.
     """
-    rows = []
+    rows, measured = [], recovered.rows.set_index(KEY)
     for name, own in found.with_fault().by_setting().items():
         about = own[0].about
         if about.fault not in ("cut", "kill", "freeze") or len(own[0].hit) > 1:
@@ -74,32 +98,50 @@ def planned(
             given.setdefault("session.timeout.ms", about.session_timeout_ms)
         about_all = {"acks": about.acks, "group_protocol": about.group_protocol or "classic"}
         ends = [implied(given, rtt_ms, **about_all, controller_lost=lost) for lost in (False, True)]
-        for quantity, title in (
-            ("writes", "all writes"),
-            ("partition", "worst partition"),
-            ("reads", "worst partition's reads"),
-        ):
-            # nobody knows beforehand where the controller will stand, unless the fault was aimed at it
-            low = ends[about["at"] == "controller"][quantity][0]
-            high = ends[1][quantity][1]
-            measured = recovered.of(name, QUANTITIES[quantity])
-            middle = measured.estimate if measured.n else nan
-            rows.append(
-                {
-                    "setting": name,
-                    "quantity": title,
-                    "low_s": low,
-                    "high_s": high,
-                    "measured_s": middle,
-                    "measured": spelled(measured),
-                    "inside": bool(low <= middle <= high) if measured.n else None,
-                }
-            )
+        for place, title in PLACES.items():
+            keys = [tuple(each.key.values()) for each in own if controller_lost(each) is place]
+            for quantity, (what, column) in QUANTITIES.items() if keys else ():
+                low, high = ends[place is True][quantity][0], ends[place is not False][quantity][1]
+                part = measured.loc[keys]
+                healed = part[f"{column}_censored"].astype("boolean").fillna(False)
+                times = part[column][~healed].dropna()
+                rows.append(
+                    {
+                        "setting": name,
+                        "controller": title,
+                        "quantity": what,
+                        "low_s": low,
+                        "high_s": high,
+                        "n": len(times),
+                        "min_s": times.min(),
+                        "max_s": times.max(),
+                        "inside": int(times.between(low, high).sum()),
+                        "longer": int((times > high).sum()),
+                        "healed": int(healed.sum()),
+                    }
+                )
     if not rows:
         raise ParameterError(
             "no episode takes a whole region away at once, so the planner has nothing to say."
         )
     return Planned(pd.DataFrame(rows))
+
+
+def controller_lost(episode: Episode) -> bool | None:
+    """
+    Whether the active controller stood in the region that was hit; None if nothing tells.
+
+    It did if the fault was aimed at it, or if another region's node became the controller under the fault. It did not
+    if such a node fenced brokers without having become it.
+    """
+    events = episode.events
+    if episode.about["at"] == "controller" or ((events.kind == "elected") & events.partition.isna()).any():
+        return True
+    return False if (events.kind == "fenced").any() else None
+
+
+def _span(low: float, high: float) -> str:
+    return "none" if pd.isna(low) else f"{low:.1f} s" if low == high else f"{low:.1f} to {high:.1f} s"
 
 
 def _json(text) -> dict:
