@@ -1,5 +1,7 @@
 """Curves of one factor at a time: against simulated trials whose ratios are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -169,6 +171,13 @@ def test_figures_name_every_level():
     one = found.of("batch_bytes").figure()
     assert one.layout.meta["name"] == "curve-batch-bytes" and len(one.layout.xaxis.ticktext) == 3
     assert "zstd" not in found.of("consumers").shown().to_string()
+
+
+def test_without_factors_there_is_no_figure_and_a_section_is_left_out():
+    found = replace(curves(rates(one_at_a_time(FACTORS))), curves={})
+    assert "No factor was varied alone" in str(found)
+    with pytest.raises(MissingDataError, match="no factor was varied alone"):
+        found.figure()
 
 
 def test_labels_show_what_tells_levels_apart():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from ...errors import MissingDataError
 from ...figures import primitives, theme
 from ...formatting import count, number, percent
 from .curves import Curve, Curves
@@ -73,7 +74,9 @@ def _levels(figure: go.Figure, levels: pd.DataFrame, shade: str, symbol: str, na
 
 
 def overview(result: Curves, *, note: str = "") -> go.Figure:
-    """One row per level, grouped by factor: its ratio to the baseline, with interval."""
+    """One row per level, grouped by factor: its ratio to the baseline, with interval; MissingDataError without any."""
+    if not result.curves:
+        raise MissingDataError("no factor was varied alone.")
     figure, labels, rows = go.Figure(), [], []
     shades = theme.SERIES_COLOURS
     for k, one in enumerate(result.curves.values()):
