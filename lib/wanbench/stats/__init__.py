@@ -31,7 +31,6 @@ from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
 from .trials.against_baseline import against_baseline
 from .trials.client_rack import client_rack
-from .trials.fetch_model import compare_fetch_model, fetch_limits
 from .trials.limits import limits
 from .trials.placement import placement
 from .trials.rates import trial_rates
@@ -43,7 +42,6 @@ __all__ = [
     "client_rack",
     "compare_arms",
     "compare_clouds",
-    "compare_fetch_model",
     "compare_links",
     "compare_models",
     "compare_series",
@@ -51,7 +49,6 @@ __all__ = [
     "compare_tails",
     "cost",
     "estimate_loss",
-    "fetch_limits",
     "fit_covariates",
     "fit_factorial",
     "fit_model",
