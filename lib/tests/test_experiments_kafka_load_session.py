@@ -5,7 +5,7 @@ from made_up_tools import COUNTED, ENDS, FOR_EVER, READS_ON, STOPPED, Here, Made
 from patience import comes_about
 
 from wanbench.experiments.kafka_load import KafkaLoad
-from wanbench.experiments.kafka_load_payload import json_records
+from wanbench.experiments.kafka_load_payload import records
 from wanbench.experiments.perf_tool_arguments import CONSUMER, PRODUCER
 from wanbench.ingest import kafka_load as reader
 
@@ -110,7 +110,7 @@ def test_made_records_are_put_on_a_host_once(tmp_path):
     for stem in ("s", "t"):
         load.run(host, host, tmp_path, stem)
         printed = (tmp_path / f"kafka_load/{stem}.producer-1.txt").read_bytes()
-        assert printed.startswith(json_records(200, seed=0))
+        assert printed.startswith(records("json", 200, seed=0))
     assert recorded(tmp_path, "times")["payload"]["records"] == 10_000
     moved = [process.command[-1] for process in host.started if process.command[0] == "mv"]
     assert len([path for path in moved if "/records-" in path]) == 1

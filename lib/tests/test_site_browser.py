@@ -1,9 +1,11 @@
 """Pages in a browser without a network: nothing asked or failed, every figure drawn, links work, it prints."""
 
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from example_site import built_site
+from patience import comes_about
 
 from wanbench.publish.static import browser
 
@@ -105,13 +107,17 @@ def _figures(page):
     return faults
 
 
+def _is_at(page, anchor):
+    return page.evaluate("location.hash") == anchor
+
+
 def _anchors(page):
     faults = []
     for link in page.locator("nav.contents a").all():
         link.click()
         anchor = link.get_attribute("href")
         place = page.locator(anchor)
-        if place.count() != 1 or page.evaluate("location.hash") != anchor:
+        if place.count() != 1 or not comes_about(partial(_is_at, page, anchor)):
             faults.append(f"{anchor} of the contents leads nowhere")
             continue
         try:

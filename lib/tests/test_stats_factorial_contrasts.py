@@ -196,5 +196,5 @@ def test_the_first_figure_shows_effects_too():
     found = fitted(measured(9))
     drawn = found.figure()
     expected = [each.estimate for each in (*found.doublings.values(), *found.effects.values())]
-    assert drawn.data[0].x.tolist() == expected
+    assert list(drawn.data[0].x) == expected
     assert drawn.layout.yaxis.ticktext[-1] == "acks all over 1"
