@@ -107,17 +107,18 @@ def _figures(page):
     return faults
 
 
-def _is_at(page, anchor):
+def _leads_to(page, link, anchor):
+    """Whether a click leads there; it is tried again, as a figure that is drawn meanwhile can move the link away."""
+    link.click()
     return page.evaluate("location.hash") == anchor
 
 
 def _anchors(page):
     faults = []
     for link in page.locator("nav.contents a").all():
-        link.click()
         anchor = link.get_attribute("href")
         place = page.locator(anchor)
-        if place.count() != 1 or not comes_about(partial(_is_at, page, anchor)):
+        if place.count() != 1 or not comes_about(partial(_leads_to, page, link, anchor), every_s=0.5):
             faults.append(f"{anchor} of the contents leads nowhere")
             continue
         try:
