@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from kafka.errors import UnknownBrokerIdError
 from patience import comes_about
 from scripted_lab import PYTHON
 
@@ -287,6 +288,22 @@ def test_a_password_is_hidden_in_what_is_said_of_errors_and_changes_no_answer(ca
     answer, error, quoted, sample = map(json.loads, capsys.readouterr().out.splitlines())
     assert answer == {"answer": ["kafka-1"]} and sample["topics"] == [{"name": "kafka"}]
     assert error["error"]["message"] == quoted["error"]["message"] == "not with (hidden)"
+
+
+def test_a_controller_that_the_client_does_not_know_yet_is_asked_again(monkeypatch):
+    clients = iter(["that knows two brokers", "that knows all"])
+
+    def create(client):
+        if client == "that knows two brokers":
+            raise UnknownBrokerIdError(2)
+        return client
+
+    monkeypatch.setattr(admin_program, "connected", lambda settings, **waits: next(clients))
+    monkeypatch.setitem(admin_program.VERBS, "create_topic", create)
+    assert admin_program.answered({}, "create_topic", {}) == {"answer": "that knows all"}
+    clients = iter(["that knows two brokers"])
+    late = admin_program.answered({}, "create_topic", {"connect_s": -1.0})
+    assert late["error"]["kind"] == "UnknownBrokerIdError"
 
 
 def test_verbs_are_known_here_and_there():

@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownBrokerIdError
 
 from . import groups, queries, watch
 from .connection import connected, message
@@ -61,6 +61,12 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
         while True:
             try:
                 return {"answer": VERBS[verb](admin, **question)}
+            except (
+                UnknownBrokerIdError
+            ):  # a controller of which this client does not know yet: nothing was sent
+                if time.monotonic() > end:
+                    raise
+                admin = connected(settings, connect_s=connect_s, request_s=request_s)
             except KafkaError as error:
                 if verb not in READING or not error.retriable or time.monotonic() > end:
                     raise
