@@ -8,6 +8,7 @@ from .geo_kafka import geo_kafka
 from .intercloud_2022 import throughput_across_clouds
 from .ledger import Audit, Claim, read_claims
 from .private_vs_internet import private_vs_internet
+from .rolling_and_degraded import rolling_and_degraded
 from .tail_latency import tail_latency
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "geo_kafka",
     "private_vs_internet",
     "read_claims",
+    "rolling_and_degraded",
     "tail_latency",
     "throughput_across_clouds",
 ]
