@@ -63,7 +63,8 @@ SETTINGS = ("brokers", "roll-cku")
 TIMES = ("onset", "mitigated")
 UNTOLD = (
     "disturbances", "tenant", "detects", "demotion", "demotion-safe", "still-copied", "restores", "spike",
-    "leader-based", "statistical", "no-leadership", "brings-down", "disruptive", "rediscover", "twice", "roll-every", "roll-clients",
+    "leader-based", "statistical", "no-leadership", "brings-down", "disruptive", "rediscover", "twice",
+    "roll-every", "roll-clients",
 )  # fmt: skip
 HIGHER, LOWER = "Holds if the interval lies above 1.", "Holds if the interval lies below 1."
 EVERY, NEVER = "Holds if it was so in every one.", "Holds if there was none."
