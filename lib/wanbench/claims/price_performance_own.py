@@ -36,6 +36,7 @@ LEFT = {
     "no-others": OPINION,
     "less-resilient": MACHINES,
     "amd-failures": f"{MACHINES} It prints no run.",
+    "network-m7g": f"{MACHINES} {GRAPHS}",
     "more-consumed": f"{MACHINES} {GRAPHS}",
     "amd-stability": f"{MACHINES} {GRAPHS}",
     "consumer-latency": f"{MACHINES} {GRAPHS}",
@@ -159,9 +160,9 @@ def _costs(audit: Audit) -> None:
             f"{name}-billion",
             None,
             f"Own numbers: {claimed(audit, f'{name}-exact'):g} USD/h over it makes "
-            f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, {number(_mb_per_s(audit, name), 0)} MB/s, "
-            f"for each of the {number(brokers)} brokers if all are priced, for the whole cluster if one is. "
-            f"{_copies(audit, name)}",
+            f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, "
+            f"{number(_mb_per_s(audit, name), 0)} MB/s, for each of the {number(brokers)} brokers if all are priced, "
+            f"for the whole cluster if one is. {_copies(audit, name)}",
         )
         if name != LEADER:
             made = from_printed(
@@ -258,8 +259,8 @@ def _rates(audit: Audit) -> None:
     audit.judge(
         "same-throughput",
         None,
-        f"{no_network} By messages these differ by {number(spread, 2)} times; and {LEADER} is said to send far more than "
-        f"{RIVAL}. {own}",
+        f"{no_network} By messages these differ by {number(spread, 2)} times; and {LEADER} is said to send far more "
+        f"than {RIVAL}. {own}",
     )
     audit.judge(
         "other-bottlenecks",
@@ -325,10 +326,9 @@ def _causes(audit: Audit) -> None:
         "outbound",
         None if bits else False,
         f"Own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; as printed in "
-        f"bytes, {number(in_bytes[LEADER])} against {number(in_bytes[RIVAL])} MB/s, they would not. That it was the limit is "
-        "not shown.",
+        f"bytes, {number(in_bytes[LEADER])} against {number(in_bytes[RIVAL])} MB/s, they would not. That it was "
+        "the limit is not shown.",
     )
-    audit.judge("network-m7g", None, GRAPHS)
 
 
 def _stability(audit: Audit) -> None:
