@@ -164,8 +164,8 @@ def _client(audit: Audit) -> None:
     audit.judge(
         "linger",
         None,
-        f"{SETTING} Own numbers: in that time a producer has {number(min(per_linger) / size, 1)} messages at the lowest "
-        f"throughput and {number(max(per_linger) / size, 1)} at the highest, for a topic of "
+        f"{SETTING} Own numbers: in that time a producer has {number(min(per_linger) / size, 1)} messages at the "
+        f"lowest throughput and {number(max(per_linger) / size, 1)} at the highest, for a topic of "
         f"{number(claimed(audit, 't1-per-topic'))} partitions; a batch takes {number(BATCH_DEFAULT_BYTES / size, 1)}.",
     )
     kib = BATCH_DEFAULT_BYTES / 1024
@@ -254,7 +254,7 @@ def _headlines(audit: Audit) -> None:
     audit.compare(
         "t2-improvement",
         ratio(audit, largest["f7"]),
-        f"{own} As an excess, by which test 1's number comes out, it would be "
+        f"{own} As an excess, like the column of improvements, it would be "
         f"{number(ratio(audit, largest['f7']) - 1, 1)}.",
     )
     audit.judge(
