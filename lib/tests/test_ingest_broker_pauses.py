@@ -17,7 +17,7 @@ JVM, KAFKA = SAMPLES / "broker-1.jvm.log", SAMPLES / "broker-1.server.log"
 
 def test_the_jvm_s_log_has_collections_and_safepoints():
     found = broker_pauses.read(JVM)["broker_pauses"]
-    assert found.kind.value_counts().to_dict() == {"safepoint": 34, "gc": 8}
+    assert found.kind.value_counts().to_dict() == {"safepoint": 35, "gc": 7}
     [full] = found[found.text == "Pause Full (Diagnostic Command)"].to_dict("records")
     ended = datetime(2026, 11, 22, 20, 18, 33, 717_000, tzinfo=UTC).timestamp()
     assert full["duration_ms"] == 187.098 and full["node_id"] == 1 and full["kind"] == "gc"

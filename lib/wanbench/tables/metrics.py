@@ -34,8 +34,8 @@ declare(
         "kind",
         "text",
         "",
-        "gc: a collection, all threads stopped; safepoint: all threads stopped, be it for a collection or not, from the "
-        "request on; roll: a new log segment, appends to the partition wait; snapshot: state of producers written",
+        "gc: a collection, all threads stopped; safepoint: all threads stopped for whatever reason, from the request "
+        "on; roll: a new log segment, appends to the partition wait; snapshot: state of producers written",
         allowed=("gc", "safepoint", "roll", "snapshot"),
     ),
     column("text", "text", "", "cause of the collection or safepoint, or the partition"),
