@@ -11,6 +11,7 @@ from .host_metrics import HostMetrics
 from .iperf3 import Iperf3
 from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
+from .kafka_open_loop import KafkaOpenLoop
 from .kafka_probe import KafkaProbe
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
@@ -27,6 +28,7 @@ __all__ = [
     "Iperf3",
     "KafkaFault",
     "KafkaLoad",
+    "KafkaOpenLoop",
     "KafkaProbe",
     "KafkaTrial",
     "LinkSamples",
