@@ -227,6 +227,10 @@ def repeated(decimals, columns, times=None, n=20):
 def test_rounded_measurements_of_one_day_are_no_copies(columns, decimals, times):
     rows = repeated(decimals, columns, times)
     assert plausibility.check(pings(*rows)).empty
+
+
+@pytest.mark.parametrize("times", [None, "2026-01-01T00:00:00Z"])
+def test_one_copy_among_fine_measurements_of_one_day_is_found(times):
     fine = repeated(6, ("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"), times)
     assert list(plausibility.check(pings(*fine, fine[40])).rule) == ["copies"]
 
@@ -300,7 +304,7 @@ def test_a_satellite_or_detour_within_a_city_is_no_unit():
 
 def test_rtts_that_do_not_follow_distance_blame_no_place():
     rng = np.random.default_rng(1)
-    for seed in range(12):
+    for seed in range(4):
         made = clean_tables.clean(seed, form="survey", n_regions=12)["pings"]
         ends = [tuple(sorted(pair)) for pair in zip(made.from_region, made.to_region, strict=True)]
         more = {pair: rng.uniform(400, 800) for pair in set(ends)}
@@ -386,7 +390,7 @@ def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_rules():
     assert "not degrees" in causes[other] and set(found.rule) == {"earth"}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_halved_rtts_of_one_region_accuse_no_other(seed):
     made = clean_tables.clean(seed, form="grid", n_regions=24)
     region = made["regions"].name[seed]
