@@ -5,8 +5,15 @@ from itertools import permutations
 import pytest
 
 from wanbench import kafka
-from wanbench.experiments import BrokerMetrics, HostMetrics, KafkaOpenLoop, KafkaTrial, LinkSamples
-from wanbench.ingest import kafka_open_loop
+from wanbench.experiments import (
+    BrokerMetrics,
+    HostMetrics,
+    KafkaOpenLoop,
+    KafkaRateSearch,
+    KafkaTrial,
+    LinkSamples,
+)
+from wanbench.ingest import kafka_open_loop, kafka_rate_search
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.stats.tails import of_open_loop
@@ -71,3 +78,19 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
     assert row["n_received_per_group_min"] == row["n_intended"] == 700
     asked = lab.host("us").cluster.ask(lab.host("us"), "topics")
     assert not [topic["name"] for topic in asked if topic["name"].startswith("open-loop-")]
+
+
+def test_a_search_finds_what_a_link_carries(tmp_path):
+    """4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add; a machine with other work may end it early."""
+    links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("a", "b"), 2)}
+    load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=6, warmup_s=2, drain_s=2)
+    search = KafkaRateSearch(load, 1_500, 10, 160, steps=3)
+    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    with LocalLab(["a", "b"], links) as lab, kafka.Cluster(lab, ["b"], **options):
+        search.run(lab.host("a"), lab.host("b"), tmp_path, "0001.1")
+    steps = kafka_rate_search.read(tmp_path / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
+    assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
+    assert steps.fell_behind.any() or steps.iloc[-1].failed_from_records_per_s > 40
+    for row in steps.to_dict("records"):
+        found = kafka_open_loop.read(tmp_path / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")
+        assert found["open_loop_loads"].fell_behind.tolist() == [row["fell_behind"]]

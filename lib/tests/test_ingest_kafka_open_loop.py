@@ -3,16 +3,17 @@
 import gzip
 import hashlib
 import json
+from dataclasses import asdict
 
 import pytest
 from run_folders import claimed
 
 from wanbench import stats, tables
 from wanbench.errors import RawDataError
-from wanbench.experiments import KafkaOpenLoop, KafkaTrial
+from wanbench.experiments import KafkaOpenLoop, KafkaRateSearch, KafkaTrial
 from wanbench.ingest import kafka_open_loop
 from wanbench.ingest.readers import reader_in_run
-from wanbench.ingest.trials import trials
+from wanbench.ingest.trials import _of_all_producers, trials
 from wanbench.plan import Trial, make_trials
 from wanbench.stats.tails.histograms import decoded
 
@@ -187,6 +188,9 @@ def test_trials_with_open_loop_loads_have_their_settings_and_break_no_rates(tmp_
     [row] = found["trials"].to_dict("records")
     assert (row["producers"], row["consumer_groups"], row["target_records_per_s"]) == (6, 3, 150)
     assert (row["client_receive_buffer_bytes"], row["client_rack"], row["acks"]) == (4_096, "region", "all")
+    search = KafkaTrial(KafkaRateSearch(load, 50, 100, 900))
+    of_search = _of_all_producers(asdict(search.load))
+    assert (of_search["producers"], of_search["target_records_per_s"]) == (6, None)
     test = {name: row[name] for name in ("run_id", "test_id", "from_region", "to_region")}
     test |= {"attempt": 1, "outcome": "done", "started_at_utc": "2026-01-01T00:00:00Z"}
     found["tests"] = tables.from_rows("tests", [{**filler("tests"), **test}])

@@ -71,7 +71,7 @@ class KafkaOpenLoop:
     programs ask the kernel for priority.
 
     `fell_behind` in table open_loop_loads says that the generator, not the system, was late: see
-    `wanbench.ingest.kafka_open_loop`. A full queue of the producer is the system's doing: records then wait, and count
+    `wanbench.open_loop`. A full queue of the producer is the system's doing: records then wait, and count
     from when they were due; `blocked_s` says for how long there was no room.
 
     Parameters
