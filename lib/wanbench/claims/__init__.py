@@ -8,5 +8,14 @@ from .geo_kafka import geo_kafka
 from .intercloud_2022 import throughput_across_clouds
 from .ledger import Audit, Claim, read_claims
 from .private_vs_internet import private_vs_internet
+from .tail_latency import tail_latency
 
-__all__ = ["Audit", "Claim", "geo_kafka", "private_vs_internet", "read_claims", "throughput_across_clouds"]
+__all__ = [
+    "Audit",
+    "Claim",
+    "geo_kafka",
+    "private_vs_internet",
+    "read_claims",
+    "tail_latency",
+    "throughput_across_clouds",
+]

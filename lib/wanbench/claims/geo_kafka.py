@@ -8,15 +8,27 @@ source's prices: it is shown beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from ..checks import check_choice, refusal
+from ..checks import check_choice
 from ..formatting import number
 from ..stats.cost.cluster_cost import ClusterCost
 from ..stats.result import Estimate
 from .geo_kafka_own import own_numbers
 from .ledger import Audit, above, read_claims
+from .rules import (
+    Rule,
+    again,
+    all_or_none,
+    always,
+    estimates_by_name,
+    none,
+    other_than_1,
+    over,
+    some,
+    try_rules,
+    under,
+)
 
 SOURCE = "001-geo-kafka"
 LOCAL = 0.02
@@ -29,91 +41,51 @@ SOURCES_CODEC = "lz4"
 STORAGE = "storage"
 
 
-@dataclass(frozen=True)
-class Rule:
-    """When a re-run says that a claim holds: a function of its estimate (None: open), and that in words."""
-
-    claim: str
-    holds: Callable[[Estimate], bool | None]
-    words: str
-
-
-def _over(bound: float) -> Callable[[Estimate], bool | None]:
-    return lambda estimate: above(estimate, bound)
-
-
-def _under(bound: float) -> Callable[[Estimate], bool | None]:
-    def holds(estimate: Estimate) -> bool | None:
-        return True if estimate.high < bound else False if estimate.low > bound else None
-
-    return holds
-
-
-def _other_than_1(estimate: Estimate) -> bool | None:
-    return True if estimate.low > 1 or estimate.high < 1 else None
-
-
-def _none(estimate: Estimate) -> bool | None:
-    return estimate.estimate == 0 if estimate.estimate >= 0 else None
-
-
-def _some(estimate: Estimate) -> bool | None:
-    return estimate.estimate > 0 if estimate.estimate >= 0 else None
-
-
-def _all_or_none(estimate: Estimate) -> bool | None:
-    return {0: False, 1: True}.get(estimate.estimate)
-
-
-def _always(estimate: Estimate) -> bool | None:
-    return estimate.estimate == 1 if estimate.estimate >= 0 else None
-
-
 FASTER = "Holds if the interval lies above 1."
 NEVER = "Holds if there was none."
 ALWAYS = "Holds if it was so in every one."
 RULES = {
-    "consistency": (Rule("taxing", _over(1), FASTER),),
-    "latency": (Rule("latency", _over(1), FASTER),),
-    "buffers": (Rule("buffers-help", _over(1), FASTER),),
-    "batches": (Rule("batches", _other_than_1, "Holds if the interval does not contain 1."),),
-    "linger": (Rule("linger", _over(1), FASTER),),
-    "producers": (Rule("nonlinear", _under(1), "Holds if the interval lies below 1, which is linear."),),
-    "producers_gain": (Rule("producers", _other_than_1, "Holds if the interval does not contain 1."),),
-    "partitions": (Rule("plateau", _under(NO_MORE), f"Holds if the interval lies below {NO_MORE:g} times."),),
-    "partitions_gain": (Rule("partitions", _over(1), FASTER),),
-    "consumers_over_producers": (Rule("slower", _over(1), FASTER),),
+    "consistency": (Rule("taxing", over(1), FASTER),),
+    "latency": (Rule("latency", over(1), FASTER),),
+    "buffers": (Rule("buffers-help", over(1), FASTER),),
+    "batches": (Rule("batches", other_than_1, "Holds if the interval does not contain 1."),),
+    "linger": (Rule("linger", over(1), FASTER),),
+    "producers": (Rule("nonlinear", under(1), "Holds if the interval lies below 1, which is linear."),),
+    "producers_gain": (Rule("producers", other_than_1, "Holds if the interval does not contain 1."),),
+    "partitions": (Rule("plateau", under(NO_MORE), f"Holds if the interval lies below {NO_MORE:g} times."),),
+    "partitions_gain": (Rule("partitions", over(1), FASTER),),
+    "consumers_over_producers": (Rule("slower", over(1), FASTER),),
     "rack": (
-        Rule("local", _under(LOCAL), f"Holds if the interval lies below {LOCAL:g}."),
+        Rule("local", under(LOCAL), f"Holds if the interval lies below {LOCAL:g}."),
         Rule(
             "local-cost",
-            _under(1),
+            under(1),
             "Holds if the interval lies below 1: bytes between regions are what costs.",
         ),
     ),
-    "rack_latency": (Rule("local-latency", _under(1), "Holds if the interval lies below 1."),),
+    "rack_latency": (Rule("local-latency", under(1), "Holds if the interval lies below 1."),),
     "gateway": (
         Rule(
             "gateway",
-            _over(1),
+            over(1),
             "Holds if a full mesh of the same total rate is faster. Whether nothing limits more is not tried.",
         ),
     ),
     "rpo": (
-        Rule("rpo", _none, NEVER),
-        Rule("survives", _none, NEVER),
-        Rule("at-least-once", _none, NEVER),
+        Rule("rpo", none, NEVER),
+        Rule("survives", none, NEVER),
+        Rule("at-least-once", none, NEVER),
     ),
     "order": (Rule("order", lambda _: False, "The claim is about a whole topic, which has no one order."),),
-    "rto": (Rule("rto", _under(FEW_S), f"Holds if the interval lies below {number(FEW_S)} s."),),
-    "service": (Rule("lights-on", _all_or_none, "Holds if it was so in every one, fails if in none."),),
-    "leaders": (Rule("balanced", _always, "Holds if it was so for every one."),),
-    "replicas": (Rule("in-sync", _always, "Holds if it was so for every one."),),
-    "elections": (Rule("elections", _always, ALWAYS),),
-    "producer_errors": (Rule("transitory", _some, "Holds if there were some."),),
-    "producers_failed": (Rule("none-fails", _none, NEVER),),
-    "rearranged": (Rule("rearranged", _always, ALWAYS),),
-    "healing": (Rule("heals", _always, ALWAYS), Rule("autonomous", _always, ALWAYS)),
+    "rto": (Rule("rto", under(FEW_S), f"Holds if the interval lies below {number(FEW_S)} s."),),
+    "service": (Rule("lights-on", all_or_none, "Holds if it was so in every one, fails if in none."),),
+    "leaders": (Rule("balanced", always, "Holds if it was so for every one."),),
+    "replicas": (Rule("in-sync", always, "Holds if it was so for every one."),),
+    "elections": (Rule("elections", always, ALWAYS),),
+    "producer_errors": (Rule("transitory", some, "Holds if there were some."),),
+    "producers_failed": (Rule("none-fails", none, NEVER),),
+    "rearranged": (Rule("rearranged", always, ALWAYS),),
+    "healing": (Rule("heals", always, ALWAYS), Rule("autonomous", always, ALWAYS)),
 }
 """By parameter of `geo_kafka`: the claims that an estimate tries by a bound."""
 NO_VERDICT = (
@@ -220,24 +192,20 @@ def geo_kafka(
     ['does not come out', 'does not come out', 'comes out', 'the data do not tell']
     """
     given = dict(locals())
-    for name in ("tuned_over_default", *NUMBERS, *RULES):
-        if not isinstance(given[name], Estimate | None):
-            raise refusal(name, given[name], "an Estimate or None")
+    estimates = estimates_by_name(given, ("tuned_over_default", *NUMBERS, *RULES))
     audit = read_claims(SOURCE)
     own_numbers(audit)
     for name, claim in NUMBERS.items():
-        if given[name] is not None:
-            audit.compare(claim, given[name], f"{_working(audit, claim)} Re-run:")
-    if tuned_over_default is not None:
-        _again(audit, "tuning", None, f"{tuned_over_default.sentence} {NO_VERDICT}")
-    for name, rules in RULES.items():
-        for rule in rules if given[name] is not None else ():
-            _again(audit, rule.claim, rule.holds(given[name]), f"{rule.words} {given[name].sentence}")
+        if name in estimates:
+            audit.compare(claim, estimates[name], f"{_working(audit, claim)} Re-run:")
+    if "tuned_over_default" in estimates:
+        again(audit, "tuning", None, f"{estimates['tuned_over_default'].sentence} {NO_VERDICT}")
+    try_rules(audit, RULES, estimates)
     if compression is not None:
         _compression(audit, compression)
     if partitions_limit is not None:
         found = f"Holds if {STORAGE} is what is full. The metrics say: {partitions_limit}."
-        _again(audit, "storage", partitions_limit == STORAGE, found)
+        again(audit, "storage", partitions_limit == STORAGE, found)
     if cost is not None:
         for claim in ("per-hour", "per-message"):
             audit.rows[claim]["working"] += f" Re-run, at its own rate: {cost.sentence}"
@@ -248,17 +216,12 @@ def _working(audit: Audit, claim: str) -> str:
     return audit.rows[claim]["working"]
 
 
-def _again(audit: Audit, claim: str, holds: bool | None, working: str) -> None:
-    """The verdict of a re-run, after what the source's own numbers say."""
-    audit.judge(claim, holds, f"{_working(audit, claim)} Re-run: {working}")
-
-
 def _compression(audit: Audit, codecs: Mapping[str, tuple[Estimate, Estimate]]) -> None:
     check_choice("codec that compression needs", SOURCES_CODEC, codecs)
     size, processor = codecs[SOURCES_CODEC]
     fewer = f"Holds if the interval lies below 1: the source gives no bound. {size.sentence}"
-    _again(audit, "compression-bytes", _under(1)(size), fewer)
-    _again(audit, "compression-processor", above(processor, 1), f"{FASTER} {processor.sentence}")
+    again(audit, "compression-bytes", under(1)(size), fewer)
+    again(audit, "compression-processor", above(processor, 1), f"{FASTER} {processor.sentence}")
     better, open_ones = [], []
     for codec, (other_size, other_processor) in codecs.items():
         if codec == SOURCES_CODEC:
@@ -268,7 +231,7 @@ def _compression(audit: Audit, codecs: Mapping[str, tuple[Estimate, Estimate]]) 
         elif not (size.high < other_size.low or processor.high < other_processor.low):
             open_ones.append(codec)
     each = "; ".join(f"{codec} {one.written} and {two.written}" for codec, (one, two) in codecs.items())
-    _again(
+    again(
         audit,
         "lz4",
         False if better else None if open_ones else True,

@@ -8,15 +8,12 @@ number at the ends of its last digit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import product
-
 from ..formatting import number, quantity
 from ..stats.cost.cluster_cost import cluster_cost
 from ..stats.cost.deployment import FIXED, TOTAL, VARIABLE, Deployment
 from ..stats.cost.region_copies import region_copies
-from ..stats.result import Estimate
 from .ledger import Audit
+from .printed import RERUN_ONLY, SETTING, claimed, from_printed
 
 HOURS_PER_MONTH = 30 * 24
 """As the source converts."""
@@ -24,33 +21,6 @@ FULL = 0.9
 """A limit that throughput is held by is nearly used up; below nine tenths of it, something else holds."""
 DWARFS = 10.0
 """A cost dwarfs another one that is a tenth of it."""
-SETTING = "A setting, not a measurement."
-RERUN_ONLY = "The source gives no figures for it."
-
-
-def claimed(audit: Audit, claim: str) -> float:
-    """The number that the source claims."""
-    return audit.claims[claim].number
-
-
-def from_printed(audit: Audit, function: Callable[..., float], *names: str) -> Estimate:
-    """A number made of printed ones; its interval has each of these anywhere within its last digit."""
-    claims = [audit.claims[name] for name in names]
-    ends = [(one.number - one.half_step, one.number + one.half_step) for one in claims]
-    reached = [function(*corner) for corner in product(*ends)]
-    return Estimate(
-        quantity="value from the printed numbers",
-        claim="The printed numbers make {}",
-        estimate=function(*(one.number for one in claims)),
-        low=min(reached),
-        high=max(reached),
-        unit="",
-        n=len(claims),
-        basis=" and ".join(names),
-        method="every printed number at the ends of its last digit",
-        assumption="Printed numbers are rounded",
-        level=1.0,
-    )
 
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:

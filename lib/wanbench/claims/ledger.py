@@ -35,11 +35,24 @@ WORDS = {
     UNDECIDED: "cannot be decided from the data",
     CANNOT: "cannot be tried here",
 }
+WAYS = {
+    "own numbers": "do the source's own numbers agree with it?",
+    "re-run": "does a measurement of the same kind show it?",
+    "both": "the one and the other",
+    "setting": "it says what was set, which can only contradict other numbers",
+    "fact": "it follows from Kafka or from arithmetic alone",
+    "not here": "it needs what this project does not have",
+}
+"""How a claim can be tried."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none)."""
+    """
+    One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none).
+
+    A source that several pages repeat also names the page that tries it, and how it can be tried (`WAYS`).
+    """
 
     claim: str
     section: str
@@ -47,6 +60,8 @@ class Claim:
     value: str
     unit: str
     source: str
+    page: str = ""
+    tried_by: str = ""
 
     @property
     def number(self) -> float:
@@ -80,6 +95,7 @@ class Claim:
 
 
 COLUMNS = tuple(column.name for column in fields(Claim))
+OPTIONAL = ("page", "tried_by")
 
 
 @dataclass(repr=False)
@@ -144,7 +160,14 @@ class Audit(Result):
         for section in sections:
             check_choice(f"section of {self.source}", section, there)
         claims = {name: claim for name, claim in self.claims.items() if claim.section in sections}
-        return Audit(self.source, claims, {name: self.rows[name] for name in claims if name in self.rows})
+        return self._part(claims)
+
+    def on_page(self, page: str) -> Audit:
+        """Only the claims that a page tries; ParameterError if there are none."""
+        check_choice(
+            f"page of {self.source}", page, dict.fromkeys(claim.page for claim in self.claims.values())
+        )
+        return self._part({name: claim for name, claim in self.claims.items() if claim.page == page})
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -199,6 +222,9 @@ class Audit(Result):
         ]
         return pd.DataFrame(rows)
 
+    def _part(self, claims: dict[str, Claim]) -> Audit:
+        return Audit(self.source, claims, {name: self.rows[name] for name in claims if name in self.rows})
+
     def _claimed(self, name: str) -> str:
         claim = self.claims[name]
         return f"{claim.written} {claim.unit}".strip() if claim.value else ""
@@ -245,8 +271,9 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     check_choice("source", source, sorted(path.stem for path in folder.glob("*.csv")))
     path = folder / f"{source}.csv"
     frame = pd.read_csv(path, dtype="str", keep_default_na=False)
-    if tuple(frame.columns) != COLUMNS:
-        raise RawDataError(path, 1, ", ".join(frame.columns), f"the columns {', '.join(COLUMNS)}")
+    if tuple(frame.columns) not in (COLUMNS, COLUMNS[: -len(OPTIONAL)]):
+        wanted = f"the columns {', '.join(COLUMNS)}; the last {len(OPTIONAL)} may be absent"
+        raise RawDataError(path, 1, ", ".join(frame.columns), wanted)
     claims = {}
     for line, row in enumerate(frame.itertuples(index=False), start=2):
         claim = Claim(*row)
@@ -256,5 +283,7 @@ def read_claims(source: str, folder: Path | str | None = None) -> Audit:
             readable = False
         if not readable or claim.claim in claims or not claim.claim:
             raise RawDataError(path, line, ", ".join(row), "a new claim with a number or without a value")
+        if claim.tried_by and claim.tried_by not in WAYS:
+            raise RawDataError(path, line, claim.tried_by, f"one of {', '.join(WAYS)}")
         claims[claim.claim] = claim
     return Audit(source, claims)

@@ -67,7 +67,7 @@ def _row(run_id, test, experiment):
     row = {name: test[name] for name in ("block", "setting", "from_region", "to_region")}
     row |= {"run_id": run_id, "test_id": test["id"], "background_bps": background.get("rate_bps")}
     row |= {name: link.get(name) for name in LINK} | {name: load.get(name) for name in LOAD}
-    row |= {name: experiment.get(name) for name in ("security", "gateway_bps")}
+    row |= {name: experiment.get(name) for name in ("security", "gateway_bps", "system", "cluster")}
     return row | {
         "acks": None if load.get("acks") is None else str(load["acks"]),
         "client_regions": None

@@ -1,0 +1,37 @@
+"""Numbers as a source prints them, and what several of them make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+from ..stats.result import Estimate
+from .ledger import Audit
+
+SETTING = "A setting, not a measurement."
+RERUN_ONLY = "The source gives no figures for it."
+
+
+def claimed(audit: Audit, claim: str) -> float:
+    """The number that the source claims."""
+    return audit.claims[claim].number
+
+
+def from_printed(audit: Audit, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
+    """A number made of printed ones; its interval has each of these anywhere within its last digit."""
+    claims = [audit.claims[name] for name in names]
+    ends = [(one.number - one.half_step, one.number + one.half_step) for one in claims]
+    reached = [function(*corner) for corner in product(*ends)]
+    return Estimate(
+        quantity="value from the printed numbers",
+        claim="The printed numbers make {}",
+        estimate=function(*(one.number for one in claims)),
+        low=min(reached),
+        high=max(reached),
+        unit=unit,
+        n=len(claims),
+        basis=" and ".join(names),
+        method="every printed number at the ends of its last digit",
+        assumption="Printed numbers are rounded",
+        level=1.0,
+    )

@@ -1,0 +1,358 @@
+"""
+Source 003, tests 1 to 3, on its own numbers: the tables of figures 6 and 7, what they add up to, and the headlines.
+
+Every number is read from the claims, so correcting a digit there corrects the verdict here. An advantage of one system
+over another has two readings, and the source uses both: the ratio of the latencies, and the excess over the better one
+(old - new) / new, which is its column of improvements and is less by 1.
+"""
+
+from __future__ import annotations
+
+from ..formatting import number, quantity
+from .ledger import Audit
+from .printed import RERUN_ONLY, SETTING, claimed, from_printed
+
+CLUSTERS = {"2": 2, "28": 28}
+"""CKUs by their name in claims."""
+FIGURE_6 = {"2": (1, 2, 3), "28": (4, 5, 6, 7, 8)}
+"""Rows of figure 6 by CKU, each with rising throughput."""
+FIGURE_7 = {"2": (1, 2), "28": (3, 4)}
+"""Rows of figure 7 by CKU, each with rising partitions."""
+AT_THE_LIMIT = {"2": "f6-3", "28": "f6-8"}
+"""The row of figure 6 that continues figure 7: the same throughput with all partitions."""
+CONSISTENT = 2.0
+"""A latency, or an advantage, that stays within a factor of two is consistent; one that more than doubles is not. The
+source gives no bound; its least "significant" growth, Apache Kafka's over partitions, is about a doubling."""
+BATCH_DEFAULT_BYTES = 16_384
+"""batch.size of Kafka's Java producer (ProducerConfig)."""
+PERCENT = 100.0
+
+KORA = "Needs Confluent Cloud's engine, Kora, on dedicated CKUs."
+PROVIDER = "Needs what the provider knows of its own clusters and customers."
+ON_AWS = "Needs brokers, EBS volumes and clients on AWS as large as those of Confluent Cloud."
+LEFT = {
+    "penalised": KORA,
+    "clusters": PROVIDER,
+    "synthetic": PROVIDER,
+    "same-hardware": ON_AWS,
+    "limits": KORA,
+    "majority": f"{KORA} The source lists neither the better nor the worse cases.",
+    "equivalent": ON_AWS,
+    "instances-vary": PROVIDER,
+    "repeatable": "Needs an account at Confluent Cloud and machines on AWS.",
+    "not-in-production": PROVIDER,
+    "p99-common": PROVIDER,
+    "t3-why": f"{KORA} The source measures none of these changes by itself.",
+}
+SETTINGS = (
+    "end-to-end", "version", "controllers", "replica-fetchers", "network-threads", "io-threads", "acks", "producers",
+    "groups", "consumers", "tls", "message-size", "warm-up",
+)  # fmt: skip
+UNTOLD = ("fanouts", "no-client-limit", "defaults-worse", "predictable", "t3-stays-low", "t3-widens")
+
+
+def own_numbers(audit: Audit) -> None:
+    """Try every claim of tests 1 to 3 on the source's own numbers, or say why it cannot be tried here."""
+    for claim, why in LEFT.items():
+        audit.leave(claim, why)
+    for claim in SETTINGS:
+        audit.judge(claim, None, SETTING)
+    for claim in UNTOLD:
+        audit.judge(claim, None, RERUN_ONLY)
+    _rates(audit)
+    _shapes(audit)
+    _client(audit)
+    _rows(audit)
+    _headlines(audit)
+    _growth(audit)
+    _caveats(audit)
+
+
+def ratio(audit: Audit, row: str) -> float:
+    """p99 of Apache Kafka over that of Confluent Cloud in a row such as "f6-3"."""
+    return claimed(audit, f"{row}-kafka") / claimed(audit, f"{row}-kora")
+
+
+def _all_rows(figure: str, rows: dict[str, tuple[int, ...]]) -> list[str]:
+    return [f"{figure}-{row}" for each in rows.values() for row in each]
+
+
+def _mb_per_s(audit: Audit, claim: str) -> float:
+    """A claimed throughput in MB/s."""
+    return claimed(audit, claim) * {"MB/s": 1, "GB/s": 1000}[audit.claims[claim].unit]
+
+
+def _by_partitions(cku: str) -> list[str]:
+    """The rows of a cluster with rising partitions at its full throughput: those of figure 7, then that of figure 6."""
+    return [*(f"f7-{row}" for row in FIGURE_7[cku]), AT_THE_LIMIT[cku]]
+
+
+def _rates(audit: Audit) -> None:
+    """Ingress is read so many times, so egress is a multiple of it and the aggregate one more."""
+    reads = claimed(audit, "fan-out")
+    low, high = _mb_per_s(audit, "t1-low"), _mb_per_s(audit, "t1-high")
+    added = f"Own numbers: ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
+    alone = f"{number(low * reads)} MB/s is egress alone"
+    for claim in ("range-low", "t1-low-aggregate"):
+        audit.compare(claim, low * (1 + reads), f"{added}; {alone}.")
+    audit.judge(
+        "range-high",
+        high / 1e3 * (1 + reads) >= claimed(audit, "range-high"),
+        f"Holds if the highest aggregate reaches it. {added}: {number(high / 1e3 * (1 + reads))} GB/s.",
+    )
+    audit.compare("t1-high-aggregate", high / 1e3 * (1 + reads), f"{added}.")
+    audit.compare("figure-1-aggregate", claimed(audit, "figure-1-ingress") * (1 + reads), f"{added}.")
+    audit.compare(
+        "figure-1-egress", claimed(audit, "figure-1-ingress") * reads, "Own numbers: ingress times reads."
+    )
+    audit.compare("fan-out", claimed(audit, "groups"), "Own numbers: as often as there are consumer groups.")
+    full = _mb_per_s(audit, "cku28-ingress") / 1e3
+    for claim in ("figure-1-ingress", "t1-high", "t2-28cku-rate"):
+        audit.compare(claim, full, "Own numbers: the limit of 28 CKU.")
+    audit.compare("t2-2cku-rate", _mb_per_s(audit, "cku2-ingress"), "Own numbers: the limit of 2 CKU.")
+    audit.compare("t1-low", _mb_per_s(audit, "f6-1-load"), "Own numbers: the first row of figure 6.")
+    audit.compare("t3-rate", full, "Own numbers: the limit of 28 CKU.")
+
+
+def _shapes(audit: Audit) -> None:
+    """Limits per CKU, topics and partitions."""
+    reads, each = claimed(audit, "fan-out"), claimed(audit, "t1-per-topic")
+    for one, other in (("2", "28"), ("28", "2")):
+        mine, theirs = CLUSTERS[one], CLUSTERS[other]
+        topics = claimed(audit, f"t1-{one}cku-topics")
+        audit.compare(
+            f"cku{one}-ingress",
+            claimed(audit, f"cku{other}-ingress") / theirs * mine,
+            f"Own numbers: as much per CKU as with {other}.",
+        )
+        audit.compare(
+            f"cku{one}-egress",
+            claimed(audit, f"cku{one}-ingress") * reads,
+            "Own numbers: ingress times reads.",
+        )
+        audit.compare(
+            f"cku{one}-partitions",
+            topics * each,
+            f"Own numbers: {number(topics)} topics of {number(each)}. That is "
+            f"{number(claimed(audit, f'cku{one}-partitions') / mine, 0)} per CKU.",
+        )
+        of_limit = "Own numbers: the limit of figure 3."
+        audit.compare(f"t1-{one}cku-partitions", claimed(audit, f"cku{one}-partitions"), of_limit)
+        audit.compare(
+            f"t1-{one}cku-topics",
+            claimed(audit, f"cku{one}-partitions") / each,
+            "Own numbers: partitions by topic.",
+        )
+        audit.compare(f"t2-{one}cku-topics", topics, "Own numbers: as in test 1.")
+    per_topic = [
+        claimed(audit, f"cku{cku}-partitions") / claimed(audit, f"t1-{cku}cku-topics") for cku in CLUSTERS
+    ]
+    audit.compare("t1-per-topic", max(per_topic), f"Own numbers: {' and '.join(map(number, per_topic))}.")
+    audit.compare("t3-topics", claimed(audit, "t1-28cku-topics"), "Own numbers: as in test 1.")
+    for claim in ("scales", "t1-sizes"):
+        audit.compare(claim, len(CLUSTERS), "Own numbers: 2 and 28 CKU.")
+
+
+def _client(audit: Audit) -> None:
+    """What linger and batches can do: how much a producer has to send within linger.ms."""
+    size, linger_s = 1e3 * claimed(audit, "message-size"), claimed(audit, "linger") / 1e3
+    per_linger = [
+        1e6 * _mb_per_s(audit, f"f6-{row}-load") / claimed(audit, f"t1-{cku}cku-topics") * linger_s
+        for cku, rows in FIGURE_6.items()
+        for row in rows
+    ]
+    audit.judge(
+        "linger",
+        None,
+        f"{SETTING} Own numbers: in that time a producer has {number(min(per_linger) / size, 1)} to "
+        f"{number(max(per_linger) / size, 1)} messages for its topic of {number(claimed(audit, 't1-per-topic'))} "
+        f"partitions, so its batches hold about one message at the lowest throughput and are full before the time is over at "
+        f"the highest ({number(max(per_linger) / 1e3)} KB).",
+    )
+    kib = BATCH_DEFAULT_BYTES / 1024
+    audit.compare("batch", kib, f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes.")
+    messages = 1e6 * _mb_per_s(audit, "t1-high") / size * 3600 * claimed(audit, "duration")
+    audit.judge(
+        "duration",
+        None,
+        f"{SETTING} Own numbers: {number(messages / 1e9)} billion messages at the highest throughput, and still one "
+        "test per row: no repeat and no interval is printed.",
+    )
+
+
+def _rows(audit: Audit) -> None:
+    """Figures 6 and 7: their settings, and the column of improvements recomputed."""
+    for cku, rows in FIGURE_6.items():
+        limit = claimed(audit, f"cku{cku}-ingress")
+        for row in rows:
+            share = _mb_per_s(audit, f"f6-{row}-load") / limit
+            fits = None if share <= 1 else False
+            audit.judge(
+                f"f6-{row}-load", fits, f"{SETTING} {quantity(share, 'fraction')} of the cluster's limit."
+            )
+    for cku, rows in FIGURE_7.items():
+        topics, limit = claimed(audit, f"t2-{cku}cku-topics"), claimed(audit, f"cku{cku}-partitions")
+        for row in rows:
+            partitions = claimed(audit, f"f7-{row}-load")
+            audit.judge(
+                f"f7-{row}-load",
+                None if partitions % topics == 0 and partitions <= limit else False,
+                f"{SETTING} {number(partitions / topics)} per topic, {quantity(partitions / limit, 'fraction')} of the "
+                "cluster's limit.",
+            )
+    for row in (*_all_rows("f6", FIGURE_6), *_all_rows("f7", FIGURE_7)):
+        audit.leave(f"{row}-kafka", ON_AWS)
+        audit.leave(f"{row}-kora", KORA)
+        _improvement(audit, row)
+
+
+def _improvement(audit: Audit, row: str) -> None:
+    made = from_printed(
+        audit, lambda old, new: PERCENT * (old - new) / new, f"{row}-kafka", f"{row}-kora", unit="%"
+    )
+    old, new = (audit.claims[f"{row}-{system}"].written for system in ("kafka", "kora"))
+    audit.compare(
+        f"{row}-gain",
+        made.estimate,
+        f"Own numbers: ({old} - {new}) / {new}, the excess; the ratio is {number(ratio(audit, row), 2)}.",
+        within=made,
+    )
+
+
+def _headlines(audit: Audit) -> None:
+    """ "10x", "12x", "11.5x" and "16x" against the largest advantage in each table, in both readings."""
+    largest = {
+        figure: max(_all_rows(figure, rows), key=lambda row: ratio(audit, row))
+        for figure, rows in (("f6", FIGURE_6), ("f7", FIGURE_7))
+    }
+    texts = {}
+    for figure, row in largest.items():
+        old, new = (audit.claims[f"{row}-{system}"].written for system in ("kafka", "kora"))
+        times = ratio(audit, row)
+        texts[figure] = f"{old} / {new} = {number(times, 2)} as a ratio, {number(times - 1, 2)} as an excess"
+    best = max(ratio(audit, row) for row in largest.values())
+    own = f"Own numbers: the largest in figure 6 is {texts['f6']}; in figure 7 {texts['f7']}."
+    reached = "Holds if the largest ratio reaches it, as an advantage of up to so much."
+    every = _all_rows("f6", FIGURE_6) + _all_rows("f7", FIGURE_7)
+    reaching = sum(ratio(audit, row) >= claimed(audit, "title") for row in every)
+    rows = f"{number(reaching)} of {number(len(every))} rows reach it."
+    audit.judge("title", best >= claimed(audit, "title"), f"{reached} {own} {rows}")
+    top = ratio(audit, AT_THE_LIMIT["28"])
+    audit.judge(
+        "figure-1",
+        top > claimed(audit, "figure-1"),
+        f"Holds if p99 in the row of that rate shows it: {number(top, 2)} times.",
+    )
+    audit.compare("p99-times", best, f"{own} The number comes back in test 3, of other percentiles.")
+    for claim in ("t1-improvement", "figure-5-times"):
+        audit.compare(
+            claim, ratio(audit, largest["f6"]) - 1, f"{own} As an excess, like the column of improvements."
+        )
+    audit.compare(
+        "t2-improvement",
+        ratio(audit, largest["f7"]),
+        f"{own} Test 1's number is right as an excess; as one this would be "
+        f"{number(ratio(audit, largest['f7']) - 1, 1)}. Both are ratios cut off, not rounded.",
+    )
+    audit.judge(
+        "t3-times",
+        None,
+        "The source gives no numbers of figure 8. Own numbers: p99 at this rate and with as many topics is "
+        f"{number(top, 1)} times in figure 6, so a higher percentile must show it.",
+    )
+    for claim, rows in (("t1-better", _all_rows("f6", FIGURE_6)), ("t2-better", _all_rows("f7", FIGURE_7))):
+        ratios = [ratio(audit, row) for row in rows]
+        audit.judge(
+            claim,
+            min(ratios) > 1,
+            f"Holds if every ratio is above 1. Own numbers: {', '.join(number(each, 2) for each in ratios)}.",
+        )
+
+
+def _growth(audit: Audit) -> None:
+    """How much each system's p99 grows over a cluster's rows."""
+    by_load = {cku: [f"f6-{row}" for row in rows] for cku, rows in FIGURE_6.items()}
+    by_partitions = {cku: _by_partitions(cku) for cku in CLUSTERS}
+    kafka = _growths(audit, by_load, "kafka")
+    kora = _growths(audit, by_load, "kora")
+    kafka_partitions = _growths(audit, by_partitions, "kafka")
+    kora_partitions = _growths(audit, by_partitions, "kora")
+    words = {
+        "kafka": f"over throughput Apache Kafka's is {_texts(kafka)}",
+        "kora": f"Confluent Cloud's {_texts(kora)}",
+        "both": f"over partitions {_texts(kafka_partitions)} against {_texts(kora_partitions)}",
+    }
+    own = f"Own numbers, largest over smallest p99: {words['kafka']}, {words['kora']}; {words['both']}."
+    worse = f"Holds if it more than doubles, at the largest cluster ({CONSISTENT:g} times)."
+    audit.judge("kafka-throughput", kafka["28"] > CONSISTENT, f"{worse} {own}")
+    audit.judge("kafka-partitions", kafka_partitions["28"] > CONSISTENT, f"{worse} {own}")
+    stable = all(kora[cku] < kafka[cku] and kora_partitions[cku] < kafka_partitions[cku] for cku in CLUSTERS)
+    audit.judge("more-stable", stable, f"Holds if Confluent Cloud's differs less in each. {own}")
+    same = f"Holds if it nowhere doubles ({CONSISTENT:g} times): the source gives no bound."
+    everywhere = max(*kora.values(), *kora_partitions.values())
+    for claim in ("stays-low", "any-scenario"):
+        audit.judge(claim, everywhere < CONSISTENT, f"{same} {own}")
+    audit.judge("figure-5-consistent", max(kora.values()) < CONSISTENT, f"{same} {own}")
+    ratios = {cku: [ratio(audit, row) for row in rows] for cku, rows in by_load.items()}
+    audit.judge(
+        "figure-5-expands",
+        all(each == sorted(each) for each in ratios.values()),
+        f"Holds if the ratio grows from row to row. Own numbers: {_series(ratios)}.",
+    )
+    ratios = {cku: [ratio(audit, row) for row in rows] for cku, rows in by_partitions.items()}
+    audit.judge(
+        "t2-consistent",
+        all(max(each) < CONSISTENT * min(each) for each in ratios.values()),
+        f"Holds if the ratios at one cluster differ by less than {CONSISTENT:g} times: the source gives no bound. Own "
+        f"numbers, with the row of figure 6 that has all partitions: {_series(ratios)}.",
+    )
+    every = [ratio(audit, row) for row in (*_all_rows("f6", FIGURE_6), *_all_rows("f7", FIGURE_7))]
+    audit.judge(
+        "your-mileage",
+        max(every) > CONSISTENT * min(every),
+        f"Holds if the ratio differs by more than {CONSISTENT:g} times between rows. Own numbers: "
+        f"{number(min(every), 2)} to {number(max(every), 2)}.",
+    )
+
+
+def _growths(audit: Audit, rows: dict[str, list[str]], system: str) -> dict[str, float]:
+    """Largest over smallest p99 of a system, by cluster."""
+    found = {}
+    for cku, each in rows.items():
+        values = [claimed(audit, f"{row}-{system}") for row in each]
+        found[cku] = max(values) / min(values)
+    return found
+
+
+def _texts(growths: dict[str, float]) -> str:
+    return " and ".join(f"{number(growth, 1)} times at {cku} CKU" for cku, growth in growths.items())
+
+
+def _series(ratios: dict[str, list[float]]) -> str:
+    each = (f"{', '.join(number(one, 2) for one in values)} at {cku} CKU" for cku, values in ratios.items())
+    return "; ".join(each)
+
+
+def _caveats(audit: Audit) -> None:
+    """The note under figure 7."""
+    kora = [claimed(audit, f"{row}-kora") for row in _by_partitions("2")]
+    loads = [claimed(audit, f"f7-{row}-load") for row in FIGURE_7["2"]] + [claimed(audit, "cku2-partitions")]
+    series = ", ".join(f"{number(ms)} ms with {number(load)}" for ms, load in zip(kora, loads, strict=True))
+    slow_again = kora[-1] > kora[-2]
+    audit.judge(
+        "tiering",
+        None,
+        f"Own numbers: Confluent Cloud's p99 at 2 CKU is {series} partitions. "
+        + (
+            "Few partitions explain the first; nothing is said of the last, which is slow again and not marked."
+            if slow_again
+            else "It falls with the number of partitions, as the note says."
+        ),
+    )
+    audit.judge(
+        "not-alike",
+        None,
+        "An admission about the whole comparison: Apache Kafka ran without tiered storage in all "
+        f"{len(_all_rows('f6', FIGURE_6) + _all_rows('f7', FIGURE_7))} rows, of which "
+        f"{len(FIGURE_7['2'])} are marked.",
+    )
