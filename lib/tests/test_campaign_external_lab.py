@@ -16,7 +16,8 @@ from wanbench.plan import Trial, make_trials
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
 MARK = "zQ7marked-pass-word"
-REGIONS = ("here", "there", "elsewhere")
+REGIONS = ("elsewhere", "here", "there")  # a plan sorts them: 10.1.0.1 and on
+THEIRS, OURS = "10.1.0.1:9092", "10.3.0.1:9092"
 LINKS = matrix_links(dict.fromkeys([("here", "there"), ("here", "elsewhere")], 4), rate_bps=5e7)
 SMALL = {"profile": "functional", "heap_mb": 256, "metrics": False, "start_timeout_s": 300}
 USERS = SaslPlain({"boss": "boss-word", "ada": MARK}, ["boss", "ada"], encrypted=True)
@@ -61,7 +62,7 @@ def far(tmp_path, monkeypatch, no_names):
     monkeypatch.setattr(WithAnother, "jvm", no_names)
     monkeypatch.setitem(start.LABS, "local", WithAnother)
     monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
-    for name, value in {"SERVERS": "10.3.0.1:9092", "USER_NAME": "ada", "PASSWORD": MARK}.items():
+    for name, value in {"SERVERS": THEIRS, "USER_NAME": "ada", "PASSWORD": MARK}.items():
         monkeypatch.setenv(f"FAR_{name}", value)
     authority = tmp_path / "authority.pem"
     authority.write_bytes(USERS.tls.authority_pem)
@@ -109,7 +110,7 @@ def test_the_labs_cluster_and_an_external_one_side_by_side(far, no_names, tmp_pa
     run.verify()
     about = json.dumps(run.lab["external"])
     assert run.lab["external"]["far"]["brokers"] == [{"node_id": 1, "rack": "elsewhere"}]
-    assert "10.3.0.1" not in about and "ada" not in about
+    assert THEIRS not in about and "ada" not in about
     kept = {file["path"] for file in run.raw_files()}
     assert {
         "kafka_cluster/session-1.far.external.json",
@@ -126,8 +127,8 @@ def test_the_labs_cluster_and_an_external_one_side_by_side(far, no_names, tmp_pa
     assert set(found.setting) == {trial.setting for trial in trials} and (found.records > 0).all()
     for test in tables["trials"].itertuples():
         commands = json.dumps([file for file in run.raw_files() if test.test_id in file["path"]])
-        assert ("10.3.0.1:9092" in commands) == (test.system == "theirs")
-        assert ("10.2.0.1:9092" in commands) == (test.system == "ours")
+        assert (THEIRS in commands) == (test.system == "theirs")
+        assert (OURS in commands) == (test.system == "ours")
 
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 20 and not [path for path in files if MARK.encode() in path.read_bytes()]
