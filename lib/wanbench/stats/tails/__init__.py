@@ -1,5 +1,38 @@
-"""Tails of latencies: quantiles with intervals, and two tails compared."""
+"""
+Tails of latencies: quantiles with intervals, two tails compared, verdicts, knees, and rates within an objective.
 
+`of_values`, `of_records`, `of_histograms`, `of_benchmark` make a `Tail`; `TailTrials(name, tails, blocks)` holds those
+of repeated trials. Tables of stepped trials have one row per trial: `block`, `rate_records_per_s`, `tail` (a `Tail`).
+
+    quantiles(tail, at) -> Quantiles
+    shift(a: Tail, b: Tail, at) -> Shift                       difference at each quantile, simultaneous band
+    verdict(a: TailTrials, b: TailTrials, at, margin=0.1) -> Verdicts
+    verdicts({label: (a, b)}, at, margin=0.1) -> Verdicts      a whole table, whose verdicts hold together
+    by_step(trials, by, name) -> {step: TailTrials}
+    knee(trials, q) -> Knee
+    best_rate(trials, objective_ms, q) -> BestRate             from stepped trials
+    searched_rate(steps, objective_ms, q) -> BestRate          from searches
+"""
+
+from .best_rates import best_rate, searched_rate
+from .knee_rate import knee
 from .latencies import of_benchmark, of_histograms, of_records, of_values, quantiles
+from .repeated import TailTrials, by_step
+from .shift_function import shift
+from .system_verdicts import verdict, verdicts
 
-__all__ = ["of_benchmark", "of_histograms", "of_records", "of_values", "quantiles"]
+__all__ = [
+    "TailTrials",
+    "best_rate",
+    "by_step",
+    "knee",
+    "of_benchmark",
+    "of_histograms",
+    "of_records",
+    "of_values",
+    "quantiles",
+    "searched_rate",
+    "shift",
+    "verdict",
+    "verdicts",
+]
