@@ -173,7 +173,9 @@ def test_compression():
 
 
 def test_a_bare_number_is_no_estimate():
-    with pytest.raises(ParameterError, match=r"rto is 4\.0; allowed: an Estimate, a Result that has one, or None"):
+    with pytest.raises(
+        ParameterError, match=r"rto is 4\.0; allowed: an Estimate, a Result that has one, or None"
+    ):
         tried(rto=4.0)
 
 

@@ -108,3 +108,24 @@ def test_claims_of_some_sections_keep_their_verdicts(audit):
     assert part.rows["n"] == audit.rows["n"]
     with pytest.raises(ParameterError, match="section"):
         audit.of("Nowhere")
+
+
+def test_a_claim_may_name_the_page_that_tries_it_and_how(tmp_path):
+    head = "claim,section,says,value,unit,source,page,tried_by\n"
+    rows = "r,Results,so,1,,x,08-a,own numbers\nn,Results,so,2,,x,09-b,not here\n"
+    (tmp_path / "source.csv").write_text(head + rows)
+    audit = ledger.read_claims("source", tmp_path)
+    audit.compare("n", 2)
+    part = audit.on_page("09-b")
+    assert list(part.claims) == list(part.rows) == ["n"] and audit.claims["r"].tried_by == "own numbers"
+    with pytest.raises(ParameterError, match="page of source is '10-c'; allowed: '08-a', '09-b'"):
+        audit.on_page("10-c")
+    (tmp_path / "source.csv").write_text(head + rows.replace("not here", "somehow"))
+    with pytest.raises(RawDataError, match="somehow"):
+        ledger.read_claims("source", tmp_path)
+
+
+@pytest.mark.parametrize("source", ["003-tail-latency", "004-price-performance"])
+def test_sources_of_several_pages_say_of_every_claim_how_it_is_tried(source):
+    claims = ledger.read_claims(source).claims.values()
+    assert all(claim.page and claim.tried_by in ledger.WAYS and claim.says for claim in claims)

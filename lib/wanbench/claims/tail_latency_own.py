@@ -166,8 +166,8 @@ def _client(audit: Audit) -> None:
         None,
         f"{SETTING} Own numbers: in that time a producer has {number(min(per_linger) / size, 1)} to "
         f"{number(max(per_linger) / size, 1)} messages for its topic of {number(claimed(audit, 't1-per-topic'))} "
-        f"partitions, so its batches hold about one message at the lowest throughput and are full before the time is over at "
-        f"the highest ({number(max(per_linger) / 1e3)} KB).",
+        f"partitions, so a batch holds about one message at the lowest throughput and is full before the time is over "
+        f"at the highest ({number(max(per_linger) / 1e3)} KB).",
     )
     kib = BATCH_DEFAULT_BYTES / 1024
     audit.compare("batch", kib, f"The default of the Java client is {number(BATCH_DEFAULT_BYTES)} bytes.")

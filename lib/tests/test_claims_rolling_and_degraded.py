@@ -1,0 +1,90 @@
+"""Source 003, second half: rolls and degraded brokers, on its own numbers and on made measurements."""
+
+import pytest
+
+from wanbench import claims as audits
+from wanbench.claims import ledger
+from wanbench.claims.rolling_and_degraded import PAGE, RULES, SOURCE
+from wanbench.errors import ParameterError
+from wanbench.stats.result import Estimate
+
+OWN, UNKNOWN, NOT, CANNOT = "comes out", "the data do not tell", "does not come out", "cannot be tried here"
+
+
+def estimate(value, low, high):
+    return Estimate("q", "it is {}", value, low, high, "times", 8, "method", "assumption", basis="8 episodes")
+
+
+def tried(**measured):
+    return audits.rolling_and_degraded(**measured).table().set_index("claim")
+
+
+def test_every_claim_is_tried_or_says_why_not():
+    rows = tried()
+    assert (rows.verdict != "not tried").all() and (rows.working != "").all() and len(rows) == 50
+    claims = ledger.read_claims(SOURCE).claims
+    assert {claims[name].page for name in rows.index} == {PAGE}
+    left = {name for name in rows.index if claims[name].tried_by == "not here"}
+    assert left == set(rows.index[rows.verdict == CANNOT])
+
+
+def test_both_pages_try_every_claim_of_the_source_once():
+    pages = set(audits.tail_latency().claims), set(audits.rolling_and_degraded().claims)
+    assert pages[0] | pages[1] == set(ledger.read_claims(SOURCE).claims) and not pages[0] & pages[1]
+
+
+@pytest.mark.parametrize(
+    "claim, verdict, text",
+    [
+        ("fifth", OWN, "start at 0"),
+        ("neighbours", UNKNOWN, "the broker numbered 4 shares some with all 7 others"),
+        ("within-minutes", OWN, "about 4 minutes"),
+        ("restored", UNKNOWN, "15 minutes after"),
+        ("roll-same", UNKNOWN, "900 partitions per topic, against 200 in 45 topics"),
+        ("roll-version", OWN, ""),
+        ("roll-partitions", OWN, ""),
+        ("figure-13", CANNOT, "no numbers"),
+        ("redundancy", CANNOT, "does not move offline replicas"),
+        ("roll-every", UNKNOWN, "no figures"),
+    ],
+)
+def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
+    row = tried().loc[claim]
+    assert row.verdict == verdict and text in row.working
+
+
+@pytest.mark.parametrize(
+    "given, claim, by_value",
+    [
+        ("roll", "disruptive", {(9, 7, 11): OWN, (1.1, 1.0, 1.2): NOT, (1.5, 1, 2): UNKNOWN}),
+        ("roll_errors", "rediscover", {(1, 0.6, 1): OWN, (0, 0, 0.4): NOT}),
+        ("roll_spikes", "roll-every", {(1, 0.6, 1): OWN, (0.8, 0.5, 1): NOT}),
+        ("roll_back_spikes", "twice", {(0.5, 0.2, 0.8): OWN, (0, 0, 0.4): NOT}),
+        ("roll_worst_s", "roll-seconds", {(4, 3, 5): OWN, (0.5, 0.4, 0.6): NOT, (2, 1, 3): UNKNOWN}),
+        ("degraded_fenced", "leader-based", {(0, 0, 0.4): OWN, (0.5, 0.2, 0.8): NOT}),
+        ("degraded_found", "statistical", {(1, 0.6, 1): OWN, (0, 0, 0.4): NOT, (0.5, 0.2, 0.8): UNKNOWN}),
+        ("demotion_rest", "demotion", {(1, 0.9, 1.1): OWN, (3, 2, 4): NOT, (1.5, 1, 2): UNKNOWN}),
+        ("demotion_lost", "demotion-safe", {(0, 0, 3e-4): OWN, (2, 1, 3): NOT, (float("nan"),) * 3: UNKNOWN}),
+        (
+            "demotion_min",
+            "within-minutes",
+            {(2, 1, 3): OWN, (20, 15, 30): NOT, (9, 6, float("inf")): UNKNOWN},
+        ),
+    ],
+)
+def test_a_rerun_gives_the_verdict(given, claim, by_value):
+    for numbers, verdict in by_value.items():
+        row = tried(**{given: estimate(*numbers)}).loc[claim]
+        assert row.verdict == verdict and "Re-run:" in row.working, numbers
+
+
+def test_every_estimate_moves_its_own_claims_alone():
+    alone = tried()
+    for given, rules in RULES.items():
+        rows = tried(**{given: estimate(0.5, 0.4, 0.6)})
+        assert set(rows.index[rows.working != alone.working]) == {rule.claim for rule in rules}, given
+
+
+def test_what_is_no_estimate_is_refused():
+    with pytest.raises(ParameterError, match=r"roll is True; allowed: an Estimate, a Result"):
+        tried(roll=True)

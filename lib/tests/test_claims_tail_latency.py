@@ -1,0 +1,193 @@
+"""Source 003, tests 1 to 3: each claim against its own tables, and against made measurements whose verdict is known."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from wanbench import claims as audits
+from wanbench.claims import ledger
+from wanbench.claims.tail_latency import BOTH, KAFKA, PAGE, SOURCE, TIMES
+from wanbench.claims.tail_latency_own import own_numbers
+from wanbench.errors import ParameterError
+from wanbench.stats.result import Estimate, Result
+
+OWN, WITHIN, UNKNOWN = "comes out", "inside the interval", "the data do not tell"
+NOT, CANNOT = "does not come out", "cannot be tried here"
+
+
+def estimate(value, low, high):
+    return Estimate("q", "it is {}", value, low, high, "times", 8, "method", "assumption", basis="8 trials")
+
+
+@dataclass(repr=False)
+class Measured(Result):
+    ratio: Estimate
+
+
+def tried(**measured):
+    return audits.tail_latency(**measured).table().set_index("claim")
+
+
+def corrected(**values):
+    """The verdicts on the source's own numbers with some of them printed otherwise."""
+    audit = ledger.read_claims(SOURCE).on_page(PAGE)
+    for name, value in values.items():
+        claim = name.replace("_", "-")
+        audit.claims[claim] = replace(audit.claims[claim], value=value)
+    own_numbers(audit)
+    return audit.table().set_index("claim")
+
+
+def test_every_claim_is_tried_or_says_why_not():
+    rows = tried()
+    assert (rows.verdict != "not tried").all() and (rows.working != "").all() and len(rows) == 131
+    claims = ledger.read_claims(SOURCE).claims
+    assert {claims[name].page for name in rows.index} == {PAGE}
+    left = {name for name in rows.index if claims[name].tried_by == "not here"}
+    assert left == set(rows.index[rows.verdict == CANNOT])
+    settings = [name for name in rows.index if claims[name].tried_by == "setting"]
+    assert set(rows.verdict[settings]) == {UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    "claim, verdict, text",
+    [
+        ("title", OWN, "943 / 73 = 12.92 as a ratio, 11.92 as an excess"),
+        ("title", OWN, "2 of 12 rows reach it"),
+        ("figure-1", OWN, "12.92 times"),
+        ("p99-times", NOT, "777 / 67 = 11.60 as a ratio, 10.60 as an excess"),
+        ("t1-improvement", OWN, "like the column of improvements"),
+        ("t2-improvement", NOT, "as one this would be 10.6"),
+        ("t3-times", UNKNOWN, "no numbers of figure 8"),
+        ("range-low", NOT, "30 MB/s is egress alone"),
+        ("t1-low-aggregate", NOT, "4 times ingress"),
+        ("t1-high-aggregate", OWN, ""),
+        ("figure-1-aggregate", OWN, ""),
+        ("cku2-partitions", OWN, "45 topics of 200. That is 4,500 per CKU"),
+        ("cku28-partitions", OWN, "500 topics of 200. That is 3,571 per CKU"),
+        ("cku28-ingress", OWN, "as much per CKU as with 2"),
+        ("f7-2-load", UNKNOWN, "175 per topic, 87.5 %"),
+        ("f6-1-gain", OWN, "(69 - 42) / 42"),
+        ("f6-7-gain", WITHIN, "9.83"),
+        ("more-stable", OWN, "8.7 times at 2 CKU and 23.0 times at 28 CKU"),
+        ("stays-low", NOT, "5.8 times at 2 CKU and 2.9 times at 28 CKU"),
+        ("figure-5-consistent", NOT, "gives no bound"),
+        ("figure-5-expands", OWN, "1.64, 1.73, 2.05, 9.83, 12.92 at 28 CKU"),
+        ("t2-consistent", NOT, "1.41, 3.04, 2.47 at 2 CKU"),
+        ("tiering", UNKNOWN, "244 ms with 6,750, 168 ms with 7,875, 242 ms with 9,000"),
+        ("not-alike", UNKNOWN, "all 12 rows, of which 2 are marked"),
+        ("linger", UNKNOWN, "1.1 to 14.0 messages"),
+        ("batch", OWN, "16,384 bytes"),
+        ("duration", UNKNOWN, "2.52 billion messages"),
+        ("f6-3-kora", CANNOT, "Kora"),
+        ("defaults-worse", UNKNOWN, "no figures"),
+    ],
+)
+def test_what_follows_from_the_sources_own_numbers(claim, verdict, text):
+    row = tried().loc[claim]
+    assert row.verdict == verdict and text in row.working
+
+
+def test_the_column_of_improvements_recomputed():
+    rows = tried()
+    expected = {
+        "f6-1": (64.286, OWN), "f6-2": (83.333, OWN), "f6-3": (147.107, OWN), "f6-4": (64.0, OWN),
+        "f6-5": (73.077, OWN), "f6-6": (104.762, WITHIN), "f6-7": (883.019, WITHIN), "f6-8": (1191.781, OWN),
+        "f7-1": (41.393, WITHIN), "f7-2": (204.167, WITHIN), "f7-3": (634.483, WITHIN), "f7-4": (1059.701, OWN),
+    }  # fmt: skip
+    for row, (percent, verdict) in expected.items():
+        found = rows.loc[f"{row}-gain"]
+        assert found.recomputed == pytest.approx(percent, abs=1e-3) and found.verdict == verdict, row
+
+
+@pytest.mark.parametrize(
+    "values, claim, verdict",
+    [
+        ({"p99_times": "13"}, "p99-times", OWN),
+        ({"t2_improvement": "11.6"}, "t2-improvement", OWN),
+        ({"t1_improvement": "13"}, "t1-improvement", NOT),
+        ({"t1_low_aggregate": "40"}, "t1-low-aggregate", OWN),
+        ({"fan_out": "2"}, "t1-low-aggregate", OWN),
+        ({"fan_out": "2"}, "figure-1-egress", NOT),
+        ({"f6_7_gain": "883"}, "f6-7-gain", OWN),
+        ({"f6_7_kora": "54"}, "f6-7-gain", NOT),
+        ({"f6_7_kafka": "80"}, "figure-5-expands", NOT),
+        (
+            {"f6_1_kora": "130", "f6_2_kora": "130", "f6_4_kora": "40", "f6_5_kora": "40"},
+            "stays-low",
+            OWN,
+        ),
+        ({"f7_1_kora": "200"}, "t2-consistent", OWN),
+        ({"f7_2_load": "7876"}, "f7-2-load", NOT),
+        ({"f6_8_load": "1.5"}, "f6-8-load", NOT),
+        ({"t1_28cku_topics": "400"}, "cku28-partitions", NOT),
+        ({"f6_8_kafka": "600", "f7_4_kafka": "600"}, "title", NOT),
+        ({"f6_1_kora": "70"}, "t1-better", NOT),
+    ],
+)
+def test_a_corrected_digit_corrects_the_verdict(values, claim, verdict):
+    assert tried().verdict[claim] != verdict and corrected(**values).verdict[claim] == verdict
+
+
+@pytest.mark.parametrize(
+    "given, claim, by_value",
+    [
+        (
+            "throughput_growth",
+            "kafka-throughput",
+            {(9, 7, 11): OWN, (1.2, 1.1, 1.3): NOT, (2, 1.5, 3): UNKNOWN},
+        ),
+        ("partitions_growth", "kafka-partitions", {(4, 3, 5): OWN, (1, 0.9, 1.1): NOT, (2, 1, 3): UNKNOWN}),
+        (
+            "default_threads",
+            "defaults-worse",
+            {(2, 1.5, 3): OWN, (0.8, 0.7, 0.9): NOT, (1, 0.8, 1.2): UNKNOWN},
+        ),
+        ("fan_out", "fanouts", {(2, 1.5, 3): OWN, (0.5, 0.4, 0.6): OWN, (1, 0.8, 1.2): UNKNOWN}),
+        (
+            "on_schedule",
+            "no-client-limit",
+            {(1, 0.8, 1): OWN, (0.9, 0.7, 1): NOT, (float("nan"),) * 3: UNKNOWN},
+        ),
+    ],
+)
+def test_a_rerun_of_apache_kafka_gives_the_verdict(given, claim, by_value):
+    for numbers, verdict in by_value.items():
+        row = tried(**{given: estimate(*numbers)}).loc[claim]
+        assert row.verdict == verdict and "Re-run:" in row.working, numbers
+
+
+def test_two_other_systems_are_shown_and_only_confluent_cloud_gives_the_verdict():
+    alone = tried()
+    for given, rules in BOTH.items():
+        shown = tried(**{given: estimate(0.5, 0.4, 0.6)})
+        real = tried(**{given: estimate(0.5, 0.4, 0.6)}, confluent_cloud=True)
+        assert (shown.verdict == alone.verdict).all()
+        for rule in rules:
+            holds = rule.holds(estimate(0.5, 0.4, 0.6))
+            assert real.verdict[rule.claim] == (OWN if holds else NOT)
+            said = "it holds there" if holds else "it does not hold there"
+            assert said in shown.working[rule.claim] and "no verdict" in shown.working[rule.claim]
+    assert "it is open there" in tried(ratio_growth=estimate(1, 0.5, 2)).working["figure-5-expands"]
+
+
+def test_ratios_are_compared_with_the_headlines_of_confluent_cloud_alone():
+    ratio = {"largest_ratio": estimate(16.2, 14, 18), "largest_tail_ratio": estimate(14, 12, 17)}
+    shown, real = tried(**ratio), tried(**ratio, confluent_cloud=True)
+    assert shown.verdict["p99-times"] == NOT and "16.2" in shown.working["p99-times"]
+    assert real.verdict[["p99-times", "t3-times", "t1-improvement"]].tolist() == [OWN, WITHIN, NOT]
+
+
+def test_every_estimate_moves_its_own_claims_alone():
+    alone = tried()
+    claims = {name: {rule.claim for rule in rules} for name, rules in (KAFKA | BOTH).items()}
+    for given, own in (claims | {name: set(each) for name, each in TIMES.items()}).items():
+        rows = tried(**{given: Measured(estimate(0.5, 0.4, 0.6))})
+        assert set(rows.index[rows.working != alone.working]) == own, given
+
+
+def test_what_is_no_estimate_is_refused():
+    with pytest.raises(ParameterError, match=r"ratio_growth is 4\.0; allowed: an Estimate, a Result"):
+        tried(ratio_growth=4.0)
+    with pytest.raises(ParameterError, match="confluent_cloud is 'yes'"):
+        tried(confluent_cloud="yes")

@@ -1,0 +1,351 @@
+"""
+Source 004 on its own numbers: prices, units, costs per message, and the message rates that these costs imply.
+
+The source prints no rate. Its price per hour over its cost per message is one: messages per hour and priced broker, up
+to a factor that is the same for all instances (how many brokers were priced, how often a message is stored). Comparing
+instances needs no such factor. Every number is read from the claims, so correcting a digit there corrects the verdict.
+"""
+
+from __future__ import annotations
+
+from ..formatting import number, quantity
+from .ledger import Audit
+from .printed import RERUN_ONLY, SETTING, claimed, from_printed
+
+INTEL, AMD, GRAVITON = ("m5", "m6i"), ("m6a", "m5a"), ("m6g", "m7g")
+INSTANCES = (*INTEL, *AMD, *GRAVITON)
+LEADER = "m7g"
+RIVAL = "m6i"
+"""The next after the leader by cost, and the first by rate."""
+CHEAPER = tuple(f"{name}-less" for name in (*AMD, *GRAVITON))
+PERCENT = 100.0
+BITS = 8.0
+HOUR_S, BILLION, MEGA = 3600.0, 1e9, 1e6
+SIMILAR = 1.10
+"""Within a tenth: the source calls Graviton3 close to Ice Lake, which is 10 % ahead of it by the costs."""
+FULL = 0.9
+"""A disk that is fully saturated carries at least nine tenths of its maximum."""
+
+MACHINES = "Needs these instances on AWS."
+GRAPHS = "The source shows a figure without numbers."
+OPINION = "An opinion, or about other articles."
+LEFT = {
+    "measure": OPINION,
+    "arm-grows": OPINION,
+    "specific": OPINION,
+    "no-others": OPINION,
+    "less-resilient": MACHINES,
+    "amd-failures": f"{MACHINES} It prints no run.",
+    "network-m7g": f"{MACHINES} {GRAPHS}",
+    "more-consumed": f"{MACHINES} {GRAPHS}",
+    "amd-stability": f"{MACHINES} {GRAPHS}",
+    "consumer-latency": f"{MACHINES} {GRAPHS}",
+    "iowait-memory": f"{MACHINES} It gives no memory bandwidth.",
+    "system-time": f"{MACHINES} {GRAPHS}",
+    "right-choice": OPINION,
+    "graviton-stable": f"{MACHINES} {GRAPHS}",
+}
+SETTINGS = (
+    "nodes", "version", "kernel", "topics", "partitions", "retention-time", "producers", "consumers", "unlimited",
+    "message-size", "warm-up", "duration", "clients", "vcpus", "memory", "volumes", "counter",
+)  # fmt: skip
+UNTOLD = ("iowait-grows", "ebs-limits", "same-requests", "throttling", "producer-latency", "iowait-total")
+
+
+def own_numbers(audit: Audit) -> None:
+    """Try every claim on the source's own numbers, or say why it cannot be tried here."""
+    for claim, why in LEFT.items():
+        audit.leave(claim, why)
+    for claim in SETTINGS:
+        audit.judge(claim, None, SETTING)
+    for claim in UNTOLD:
+        audit.judge(claim, None, RERUN_ONLY)
+    _setup(audit)
+    _prices(audit)
+    _units(audit)
+    _costs(audit)
+    _rates(audit)
+    _disks(audit)
+    _causes(audit)
+    _stability(audit)
+
+
+def messages_per_s(audit: Audit, name: str) -> float:
+    """Messages per second and priced broker, by price and cost per message."""
+    return claimed(audit, f"{name}-exact") / claimed(audit, f"{name}-billion") * BILLION / HOUR_S
+
+
+def _mb_per_s(audit: Audit, name: str) -> float:
+    """MB/s of messages per priced broker."""
+    return messages_per_s(audit, name) * claimed(audit, "message-size") / MEGA
+
+
+def _setup(audit: Audit) -> None:
+    brokers, partitions = claimed(audit, "nodes"), claimed(audit, "partitions")
+    most = max(claimed(audit, f"{name}-ebs-bytes") / _mb_per_s(audit, name) for name in INSTANCES)
+    audit.judge(
+        "same-partitions",
+        True if partitions % brokers == 0 else None,
+        f"Holds if {number(partitions)} partitions are a multiple of {number(brokers)} brokers: "
+        f"{number(partitions / brokers, 1)} each. Otherwise every broker hosts as many only with {number(brokers)} "
+        "replicas, which the source does not mention. EBS volumes could not write these if the costs per message are "
+        f"those of all brokers ({number(most, 2)} copies at most); a cluster with as many replicas would cost "
+        f"{number(brokers)} times what is printed.",
+    )
+    rate = max(_mb_per_s(audit, name) for name in INSTANCES) * brokers
+    kept_gb = rate * 60 * claimed(audit, "retention-time") / partitions / 1e3
+    audit.judge(
+        "retention",
+        None,
+        f"{SETTING} Own numbers: in the retention time a partition gets {number(kept_gb)} GB at most, so this limit is "
+        "never reached.",
+    )
+    minutes = claimed(audit, "warm-up") + claimed(audit, "duration")
+    runs = claimed(audit, "runs")
+    audit.judge(
+        "throttleable",
+        minutes < 60 * claimed(audit, "throttleable"),
+        f"Holds if one test is shorter. Own numbers: {number(minutes)} minutes; {number(runs)} runs one after another "
+        f"on the same instances are {number(runs * minutes)} minutes.",
+    )
+    audit.judge(
+        "runs",
+        None,
+        f"{SETTING} One figure per instance is printed, without scatter or interval.",
+    )
+    audit.compare("architectures", 3, "Own numbers: Intel, AMD, Graviton.")
+    audit.compare("two-types", len(AMD), f"Own numbers: {' and '.join(AMD)}.")
+    audit.compare("metrics", 4, "Own numbers: user, system, IOWait and total.")
+
+
+def _prices(audit: Audit) -> None:
+    """Prices are printed twice; "less than Intel" is computed on the wrong base."""
+    for name in INSTANCES:
+        exact = claimed(audit, f"{name}-exact")
+        audit.compare(f"{name}-price", exact, "Own numbers: the price in the conclusion.")
+        audit.judge(f"{name}-exact", None, "A list price of 2023.")
+    for claim in CHEAPER:
+        name = claim.removesuffix("-less")
+        made = from_printed(
+            audit, lambda one, intel: PERCENT * (1 - one / intel), f"{name}-exact", f"{RIVAL}-exact", unit="%"
+        )
+        price, intel = claimed(audit, f"{name}-exact"), claimed(audit, f"{RIVAL}-exact")
+        audit.compare(
+            claim,
+            made.estimate,
+            f"Own numbers: 1 - {price:g} / {intel:g}. Intel costs {number(PERCENT * (intel / price - 1), 1)} % more "
+            f"({intel:g} / {price:g} - 1), which is another number.",
+            within=made,
+        )
+
+
+def _units(audit: Audit) -> None:
+    for name in INSTANCES:
+        for what in ("ebs", "network"):
+            bits, size = f"{name}-{what}", f"{name}-{what}-bytes"
+            audit.compare(
+                size,
+                claimed(audit, bits) / BITS,
+                f"Own numbers: {number(claimed(audit, bits))} Mbit/s over 8.",
+            )
+            audit.judge(bits, None, "A figure of the provider.")
+
+
+def _costs(audit: Audit) -> None:
+    """Costs against the leader's, and what may still be added to them before the leader changes."""
+    costs = {name: claimed(audit, f"{name}-billion") for name in INSTANCES}
+    brokers = claimed(audit, "nodes")
+    for name in INSTANCES:
+        audit.judge(
+            f"{name}-billion",
+            None,
+            f"Own numbers: {claimed(audit, f'{name}-exact'):g} USD/h over it makes "
+            f"{number(messages_per_s(audit, name) / MEGA)} million messages/s, "
+            f"{number(_mb_per_s(audit, name), 0)} MB/s, for each of the {number(brokers)} brokers if all are priced, "
+            f"for the whole cluster if one is. {_copies(audit, name)}",
+        )
+        if name != LEADER:
+            made = from_printed(
+                audit,
+                lambda one, leader: PERCENT * (one / leader - 1),
+                f"{name}-billion",
+                f"{LEADER}-billion",
+                unit="%",
+            )
+            audit.compare(
+                f"{name}-more",
+                made.estimate,
+                f"Own numbers: {costs[name]:g} / {costs[LEADER]:g} - 1.",
+                within=made,
+            )
+    order = sorted(costs, key=costs.get)
+    gap = PERCENT * (costs[order[1]] / costs[order[0]] - 1)
+    audit.judge(
+        "leader",
+        order[0] == LEADER,
+        f"Holds if its cost is the lowest. Own numbers: {order[0]}, then {order[1]} with {number(gap, 1)} % more.",
+    )
+    audit.judge("clearly", None, _clearly(audit, gap))
+
+
+def _copies(audit: Audit, name: str) -> str:
+    """How many copies of the messages its EBS volumes can write, by how many brokers are priced."""
+    brokers = claimed(audit, "nodes")
+    copies = claimed(audit, f"{name}-ebs-bytes") / _mb_per_s(audit, name)
+    return (
+        f"EBS volumes can write {number(copies, 2)} copies of that if all are priced, {number(brokers * copies, 2)} if "
+        "one is."
+    )
+
+
+def _clearly(audit: Audit, gap: float) -> str:
+    rates = {name: messages_per_s(audit, name) for name in (LEADER, RIVAL)}
+    prices = {name: claimed(audit, f"{name}-exact") for name in (LEADER, RIVAL)}
+    tied = prices[RIVAL] * rates[LEADER] / rates[RIVAL]
+    added = (prices[RIVAL] * rates[LEADER] - prices[LEADER] * rates[RIVAL]) / (rates[RIVAL] - rates[LEADER])
+    return (
+        f"Own numbers: {number(gap, 1)} % ahead of {RIVAL}, by {number(claimed(audit, 'runs'))} runs whose scatter is "
+        f"not printed. Only instances are priced: with {number(added, 3)} USD/h more per broker, such as for its EBS "
+        f"volumes, both cost the same, as they do if {LEADER} costs {number(tied, 3)} USD/h; beyond that {RIVAL} leads."
+    )
+
+
+def _rates(audit: Audit) -> None:
+    """What the implied rates say to the sentences on performance; ratios of instances need no factor."""
+    rates = {name: messages_per_s(audit, name) for name in INSTANCES}
+    order = sorted(rates, key=rates.get, reverse=True)
+    own = (
+        "Own numbers, by price over cost, in million messages/s: "
+        + ", ".join(f"{name} {number(rates[name] / MEGA)}" for name in order)
+        + "."
+    )
+    first = order[0] == RIVAL
+    audit.judge("ice-lake", first, f"Holds if {RIVAL} has the highest rate. {own}")
+    audit.judge("best", first, f"Holds if {RIVAL} has the highest rate. {own}")
+    close = rates[RIVAL] / rates[LEADER]
+    audit.judge(
+        "graviton3-close",
+        None,
+        f"The source gives no bound. {RIVAL} has {number(close, 2)} times the rate of {LEADER}. {own}",
+    )
+    pairs = zip(INTEL, GRAVITON, strict=True)
+    newer = all(SIMILAR * rates[intel] >= rates[arm] for intel, arm in pairs)
+    audit.judge(
+        "intel-messages",
+        newer and rates[RIVAL] >= rates[LEADER],
+        f"Holds if the newer Intel is ahead of Graviton3 and the older at most a tenth behind Graviton2. {own}",
+    )
+    slower = all(rates[amd] < max(rates[each] for each in (*INTEL, *GRAVITON)) for amd in AMD)
+    audit.judge("amd-messages", slower, f"Holds if both AMD instances are behind the best others. {own}")
+    audit.judge("older-intel", rates["m5"] < rates[LEADER], f"Holds if m5 is behind {LEADER}. {own}")
+    ratios = {amd: rates[amd] / rates["m6g"] for amd in AMD}
+    audit.judge(
+        "amd-graviton2",
+        None,
+        "The source gives no bound. Over Graviton2: "
+        f"{', '.join(f'{amd} {number(ratio, 2)} times' for amd, ratio in ratios.items())}. {own}",
+    )
+    produced = rates[LEADER] / rates[RIVAL]
+    audit.judge(
+        "more-produced",
+        produced > 1,
+        f"Holds if {LEADER} has the higher rate of messages in: {number(produced, 2)} times that of {RIVAL}. {own}",
+    )
+    group = {name: rates[name] for name in (LEADER, RIVAL, "m6a")}
+    others = {name: rates[name] for name in INSTANCES if name not in group}
+    spread = max(group.values()) / min(group.values())
+    ahead = [name for name in others if others[name] > min(group.values())]
+    no_network = "The source prints no throughput of the network."
+    audit.judge(
+        "same-throughput",
+        None,
+        f"{no_network} By messages these differ by {number(spread, 2)} times; and {LEADER} is said to send far more "
+        f"than {RIVAL}. {own}",
+    )
+    audit.judge(
+        "other-bottlenecks",
+        None,
+        f"{no_network} By messages, ahead of the last of the former three: {', '.join(ahead) or 'none'}. {own}",
+    )
+    audit.judge(
+        "merit",
+        None,
+        f"The best x86 has {number(close, 2)} times the rate of the best ARM; of stability the source gives no "
+        f"numbers. {own}",
+    )
+
+
+def _disks(audit: Audit) -> None:
+    """Can all disks be saturated at the rates that the costs imply?"""
+    shares = {name: _mb_per_s(audit, name) / claimed(audit, f"{name}-ebs-bytes") for name in INSTANCES}
+    order = sorted(shares, key=shares.get, reverse=True)
+    least = shares[order[-1]] / shares[order[0]]
+    each = ", ".join(f"{name} {quantity(shares[name], 'fraction')}" for name in order)
+    audit.judge(
+        "saturated",
+        None if least < FULL else True,
+        f"Holds if each writes at least {quantity(FULL, 'fraction')} of its maximum. Own numbers: one copy per broker "
+        f"priced would use {each}; so when {order[0]} is full, {order[-1]} writes {quantity(least, 'fraction')} of its "
+        "maximum, whatever is priced and however often a message is stored, and only by reading "
+        f"{number(1 / least - 1, 1)} times as much from disk as it writes would it be full.",
+    )
+    similar = claimed(audit, "m6a-ebs") / claimed(audit, "m5-ebs")
+    audit.judge(
+        "similar-ebs",
+        1 / SIMILAR <= similar <= SIMILAR,
+        f"Holds if they differ by at most {SIMILAR:g} times. Own numbers: m6a has {number(similar, 2)} times the EBS "
+        "throughput of m5.",
+    )
+
+
+def _causes(audit: Audit) -> None:
+    """Causes that the source's own limits of disks and networks contradict."""
+    ebs = {name: claimed(audit, f"{name}-ebs-bytes") for name in INSTANCES}
+    named = ("m6a", "m6g", "m5a")
+    spared = [name for name in INSTANCES if name not in named]
+    audit.judge(
+        "bottleneck",
+        max(ebs[name] for name in named) < min(ebs[name] for name in spared),
+        "Holds if the three have less EBS throughput than each of the others. Own numbers, in MB/s: "
+        + ", ".join(f"{name} {number(ebs[name])}" for name in (*named, *spared))
+        + ".",
+    )
+    network = {name: claimed(audit, f"{name}-network") for name in INSTANCES}
+    better = (RIVAL, LEADER)
+    rest = [name for name in INSTANCES if name not in better]
+    audit.judge(
+        "iowait-network",
+        min(network[name] for name in better) > max(network[name] for name in rest),
+        f"Holds if both have a higher network bandwidth than each of the others. Own numbers, in Mbit/s: "
+        f"{', '.join(f'{name} {number(network[name])}' for name in INSTANCES)}. IOWait counts waiting for disks; both "
+        f"have the highest EBS throughput, {number(ebs[LEADER])} MB/s.",
+    )
+    bits = network[LEADER] > network[RIVAL]
+    in_bytes = {name: claimed(audit, f"{name}-network-bytes") for name in better}
+    audit.judge(
+        "outbound",
+        None if bits else False,
+        f"Own numbers: {number(network[LEADER])} against {number(network[RIVAL])} Mbit/s allow it; as printed in "
+        f"bytes, {number(in_bytes[LEADER])} against {number(in_bytes[RIVAL])} MB/s, they would not. That it was "
+        "the limit is not shown.",
+    )
+
+
+def _stability(audit: Audit) -> None:
+    """Who crashed, and who was least loaded: sentences that do not agree with each other."""
+    audit.judge(
+        "x86-crashed",
+        None,
+        f"{GRAPHS} Other sentences say otherwise: only the {number(claimed(audit, 'two-types'))} AMD types could not "
+        f"continuously take the load, unlike {' and '.join(INTEL)}, and {RIVAL} performed best under load.",
+    )
+    audit.judge(
+        "arm-less",
+        None,
+        f"{GRAPHS} It is said of user time; of total time, {RIVAL} is said to be the least loaded.",
+    )
+    audit.judge(
+        "least-loaded",
+        None,
+        f"{GRAPHS} It is said of total time; of user time, ARM is said to take less than Intel and AMD.",
+    )
