@@ -1,0 +1,115 @@
+"""The study of two systems' tails, on simulated trials with a known answer."""
+
+import pytest
+from tail_tables import NAMES, campaign
+
+from wanbench import claims
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.studies import tail_latency
+
+BEHIND = {"fell_behind": True, "late_p99_ms": 300.0}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return campaign()
+
+
+@pytest.fixture(scope="module")
+def trials(tables):
+    return tail_latency.trials(tables, NAMES)
+
+
+@pytest.fixture(scope="module")
+def by_rate(trials):
+    return tail_latency.side_by_side(trials, "rate_records_per_s", partitions=6)
+
+
+def test_all_trials_count_and_steps_beyond_capacity_are_named(trials):
+    assert "30 trials of 30 count. plain did not keep up at 2,500 records/s; near did not keep up at 4,000" in str(trials)
+    assert trials.highest_kept(partitions=6) == 1500
+    assert len(trials.shown()) == 10
+
+
+def test_a_trial_whose_generator_was_late_is_named_and_in_no_curve():
+    found = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), changes={1: BEHIND}), NAMES)
+    assert "1 not, because the generator fell behind its schedule" in found.sentence
+    assert "plain, 500/s, 6 in block 1" in found.cautions[0]
+    table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
+    assert [len(each.tails) for each in table.steps[0].tails] == [2, 3]
+    assert len(found.table()) == 12
+    share = tail_latency.evidence(found)["on_schedule"]
+    assert (share.estimate, share.n) == (11 / 12, 12)
+
+
+def test_a_step_at_which_one_system_never_counts_is_missing_and_said():
+    late = dict.fromkeys((1, 5, 9), BEHIND)
+    found = tail_latency.trials(campaign(rates=(500, 1500), more_partitions=(), changes=late), NAMES)
+    table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
+    assert table.missing == [500] and "counts at 500 records/s" in str(table)
+
+
+def test_verdicts_are_those_that_were_made(by_rate):
+    assert [step.verdict for step in by_rate.steps] == ["worse", "worse", "better", "better"]
+    assert by_rate.steps[0].ratio.estimate == pytest.approx(1 / 1.5, rel=0.1)
+    assert by_rate.steps[-1].ratio.low < 1.5**6 / 1.5 < by_rate.steps[-1].ratio.high
+    assert by_rate.steps[2].kept_up == (False, True)
+    assert "plain did not keep up at 2,500, 4,000 records/s" in str(by_rate)
+
+
+def test_the_table_has_the_layout_of_the_source(by_rate):
+    shown = by_rate.shown()
+    assert list(shown)[:4] == ["throughput (ingress)", "records/s", "plain, p99 end to end", "near, p99 end to end"]
+    assert shown["throughput (ingress)"].iloc[0] == "1.02 MB/s"
+    assert shown["near is"].tolist()[-1] == "better" and "*" in shown["plain, p99 end to end"].iloc[-1]
+
+
+def test_partitions_are_compared_at_one_rate(trials):
+    table = tail_latency.side_by_side(trials, "partitions", rate_records_per_s=1500.0)
+    assert [step.step for step in table.steps] == [6, 60]
+    assert table.steps[1].a.estimate > table.steps[0].a.estimate
+    with pytest.raises(MissingDataError, match="no step of partitions"):
+        tail_latency.side_by_side(trials, "partitions", rate_records_per_s=7.0)
+
+
+def test_percentiles_say_how_many_records_each_needs(trials):
+    pair = [trials.at(name, rate_records_per_s=1500.0, partitions=6) for name in NAMES]
+    found = tail_latency.percentiles(*pair)
+    assert found.rows.needed.tolist()[:6] == [6, 36, 72, 368, 3688, 36887]
+    assert found.shown()["plain: records, worth"].str.startswith("18,000,").all()
+    assert "p99.99 takes 36,887 independent records" in str(found)
+
+
+def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
+    found = tail_latency.allowed(trials, tables, partitions=6)
+    assert found.rates["plain"].estimate == pytest.approx(2000, rel=0.01)
+    assert found.rates["near"].estimate == pytest.approx(3000, rel=0.01)
+    assert set(found.trials.link) == {"a:west to b:east"}
+    with pytest.raises(MissingDataError, match="links were not sampled"):
+        tail_latency.allowed(trials, {})
+
+
+def test_evidence_is_what_was_made_and_the_ledger_takes_it(trials, by_rate):
+    by_partitions = tail_latency.side_by_side(trials, "partitions", rate_records_per_s=1500.0)
+    found = tail_latency.evidence(trials, by_rate, by_partitions)
+    assert found["throughput_growth"].estimate == pytest.approx(2.0**6, rel=0.1)
+    assert found["other_throughput_growth"].estimate == pytest.approx((4 / 3) ** 6, rel=0.1)
+    assert found["ratio_growth"].estimate == pytest.approx(1.5**6, rel=0.15)
+    assert found["on_schedule"].estimate == 1
+    audit = claims.tail_latency(**found)
+    assert audit.table().set_index("claim").verdict["kafka-throughput"] == "comes out"
+
+
+def test_figures_are_drawn(by_rate, trials):
+    assert len(by_rate.figure().data) >= 6
+    pair = [trials.at(name, rate_records_per_s=1500.0, partitions=6) for name in NAMES]
+    assert tail_latency.percentiles(*pair).figure().data
+
+
+def test_what_is_missing_is_named(tables, trials):
+    with pytest.raises(ParameterError, match="table open_loop_loads is missing"):
+        tail_latency.trials({name: each for name, each in tables.items() if name != "open_loop_loads"}, NAMES)
+    with pytest.raises(MissingDataError, match="no trial of other"):
+        tail_latency.trials(tables, ["other"])
+    with pytest.raises(MissingDataError, match="counts at rate 3, partitions 6"):
+        trials.at("plain", rate_records_per_s=3.0, partitions=6)
