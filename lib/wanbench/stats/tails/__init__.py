@@ -1,8 +1,8 @@
 """
 Tails of latencies: quantiles with intervals, two tails compared, verdicts, knees, and rates within an objective.
 
-`of_values`, `of_records`, `of_histograms`, `of_benchmark` make a `Tail`; `TailTrials(name, tails, blocks)` holds those
-of repeated trials. Tables of stepped trials have one row per trial: `block`, `rate_records_per_s`, `tail` (a `Tail`).
+`of_values`, `of_records`, `of_histograms`, `of_open_loop`, `of_benchmark` make a `Tail`; `TailTrials(name, tails,
+blocks)` holds those of repeated trials. Tables of stepped trials have one row per trial: `block`, `rate_records_per_s`, `tail` (a `Tail`).
 
     quantiles(tail, at) -> Quantiles
     shift(a: Tail, b: Tail, at) -> Shift                       difference at each quantile, simultaneous band
@@ -17,6 +17,7 @@ of repeated trials. Tables of stepped trials have one row per trial: `block`, `r
 from .best_rates import best_rate, searched_rate
 from .knee_rate import knee
 from .latencies import of_benchmark, of_histograms, of_records, of_values, quantiles
+from .open_loop import of_open_loop
 from .repeated import TailTrials, by_step
 from .shift_function import shift
 from .system_verdicts import verdict, verdicts
@@ -28,6 +29,7 @@ __all__ = [
     "knee",
     "of_benchmark",
     "of_histograms",
+    "of_open_loop",
     "of_records",
     "of_values",
     "quantiles",
