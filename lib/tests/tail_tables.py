@@ -14,7 +14,7 @@ ZONES = ("a:west", "b:east", "c:north")
 
 
 def latency_ms(system, rate, partitions):
-    """Median latency: 10 ms, half as much again for `near`; a queue beyond each system's capacity; 0.1 ms a partition."""
+    """Median latency: 10 ms, for `near` 15 ms; more beyond a system's capacity, and by 0.1 ms per partition."""
     base = 10.0 * (1.5 if system == "near" else 1.0) + 0.1 * (partitions - 6)
     return base * max(rate / CAPACITY[system], 1.0) ** 6
 
@@ -22,7 +22,13 @@ def latency_ms(system, rate, partitions):
 def trial(ordinal, system, rate, partitions, block, rng, **changes):
     """Rows by table of one trial; `changes` go over the row of open_loop_loads."""
     test_id, start_s = f"{ordinal:04d}-a.west-b.east", START_S + 60.0 * ordinal
-    about = {"run_id": "run", "test_id": test_id, "attempt": 1, "from_region": ZONES[0], "to_region": ZONES[1]}
+    about = {
+        "run_id": "run",
+        "test_id": test_id,
+        "attempt": 1,
+        "from_region": ZONES[0],
+        "to_region": ZONES[1],
+    }
     own = {key: about[key] for key in ("run_id", "test_id", "from_region", "to_region")}
     setting = f"{system}, {rate:g}/s, {partitions}"
     kept = min(rate, CAPACITY[system])
@@ -50,13 +56,14 @@ def trial(ordinal, system, rate, partitions, block, rng, **changes):
                     "unit": "us", "histogram": encoded(values * 1000),
                 }
             )  # fmt: skip
+    used = kept * LINK_BPS / 8 / 2000
     crossing = {("a:west", "b:east"): 1.0 if system == "plain" else 2 / 3, ("b:east", "a:west"): 0.5}
     samples = [
         {
             **about, "source_file": "x", "link_from": start, "link_to": end, "at_s": start_s + second,
             "rate_bps": LINK_BPS, "packets_sent": second * 1000, "packets_delivered": second * 1000,
-            "packets_lost": 0, "packets_queue_dropped": 0, "bytes_sent": int(second * kept * LINK_BPS / 8 / 2000 * share),
-            "bytes_delivered": int(second * kept * LINK_BPS / 8 / 2000 * share), "bytes_lost": 0, "bytes_backlog": 0,
+            "packets_lost": 0, "packets_queue_dropped": 0, "bytes_sent": int(second * used * share),
+            "bytes_delivered": int(second * used * share), "bytes_lost": 0, "bytes_backlog": 0,
         }
         for (start, end), share in crossing.items()
         for second in range(SECONDS + 1)
@@ -73,7 +80,9 @@ def trial(ordinal, system, rate, partitions, block, rng, **changes):
     }
 
 
-def campaign(rates=(500, 1500, 2500, 4000), more_partitions=(60,), at_rate=1500, blocks=3, seed=0, changes=None):
+def campaign(
+    rates=(500, 1500, 2500, 4000), more_partitions=(60,), at_rate=1500, blocks=3, seed=0, changes=None
+):
     """
     Tables of both systems at each step, each once in every block; `changes` has those of single trials by ordinal.
     """
@@ -92,4 +101,6 @@ def campaign(rates=(500, 1500, 2500, 4000), more_partitions=(60,), at_rate=1500,
 def made(name, rows):
     """A valid table; columns that it does not have are left out."""
     allowed = set(tables.table(name).names)
-    return tables.from_rows(name, [{key: value for key, value in row.items() if key in allowed} for row in rows])
+    return tables.from_rows(
+        name, [{key: value for key, value in row.items() if key in allowed} for row in rows]
+    )

@@ -2,7 +2,8 @@
 Tails of latencies: quantiles with intervals, two tails compared, verdicts, knees, and rates within an objective.
 
 `of_values`, `of_records`, `of_histograms`, `of_open_loop`, `of_benchmark` make a `Tail`; `TailTrials(name, tails,
-blocks)` holds those of repeated trials. Tables of stepped trials have one row per trial: `block`, `rate_records_per_s`, `tail` (a `Tail`).
+blocks)` holds those of repeated trials. Tables of stepped trials have one row per trial: `block`,
+`rate_records_per_s`, `tail` (a `Tail`).
 
     quantiles(tail, at) -> Quantiles
     shift(a: Tail, b: Tail, at) -> Shift                       difference at each quantile, simultaneous band

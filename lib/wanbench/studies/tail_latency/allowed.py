@@ -24,10 +24,12 @@ from ...stats.trials.processors import processor_use
 from .trials import ACKNOWLEDGED, RATE, SystemTrials
 
 METHOD = (
-    "rate of the link times records acknowledged per second, over the bits per second that it carried, for the link with "
-    "the least; geometric mean over the trials with which the system kept up"
+    "rate of the link times records acknowledged per second, over the bits per second that it carried, for the fullest "
+    "link; geometric mean over the trials with which the system kept up"
 )
-ASSUMPTION = "Bytes per record on a link are the same at higher rates; larger batches at higher rates would make them fewer"
+ASSUMPTION = (
+    "Bytes per record on a link are the same at higher rates; larger batches there would make them fewer"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,14 +132,25 @@ def allowed(
     order = {name: k for k, name in enumerate(trials.systems)}
     rows = rows.sort_values("system", key=lambda names: names.map(order), kind="stable")
     rows = rows.sort_values(["partitions", RATE], kind="stable")
-    columns = [*KEY, "system", RATE, "partitions", "link", "utilisation", "busy_percent", "allowed_records_per_s"]
+    columns = [
+        *KEY,
+        "system",
+        RATE,
+        "partitions",
+        "link",
+        "utilisation",
+        "busy_percent",
+        "allowed_records_per_s",
+    ]
     return Allowed(rates, rows[columns].reset_index(drop=True))
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
     """Per trial the link with the highest mean utilisation in the seconds that count: link, utilisation."""
     if samples is None or samples.empty:
-        raise MissingDataError("links were not sampled: the cluster is outside the lab, or its links have no rate.")
+        raise MissingDataError(
+            "links were not sampled: the cluster is outside the lab, or its links have no rate."
+        )
     each = windows(samples).merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
     # a window counts whose middle does
     middle = (each.start_s + each.end_s) / 2

@@ -16,7 +16,9 @@ from ...stats.trials.means import geometric_mean
 from .side_by_side import SideBySide
 from .trials import BEHIND, SystemTrials
 
-METHOD = "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
+METHOD = (
+    "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
+)
 ASSUMPTION = "Blocks are independent and stand for further ones"
 CHOSEN = "the step was chosen from the same trials for its ratio, which makes that look larger than it is"
 FAR, MIDDLE = 0.999, 0.5
@@ -29,8 +31,8 @@ def evidence(
     """
     Every estimate that a claim of the source is about, as far as it was measured.
 
-    The first system stands for the source's Apache Kafka: its latency is above the line. "Highest" throughput is that of
-    the last step at which both have trials that count, whether or not they kept up.
+    The first system stands for the source's Apache Kafka: its latency is above the line. "Highest" throughput is that
+    of the last step at which both have trials that count, whether or not they kept up.
     """
     found = {"on_schedule": _on_schedule(trials)}
     for name, table in (("throughput", by_rate), ("partitions", by_partitions)):
@@ -82,7 +84,9 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
         for q in (MIDDLE, 0.9, 0.99, FAR)
     ]
     return {
-        "other_tail_growth": _combined([(b, FAR, 1), (b, MIDDLE, -1)], f"{far} over {middle} of {b.name}, {at}"),
+        "other_tail_growth": _combined(
+            [(b, FAR, 1), (b, MIDDLE, -1)], f"{far} over {middle} of {b.name}, {at}"
+        ),
         "tail_ratio_growth": _combined(
             [(a, FAR, 1), (b, FAR, -1), (a, MIDDLE, -1), (b, MIDDLE, 1)],
             f"ratio of both systems' {far} over that of their {middle}, {at}",
@@ -94,7 +98,10 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
 def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Estimate:
     """A product of quantiles of typical trials, each to the power 1 or -1, over the blocks that all have."""
     logs = pd.concat(
-        [sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean() for trials, q, sign in terms],
+        [
+            sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
+            for trials, q, sign in terms
+        ],
         axis=1,
     ).sum(axis=1, skipna=False)
     kept = logs[np.isfinite(logs)]
@@ -107,7 +114,9 @@ def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Esti
         claim=f"{quantity[0].upper()}{quantity[1:]}, is {{}}",
         method=METHOD,
         assumption=ASSUMPTION,
-        warnings=(f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing",)
+        warnings=(
+            f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing",
+        )
         if out
         else (),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 import pandas as pd
 
@@ -86,7 +85,7 @@ class SideBySide(Result):
     DRAWN_BY = "side_by_side_figure.side_by_side"
 
     @property
-    def TITLE(self) -> str:  # noqa: N802
+    def TITLE(self) -> str:
         """Which percentile, along what."""
         return f"{order.name(self.q)} end to end by {STEPS[self.along]}"
 
@@ -109,10 +108,11 @@ class SideBySide(Result):
         if len(self.steps) > 1:
             first, last = self.steps[0], self.steps[-1]
             grown = [
-                f"{name} from {one.written} to {other.written}"
+                f"{name} goes from {one.written} to {other.written}"
                 for name, one, other in zip(self.names, (first.a, first.b), (last.a, last.b), strict=True)
             ]
-            text += f" From {number(first.step)} to {number(last.step)} {self.unit} it goes, with {' and with '.join(grown)}."
+            span = f"{number(first.step)} to {number(last.step)} {self.unit}"
+            text += f" From {span} that of {' and that of '.join(grown)}."
         return text
 
     @property

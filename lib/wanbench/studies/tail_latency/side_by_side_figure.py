@@ -51,7 +51,9 @@ def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
     figure.update_yaxes(**theme.log_axis(known[np.isfinite(known)], "ms"))
     p = order.name(result.q)
     figure.update_yaxes(title=f"{p} end to end (ms, log axis)")
-    title = "records/s asked for, all producers together" if result.along == RATE else "partitions of all topics"
+    title = (
+        "records/s asked for, all producers together" if result.along == RATE else "partitions of all topics"
+    )
     figure.update_xaxes(title=title, tickvals=[step.step for step in result.steps])
     figure.update_layout(legend=theme.LEGEND_ON_TOP)
     level = percent(result.steps[0].a.level)
@@ -59,7 +61,7 @@ def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
         figure,
         name=f"{p.replace('.', '-')}-by-{'rate' if result.along == RATE else 'partitions'}",
         title=f"{result.TITLE}, two systems",
-        subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: the system did not keep up.",
+        subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep up.",
         alt=f"{result.TITLE}, {count(len(result.steps), 'step')}. {result.sentence}",
         caption=str(result),
         table=result.table(),

@@ -1,8 +1,8 @@
 """
 The trials of several systems at several steps of rate or partitions: which count, and the latencies of each.
 
-A trial is the unit of replication. One whose generator fell behind its own schedule says nothing about the system: it is
-left out of curves and comparisons, and stays in the table with its reason. One whose system could not keep up counts.
+A trial is the unit of replication. One whose generator fell behind its own schedule says nothing about the system: it
+is left out of curves and comparisons, and stays in the table with its reason. One whose system could not keep up counts.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ RATE, PARTITIONS = "rate_records_per_s", "partitions"
 ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
-"""A system keeps up if it acknowledges so much of the rate asked for: at less, each second of a trial adds more than 20 ms
-to the latency of the next, so that its tail says how long the trial lasted."""
+"""A system keeps up if it acknowledges so much of the rate asked for: at less, each second of a trial adds more than
+20 ms to the latency of the next, so that its tail says how long the trial lasted."""
 LOAD = (
-    RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms", "fell_behind",
-    "error",
+    RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
+    "fell_behind", "error",
 )  # fmt: skip
 NEEDED = {
     "tests": [*KEY, "outcome"],
@@ -175,7 +175,9 @@ def trials(
     """
     for name, columns in NEEDED.items():
         if name not in tables:
-            raise ParameterError(f"table {name} is missing; it holds the trials of a run of systems by steps.")
+            raise ParameterError(
+                f"table {name} is missing; it holds the trials of a run of systems by steps."
+            )
         check_columns(name, tables[name], columns)
     attempts, out = attempts_of(tables["tests"], tables["trials"])
     attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
@@ -190,9 +192,7 @@ def trials(
     by_trial = dict(list(histograms[histograms.what == what].groupby(KEY)))
     rows["why"] = [_why_not(row, tuple(row[name] for name in KEY) in by_trial) for _, row in rows.iterrows()]
     rows["counts"] = rows.why == ""
-    rows["kept_up"] = (
-        rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
-    )
+    rows["kept_up"] = rows[ACKNOWLEDGED].fillna(0) >= KEPT_UP * rows.rate_records_per_s.fillna(inf)
     rows["payload_bps"] = 8.0 * rows.rate_records_per_s * rows.record_bytes
     rows["partitions"] = rows.topics * rows.partitions
     rows["tail"] = [
