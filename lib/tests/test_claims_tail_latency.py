@@ -191,3 +191,13 @@ def test_what_is_no_estimate_is_refused():
         tried(ratio_growth=4.0)
     with pytest.raises(ParameterError, match="confluent_cloud is 'yes'"):
         tried(confluent_cloud="yes")
+
+
+def test_the_caveats_of_the_authors_can_be_shown_alone():
+    audit = audits.tail_latency()
+    part = audit.only(*audits.TAIL_LATENCY_CAVEATS)
+    assert tuple(part.table().claim) == audits.TAIL_LATENCY_CAVEATS and "not tried" not in set(
+        part.table().verdict
+    )
+    with pytest.raises(ParameterError, match="claim of 003-tail-latency is 'other'"):
+        audit.only("other")

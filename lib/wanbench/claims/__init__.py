@@ -10,9 +10,11 @@ from .ledger import Audit, Claim, read_claims
 from .price_performance import price_performance
 from .private_vs_internet import private_vs_internet
 from .rolling_and_degraded import rolling_and_degraded
+from .tail_latency import CAVEATS as TAIL_LATENCY_CAVEATS
 from .tail_latency import tail_latency
 
 __all__ = [
+    "TAIL_LATENCY_CAVEATS",
     "Audit",
     "Claim",
     "geo_kafka",

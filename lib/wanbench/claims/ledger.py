@@ -159,15 +159,19 @@ class Audit(Result):
         there = list(dict.fromkeys(claim.section for claim in self.claims.values()))
         for section in sections:
             check_choice(f"section of {self.source}", section, there)
-        claims = {name: claim for name, claim in self.claims.items() if claim.section in sections}
-        return self._part(claims)
+        return self.only(*(name for name, claim in self.claims.items() if claim.section in sections))
 
     def on_page(self, page: str) -> Audit:
         """Only the claims that a page tries; ParameterError if there are none."""
         check_choice(
             f"page of {self.source}", page, dict.fromkeys(claim.page for claim in self.claims.values())
         )
-        return self._part({name: claim for name, claim in self.claims.items() if claim.page == page})
+        return self.only(*(name for name, claim in self.claims.items() if claim.page == page))
+
+    def only(self, *names: str) -> Audit:
+        """Only these claims, in this order; ParameterError if there is no such claim."""
+        claims = {name: self._claim(name) for name in names}
+        return Audit(self.source, claims, {name: self.rows[name] for name in claims if name in self.rows})
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -221,9 +225,6 @@ class Audit(Result):
             for row in self.table().itertuples(index=False)
         ]
         return pd.DataFrame(rows)
-
-    def _part(self, claims: dict[str, Claim]) -> Audit:
-        return Audit(self.source, claims, {name: self.rows[name] for name in claims if name in self.rows})
 
     def _claimed(self, name: str) -> str:
         claim = self.claims[name]

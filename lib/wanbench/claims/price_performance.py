@@ -92,8 +92,8 @@ def price_performance(
     Examples
     --------
     >>> rows = price_performance().table().set_index("claim")
-    >>> rows.verdict[["m6g-less", "m7g-network-bytes", "leader", "saturated"]].tolist()
-    ['does not come out', 'does not come out', 'comes out', 'does not come out']
+    >>> rows.verdict[["m6g-less", "m7g-network-bytes", "leader", "clearly"]].tolist()
+    ['does not come out', 'does not come out', 'comes out', 'the data do not tell']
     """
     estimates = estimates_by_name(dict(locals()), (*RULES, *SHOWN))
     audit = read_claims(SOURCE)

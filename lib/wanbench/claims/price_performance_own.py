@@ -47,7 +47,7 @@ LEFT = {
 }
 SETTINGS = (
     "nodes", "version", "kernel", "topics", "partitions", "retention-time", "producers", "consumers", "unlimited",
-    "message-size", "warm-up", "duration", "clients", "vcpus", "memory", "volumes", "counter",
+    "message-size", "warm-up", "duration", "clients", "vcpus", "memory", "counter",
 )  # fmt: skip
 UNTOLD = ("iowait-grows", "ebs-limits", "same-requests", "throttling", "producer-latency", "iowait-total")
 
@@ -82,6 +82,11 @@ def _mb_per_s(audit: Audit, name: str) -> float:
 
 def _setup(audit: Audit) -> None:
     brokers, partitions = claimed(audit, "nodes"), claimed(audit, "partitions")
+    audit.judge(
+        "volumes",
+        None,
+        f"{SETTING} Of the results it is said that EBS quotas were reached and I/O throttled.",
+    )
     most = max(claimed(audit, f"{name}-ebs-bytes") / _mb_per_s(audit, name) for name in INSTANCES)
     audit.judge(
         "same-partitions",
