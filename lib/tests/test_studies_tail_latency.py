@@ -1,5 +1,6 @@
 """The study of two systems' tails, on simulated trials with a known answer."""
 
+import pandas as pd
 import pytest
 from tail_tables import NAMES, campaign
 
@@ -12,7 +13,7 @@ BEHIND = {"fell_behind": True, "late_p99_ms": 300.0}
 
 @pytest.fixture(scope="module")
 def tables():
-    return campaign()
+    return campaign(rates=(500, 1500, 2500, 4000, 5500))
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +27,10 @@ def by_rate(trials):
 
 
 def test_all_trials_count_and_steps_beyond_capacity_are_named(trials):
-    assert "30 trials of 30 count. plain did not keep up at 2,500 records/s" in str(trials)
+    assert "36 trials of 36 count. plain did not keep up at 2,500 records/s" in str(trials)
     assert "near did not keep up at 4,000" in str(trials)
     assert trials.highest_kept(partitions=6) == 1500
-    assert len(trials.shown()) == 10
+    assert len(trials.shown()) == 12
 
 
 def test_a_trial_whose_generator_was_late_is_named_and_in_no_curve():
@@ -51,11 +52,11 @@ def test_a_step_at_which_one_system_never_counts_is_missing_and_said():
 
 
 def test_verdicts_are_those_that_were_made(by_rate):
-    assert [step.verdict for step in by_rate.steps] == ["worse", "worse", "better", "better"]
+    assert [step.verdict for step in by_rate.steps] == ["worse", "worse", "better", "better", "better"]
     assert by_rate.steps[0].ratio.estimate == pytest.approx(1 / 1.5, rel=0.1)
     assert by_rate.steps[-1].ratio.low < 1.5**6 / 1.5 < by_rate.steps[-1].ratio.high
     assert by_rate.steps[2].kept_up == (False, True)
-    assert "plain did not keep up at 2,500, 4,000 records/s" in str(by_rate)
+    assert "plain did not keep up at 2,500, 4,000, 5,500 records/s" in str(by_rate)
 
 
 def test_the_table_has_the_layout_of_the_source(by_rate):
@@ -98,8 +99,8 @@ def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
 def test_evidence_is_what_was_made_and_the_ledger_takes_it(trials, by_rate):
     by_partitions = tail_latency.side_by_side(trials, "partitions", rate_records_per_s=1500.0)
     found = tail_latency.evidence(trials, by_rate, by_partitions)
-    assert found["throughput_growth"].estimate == pytest.approx(2.0**6, rel=0.1)
-    assert found["other_throughput_growth"].estimate == pytest.approx((4 / 3) ** 6, rel=0.1)
+    assert found["throughput_growth"].estimate == pytest.approx(2.75**6, rel=0.1)
+    assert found["other_throughput_growth"].estimate == pytest.approx((5.5 / 3) ** 6, rel=0.1)
     assert found["ratio_growth"].estimate == pytest.approx(1.5**6, rel=0.15)
     assert found["on_schedule"].estimate == 1
     audit = claims.tail_latency(**found)
@@ -119,3 +120,25 @@ def test_what_is_missing_is_named(tables, trials):
         tail_latency.trials(tables, ["other"])
     with pytest.raises(MissingDataError, match="counts at rate 3, partitions 6"):
         trials.at("plain", rate_records_per_s=3.0, partitions=6)
+
+
+def test_the_knee_lies_where_capacity_was_made_to_end(trials, tables):
+    links = tail_latency.allowed(trials, tables, partitions=6)
+    found = tail_latency.knees(trials, links, partitions=6)
+    assert 1500 < found.knees["plain"].knee.estimate < 2500 < found.knees["near"].knee.estimate < 4000
+    assert "The links allow it" in found.sentence and found.figure().data
+    with pytest.raises(MissingDataError, match="no knee of plain"):
+        tail_latency.knees(trials, partitions=60)
+
+
+def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
+    rates = [(1000.0, True), (2500.0, False), (1600.0, True), (2000.0, True), (2200.0, False)]
+    search = pd.DataFrame(rates, columns=["rate_records_per_s", "met"]).assign(run_id="run", test_id="search")
+    row = pd.DataFrame([{"run_id": "run", "test_id": "search", "system": "plain"}])
+    more = {"rate_search_steps": search, "trials": pd.concat([tables["trials"], row], ignore_index=True)}
+    found = tail_latency.best_rates(trials, tables | more, 25.0, partitions=6)
+    # interpolated between two steps that lie far apart: the truth is 2,115, and the steps around it hold it
+    assert found.stepped["plain"].rate.estimate == pytest.approx(1700, rel=0.03)
+    assert found.agree("plain") and "near" not in found.searched
+    row = found.shown().iloc[0]
+    assert (row["steps around it"], row["met and failed"]) == ("1,500 to 2,500", "2,000 to 2,200")

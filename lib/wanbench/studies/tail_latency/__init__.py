@@ -1,9 +1,11 @@
-"""End-to-end tails of two systems: at growing rates and partitions, by percentile, and what the links allow."""
+"""End-to-end tails of two systems: at growing rates and partitions, by percentile, their knees, what links allow."""
 
 from .allowed import allowed
+from .best_rates import best_rates
 from .evidence import evidence
+from .knees import knees
 from .percentiles import percentiles
 from .side_by_side import side_by_side
 from .trials import trials
 
-__all__ = ["allowed", "evidence", "percentiles", "side_by_side", "trials"]
+__all__ = ["allowed", "best_rates", "evidence", "knees", "percentiles", "side_by_side", "trials"]

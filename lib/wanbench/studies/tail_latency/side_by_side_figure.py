@@ -12,6 +12,7 @@ from .side_by_side import SideBySide
 from .trials import RATE
 
 SYMBOLS = ("circle", "square")
+DASHES = ("solid", "dash")
 
 
 def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
@@ -31,7 +32,7 @@ def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
         )
         estimates = [(step.a, step.b)[k] for step in result.steps]
         at = [step.step for step in result.steps]
-        line = {"color": shade, "width": 1.5, "dash": ("solid", "dash")[k]}
+        line = {"color": shade, "width": 1.5, "dash": DASHES[k]}
         figure.add_scatter(
             x=at, y=[one.estimate for one in estimates], mode="lines", line=line, hoverinfo="skip",
             showlegend=False, legendgroup=name,

@@ -2,7 +2,8 @@
 The trials of several systems at several steps of rate or partitions: which count, and the latencies of each.
 
 A trial is the unit of replication. One whose generator fell behind its own schedule says nothing about the system: it
-is left out of curves and comparisons, and stays in the table with its reason. One whose system could not keep up counts.
+is left out of curves and comparisons, and stays in the table with its reason. One whose system could not keep up
+counts.
 """
 
 from __future__ import annotations
