@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..checks import check_number
 from ..errors import ParameterError
-from ..experiments import BrokerMetrics, KafkaFault, KafkaLoad, KafkaTrial
+from ..experiments import BrokerMetrics, KafkaFault, KafkaTrial
+from ..experiments.base import Load
 from ..experiments.kafka_fault_faults import ON_BROKERS
 from ..labs.base import Lab
 from ..plan import Plan
@@ -39,7 +40,7 @@ def check_trials(
     limits = lab.socket_buffer_limits()
     for test in plan.tests:
         for each in plan.experiments_of(test):
-            trial = KafkaTrial(each) if isinstance(each, KafkaLoad) else each
+            trial = KafkaTrial(each) if isinstance(each, Load) else each
             where = f"trial {test.setting or test.id}"
             if isinstance(trial, KafkaTrial | KafkaFault) and _is_external(where, trial, brokers, external):
                 _check_external(where, trial)

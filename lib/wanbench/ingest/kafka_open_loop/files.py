@@ -46,7 +46,7 @@ class Second:
 
 @dataclass
 class Printed:
-    """What the producing processes printed together, or one group: seconds by number, errors, and librdkafka's version."""
+    """What the producing processes printed together, or one group: seconds by number, errors, version of librdkafka."""
 
     seconds: dict[int, Second] = field(default_factory=dict)
     errors: Counter = field(default_factory=Counter)
@@ -144,7 +144,9 @@ def _lines(path: Path, sha256: str) -> list[tuple[int, dict]]:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise RawDataError(path, number, text[:80].decode("utf-8", "replace"), "a line of JSON") from error
+            raise RawDataError(
+                path, number, text[:80].decode("utf-8", "replace"), "a line of JSON"
+            ) from error
         if not isinstance(value, dict):
             raise RawDataError(path, number, str(value)[:80], "a JSON object")
         lines.append((number, value))

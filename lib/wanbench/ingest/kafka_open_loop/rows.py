@@ -67,7 +67,9 @@ class _Load:
         self.numbers = range(ceil(self.length_s - 1e-9)) if self.start_s is not None else range(0)
         self.counted = [n for n in self.numbers if n >= self.warmup_s]
         self.clocks = [program.members("clock") for program in top.list("consumers")]
-        self.late = sum((self.sent.second(n).histograms.get("late", Counter()) for n in self.counted), Counter())
+        self.late = sum(
+            (self.sent.second(n).histograms.get("late", Counter()) for n in self.counted), Counter()
+        )
 
     @property
     def clock_error_ms(self) -> float:
@@ -87,7 +89,9 @@ class _Load:
         """The row of open_loop_loads."""
         settings, sent = self.settings, self.sent
         length_s = sum(self._length_s(n) for n in self.counted)
-        worst = max(self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top))
+        worst = max(
+            self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top)
+        )
         late_p99 = _quantile(self.late, 1 - LATE_SHARE)
         errors = sum((each.errors for each in (sent, *self.groups)), Counter())
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
