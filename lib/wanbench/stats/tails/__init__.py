@@ -13,13 +13,17 @@ blocks)` holds those of repeated trials. Tables of stepped trials have one row p
     knee(trials, q) -> Knee
     best_rate(trials, objective_ms, q) -> BestRate             from stepped trials
     searched_rate(steps, objective_ms, q) -> BestRate          from searches
+    per_second(histograms) -> DataFrame                        median, p99 and maximum of each second
+    causes(seconds, pauses) -> Causes                          how many slow seconds have a pause of a broker in them
 """
 
 from .best_rates import best_rate, searched_rate
 from .knee_rate import knee
 from .latencies import of_benchmark, of_histograms, of_records, of_values, quantiles
 from .open_loop import of_open_loop
+from .pauses import causes
 from .repeated import TailTrials, by_step
+from .seconds import per_second
 from .shift_function import shift
 from .system_verdicts import verdict, verdicts
 
@@ -27,12 +31,14 @@ __all__ = [
     "TailTrials",
     "best_rate",
     "by_step",
+    "causes",
     "knee",
     "of_benchmark",
     "of_histograms",
     "of_open_loop",
     "of_records",
     "of_values",
+    "per_second",
     "quantiles",
     "searched_rate",
     "shift",
