@@ -84,7 +84,7 @@ def test_percentiles_say_how_many_records_each_needs(trials):
     found = tail_latency.percentiles(*pair)
     assert found.rows.needed.tolist()[:6] == [6, 36, 72, 368, 3688, 36887]
     assert found.shown()["plain: records, worth"].str.startswith("18,000,").all()
-    assert "p99.99 takes 36,887 independent records" in str(found)
+    assert "p99.9 of plain has no upper limit" in found.sentence
 
 
 def test_links_allow_each_system_what_its_bytes_imply(trials, tables):
@@ -142,3 +142,16 @@ def test_the_highest_rate_by_steps_and_by_search_agree(trials, tables):
     assert found.agree("plain") and "near" not in found.searched
     row = found.shown().iloc[0]
     assert (row["steps around it"], row["met and failed"]) == ("1,500 to 2,500", "2,000 to 2,200")
+
+
+def test_trials_without_a_drift_show_none(trials, tables):
+    found = tail_latency.settled(trials, tables)
+    assert found.low < 1 < found.high and found.n == int(trials.rows.kept_up.sum())
+    steady = tables["open_loop_histograms"]
+    with pytest.raises(MissingDataError, match="two seconds"):
+        tail_latency.settled(trials, {"open_loop_histograms": steady[steady.window < 3]})
+
+
+def test_without_a_distribution_the_benchmark_is_left_out(trials):
+    with pytest.raises(MissingDataError, match="omb_distribution"):
+        tail_latency.benchmark(trials.at("plain", rate_records_per_s=1500.0, partitions=6), {})

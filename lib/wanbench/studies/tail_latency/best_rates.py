@@ -63,7 +63,11 @@ class BestRates(Result):
         """One row per system."""
         rows = []
         for name, steps in self.stepped.items():
-            row = {"system": name, "by its steps": steps.rate.written, "interval": steps.rate.written_interval}
+            row = {
+                "system": name,
+                "by its steps": steps.rate.written,
+                "interval": steps.rate.written_interval,
+            }
             row["steps around it"] = _span(steps)
             if name in self.searched:
                 search = self.searched[name]

@@ -43,7 +43,7 @@ class Percentiles(Result):
 
     @property
     def sentence(self) -> str:
-        """The highest percentile of each system whose interval has two ends, and what the next one lacks."""
+        """The highest percentile of each system whose interval has two ends, and why the next one's has not."""
         parts = []
         for result in (self.compared.a, self.compared.b):
             own = self.rows[self.rows.system == result.tail.name]
@@ -55,11 +55,8 @@ class Percentiles(Result):
             one = result[last["quantile"]]
             text = f"{result.tail.name}: up to {order.name(last['quantile'])}, {one.written} ({one.written_interval})"
             if last.name != own.index[-1]:
-                lacking = own.loc[own.index[own.index > last.name][0]]
-                text += (
-                    f"; {order.name(lacking['quantile'])} takes {lacking.needed:,} independent records, "
-                    f"and there are as many as {number(lacking.effective_n, 0)}"
-                )
+                lacking = result[own["quantile"][own.index > last.name].iloc[0]]
+                text += f"; {lacking.warnings[0]}" if lacking.warnings else ""
             parts.append(text)
         return f"Percentiles with an interval that has two ends. {'. '.join(parts)}."
 

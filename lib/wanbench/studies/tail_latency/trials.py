@@ -133,6 +133,11 @@ class SystemTrials(RowsResult):
             raise MissingDataError(f"no trial of {system} counts at {where}.")
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
+    def part(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of another table that belong to trials that count and whose system kept up."""
+        kept = self.rows[self.rows.counts & self.rows.kept_up]
+        return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
+
     def highest_kept(self, **at) -> float:
         """The highest rate that every system kept up with in every trial; MissingDataError if there is none."""
         rows = self._matching(RATE, at)
