@@ -52,7 +52,7 @@ def knees(result: Knees, *, note: str = "") -> go.Figure:
         figure,
         name="knees",
         title="Where latency begins to rise",
-        subtitle="Diamonds: the knee with its interval, at the level before it. Dotted: the rate at which a link is full.",
+        subtitle="Diamonds: the knee with its interval, at the level before it. Dotted: where a link is full.",
         alt=f"{p} against the rate for each system. {result.sentence}",
         caption=str(result),
         table=pd.concat(tables, ignore_index=True),

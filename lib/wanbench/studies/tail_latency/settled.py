@@ -15,7 +15,7 @@ from ...stats.tails import quantile_intervals as order
 from ...stats.trials.means import geometric_mean
 from .trials import SystemTrials
 
-METHOD = "ratio of the percentile in the later half of a trial's seconds to that in the earlier; t on logarithms, trials as units"
+METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
 ASSUMPTION = "Trials are independent; a drift within a trial goes the same way in all of them"
 
 
