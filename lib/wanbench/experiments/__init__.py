@@ -15,6 +15,7 @@ from .kafka_open_loop import KafkaOpenLoop
 from .kafka_probe import KafkaProbe
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
+from .openmessaging import OpenMessaging
 from .ping import Ping
 from .shorten import Shorten
 
@@ -32,6 +33,7 @@ __all__ = [
     "KafkaProbe",
     "KafkaTrial",
     "LinkSamples",
+    "OpenMessaging",
     "Ping",
     "Shorten",
 ]

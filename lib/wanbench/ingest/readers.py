@@ -72,7 +72,7 @@ READERS = (
     Reader("kafka_load", kafka_load.read_times, "*.times.json"),
     Reader("kafka_probe", kafka_probe.read, "*.probe.json"),
     Reader("end_to_end", kafka_load.read_round_trips, loose=True),
-    Reader("openmessaging", openmessaging.read, loose=True),
+    Reader("openmessaging", openmessaging.read, "*.result.json", loose=True),
     Reader("netperf", netperf.read, loose=True),
     Reader("flent", flent.read, loose=True),
 )
