@@ -14,7 +14,10 @@ from wanbench.plan import make_plan
 
 PAIR = ("aws:eu-west-1", "gcp:us-east1")
 PROTOCOLS = (Experiment, ConcurrentExperiment, ExperimentError)
-NEEDED = {"KafkaFault": {"fault": "none"}, "Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()}}
+NEEDED = {
+    "KafkaFault": {"fault": "none"}, "Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()},
+    "KafkaOpenLoop": {"rate_records_per_s": 100},
+}  # fmt: skip
 KINDS = [kind for name in experiments.__all__ if (kind := getattr(experiments, name)) not in PROTOCOLS]
 
 

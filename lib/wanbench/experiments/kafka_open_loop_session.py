@@ -287,7 +287,7 @@ class OpenLoopSession:
             "format": 1,
             "settings": asdict(self.load) | {"idempotence": self.load.is_idempotent},
             "step": self.step,
-            "start_ns": self.start_ns,
+            "start_s": self.start_ns and self.start_ns / 1e9,
             "error": error,
             "topics": self.made,
             "undeleted": self.undeleted,

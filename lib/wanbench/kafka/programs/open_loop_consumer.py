@@ -2,7 +2,8 @@
 Receives the records of an open-loop load as all members of one consumer group for each topic.
 
 Runs on a host with confluent-kafka, next to open_loop_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_open_loop`. Every member has a thread, which takes what librdkafka hands over and notes when.
+`wanbench.experiments.kafka_open_loop`. Every member has a thread, which takes what librdkafka hands over and
+notes when.
 
 It prints JSON, one value per line: an object with `program` at first; one with `ready` once a record that does not
 count has come from every partition; {"error": [name, text, how often]}; and at the end an object for each second of the
@@ -28,13 +29,33 @@ from collections import Counter, defaultdict
 
 try:
     from .open_loop_record import (
-        HEAD, NS, RECORD, WARM_UP, await_file, bucket, elapsed_ns, flat, n_records, settings_of,
-    )  # fmt: skip
+        HEAD,
+        NS,
+        RECORD,
+        WARM_UP,
+        await_file,
+        bucket,
+        elapsed_ns,
+        flat,
+        n_records,
+        put_first,
+        settings_of,
+    )
     from .probe_record import line, put
 except ImportError:  # on a host, where it is a program and no part of a package
     from open_loop_record import (
-        HEAD, NS, RECORD, WARM_UP, await_file, bucket, elapsed_ns, flat, n_records, settings_of,
-    )  # fmt: skip
+        HEAD,
+        NS,
+        RECORD,
+        WARM_UP,
+        await_file,
+        bucket,
+        elapsed_ns,
+        flat,
+        n_records,
+        put_first,
+        settings_of,
+    )
     from probe_record import line, put
 
 POLL_S = 0.1
@@ -89,7 +110,7 @@ class Receipts:
         if latency_ns < 0:
             self.negative[second] += 1
         self.latency[second][bucket(latency_ns // 1_000)] += 1
-        self.received_in[(latency_ns + elapsed_ns(sequence, self.rate)) // NS] += 1
+        self.received_in[max(latency_ns + elapsed_ns(sequence, self.rate), 0) // NS] += 1
 
     def note(self, error) -> None:
         """Count an error that librdkafka reports."""
@@ -138,9 +159,11 @@ def read_arguments(given=None):
     parser.add_argument("--rate", type=float, required=True, help="records/s of all producers")
     parser.add_argument("--length-s", type=float, required=True, help="of the schedule")
     parser.add_argument(
-        "--offsets-ns", type=json.loads, required=True,
+        "--offsets-ns",
+        type=json.loads,
+        required=True,
         help="JSON list: this host's clock less that of each producing process",
-    )  # fmt: skip
+    )
     parser.add_argument("--end-file", required=True, help="JSON with expected and within_s, there at the end")
     return parser.parse_args(given)
 
@@ -150,6 +173,7 @@ def main() -> int:
     import confluent_kafka
 
     arguments = read_arguments()
+    put_first()
     receipts = Receipts(arguments.rate, n_records(arguments.rate, arguments.length_s), arguments.offsets_ns)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, receipts.stop)
@@ -177,9 +201,7 @@ def main() -> int:
     put(line({"ready": time.time_ns()}))
     if (end := await_file(arguments.end_file, lambda: receipts.stopped, NAP_S)) is not None:
         end_s = time.monotonic() + end["within_s"]
-        while (
-            receipts.n_received < end["expected"] and time.monotonic() < end_s and not receipts.stopped
-        ):
+        while receipts.n_received < end["expected"] and time.monotonic() < end_s and not receipts.stopped:
             time.sleep(NAP_S)
     put("".join(map(line, receipts.report())))
     os._exit(0)  # nobody takes its partitions over

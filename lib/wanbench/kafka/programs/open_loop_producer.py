@@ -36,13 +36,33 @@ from functools import partial
 
 try:
     from .open_loop_record import (
-        HEAD, NS, RECORD, WARM_UP, await_file, bucket, elapsed_ns, flat, n_records, settings_of,
-    )  # fmt: skip
+        HEAD,
+        NS,
+        RECORD,
+        WARM_UP,
+        await_file,
+        bucket,
+        elapsed_ns,
+        flat,
+        n_records,
+        put_first,
+        settings_of,
+    )
     from .probe_record import line, put
 except ImportError:  # on a host, where it is a program and no part of a package
     from open_loop_record import (
-        HEAD, NS, RECORD, WARM_UP, await_file, bucket, elapsed_ns, flat, n_records, settings_of,
-    )  # fmt: skip
+        HEAD,
+        NS,
+        RECORD,
+        WARM_UP,
+        await_file,
+        bucket,
+        elapsed_ns,
+        flat,
+        n_records,
+        put_first,
+        settings_of,
+    )
     from probe_record import line, put
 
 WARM_UP_S = 90.0
@@ -92,7 +112,7 @@ class Producer:
         except BufferError:
             return False
         except Exception as error:  # the producer cannot go on: a fatal error, or an unknown topic
-            self._fail(sequence, error.args[0] if error.args else error)
+            self._fail(sequence, error.args[0] if error.args and hasattr(error.args[0], "name") else error)
         self._turn += 1
         return True
 
@@ -104,7 +124,7 @@ class Producer:
         rate = self.process.rate
         second = int(sequence / rate)
         self.published[second][bucket((at_ns - due_ns) // 1_000)] += 1
-        self.acknowledged_in[(at_ns - self.process.start_ns) // NS] += 1
+        self.acknowledged_in[max(at_ns - self.process.start_ns, 0) // NS] += 1
         self.n_settled += 1
 
     def _fail(self, sequence: int, error) -> None:
@@ -319,6 +339,7 @@ def main() -> int:
     import confluent_kafka
 
     arguments = read_arguments()
+    put_first()
     process = Process(arguments, bodies_of(arguments.payload, arguments.record_bytes))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, process.stop)

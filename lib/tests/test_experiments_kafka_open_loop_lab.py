@@ -1,0 +1,61 @@
+"""Open-loop loads on links of known delay and rate: what they find there."""
+
+from itertools import permutations
+
+import pytest
+
+from wanbench import kafka
+from wanbench.experiments import KafkaOpenLoop
+from wanbench.ingest import kafka_open_loop
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+from wanbench.stats.tails import of_open_loop
+
+pytestmark = [pytest.mark.lab, pytest.mark.kafka, pytest.mark.timing]
+
+
+def tables(lab, folder, load, source="us", target="eu"):
+    files = load.run(lab.host(source), lab.host(target), folder, "0001.1")
+    assert all((folder / file.path).is_file() for file in files)
+    return kafka_open_loop.read(folder / "kafka_open_loop/0001.1.load.json")
+
+
+def test_the_delay_of_the_links_shows_in_both_latencies(lab, tmp_path):
+    """
+    Every pair is 10 ms apart one way. A record goes from us to its leader, to a follower and, from the leader, to eu:
+    with leaders everywhere, the shortest way end to end is 10 ms, and publishing takes a round trip to a follower.
+    """
+    load = KafkaOpenLoop(300, record_bytes=500, linger_ms=2, duration_s=8, warmup_s=3)
+    found = tables(lab, tmp_path, load)
+    [row] = found["open_loop_loads"].to_dict("records")
+    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == 3_300
+    assert (row["n_received_per_group_min"], row["n_duplicates"], row["n_failed"]) == (3_300, 0, 0)
+    assert (row["clock_error_ms"], row["clock_method"]) == (0, "one machine, one clock")
+    seconds, histograms = found["open_loop_seconds"], found["open_loop_histograms"]
+    assert seconds.n_intended.tolist() == [300] * 11 and seconds.warm_up.sum() == 3
+    assert len(histograms) == 4 * 11 and (histograms.n == 300).all() and not histograms.n_lost.any()
+    publish, received = (of_open_loop(histograms, what=what) for what in ("publish", "end to end"))
+    print(row, publish, received, [received.quantile(q) for q in (0.01, 0.5, 0.99)], publish.quantile(0.01))
+    assert publish.n == 8 * 300 and received.n == 3 * 8 * 300
+    assert publish.values_ms[0] >= 20 and received.values_ms[0] >= 30
+    assert received.quantile(0.5) > publish.quantile(0.01)
+
+
+def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_time(tmp_path):
+    """200 records/s of 10 kB are 16 Mbit/s, over a link of 4 Mbit/s."""
+    links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("a", "b"), 2)}
+    load = KafkaOpenLoop(
+        200, record_bytes=10_000, replication=1, groups=1, duration_s=8, warmup_s=2, drain_s=2, batch_bytes=100_000,
+        producer_settings={"queue.buffering.max.kbytes": 4_000},
+    )  # fmt: skip
+    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    with LocalLab(["a", "b"], links) as lab, kafka.Cluster(lab, ["b"], **options):
+        found = tables(lab, tmp_path, load, "a", "b")
+    [row] = found["open_loop_loads"].to_dict("records")
+    backlog = found["open_loop_seconds"].backlog_records
+    print(row, found["open_loop_seconds"])
+    assert row["n_intended"] == 2_000 > row["n_sent"] > row["n_acknowledged"]
+    assert backlog.is_monotonic_increasing and backlog.iloc[-1] > 1_000
+    assert row["blocked_s"] > 1 and row["acknowledged_records_per_s"] * 80_000 < 4e6
+    tail = of_open_loop(found["open_loop_histograms"])
+    assert tail.n == 1_600 and tail.n_lost > 800 and tail.quantile(0.9) == float("inf")
