@@ -227,8 +227,8 @@ class OpenMessagingSession:
 
     def _follow(self) -> None:
         """
-        Wait until the benchmark has written its result, and take it. The benchmark may not end by itself afterwards: its
-        local worker leaves threads.
+        Wait until the benchmark has written its result, and take it. It may not end by itself afterwards: its local
+        worker leaves threads.
 
         Raises
         ------
