@@ -18,10 +18,10 @@ from .openmessaging_files import Driver, Workload, read_driver, read_workload
 from .openmessaging_open_loop import MINUTE_S, WARMUP_MINUTES
 from .openmessaging_session import OpenMessagingSession
 
-START_S, END_S, WORKERS_END_S = 15.0, 5.0, 35.0
+START_S, END_S = 15.0, 35.0
 """
-For Java, topics, clients and the first message to come; then from the last window to the end, which takes longer where
-workers close their consumers. Two processors.
+For Java, topics, clients and the first message to come; and from the last window to the result, before which consumers
+leave their groups. Seen on two processors.
 """
 _SECURITY = ("security.", "sasl.", "ssl.")
 
@@ -67,7 +67,7 @@ class OpenMessaging:
     ...                     randomizedPayloadPoolSize=100, warmupDurationMinutes=0)
     >>> run = OpenMessaging("/opt/benchmark", workload)
     >>> run.expected_s(80.0), run.expected_bytes(80.0)
-    (80.0, 12000000.0)
+    (110.0, 12000000.0)
     """
 
     distribution: str
@@ -244,7 +244,7 @@ class OpenMessaging:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """Expected duration, without a backlog to build and to drain."""
-        return START_S + self.length_s + (WORKERS_END_S if self.workers else END_S)
+        return START_S + self.length_s + END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """Payload that the producers send, before compression; None where the benchmark looks for the highest rate."""
