@@ -17,9 +17,7 @@ DEEPEST = 3
 _NULLS = ("", "~", "null", "Null", "NULL")
 _FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]{0,24})")
-_NUMBER = re.compile(r"[-+]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][-+]?[0-9]{1,3})?")
-_BLOCK = re.compile(r"[^\s](.*\n)*.*[^\n]\n", re.DOTALL)
-"""Text that a literal block holds as it is: it does not begin with space, and ends with one line end."""
+_NUMBER = re.compile(r"[-+]?(?=.*[.eE])([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][-+]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True)
@@ -145,15 +143,23 @@ def flat_text(entries: dict[str, object]) -> str:
 
 
 def _written(value) -> str:
+    if isinstance(value, str) and _fits_block(value):
+        return "|\n" + "\n".join(f"  {line}" if line else "" for line in value.split("\n")[:-1])
+    return _inline(value)
+
+
+def _fits_block(text: str) -> bool:
+    """Whether a literal block holds it as it is: it begins with no space, and ends with one line end."""
+    return text[-1:] == "\n" and not text[:1].isspace() and text[-2:-1] != "\n" and "\t" not in text
+
+
+def _inline(value) -> str:
+    """In one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
-    if _BLOCK.fullmatch(value) and "\t" not in value:
-        return "|\n" + "\n".join(
-            f"  {line}".rstrip() if not line else f"  {line}" for line in value.split("\n")[:-1]
-        )
+        return f"[{', '.join(map(_inline, value))}]"
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
