@@ -3,7 +3,9 @@ The highest rate at which a quantile of latency keeps within an objective.
 
 Two ways that can be held against each other: from trials at stepped rates, where the curve of the typical trial's
 quantile crosses the objective, interpolated on logarithmic axes between two steps; and from searches by bisection, each
-of which ends with a bracket, the highest rate that met the objective and the lowest that failed.
+of which ends with a bracket, the highest rate that met the objective and the lowest that failed. How the curve runs
+between two steps is not known, and a queue's curve is far from straight there: the interval is never narrower than the
+steps, or brackets, between which the rate lies. A search, whose brackets are small, is the better way.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from ..trials.means import half_width
 from . import quantile_intervals as order
 from .step_curves import RATE, StepCurve, ends, rising, step_curve, student
 
-STEPS = "the curve of trials' quantiles, interpolated on log axes; t on the jackknife over blocks (Shao & Tu 1995)"
+STEPS = (
+    "the curve of trials' quantiles, interpolated on log axes; t on the jackknife over blocks (Shao & Tu 1995), and at "
+    "least the two steps between which the rate lies"
+)
 SEARCHES = "geometric mean of the middles of the searches' brackets; t over searches, beyond both ends of the brackets"
 ASSUMPTION = "Blocks are independent and stand for further ones; the quantile rises with the rate"
 SEARCHED = (
@@ -97,6 +102,10 @@ def best_rate_of(
     value, error = curve.jackknife(lambda logs: crossing(x, logs, goal))
     notes, name = curve.notes, order.name(curve.q)
     low, high = ends(value, student(level, r) * error) if isfinite(value) else (nan, nan)
+    if isfinite(low):
+        # nothing but that it rises is known of the curve between two steps
+        above = int(np.searchsorted(x, value))
+        low, high = min(low, curve.rates[max(above - 1, 0)]), max(high, curve.rates[above])
     if not isfinite(value):
         within = curve.mean[-1] <= goal
         edge = exp(x[-1] if within else x[0])

@@ -20,7 +20,6 @@ from math import log, nan
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from ...checks import check_level, check_number
 from ...errors import ParameterError
@@ -164,7 +163,7 @@ def verdicts(
         known = table[column].notna()
         alone = table[column].copy()
         if known.any():
-            table.loc[known, column] = multipletests(alone[known], method="holm")[1]
+            table.loc[known, column] = holm(alone[known].to_numpy())
         table[f"{column}_alone"] = alone
     table["verdict"] = [_verdict(row.ratio, row.p_differs, row.p_tied, alpha) for row in table.itertuples()]
     table["verdict_alone"] = [
@@ -181,6 +180,19 @@ def verdicts(
         margin,
         level,
     )
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """
+    P-values adjusted over all of them (Holm 1979).
+
+    >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
+    [0.06, 0.03, 0.06]
+    """
+    order_ = np.argsort(p)
+    adjusted = np.empty(len(p))
+    adjusted[order_] = np.minimum(np.maximum.accumulate(p[order_] * np.arange(len(p), 0, -1)), 1.0)
+    return adjusted
 
 
 def _verdict(ratio: float, p_differs: float, p_tied: float, alpha: float) -> str:
