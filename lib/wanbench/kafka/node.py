@@ -52,7 +52,7 @@ class Node:
         heap_mb: int,
         flags: Sequence[str],
         metrics: bool,
-        pauses: bool,
+        pauses: bool = False,
     ):
         self.placement, self.host = placement, placement.host
         self.settings: Mapping[str, str] = {}

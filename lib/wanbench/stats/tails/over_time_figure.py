@@ -146,8 +146,10 @@ def _marks(pauses, start_s, end_s) -> tuple[pd.DataFrame, list[str]]:
     """The pauses within the time shown, each with its row; and the rows."""
     ends = pauses.at_s + pauses.duration_ms / 1_000
     inside = pauses[(pauses.at_s <= end_s) & (ends >= start_s)].sort_values(["kind", "node_id", "at_s"])
-    node = inside.node_id.map(lambda each: "?" if pd.isna(each) else f"{int(each)}")
-    label = (inside.kind + ", node " + node).astype(str)
+    label = [
+        f"{kind}, node {'?' if pd.isna(node) else int(node)}"
+        for kind, node in zip(inside.kind, inside.node_id, strict=True)
+    ]
     marks = pd.DataFrame(
         {
             "pause_of": label,

@@ -71,7 +71,7 @@ class Causes(Result):
     DRAWN_BY = "over_time_figure.causes"
 
     @property
-    def is_cause(self) -> bool:
+    def beyond_chance(self) -> bool:
         """Whether slow seconds have a pause more often than chance would have it, at 5 %."""
         return self.p <= ALPHA
 
@@ -79,7 +79,7 @@ class Causes(Result):
     def sentence(self) -> str:
         """Both shares and the p-value."""
         verdict = (
-            "more often than by chance" if self.is_cause else "not shown to be more often than by chance"
+            "more often than by chance" if self.beyond_chance else "not shown to be more often than by chance"
         )
         return (
             f"{self.slow.written} of the {count(self.slow.n, 'slowest second')} have a pause of at least "
@@ -298,13 +298,15 @@ def _ratio(slow, others) -> tuple[float, float, float]:
 
 def _named(seconds: pd.DataFrame, trials) -> pd.DataFrame:
     """The seconds with the longest pause in each."""
-    columns = ["node_id", "kind", "duration_ms", "text"]
-    found: list[dict] = [{}] * len(seconds)
+    longest = np.full(len(seconds), -1)
+    every = pd.concat([part for _, _, part, _ in trials], ignore_index=True)
+    first = 0
     for rows, second, part, zero in trials:
-        for row, ordinal in zip(rows, second, strict=True):
-            start = zero + ordinal
-            inside = part[(part.at_s < start + 1) & (part.at_s + part.duration_ms / 1_000 > start)]
-            if len(inside):
-                found[row] = inside.loc[inside.duration_ms.idxmax(), columns].to_dict()
-    longest = pd.DataFrame(found, columns=columns, index=seconds.index)
-    return seconds.join(longest)
+        begin = part.at_s.to_numpy() - zero
+        end = begin + part.duration_ms.to_numpy() / 1_000
+        for place in np.argsort(part.duration_ms.to_numpy()):  # a longer one replaces a shorter one
+            longest[rows[(second < end[place]) & (second + 1 > begin[place])]] = first + place
+        first += len(part)
+    columns = ["node_id", "kind", "duration_ms", "text"]
+    # -1 is no place of `every`, so its cells stay null
+    return seconds.join(every[columns].reindex(longest).set_axis(seconds.index))
