@@ -58,7 +58,7 @@ def test_every_claim_is_tried_or_says_why_not():
         ("m5-more", OWN, ""),
         ("m5-billion", UNKNOWN, "0.979 million messages/s, 489 MB/s, for each of the 3 brokers"),
         ("same-partitions", UNKNOWN, "666.7 each"),
-        ("same-partitions", UNKNOWN, "(2.48 copies at most)"),
+        ("same-partitions", UNKNOWN, "2.48 copies at most"),
         ("retention", UNKNOWN, "0.499 GB at most"),
         ("throttleable", OWN, "75 minutes"),
         ("similar-ebs", NOT, "1.40 times"),

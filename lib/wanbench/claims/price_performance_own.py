@@ -93,17 +93,17 @@ def _setup(audit: Audit) -> None:
         True if partitions % brokers == 0 else None,
         f"Holds if {number(partitions)} partitions are a multiple of {number(brokers)} brokers: "
         f"{number(partitions / brokers, 1)} each. Otherwise every broker hosts as many only with {number(brokers)} "
-        "replicas, which the source does not mention. EBS volumes could not write these if the costs per message are "
-        f"those of all brokers ({number(most, 2)} copies at most); a cluster with as many replicas would cost "
-        f"{number(brokers)} times what is printed.",
+        "replicas, which the source does not mention. If the costs per message are those of all brokers, EBS volumes "
+        f"could write {number(most, 2)} copies at most; if they are those of one, the cluster costs {number(brokers)} "
+        "times what is printed.",
     )
     rate = max(_mb_per_s(audit, name) for name in INSTANCES) * brokers
     kept_gb = rate * 60 * claimed(audit, "retention-time") / partitions / 1e3
     audit.judge(
         "retention",
         None,
-        f"{SETTING} Own numbers: in the retention time a partition gets {number(kept_gb)} GB at most, so this limit is "
-        "never reached.",
+        f"{SETTING} Own numbers: a partition gets {number(kept_gb)} GB at most in the retention time, of the "
+        f"{number(claimed(audit, 'retention'))} GB that this allows.",
     )
     minutes = claimed(audit, "warm-up") + claimed(audit, "duration")
     runs = claimed(audit, "runs")
