@@ -69,7 +69,11 @@ def trial(ordinal, system, rate, partitions, block, rng, **changes):
         for second in range(SECONDS + 1)
     ]  # fmt: skip
     return {
-        "trials": [own | {"block": block, "setting": setting, "system": system, "partitions": partitions}],
+        "trials": [
+            own
+            | {"block": block, "setting": setting, "system": system, "partitions": partitions}
+            | {"target_records_per_s": rate}
+        ],
         "tests": [
             {**about, "outcome": "done", "setting": setting}
             | {"started_at_utc": pd.Timestamp(start_s, unit="s", tz="UTC")}

@@ -35,7 +35,7 @@ LOAD = (
 )  # fmt: skip
 NEEDED = {
     "tests": [*KEY, "outcome"],
-    "trials": ["run_id", "test_id", "setting", "system", "block"],
+    "trials": ["run_id", "test_id", "setting", "system", "block", "target_records_per_s"],
     "open_loop_loads": [*KEY, *LOAD],
     "open_loop_histograms": [*KEY, "what"],
 }
@@ -187,7 +187,8 @@ def trials(
         check_columns(name, tables[name], columns)
     attempts, out = attempts_of(tables["tests"], tables["trials"])
     attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
-    attempts = attempts[attempts.system.isin(list(systems))]
+    # a search has no rate of its own
+    attempts = attempts[attempts.system.isin(list(systems)) & attempts.target_records_per_s.notna()]
     loads = tables["open_loop_loads"]
     rows = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]].merge(
         loads[[*KEY, *LOAD]], on=KEY, how="left"
