@@ -22,8 +22,9 @@ def table(loads, groups=1, lost=0, warm=0, error_ms=0.0, behind=False):
                 n_lost = lost if group == groups - 1 else 0
                 rows.append(
                     {
-                        "run_id": "r", "test_id": str(k), "attempt": 1, "source_file": "f", "what": what, "group": group,
-                        "window": window, "warm_up": window < warm, "n": PER_SECOND - n_lost, "n_lost": n_lost,
+                        "run_id": "r", "test_id": str(k), "attempt": 1, "source_file": "f", "what": what,
+                        "group": group, "window": window, "warm_up": window < warm, "n": PER_SECOND - n_lost,
+                        "n_lost": n_lost,
                         "fell_behind": behind, "clock_error_ms": error_ms if what == "end to end" else 0.0,
                         "histogram": encoded(1_000 * second[n_lost:] * (0.5 if what == "publish" else 1)),
                     }

@@ -13,6 +13,7 @@ from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
 from .kafka_open_loop import KafkaOpenLoop
 from .kafka_probe import KafkaProbe
+from .kafka_rate_search import KafkaRateSearch
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
 from .openmessaging import OpenMessaging
@@ -31,6 +32,7 @@ __all__ = [
     "KafkaLoad",
     "KafkaOpenLoop",
     "KafkaProbe",
+    "KafkaRateSearch",
     "KafkaTrial",
     "LinkSamples",
     "OpenMessaging",

@@ -64,12 +64,14 @@ class KafkaOpenLoop:
     that each partition gets the same load. Producers are spread over the hosts in turn, those of a host in one process.
     Group g reads every topic, in a process on the host of that number; a group's name is that of the topic and g.
 
-    The load generator is not free. On two processors, with mock brokers on the same machine, it kept its schedule at
-    40,000 records/s of 2 KB with 3 groups (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so a
-    record is handed over 0.5 ms late on average where more than one is due in that time: that is in the latency.
+    The load generator is not free. On two processors with much other work (a load average of 8), with mock brokers on
+    the same machine, one producer and 3 groups kept the schedule at 5,000 records/s of 2 KB (99 % handed over within
+    2.1 ms), and fell behind at 10,000 (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so a
+    record is handed over 0.5 ms late on average where more than one is due in that time: that is in the latency. Its
+    programs ask the kernel for priority.
 
     `fell_behind` in table open_loop_loads says that the generator, not the system, was late: see
-    `wanbench.ingest.kafka_open_loop`. A full queue of the producer is the system's doing: records then wait, and count
+    `wanbench.open_loop`. A full queue of the producer is the system's doing: records then wait, and count
     from when they were due; `blocked_s` says for how long there was no room.
 
     Parameters

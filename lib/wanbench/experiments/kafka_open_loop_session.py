@@ -255,6 +255,15 @@ class OpenLoopSession:
 
     # Afterwards
 
+    def printed(self) -> tuple[list[list[dict]], list[list[dict]]]:
+        """What each producing process and each group printed of the seconds of the schedule, once all have ended."""
+
+        def seconds(program: Program) -> list[dict]:
+            lines = program.done.stdout.splitlines() if program.done else []
+            return [value for line in lines if "second" in (value := json.loads(line))]
+
+        return [seconds(each) for each in self.producers], [seconds(each) for each in self.consumers]
+
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
         """The target's clock less the source's, in ms, as it was applied; and the most by which it may be wrong."""
         offset_ms = error_ms = 0.0

@@ -109,3 +109,30 @@ declare(
     column("unit", "text", "", "unit of the recorded values", allowed=("us",)),
     column("histogram", "text", "", "HdrHistogram, V2 encoding, compressed, base64"),
 )
+declare(
+    "rate_search_steps",
+    "one step of a search for the highest rate that keeps a quantile of latency under an objective",
+    *CONTEXT,
+    column("step", "count", "", "the step's number, from 1: that of its load in open_loop_loads", minimum=1),
+    column("rate_records_per_s", "number", "records/s", "rate asked of all producers together"),
+    column("what", "text", "", "the latency, as in open_loop_histograms", allowed=("publish", "end to end")),
+    column("quantile", "number", "fraction", "0.99 for the 99th percentile", maximum=1),
+    column("objective_ms", "number", "ms", "the quantile must not exceed this"),
+    column(
+        "value_ms", "number?", "ms", "the quantile after the warm-up; null: the record of this rank was lost"
+    ),
+    column("n", "count", "records", "latencies that count, lost ones included"),
+    column("n_lost", "count", "records", "of these, never acknowledged, or never received by a group"),
+    column("backlog_grew", "flag", "", "acknowledgements came at less than 99 % of the rate"),
+    column("fell_behind", "flag", "", "the generator, not the system, was late: the step says nothing"),
+    column(
+        "met", "flag?", "", "within the objective, none lost, no growing backlog; null: the step says nothing"
+    ),
+    column(
+        "met_until_records_per_s", "number?", "records/s", "highest rate so far that met it; null: none did"
+    ),
+    column(
+        "failed_from_records_per_s", "number?", "records/s", "lowest rate so far that did not; null: all did"
+    ),
+    column("ended", "text", "", "why the search ended after its last step"),
+)

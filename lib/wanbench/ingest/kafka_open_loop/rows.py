@@ -4,10 +4,7 @@ An open-loop load as tables open_loop_loads, open_loop_seconds and open_loop_his
 - Records belong to the second in which they were due; rates, `n_sent`, `n_acknowledged` and `n_received` of a second
   count what happened in it.
 - A record that was due and never acknowledged, or never received by a group, is lost, whether it was sent or not.
-- The generator fell behind if more than 1 % of the records that count were handed over later than they were due by more
-  than 5 ms and 5 % of the median time to acknowledgement, the queue of the client apart: the 99th percentile of latency
-  may then be the generator's own. Less than 5 ms is a time slice of a busy processor, and little on a path between
-  regions; a twentieth of a latency changes no conclusion about it.
+- Whether the generator fell behind: see `wanbench.open_loop`.
 """
 
 from __future__ import annotations
@@ -18,21 +15,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from ... import open_loop
 from ..json_values import Members
 from ..kafka_probe.histograms import encoded_counts
 from ..rows import fitting
 from .files import MOST_SECONDS, Printed, groups, open_load, producers
 
-LATE_SHARE = 0.01
-LATE_MS = 5.0
-LATE_PART = 0.05
-LATE_UNIT_MS = 0.1
-"""Of the programs' histograms of lateness."""
 _SETTINGS = (
     "record_bytes", "topics", "partitions", "replication", "producers", "groups", "consumers", "batch_bytes",
 )  # fmt: skip
 _TEXTS = ("payload", "acks", "compression")
-SHOWN = 300
 
 
 def read(path) -> dict[str, pd.DataFrame]:
@@ -81,9 +73,7 @@ class _Load:
         published = sum(
             (self.sent.second(n).histograms.get("publish", Counter()) for n in self.counted), Counter()
         )
-        allowed_ms = max(LATE_MS, LATE_PART * (_quantile(published, 0.5) or 0) / 1_000)
-        late = sum(n for value, n in self.late.items() if value * LATE_UNIT_MS > allowed_ms)
-        return late > LATE_SHARE * sum(self.late.values())
+        return open_loop.fell_behind(self.late, published)
 
     def row(self) -> dict:
         """The row of open_loop_loads."""
@@ -92,7 +82,7 @@ class _Load:
         worst = max(
             self.clocks, key=lambda clock: clock.number("error_ms") or 0.0, default=Members.none(self.top)
         )
-        late_p99 = _quantile(self.late, 1 - LATE_SHARE)
+        late_p99 = open_loop.quantile(self.late, 0.99)
         errors = sum((each.errors for each in (sent, *self.groups)), Counter())
         n_sent, n_acknowledged = sent.total("n_handed"), sent.total("n_answered")
         last = self.numbers[-1] if self.numbers else None
@@ -121,7 +111,7 @@ class _Load:
             "n_failed": n_sent - n_acknowledged,
             "n_received_per_group_min": min((group.total("n_received") for group in self.groups), default=0),
             "n_duplicates": sum(group.total("n_duplicates") for group in self.groups),
-            "late_p99_ms": None if late_p99 is None else late_p99 * LATE_UNIT_MS,
+            "late_p99_ms": None if late_p99 is None else late_p99 * open_loop.LATE_UNIT_MS,
             "late_max_ms": max((sent.second(n)["late_max_us"] / 1e3 for n in self.counted), default=None),
             "blocked_s": sent.total("blocked_us") / 1e6,
             "backlog_records": None if last is None else self._backlog(last),
@@ -209,13 +199,3 @@ def _needed(settings: Members, name: str) -> float:
     if value is None:
         settings.refuse(f"settings without {name}", "settings of an open-loop load")
     return value
-
-
-def _quantile(counts: Counter, q: float) -> int | None:
-    """The smallest value that a share q of the records does not exceed; None without records."""
-    total, so_far = sum(counts.values()), 0
-    for value in sorted(counts):
-        so_far += counts[value]
-        if so_far >= q * total - 1e-9:
-            return value
-    return None
