@@ -8,7 +8,9 @@ consumer group, records of 1 kB, the benchmark's settings for latency.
 
 It prints the quantiles of every run and their intervals, then for each quantile the ratio of the engines, paired by
 blocks: a run is the unit. The benchmark's end-to-end latency counts from the actual send in whole milliseconds, that of
-the open-loop load from when a record was due; its publish latency from the actual send. A run takes the warm-up and the
+the open-loop load from when a record was due; its publish latency from the actual send. Its producer fills a batch for
+one partition before it turns to the next, so that at a low rate one leader at a time has all records; `--in-turn` takes
+that difference away. A run takes the warm-up and the
 time that counts (whole minutes) and 15 s; the folder keeps what all of them left.
 """
 
@@ -18,6 +20,7 @@ import argparse
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -42,6 +45,8 @@ DRIVER = Driver(
     consumerConfig="auto.offset.reset=earliest\nenable.auto.commit=false\nmax.partition.fetch.bytes=10485760\n",
 )
 
+IN_TURN = "partitioner.class=org.apache.kafka.clients.producer.RoundRobinPartitioner\n"
+
 
 def main() -> int:
     """Measure interleaved, and compare."""
@@ -50,6 +55,11 @@ def main() -> int:
     options.add_argument("--rate", type=int, default=200, help="records/s (default: %(default)s)")
     options.add_argument("--minutes", type=int, default=1, help="that count (default: %(default)s)")
     options.add_argument("--warmup", type=int, default=1, help="minutes before (default: %(default)s)")
+    options.add_argument(
+        "--in-turn",
+        action="store_true",
+        help="have the benchmark's records go to the partitions in turn, as ours do",
+    )
     options.add_argument("--folder", type=Path, help="for what the engines leave (default: a temporary one)")
     asked = options.parse_args()
     distribution = os.environ.get("WANBENCH_OMB")
@@ -71,11 +81,12 @@ def main() -> int:
         randomBytesRatio=1.0,
         randomizedPayloadPoolSize=1_000,
     )
+    driver = replace(DRIVER, producerConfig=DRIVER.producerConfig + IN_TURN * asked.in_turn)
     engines = {
-        BENCHMARK: OpenMessaging(distribution, workload, DRIVER),
-        LIBRARY: workload.open_loop(DRIVER),
+        BENCHMARK: OpenMessaging(distribution, workload, driver),
+        LIBRARY: workload.open_loop(driver, ignoring=["partitioner.class"]),
     }
-    for caution in workload.cautions(DRIVER):
+    for caution in workload.cautions(driver):
         print(f"- {caution}")
     links = {}
     for (a, b), rtt_ms in RTT_MS.items():

@@ -15,16 +15,15 @@ from wanbench.errors import ParameterError
 from wanbench.experiments import KafkaOpenLoop
 from wanbench.experiments.flat_yaml import read_flat
 from wanbench.experiments.java_properties import read_properties
+from wanbench.experiments.openmessaging_fields import LARGEST_INT, LARGEST_LONG
 from wanbench.experiments.openmessaging_files import (
     KAFKA_DRIVER,
     KEY_DISTRIBUTORS,
-    LARGEST_INT,
-    LARGEST_LONG,
     Driver,
     Workload,
     read_driver,
     read_workload,
-)  # fmt: skip
+)
 
 DISTRIBUTION, CLONES = os.environ.get("WANBENCH_OMB"), os.environ.get("WANBENCH_OMB_CLONES")
 WORKLOAD = Workload(
@@ -316,7 +315,7 @@ def test_settings_that_librdkafka_lacks_are_an_error_and_others_are_translated()
 def test_shared_settings_are_known_to_librdkafka():
     import confluent_kafka
 
-    from wanbench.experiments.openmessaging_open_loop import _RENAMED, OF_BOTH
+    from wanbench.experiments.openmessaging_settings import _RENAMED, OF_BOTH
 
     for name in {*OF_BOTH, *_RENAMED.values()}:
         try:

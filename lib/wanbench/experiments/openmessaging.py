@@ -154,24 +154,34 @@ class OpenMessaging:
         )
 
     @property
+    def topics(self) -> int:
+        """Topics that it makes."""
+        return self.workload.topics
+
+    @property
+    def partitions(self) -> int:
+        """Partitions of each topic."""
+        return self.workload.partitionsPerTopic
+
+    @property
     def replication(self) -> int:
         """Replicas of each partition."""
         return self.driver.replicationFactor
 
     @property
-    def topic_settings(self) -> dict[str, str]:
+    def topic_settings(self) -> tuple[tuple[str, str], ...]:
         """Settings of the topics."""
-        return self.driver.settings("topic")
+        return tuple(sorted(self.driver.settings("topic").items()))
 
     @property
-    def producer_settings(self) -> dict[str, str]:
+    def producer_settings(self) -> tuple[tuple[str, str], ...]:
         """Settings of the producers, by their names in Java."""
-        return self.driver.settings("producer")
+        return tuple(sorted(self.driver.settings("producer").items()))
 
     @property
-    def consumer_settings(self) -> dict[str, str]:
+    def consumer_settings(self) -> tuple[tuple[str, str], ...]:
         """Settings of the consumers, by their names in Java."""
-        return self.driver.settings("consumer")
+        return tuple(sorted(self.driver.settings("consumer").items()))
 
     @property
     def length_s(self) -> float:
