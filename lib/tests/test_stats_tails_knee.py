@@ -116,5 +116,7 @@ def test_a_single_search_or_an_open_one_is_said_so():
     open_ = searches((1_000, 1_100), (1_000, 1_100))
     found = tails.searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
     assert found.rate.high == inf and found.rate.low == 1_000 and isnan(found.rate.estimate)
+    unknown = open_.assign(met=open_.met.astype("boolean").mask(open_.search == 1))
+    assert "1 search left out" in str(tails.searched_rate(unknown, 50.0))
     with pytest.raises(ParameterError, match="no step"):
         tails.searched_rate(open_.iloc[:0], 50.0)

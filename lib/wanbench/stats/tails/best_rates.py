@@ -166,12 +166,14 @@ def searched_rate(
     ----------
     steps : DataFrame
         Table rate_search_steps of one system: one row per step of a search, with column `search` (whatever it is
-        called), `rate_records_per_s` and `met` (flag).
+        called, such as test_id), `rate_records_per_s` and `met` (flag; null: the step says nothing).
     """
     level = check_level(level)
     check_columns("steps", steps, [search, RATE, "met"])
     rows = []
-    for name, part in steps.dropna(subset=["met"]).groupby(search, sort=False):
+    known = steps.dropna(subset=["met"])
+    silent = steps[search].nunique() - known[search].nunique()
+    for name, part in known.groupby(search, sort=False):
         met = part.met.astype(bool)
         low, high = part[RATE][met].max(), part[RATE][~met].min()
         low, high = 0.0 if pd.isna(low) else float(low), inf if pd.isna(high) else float(high)
@@ -196,6 +198,10 @@ def searched_rate(
         notes = (
             f"{count(int((~closed).sum()), 'search', 'searches')} of {len(table)} met the objective at every rate "
             "tried or at none, so that the rate is known from one side",
+        )
+    if silent:
+        notes += (
+            f"{count(silent, 'search', 'searches')} left out: no step says whether it met the objective",
         )
     width = np.sqrt(table.failed_records_per_s[closed] / table.met_records_per_s[closed]) - 1
     error = f"; brackets of ±{number(100 * float(width.max()), 1)} % or less" if closed.any() else ""

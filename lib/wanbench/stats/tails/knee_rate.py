@@ -183,7 +183,7 @@ def kneedle(rates: np.ndarray, logs: np.ndarray) -> float:
 
     >>> rates = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     >>> round(kneedle(rates, np.array([0.0, 0.0, 0.0, 2.0, 4.0])), 1)
-    3.0
+    3.1
     """
     logs = rising(logs)
     if logs[-1] <= logs[0]:

@@ -85,8 +85,8 @@ def single_level(at: Sequence[float], level: float = 0.95, runs: int = 1) -> flo
 
     Examples
     --------
-    >>> round(single_level([0.5]), 3), 0.99 < single_level([0.1, 0.5, 0.9, 0.99, 0.999]) < 0.991
-    (0.95, True)
+    >>> round(single_level([0.5]), 3), round(single_level([0.1, 0.5, 0.9, 0.99, 0.999]), 3)
+    (0.95, 0.989)
     """
     level, q = check_level(level), np.array(sorted({check_quantile(each) for each in at}))
     if len(q) == 1:
