@@ -106,12 +106,12 @@ def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Esti
     ).sum(axis=1, skipna=False)
     kept = logs[np.isfinite(logs)]
     out = len(logs) - len(kept)
-    return geometric_mean(
+    one = geometric_mean(
         np.exp(kept),
         level,
         unit_name="block",
         quantity=quantity,
-        claim=f"{quantity[0].upper()}{quantity[1:]}, is {{}}",
+        claim=f"{quantity if quantity.startswith('p') else quantity[0].upper() + quantity[1:]}, is {{}}",
         method=METHOD,
         assumption=ASSUMPTION,
         warnings=(
@@ -120,6 +120,7 @@ def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Esti
         if out
         else (),
     )
+    return replace(one, basis=count(len(kept), "block"))
 
 
 def _on_schedule(trials: SystemTrials) -> Estimate:
