@@ -45,7 +45,7 @@ def knees(result: Knees, *, note: str = "") -> go.Figure:
     values = np.concatenate([table.latency_ms for table in tables])
     figure.update_yaxes(**theme.log_axis(values[np.isfinite(values)], "ms"))
     p = order.name(next(iter(result.knees.values())).curve.q)
-    figure.update_yaxes(title=f"{p} end to end of a typical trial (ms, log axis)")
+    figure.update_yaxes(title=f"{p} of a typical trial (ms, log axis)")
     figure.update_xaxes(title="records/s asked for, all producers together", rangemode="tozero")
     figure.update_layout(legend={"orientation": "h", "y": -0.2})
     return theme.finish(

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ...figures import primitives, theme
-from ...formatting import count, percent
+from ...formatting import count, number, percent
 from ...stats.tails import quantile_intervals as order
 from .side_by_side import SideBySide
 from .trials import RATE
@@ -17,12 +17,12 @@ DASHES = ("solid", "dash")
 
 def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
     """Each system's percentile with its interval at each step; small: single trials; hollow: it did not keep up."""
-    figure, ends = go.Figure(), []
+    figure, ends, along_rate = go.Figure(), [], result.along == RATE
     for k, name in enumerate(result.names):
         shade, symbol = theme.SERIES_COLOURS[k], SYMBOLS[k]
         own = result.points[result.points.system == name]
         figure.add_scatter(
-            x=own.step,
+            x=own.step * (1 + 0.02 * (own.groupby("step").cumcount() + 1) * (-1) ** k),
             y=own.latency_ms,
             mode="markers",
             marker={"size": 6, "color": shade, "opacity": 0.4, "symbol": symbol},
@@ -47,20 +47,21 @@ def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
             name=theme.plain(name),
             legendgroup=name,
         )
-        ends += [*own.latency_ms, *(one.estimate for one in estimates)]
+        ends += [*own.latency_ms, *(end for one in estimates for end in (one.estimate, one.low, one.high))]
     known = np.asarray(ends, dtype=float)
-    figure.update_yaxes(**theme.log_axis(known[np.isfinite(known)], "ms"))
+    figure.update_yaxes(**theme.log_axis(known[np.isfinite(known) & (known > 0)], "ms"))
     p = order.name(result.q)
     figure.update_yaxes(title=f"{p} end to end (ms, log axis)")
-    title = (
-        "records/s asked for, all producers together" if result.along == RATE else "partitions of all topics"
-    )
+    title = "records/s asked for, all producers together" if along_rate else "partitions of all topics"
     figure.update_xaxes(title=title, tickvals=[step.step for step in result.steps])
+    if not along_rate:
+        ticks = [step.step for step in result.steps]
+        figure.update_xaxes(type="log", ticktext=[number(tick) for tick in ticks])
     figure.update_layout(legend=theme.LEGEND_ON_TOP)
     level = percent(result.steps[0].a.level)
     return theme.finish(
         figure,
-        name=f"{p.replace('.', '-')}-by-{'rate' if result.along == RATE else 'partitions'}",
+        name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
         title=f"{result.TITLE}, two systems",
         subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep up.",
         alt=f"{result.TITLE}, {count(len(result.steps), 'step')}. {result.sentence}",
