@@ -10,8 +10,8 @@ It prints the quantiles of every run and their intervals, then for each quantile
 blocks: a run is the unit. The benchmark's end-to-end latency counts from the actual send in whole milliseconds, that of
 the open-loop load from when a record was due; its publish latency from the actual send. Its producer fills a batch for
 one partition before it turns to the next, so that at a low rate one leader at a time has all records; `--in-turn` takes
-that difference away. A run takes the warm-up and the
-time that counts (whole minutes) and 15 s; the folder keeps what all of them left.
+that difference away. A run takes the warm-up and the time that counts (whole minutes), and 15 to 50 s; the folder
+keeps what all of them left.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def main() -> int:
                 for row in measured(engines, lab.host(REGIONS[0]), folder, *run)
             ]
     table = pd.DataFrame(rows)
-    print(table.to_string(index=False, float_format="{:.1f}".format))
+    numbers = dict.fromkeys(("latency_ms", "low_ms", "high_ms"), "{:.0f}".format)
+    print(table.to_string(index=False, formatters=numbers))
     for what in ("publish", "end to end"):
         for q in AT:
             some = table[(table.what == what) & (table["quantile"] == q)]
