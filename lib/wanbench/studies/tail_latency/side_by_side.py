@@ -149,24 +149,15 @@ class SideBySide(Result):
 
     def shown(self) -> pd.DataFrame:
         """The rows of the source's table; an asterisk where a system did not keep up."""
-        p = order.name(self.q)
+        p, (a, b) = order.name(self.q), self.names
         rows = []
         for step in self.steps:
-            ratio = step.ratio
-            row = (
-                {"throughput (ingress)": f"{number(step.payload_bps / 8e6, 2)} MB/s"}
-                if self.along == RATE
-                else {}
-            )
+            row = {"ingress": f"{number(step.payload_bps / 8e6, 2)} MB/s"} if self.along == RATE else {}
             row[self.unit] = number(step.step)
             for name, one, kept in zip(self.names, (step.a, step.b), step.kept_up, strict=True):
-                row[f"{name}, {p} end to end"] = _spelled(one) + ("" if kept else " *")
-            row |= {
-                f"{self.names[0]} over {self.names[1]}": ratio.written,
-                f"{ratio.written_level} interval": ratio.written_interval,
-                f"{self.names[1]} is": step.verdict + (f" ({step.reason})" if step.reason else ""),
-                "trials": " and ".join(str(len(each.tails)) for each in step.tails),
-            }
+                row[f"{p} of {name}"] = _spelled(one) + ("" if kept else " *")
+            row[f"{a} over {b}"] = _spelled(step.ratio)
+            row[f"{b} is"] = step.verdict + (f" ({step.reason})" if step.reason else "")
             rows.append(row)
         return pd.DataFrame(rows)
 

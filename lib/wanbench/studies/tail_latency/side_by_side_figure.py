@@ -21,8 +21,10 @@ def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
     for k, name in enumerate(result.names):
         shade, symbol = theme.SERIES_COLOURS[k], SYMBOLS[k]
         own = result.points[result.points.system == name]
+        # beside the mark of their step, those of the first system to the right
+        aside = 0.02 * (own.groupby("step").cumcount() + 1) * (-1) ** k
         figure.add_scatter(
-            x=own.step * (1 + 0.02 * (own.groupby("step").cumcount() + 1) * (-1) ** k),
+            x=own.step * (1 + aside) if not along_rate else own.step + aside * max(result.points.step) / 2,
             y=own.latency_ms,
             mode="markers",
             marker={"size": 6, "color": shade, "opacity": 0.4, "symbol": symbol},
