@@ -60,6 +60,9 @@ def main() -> int:
         action="store_true",
         help="have the benchmark's records go to the partitions in turn, as ours do",
     )
+    options.add_argument(
+        "--in-flight", type=int, default=5, help="requests of both engines (default: %(default)s)"
+    )
     options.add_argument("--folder", type=Path, help="for what the engines leave (default: a temporary one)")
     asked = options.parse_args()
     distribution = os.environ.get("WANBENCH_OMB")
@@ -81,7 +84,8 @@ def main() -> int:
         randomBytesRatio=1.0,
         randomizedPayloadPoolSize=1_000,
     )
-    driver = replace(DRIVER, producerConfig=DRIVER.producerConfig + IN_TURN * asked.in_turn)
+    more = f"max.in.flight.requests.per.connection={asked.in_flight}\n" + IN_TURN * asked.in_turn
+    driver = replace(DRIVER, producerConfig=DRIVER.producerConfig + more)
     engines = {
         BENCHMARK: OpenMessaging(distribution, workload, driver),
         LIBRARY: workload.open_loop(driver, ignoring=["partitioner.class"]),
