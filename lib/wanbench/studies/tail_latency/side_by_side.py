@@ -86,6 +86,11 @@ class SideBySide(Result):
 
     @property
     def TITLE(self) -> str:
+        """Which percentile, along what, and the level of the intervals."""
+        return f"{self.name}, with {self.steps[0].a.written_level} intervals"
+
+    @property
+    def name(self) -> str:
         """Which percentile, along what."""
         return f"{order.name(self.q)} end to end by {STEPS[self.along]}"
 

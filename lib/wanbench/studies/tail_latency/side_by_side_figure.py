@@ -64,9 +64,9 @@ def side_by_side(result: SideBySide, *, note: str = "") -> go.Figure:
     return theme.finish(
         figure,
         name=f"{p.replace('.', '-')}-by-{'rate' if along_rate else 'partitions'}",
-        title=f"{result.TITLE}, two systems",
+        title=f"{result.name}, two systems",
         subtitle=f"Small: single trials. Large: all records of a step, {level} interval. Hollow: it did not keep up.",
-        alt=f"{result.TITLE}, {count(len(result.steps), 'step')}. {result.sentence}",
+        alt=f"{result.name}, {count(len(result.steps), 'step')}. {result.sentence}",
         caption=str(result),
         table=result.table(),
         note=note,
