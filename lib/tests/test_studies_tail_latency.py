@@ -157,3 +157,25 @@ def test_trials_without_a_drift_show_none(trials, tables):
 def test_without_a_distribution_the_benchmark_is_left_out(trials):
     with pytest.raises(MissingDataError, match="omb_distribution"):
         tail_latency.benchmark(trials.at("plain", rate_records_per_s=1500.0, partitions=6), {})
+
+
+def test_a_percentile_of_lost_records_is_named_as_such(tables):
+    lost = tables["open_loop_histograms"].copy()
+    lost["n_lost"] = (lost.n // 10).astype(lost.n_lost.dtype)
+    found = tail_latency.trials(tables | {"open_loop_histograms": lost}, NAMES)
+    table = tail_latency.side_by_side(found, "rate_records_per_s", partitions=6)
+    assert "beyond the time waited" in table.shown()["p99 of plain"][0] and "unknown" not in table.sentence
+    assert table.figure().data
+
+
+def test_busy_processors_are_those_of_the_seconds_that_count(trials, tables):
+    first = trials.rows.iloc[0]
+    rows = [
+        {key: first[key] for key in ("run_id", "test_id", "attempt")}
+        | {"source": "sysstat", "host": "h", "subject": "cpu all", "metric": metric, "value": value}
+        | {"at_utc": pd.Timestamp(first.start_s + at, unit="s", tz="UTC")}
+        for at, idle in ((1, 0.0), (3, 60.0), (5, 40.0))
+        for metric, value in (("idle", idle), ("iowait", 0.0))
+    ]
+    found = tail_latency.allowed(trials, tables | {"metrics": pd.DataFrame(rows)}, partitions=6)
+    assert found.trials.set_index("test_id").busy_percent[first.test_id] == 50

@@ -129,6 +129,8 @@ def allowed(
             method=METHOD,
             assumption=ASSUMPTION,
         )
+    if not rates:
+        raise MissingDataError("no trial was kept up with, so that bytes per record are unknown.")
     order = {name: k for k, name in enumerate(trials.systems)}
     rows = rows.sort_values("system", key=lambda names: names.map(order), kind="stable")
     rows = rows.sort_values(["partitions", RATE], kind="stable")
@@ -165,6 +167,6 @@ def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
     if metrics is None or metrics.empty:
         return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
     rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)
-    at_s = pd.to_datetime(rows.at_utc, utc=True, format="ISO8601").astype("int64") / 1e9
+    at_s = (pd.to_datetime(rows.at_utc, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
     use = processor_use(rows[(at_s >= rows.from_s) & (at_s <= rows.until_s)])
     return use.groupby(KEY, as_index=False).busy_percent.max()

@@ -97,13 +97,17 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
 
 def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Estimate:
     """A product of quantiles of typical trials, each to the power 1 or -1, over the blocks that all have."""
-    logs = pd.concat(
-        [
-            sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
-            for trials, q, sign in terms
-        ],
-        axis=1,
-    ).sum(axis=1, skipna=False)
+    logs = (
+        pd.concat(
+            [
+                sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
+                for trials, q, sign in terms
+            ],
+            axis=1,
+        )
+        .replace([np.inf, -np.inf], np.nan)
+        .sum(axis=1, skipna=False)
+    )
     kept = logs[np.isfinite(logs)]
     out = len(logs) - len(kept)
     one = geometric_mean(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 import pandas as pd
 
@@ -14,6 +15,9 @@ from ...stats.tails import quantile_intervals as order
 from ...stats.tails.repeated import TailTrials
 from ...stats.tails.system_verdicts import Verdicts, verdicts
 from .trials import RATE, STEPS, SystemTrials
+
+BEYOND = "beyond the time waited"
+"""In place of a percentile that is that of a record which never arrived."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,7 +117,7 @@ class SideBySide(Result):
         if len(self.steps) > 1:
             first, last = self.steps[0], self.steps[-1]
             grown = [
-                f"{name} goes from {one.written} to {other.written}"
+                f"{name} goes from {_value(one)} to {_value(other)}"
                 for name, one, other in zip(self.names, (first.a, first.b), (last.a, last.b), strict=True)
             ]
             span = f"{number(first.step)} to {number(last.step)} {self.unit}"
@@ -167,7 +171,13 @@ class SideBySide(Result):
         return pd.DataFrame(rows)
 
 
+def _value(one: Estimate) -> str:
+    return one.written if isfinite(one.estimate) else BEYOND
+
+
 def _spelled(one: Estimate) -> str:
+    if not isfinite(one.estimate):
+        return BEYOND
     return f"{one.written} ({one.written_interval})" if one.written_interval else one.written
 
 
