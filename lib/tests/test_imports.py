@@ -15,7 +15,19 @@ MEASURING = {"campaign", "experiments", "kafka", "labs", "links", "plan"}
 ANALYSING = {
     "claims", "figures", "findings", "importers", "ingest", "plausibility", "publish", "stats", "studies", "validity",
 }  # fmt: skip
-SHARED = {"", "checks", "designs", "errors", "files", "folders", "formatting", "regions", "runs", "tables"}
+SHARED = {
+    "",
+    "checks",
+    "designs",
+    "errors",
+    "files",
+    "folders",
+    "formatting",
+    "open_loop",
+    "regions",
+    "runs",
+    "tables",
+}
 ENTRANCES = {"cli", "doctor"}
 
 

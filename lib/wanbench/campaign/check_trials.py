@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ..checks import check_number
 from ..errors import ParameterError
-from ..experiments import KafkaLoad, KafkaTrial
+from ..experiments import KafkaTrial
+from ..experiments.base import Load
 from ..labs.base import Lab
 from ..plan import Plan
 
@@ -33,7 +34,7 @@ def check_trials(plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping)
     limits = lab.socket_buffer_limits()
     for test in plan.tests:
         for each in plan.experiments_of(test):
-            trial = KafkaTrial(each) if isinstance(each, KafkaLoad) else each
+            trial = KafkaTrial(each) if isinstance(each, Load) else each
             if isinstance(trial, KafkaTrial):
                 where = f"trial {test.setting or test.id}"
                 settings = {**(cluster.get("settings") or {}), **dict(trial.broker_settings or ())}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -83,6 +83,49 @@ class ConcurrentExperiment(Experiment, Protocol):
         ExperimentError
             If it cannot start or fails; never in place of an exception of the block.
         """
+
+
+@runtime_checkable
+class Load(Experiment, Protocol):
+    """
+    An experiment that loads a Kafka cluster, and so can be the load of a `KafkaTrial`.
+
+    Attributes
+    ----------
+    topics, partitions, replication : int
+        Topics that it makes, partitions of each, replicas of each partition.
+    topic_settings, producer_settings, consumer_settings : tuple of (str, str)
+        Further settings, by the names that its clients have for them.
+    """
+
+    topics: int
+    partitions: int
+    replication: int
+    topic_settings: Mapping[str, object]
+    producer_settings: Mapping[str, object]
+    consumer_settings: Mapping[str, object]
+
+    def run(
+        self,
+        source: Host,
+        target: Host,
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """As `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
+
+    def run_on(
+        self,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """The same as `run`, with producers and consumers spread over several hosts."""
 
 
 class ExperimentError(CommandError):

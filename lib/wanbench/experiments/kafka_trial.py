@@ -16,10 +16,9 @@ from ..kafka.settings import checked_settings
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
-from .base import ExperimentError, cluster_of, links_of
+from .base import ExperimentError, Load, cluster_of, links_of
 from .iperf3 import Iperf3
 from .kafka_checks import setting_pairs
-from .kafka_load import KafkaLoad
 from .ping import Ping
 
 RESTART_S = 20.0
@@ -38,7 +37,8 @@ class KafkaTrial:
 
     Parameters
     ----------
-    load : KafkaLoad
+    load : Load
+        Such as `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
         Both directions of the pair are set to this before the trial; None leaves them as they are.
     background : Iperf3, optional
@@ -61,7 +61,7 @@ class KafkaTrial:
         each link has its own.
     """
 
-    load: KafkaLoad
+    load: Load
     link: LinkSettings | None = None
     background: Iperf3 | None = None
     ping: Ping | None = None
@@ -74,6 +74,10 @@ class KafkaTrial:
     name: ClassVar[str] = "kafka_trial"
 
     def __post_init__(self):
+        if not isinstance(self.load, Load):
+            raise refusal(
+                "KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad"
+            )
         for experiment in self.beside:
             if not hasattr(experiment, "concurrently"):
                 raise ParameterError(

@@ -62,7 +62,7 @@ def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(run_id, test, experiment):
-    link, load = experiment.get("link") or {}, experiment["load"]
+    link, load = experiment.get("link") or {}, _of_all_producers(experiment["load"])
     background = experiment.get("background") or {}
     row = {name: test[name] for name in ("block", "setting", "from_region", "to_region")}
     row |= {"run_id": run_id, "test_id": test["id"], "background_bps": background.get("rate_bps")}
@@ -77,6 +77,18 @@ def _row(run_id, test, experiment):
     }
 
 
+def _of_all_producers(load):
+    """An open-loop load, or that of a search for its rate, by the names that columns have."""
+    rate = load.get("rate_records_per_s")
+    if isinstance(load.get("load"), dict):
+        load, rate = load["load"], None
+    if "rate_records_per_s" not in load:
+        return load
+    producers = load["topics"] * load["producers"]
+    each = None if rate is None else rate / producers
+    return load | {"producers": producers, "consumer_groups": load["groups"], "target_records_per_s": each}
+
+
 def _kafka_settings(experiment, load):
     """The columns that stand among settings of topics, clients and brokers, which a plan keeps as pairs of text."""
     brokers = dict(experiment.get("broker_settings") or ())
@@ -85,10 +97,15 @@ def _kafka_settings(experiment, load):
     )
     numbers = {
         "min_insync": {**brokers, **topics}.get("min.insync.replicas"),
-        "client_send_buffer_bytes": producers.get("send.buffer.bytes"),
-        "client_receive_buffer_bytes": consumers.get("receive.buffer.bytes"),
+        "client_send_buffer_bytes": _buffer(producers, "send.buffer.bytes"),
+        "client_receive_buffer_bytes": _buffer(consumers, "receive.buffer.bytes"),
     }
     return {
         **{name: None if text is None else int(text) for name, text in numbers.items()},
         "broker_settings": json.dumps(brokers, sort_keys=True) if brokers else "",
     }
+
+
+def _buffer(settings, name):
+    """The size of a socket's buffer, which librdkafka calls socket.<name>."""
+    return settings.get(name, settings.get(f"socket.{name}"))
