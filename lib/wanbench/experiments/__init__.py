@@ -5,6 +5,7 @@ Measuring bank: analysing code never imports it. The module of the same name in 
 """
 
 from .base import ConcurrentExperiment, Experiment, ExperimentError
+from .broker_actions import BrokerAction, BrokerActions
 from .broker_metrics import BrokerMetrics
 from .cut import Cut
 from .host_metrics import HostMetrics
@@ -20,6 +21,8 @@ from .ping import Ping
 from .shorten import Shorten
 
 __all__ = [
+    "BrokerAction",
+    "BrokerActions",
     "BrokerMetrics",
     "ConcurrentExperiment",
     "Cut",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..checks import check_choice
 from . import (
+    broker_actions,
     broker_metrics,
     cut,
     flent,
@@ -66,6 +67,7 @@ READERS = (
     Reader("links", link_samples.read, "*.samples.jsonl"),
     Reader("devices", lab_counters.read_devices, "counters*.json"),
     Reader("host_metrics", host_metrics.read, "*.sadf.json", loose=True),
+    Reader("broker_actions", broker_actions.read, "*.actions.json"),
     Reader("broker_metrics", broker_metrics.read, "*.prom.txt", loose=True),
     Reader("kafka_fault", kafka_fault.read, "*.fault.json"),
     Reader("kafka_load", kafka_load.read, "*.producer-*.txt", loose=True),
