@@ -8,6 +8,7 @@ from .base import ConcurrentExperiment, Experiment, ExperimentError
 from .broker_actions import BrokerAction, BrokerActions
 from .broker_metrics import BrokerMetrics
 from .cut import Cut
+from .detection import Detection
 from .host_metrics import HostMetrics
 from .iperf3 import Iperf3
 from .kafka_fault import KafkaFault
@@ -26,6 +27,7 @@ __all__ = [
     "BrokerMetrics",
     "ConcurrentExperiment",
     "Cut",
+    "Detection",
     "Experiment",
     "ExperimentError",
     "HostMetrics",

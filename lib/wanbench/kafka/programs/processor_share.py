@@ -152,7 +152,7 @@ class Slowing:
                     file.write(group.folder + "\n")
             about = {"by": CYCLES if group is None else group.way, "period_s": PERIOD_S, "share": self.share}
             print(json.dumps(about), flush=True)
-            self._cycle() if group is None else self._follow(group, pid)
+            self._cycle() if group is None else self._follow(group)
         finally:
             if group is not None:
                 group.remove()
@@ -163,15 +163,14 @@ class Slowing:
         except (OSError, ValueError):
             return 0
 
-    def _follow(self, group: Group, pid: int) -> None:
+    def _follow(self, group: Group) -> None:
+        """Keep the process in its group, also one that was started anew or moved into another group."""
         while not self.stopped:
             time.sleep(LOOK_S)
-            if (now := self._pid()) and now != pid:
-                try:
-                    group.add(now)
-                    pid = now
-                except OSError:
-                    continue
+            pid = self._pid()
+            if pid and str(pid) not in _read(f"{group.folder}/cgroup.procs").split():
+                with suppress(OSError):  # it has just ended
+                    group.add(pid)
 
     def _cycle(self) -> None:
         due = time.monotonic()
