@@ -35,8 +35,6 @@ MOST_PHI = 0.9
 """A larger autocorrelation cannot be learned from a baseline of minutes."""
 SMALLEST_SPREAD = 0.02
 """Of logarithms: 2 %. A quieter baseline would call an alarm for changes that mean nothing."""
-STEPS_TO_ALARM = 3
-"""A window moves a chart by a third of its limit at most."""
 STATES = 80
 """Of the Markov chain: run lengths then differ by some per cent from those of 400."""
 MAD_TO_SPREAD = 1.4826
@@ -64,6 +62,9 @@ class DetectorSettings:
         Of the latest value in the EWMA.
     limit_ms : float
         A latency of more counts as this, and is known as soon as it is exceeded.
+    least_windows : int
+        A window moves the chart by this part of its limit at most: what is over sooner is no alarm, and what lasts
+        longer is one, however it came about.
 
     Examples
     --------
@@ -78,6 +79,7 @@ class DetectorSettings:
     false_alarms_per_h: float = 0.5
     weight: float = 0.2
     limit_ms: float = 1_000.0
+    least_windows: int = 3
 
     def __post_init__(self):
         check_choice("DetectorSettings method", self.method, METHODS)
@@ -90,6 +92,7 @@ class DetectorSettings:
             ("weight", 0.01, 1),
             ("limit_ms", 1, 60_000),
         )
+        check_fields(self, ("least_windows", 1, 1_000), whole=True)
 
     @property
     def windows_to_false_alarm(self) -> float:
@@ -216,7 +219,7 @@ class Detector:
             return None
         base, before = chart.baseline, chart.statistic
         step = (value - base.centre) / base.spread - base.allowance
-        most = base.limit / STEPS_TO_ALARM
+        most = base.limit / self.settings.least_windows
         if self.settings.method == "cusum":
             chart.statistic = max(0.0, before + min(step, most))
         else:
@@ -228,7 +231,7 @@ class Detector:
         chart.recent.append(value)
         if chart.statistic == 0:
             chart.alarmed = False
-        over = chart.statistic > base.limit
+        over = chart.statistic >= base.limit * (1 - 1e-9)
         chart.statistic = min(chart.statistic, base.limit)
         if not over or chart.alarmed:
             return None

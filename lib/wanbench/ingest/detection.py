@@ -60,6 +60,7 @@ def _run(top: Members, nodes: list[int], limit_ms: float | None) -> dict:
         "method": detector.text("method"),
         **{name: detector.number(name) for name in numbers},
         "limit_ms": limit_ms,
+        "least_windows": detector.count("least_windows"),
         "demote_on_alarm": settings.flag("demote_on_alarm"),
         "began_at_s": top.number("began_at_s", most=_LATEST_S),
         "ended_at_s": top.number("ended_at_s", most=_LATEST_S),

@@ -64,6 +64,7 @@ declare(
     column("false_alarms_per_h", "number", "1/h", "that the detector was to allow, of each broker"),
     column("weight", "number", "", "of the latest value in an EWMA"),
     column("limit_ms", "number", "ms", "a latency of more counts as this"),
+    column("least_windows", "count", "", "an alarm takes at least so many windows", minimum=1),
     column("demote_on_alarm", "flag", "", "brokers that it named were to be demoted"),
     column("began_at_s", "number?", "Unix s", "latencies known since then were read; null: none"),
     column("ended_at_s", "number", "Unix s", "the probe had ended"),
