@@ -17,6 +17,7 @@ ANALYSING = {
 }  # fmt: skip
 SHARED = {
     "",
+    "change_detection",
     "checks",
     "designs",
     "errors",
