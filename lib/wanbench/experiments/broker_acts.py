@@ -182,6 +182,12 @@ class Acts:
     def _restore(self, action, view, row) -> None:
         order = self._originals if action.node_id is None else self._orders.pop(action.node_id, {})
         row["how"] |= self._lead(order)
+        # what is as it was first needs no undoing
+        self._originals = {
+            topic: left
+            for topic, partitions in self._originals.items()
+            if (left := {n: each for n, each in partitions.items() if order.get(topic, {}).get(n) != each})
+        }
 
     def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
         before = leadership.present(view, order)

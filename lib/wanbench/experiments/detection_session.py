@@ -138,7 +138,9 @@ class DetectionSession:
             for topic, row in leadership.partitions(view)
             if row["leader"] == node_id
         }
-        self._cluster.ask(self.host, "lead", replicas=order)
+        answer = self._cluster.ask(self.host, "lead", replicas=order)
+        if answer["led"] == sum(map(len, order.values())):
+            return len(led)
         now = leadership.leaders(self._cluster.ask(self.host, "topics", internal=True))
         return sum(now.get(each, node_id) != node_id for each in led)
 
