@@ -9,8 +9,13 @@ The limit follows from the false alarms that are allowed. The run length of the 
 chain (Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian
 motion with the long-run variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The
 allowance of the CUSUM is half of the shift worth detecting (Moustakides 1986), less two standard errors of the
-baseline, and the EWMA's values lose as much. `make validity` writes how far the promise holds to
-data/validity/detection.csv.
+baseline, and the EWMA's values lose as much.
+
+How far that holds is simulated (`make validity`, data/validity/detection.csv): at 0.5 an hour, 95 to 100 % of hours
+have no false alarm up to an autocorrelation of 0.9 between latencies a tenth of a second apart, where 61 % were
+promised. At 0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than
+four. A system that stands for some seconds 20 times an hour gives alarms, for these are shifts: raise `least_windows`
+or `window_s` to leave them alone.
 
 Used by both banks: online beside a load, and on kept latencies later.
 """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..checks import check_number
 from ..errors import ParameterError
-from ..experiments import KafkaTrial
+from ..experiments import BrokerActions, KafkaTrial
 from ..experiments.base import Load
 from ..labs.base import Lab
 from ..plan import Plan
@@ -20,7 +20,8 @@ def check_trials(plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping)
     ParameterError, with the trial's setting, for the first that cannot be measured.
 
     That is: clients in a region that the lab does not have; more replicas than brokers; a `min.insync.replicas` above
-    the replicas; socket buffers beyond what the kernel gives; gateways on a lab that has none.
+    the replicas; socket buffers beyond what the kernel gives; gateways on a lab that has none; actions on brokers that
+    there are not, or on links of a lab that cannot change them.
 
     Parameters
     ----------
@@ -41,6 +42,7 @@ def check_trials(plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping)
                 _check_regions(where, trial, lab)
                 _check_replicas(where, trial.load, len(brokers), settings)
                 _check_buffers(where, trial.load, settings, limits)
+                _check_actions(where, trial, lab, len(brokers))
                 if trial.gateway_bps is not None and not hasattr(lab, "set_gateway"):
                     raise ParameterError(
                         f"{where} has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a "
@@ -67,6 +69,15 @@ def _check_replicas(where, load, brokers, settings):
             f"{where} has {MIN_INSYNC} {wanted}; allowed: 1 to {load.replication}, the replication, for else no record "
             "with acks=all is ever acknowledged."
         )
+
+
+def _check_actions(where, trial, lab, brokers):
+    actions = [action for part in trial.beside if isinstance(part, BrokerActions) for action in part.actions]
+    for action in actions:
+        if action.node_id is not None and action.node_id > brokers:
+            raise ParameterError(f"{where}: “{action}”; allowed: brokers 1 to {brokers}.")
+        if action.kind == "link" and not hasattr(lab, "set_link"):
+            raise ParameterError(f"{where}: “{action}”, and links of a {lab.kind} lab cannot be changed.")
 
 
 def _check_buffers(where, load, settings, limits):
