@@ -114,7 +114,7 @@ class BrokerActions:
 
     It stands in `KafkaTrial.beside`; times then count from when the load sends. Actions begin in the order of their
     times, one that is still being carried out first delays the next; "slow", "link" and the gap of a "kill" last while
-    others begin. What is due after the load has ended is not done, and says so in the table. At the end, whatever
+    others begin. What lasts when the load ends is cut short; what is due after that is not done; the table says both. At the end, whatever
     happened, everything is as before: brokers run at full speed, links are theirs, replicas in their order, and
     preferred replicas lead. The file says what had to be undone.
 

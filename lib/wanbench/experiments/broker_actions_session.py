@@ -179,6 +179,8 @@ class ActionsSession:
         try:
             end()
             row["done_at_s"] = time.time()
+            if self._over.is_set():
+                row["how"]["cut_short"] = True
         except LabError as error:
             row["error"] = str(error)[:500]
             self._before.pop(row["number"], None)

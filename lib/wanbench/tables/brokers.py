@@ -25,7 +25,8 @@ declare(
         "text",
         "",
         "JSON: of slow, share and by which way; of link, region and changes; of demote, restore, skew and rebalance, "
-        "partitions ordered, led by the first, missing, and unmovable for want of a second replica",
+        "partitions ordered, led by the first, missing, and unmovable for want of a second replica; cut_short: by the "
+        "end of the load",
     ),
     column("asked_at_s", "number", "Unix s", "its time by the schedule"),
     column("began_at_s", "number?", "Unix s", "the command was given; null: never"),
