@@ -114,9 +114,9 @@ class BrokerActions:
 
     It stands in `KafkaTrial.beside`; times then count from when the load sends. Actions begin in the order of their
     times, one that is still being carried out first delays the next; "slow", "link" and the gap of a "kill" last while
-    others begin. What lasts when the load ends is cut short; what is due after that is not done; the table says both. At the end, whatever
-    happened, everything is as before: brokers run at full speed, links are theirs, replicas in their order, and
-    preferred replicas lead. The file says what had to be undone.
+    others begin. What lasts when the load ends is cut short; what is due after that is not done; the table says both.
+    At the end, whatever happened, everything is as before: brokers run at full speed, links are theirs, replicas in
+    their order, and preferred replicas lead. The file says what had to be undone.
 
     A broker slowed by duty cycles cannot be restarted or killed: that is an error in its row.
 
@@ -155,7 +155,9 @@ class BrokerActions:
     def __post_init__(self):
         if isinstance(self.actions, BrokerAction):
             object.__setattr__(self, "actions", (self.actions,))
-        actions = tuple(self.actions) if isinstance(self.actions, list | tuple) else ()
+        given = self.actions if isinstance(self.actions, list | tuple) else ()
+        # a manifest holds mappings
+        actions = tuple(BrokerAction(**each) if isinstance(each, dict) else each for each in given)
         if not actions or not all(isinstance(each, BrokerAction) for each in actions):
             raise refusal("BrokerActions actions", self.actions, "at least one BrokerAction")
         object.__setattr__(self, "actions", actions)

@@ -67,6 +67,8 @@ class Detection:
     waits_for_load: ClassVar[bool] = True
 
     def __post_init__(self):
+        if isinstance(self.detector, dict):  # as a manifest holds it
+            object.__setattr__(self, "detector", DetectorSettings(**self.detector))
         if not isinstance(self.detector, DetectorSettings):
             raise refusal("Detection detector", self.detector, "DetectorSettings")
         check_flag("Detection demote_on_alarm", self.demote_on_alarm)

@@ -239,7 +239,7 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     low = stats.chi2.ppf(tail, 2 * events) / 2 / hours if events and hours else 0.0
     return Estimate(
         quantity="false alarms per hour and broker",
-        claim="In undisturbed time there were {} false alarms of each broker",
+        claim="In undisturbed time each broker had false alarms at a rate of {}",
         estimate=events / hours if hours else nan,
         low=low if hours else nan,
         high=stats.chi2.ppf(1 - tail, 2 * events + 2) / 2 / hours if hours else nan,
