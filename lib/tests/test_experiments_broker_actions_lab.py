@@ -98,7 +98,7 @@ def test_the_broker_that_is_cut_back_is_named_and_demoted(lab, own_cluster, tmp_
     trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
     found = detection.read(tmp_path / "detection/t.detection.json")
     [run] = found["detection_runs"].to_dict("records")
-    assert run["brokers"] == "1,2,3" and run["n_due"] > 1_500 and run["error"] is None
+    assert run["brokers"] == "1,2,3" and run["n_due"] > 1_500 and not isinstance(run["error"], str)
     alarms = found["detections"]
     [action] = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"].to_dict(
         "records"
