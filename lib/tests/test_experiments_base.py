@@ -26,6 +26,14 @@ NEEDED = {
     "BrokerActions": {"actions": (BrokerAction("demote", 1), BrokerAction("link", 1, 5, loss=0.1))},
     "KafkaFault": {"fault": "none"}, "Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()},
     "KafkaOpenLoop": {"rate_records_per_s": 100},
+    "OpenMessaging": {
+        "distribution": "/opt/benchmark",
+        "workload": {
+            "topics": 1, "partitionsPerTopic": 3, "messageSize": 100, "subscriptionsPerTopic": 1,
+            "producersPerTopic": 1, "consumerPerSubscription": 1, "producerRate": 50, "testDurationMinutes": 1,
+            "payloadFile": "payload/a",
+        },
+    },
     "KafkaRateSearch": {
         "load": KafkaOpenLoop(1), "objective_ms": 50, "lowest_records_per_s": 100, "highest_records_per_s": 900,
     },

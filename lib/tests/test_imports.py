@@ -4,6 +4,7 @@ what a person calls may bring both together. No module imports itself by a detou
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,7 @@ def imported(source: str, name: str, is_package: bool, known: set[str]) -> set[s
     return out
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     found = modules()
     return {

@@ -1,21 +1,25 @@
 """
 A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
 
-`start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time` and
-`together` plan trials of Kafka and `fault_plans` those of its faults, `check_trials` refuses what cannot be measured,
-`progress` reports.
+`start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time`,
+`together`, `systems_by_steps` and `rate_searches` (of `systems`) plan trials of Kafka and `fault_plans` those of its
+faults, `check_trials` refuses what cannot be measured, `progress` reports.
 """
 
 from .calibrate import calibrate
 from .execute import measure
 from .fault_plans import fault_trials
 from .one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
+from .rate_searches import rate_searches
 from .start import carry_out, recording
+from .systems import System, systems
+from .systems_by_steps import systems_by_steps
 from .together import together
 from .trial_plans import Path, thesis, two_paths
 
 __all__ = [
     "Path",
+    "System",
     "at_level",
     "bandwidth_delay_bytes",
     "calibrate",
@@ -23,7 +27,10 @@ __all__ = [
     "fault_trials",
     "measure",
     "one_at_a_time",
+    "rate_searches",
     "recording",
+    "systems",
+    "systems_by_steps",
     "thesis",
     "together",
     "two_paths",

@@ -18,6 +18,7 @@ from .kafka_probe import KafkaProbe
 from .kafka_rate_search import KafkaRateSearch
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
+from .openmessaging import OpenMessaging
 from .ping import Ping
 from .shorten import Shorten
 
@@ -39,6 +40,7 @@ __all__ = [
     "KafkaRateSearch",
     "KafkaTrial",
     "LinkSamples",
+    "OpenMessaging",
     "Ping",
     "Shorten",
 ]

@@ -149,12 +149,29 @@ def links_of(host: Host):
 
 
 def cluster_of(*hosts: Host):
-    """The Kafka cluster of the hosts' lab; ExperimentError if there is none."""
+    """The Kafka cluster of the hosts, their lab's own or what `reaching` chose; ExperimentError if there is none."""
     for host in hosts:
         if host.cluster is not None:
             return host.cluster
     names = ", ".join(dict.fromkeys(host.name for host in hosts))
     raise ExperimentError(f"the lab of {names} has no Kafka cluster: open a Cluster on it first")
+
+
+def reaching(host: Host, cluster: str | None) -> Host:
+    """
+    The host for experiments on the external cluster of that name; None: the host as it is, on its lab's own cluster.
+
+    Raises
+    ------
+    ExperimentError
+        If the lab can reach no cluster of that name.
+    """
+    if cluster is None:
+        return host
+    if cluster not in host.clusters:
+        there = ", ".join(host.clusters) or "none"
+        raise ExperimentError(f"{host.name} reaches no external cluster {cluster!r}; it reaches {there}")
+    return host.clusters[cluster].seen_from(host)
 
 
 def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:

@@ -10,6 +10,7 @@ from ..checks import check_choice
 from . import (
     broker_actions,
     broker_metrics,
+    broker_pauses,
     cut,
     detection,
     flent,
@@ -71,6 +72,8 @@ READERS = (
     Reader("host_metrics", host_metrics.read, "*.sadf.json", loose=True),
     Reader("broker_actions", broker_actions.read, "*.actions.json"),
     Reader("broker_metrics", broker_metrics.read, "*.prom.txt", loose=True),
+    Reader("kafka_cluster", broker_pauses.read, "*.jvm*.log", loose=True),
+    Reader("kafka_cluster", broker_pauses.read, "*.server*.log"),
     Reader("kafka_fault", kafka_fault.read, "*.fault.json"),
     Reader("kafka_load", kafka_load.read, "*.producer-*.txt", loose=True),
     Reader("kafka_load", kafka_load.read, "*.consumer-*.txt"),
@@ -80,7 +83,7 @@ READERS = (
     Reader("kafka_probe", kafka_probe.read, "*.probe.json"),
     Reader("kafka_rate_search", kafka_rate_search.read, "*.search.json"),
     Reader("end_to_end", kafka_load.read_round_trips, loose=True),
-    Reader("openmessaging", openmessaging.read, loose=True),
+    Reader("openmessaging", openmessaging.read, "*.result.json", loose=True),
     Reader("netperf", netperf.read, loose=True),
     Reader("flent", flent.read, loose=True),
 )

@@ -32,6 +32,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
+from contextlib import suppress
 from functools import partial
 
 try:
@@ -72,6 +73,8 @@ TICK_S = 0.001
 NAP_S = 0.05
 """The longest sleep: how soon a stop is noticed."""
 LATE_UNIT_US = 100
+FLUSH_S = 5.0
+"""For answers to a warm-up, before it is sent again to partitions that did not acknowledge one."""
 ERRORS = 20
 """So many different errors are printed."""
 
@@ -186,11 +189,14 @@ class Process:
         while left and not self.stopped and time.monotonic() < end_s:
             for key in list(left):
                 producer, partition = key
-                producer.client.produce(
-                    producer.topic, value, partition=partition, on_delivery=partial(answered, key)
-                )
+                with suppress(Exception):  # a partition that the client does not know yet
+                    producer.client.produce(
+                        producer.topic, value, partition=partition, on_delivery=partial(answered, key)
+                    )
             for producer in self.producers:
-                producer.client.flush(max(end_s - time.monotonic(), 0.1))
+                producer.client.flush(FLUSH_S)
+            if left:
+                time.sleep(NAP_S)
         return len(left)
 
     def run(self, start_ns: int) -> None:
