@@ -9,7 +9,16 @@ from scripted_lab import ScriptedLab
 from wanbench.campaign import start
 from wanbench.campaign.check_trials import check_trials
 from wanbench.errors import ParameterError
-from wanbench.experiments import BrokerMetrics, HostMetrics, KafkaFault, KafkaLoad, KafkaTrial, Ping
+from wanbench.experiments import (
+    BrokerAction,
+    BrokerActions,
+    BrokerMetrics,
+    HostMetrics,
+    KafkaFault,
+    KafkaLoad,
+    KafkaTrial,
+    Ping,
+)
 from wanbench.kafka.lab import KafkaLab
 from wanbench.labs import LocalLab, matrix_links
 from wanbench.plan import Trial, make_trials
@@ -94,6 +103,18 @@ def test_a_gateway_needs_a_lab_that_has_them():
         ParameterError, match=r"gateway_bps 1e[+]08, and links of a scripted lab cannot share"
     ):
         check_trials(plan_of(replace(TRIAL, gateway_bps=1e8)), lab, REGIONS, {})
+
+
+def test_actions_need_their_broker_and_links_that_can_be_changed():
+    far = BrokerActions((BrokerAction("link", 3, delay_ms=50.0),))
+    check_trials(plan_of(replace(TRIAL, beside=(far,))), Small(REGIONS, LINKS), REGIONS, {})
+    lab = ScriptedLab(REGIONS)
+    lab.hosts = dict.fromkeys(REGIONS)
+    with pytest.raises(ParameterError, match="links of a scripted lab cannot be changed"):
+        check_trials(plan_of(replace(TRIAL, beside=(far,))), lab, REGIONS, {})
+    nobody = BrokerActions((BrokerAction("restart", 4),))
+    with pytest.raises(ParameterError, match="restart broker 4 at 0 s”; allowed: brokers 1 to 3"):
+        check_trials(plan_of(replace(TRIAL, beside=(nobody,))), Small(REGIONS, LINKS), REGIONS, {})
 
 
 FAR = replace(TRIAL, cluster="far", load=KafkaLoad(replication=5))

@@ -9,6 +9,7 @@ from scripted_lab import ScriptedLab
 
 from wanbench import experiments
 from wanbench.experiments import (
+    BrokerAction,
     ConcurrentExperiment,
     Experiment,
     ExperimentError,
@@ -20,8 +21,9 @@ from wanbench.experiments.base import cluster_of, links_of
 from wanbench.plan import make_plan
 
 PAIR = ("aws:eu-west-1", "gcp:us-east1")
-PROTOCOLS = (Experiment, ConcurrentExperiment, ExperimentError)
+NO_EXPERIMENTS = (Experiment, ConcurrentExperiment, ExperimentError, BrokerAction)
 NEEDED = {
+    "BrokerActions": {"actions": (BrokerAction("demote", 1), BrokerAction("link", 1, 5, loss=0.1))},
     "KafkaFault": {"fault": "none"}, "Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()},
     "KafkaOpenLoop": {"rate_records_per_s": 100},
     "OpenMessaging": {
@@ -36,7 +38,7 @@ NEEDED = {
         "load": KafkaOpenLoop(1), "objective_ms": 50, "lowest_records_per_s": 100, "highest_records_per_s": 900,
     },
 }  # fmt: skip
-KINDS = [kind for name in experiments.__all__ if (kind := getattr(experiments, name)) not in PROTOCOLS]
+KINDS = [kind for name in experiments.__all__ if (kind := getattr(experiments, name)) not in NO_EXPERIMENTS]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
@@ -72,7 +74,9 @@ def test_a_plan_can_hold_it(experiment):
 
 def test_what_can_run_concurrently_says_so():
     concurrent = {kind.__name__ for kind in KINDS if issubclass_of_concurrent(kind)}
-    assert concurrent == {"BrokerMetrics", "HostMetrics", "KafkaProbe", "LinkSamples"}
+    assert concurrent == {
+        "BrokerActions", "BrokerMetrics", "Detection", "HostMetrics", "KafkaProbe", "LinkSamples",
+    }  # fmt: skip
 
 
 def issubclass_of_concurrent(kind):

@@ -18,6 +18,7 @@ ANALYSING = {
 }  # fmt: skip
 SHARED = {
     "",
+    "change_detection",
     "checks",
     "designs",
     "errors",

@@ -260,3 +260,27 @@ def as_nobody(code, folder, *, device=False):
     done = run(head + code)
     assert not done.returncode, done.stderr.decode()
     return done.stdout.decode().strip()
+
+
+SLOW_AND_DIE = """from pathlib import Path
+    from wanbench.kafka.programs import processor_share
+    from wanbench.labs.programs import program_command
+    host = lab.host("a")
+    host.start(["sh", "-c", "echo $$ > $0; exec sleep 600", host.scratch + "/pid"])
+    while not Path(host.scratch, "pid").exists() or not Path(host.scratch, "pid").read_text():
+        time.sleep(0.05)
+    words = program_command(host, Path(processor_share.__file__))
+    slowing = host.start([*words, "--pid-file", host.scratch + "/pid", "--share", "0.1"])
+    slowing.wait_for_output("share", 20)
+    listed = Path(host.scratch, "processor-groups")
+    print(listed.read_text().strip() if listed.exists() else "none", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)"""
+
+
+def test_no_control_group_is_left_when_everything_is_killed(before, tmp_path):
+    opened = Opened(SLOW_AND_DIE, tmp_path)
+    group = opened.process.stdout.readline().decode().strip()
+    opened.process.wait(20)
+    assert opened.is_gone()
+    assert group == "none" or ("/wanbench-" in group and comes_about(lambda: not Path(group).exists(), 20))
+    assert names() == before

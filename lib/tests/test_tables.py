@@ -155,7 +155,7 @@ def test_columns_missing_extra_or_twice_are_named():
         tables.validate("echoes", frame.drop(columns=["rtt_ms", "lost"]).assign(rtt=1))
     with pytest.raises(ParameterError, match="has a column twice"):
         tables.validate("echoes", pd.concat([frame, frame.rtt_ms], axis=1))
-    with pytest.raises(ParameterError, match="table is 'echos'; allowed: 'faults', 'fault_clients'"):
+    with pytest.raises(ParameterError, match="table is 'echos'; allowed: 'broker_actions', 'detection_runs'"):
         tables.validate("echos", frame)
 
 

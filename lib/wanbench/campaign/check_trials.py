@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..checks import check_number
 from ..errors import ParameterError
-from ..experiments import BrokerMetrics, KafkaFault, KafkaTrial
+from ..experiments import BrokerActions, BrokerMetrics, KafkaFault, KafkaTrial
 from ..experiments.base import Load
 from ..experiments.kafka_fault_faults import ON_BROKERS
 from ..labs.base import Lab
@@ -24,7 +24,8 @@ def check_trials(
 
     That is: clients in a region that the lab does not have; more replicas than brokers; a `min.insync.replicas` above
     the replicas; socket buffers beyond what the kernel gives; gateways on a lab that has none; a cluster that there is
-    not; and of an external cluster what only the lab's own can do.
+    not; of an external cluster what only the lab's own can do; actions on brokers that there are not, or on links of a
+    lab that cannot change them.
 
     Parameters
     ----------
@@ -52,6 +53,7 @@ def check_trials(
                 _check_regions(where, trial, lab)
                 _check_replicas(where, trial.load, len(brokers), settings)
                 _check_buffers(where, trial.load, settings, limits)
+                _check_actions(where, trial, lab, len(brokers))
             if isinstance(trial, KafkaTrial) and trial.gateway_bps and not hasattr(lab, "set_gateway"):
                 raise ParameterError(
                     f"{where} has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a "
@@ -81,7 +83,7 @@ def _check_external(where, trial):
         asked = ["broker_settings"] * bool(trial.broker_settings)
         asked += [f"the fault {trial.fault}"] * (trial.fault in ON_BROKERS)
     else:
-        asked += [each.name for each in trial.beside if isinstance(each, BrokerMetrics)]
+        asked += [each.name for each in trial.beside if isinstance(each, BrokerActions | BrokerMetrics)]
     if asked:
         raise ParameterError(
             f"{where} asks an external cluster for {', '.join(asked)}; allowed: what its clients can do, as "
@@ -108,6 +110,15 @@ def _check_replicas(where, load, brokers, settings):
             f"{where} has {MIN_INSYNC} {wanted}; allowed: 1 to {load.replication}, the replication, for else no record "
             "with acks=all is ever acknowledged."
         )
+
+
+def _check_actions(where, trial, lab, brokers):
+    actions = [action for part in trial.beside if isinstance(part, BrokerActions) for action in part.actions]
+    for action in actions:
+        if action.node_id is not None and action.node_id > brokers:
+            raise ParameterError(f"{where}: “{action}”; allowed: brokers 1 to {brokers}.")
+        if action.kind == "link" and not hasattr(lab, "set_link"):
+            raise ParameterError(f"{where}: “{action}”, and links of a {lab.kind} lab cannot be changed.")
 
 
 def _check_buffers(where, load, settings, limits):

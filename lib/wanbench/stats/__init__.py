@@ -29,6 +29,7 @@ from .tcp import compare_models, fit_model
 from .tcp.loss import estimate_loss
 from .tcp.window_fit import fit_window
 from .time.compare import compare_arms, compare_series
+from .time.detection import detection
 from .trials.against_baseline import against_baseline
 from .trials.client_rack import client_rack
 from .trials.limits import limits
@@ -48,6 +49,7 @@ __all__ = [
     "compare_shapes",
     "compare_tails",
     "cost",
+    "detection",
     "estimate_loss",
     "fit_covariates",
     "fit_factorial",

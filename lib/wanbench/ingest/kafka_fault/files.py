@@ -19,7 +19,7 @@ LATEST_NS = 4_102_444_800 * 10**9
 """The year 2100: no episode was later."""
 LONGEST_US = 10**13
 """Four months: no program ran for so long."""
-ROLES = ("producer", "consumer", "watch", "groups", "log")
+ROLES = ("producer", "consumer", "watch", "groups", "log", "probe")
 LONGEST_NAME = 255
 
 

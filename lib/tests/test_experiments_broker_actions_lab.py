@@ -1,0 +1,109 @@
+"""Actions on the brokers of a cluster of their own: they happen, they are noted, and everything is as before."""
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from wanbench.change_detection import DetectorSettings
+from wanbench.experiments import BrokerAction, BrokerActions, Detection, KafkaOpenLoop, KafkaTrial
+from wanbench.ingest import broker_actions, detection
+from wanbench.kafka import Cluster
+from wanbench.kafka.leadership import leaders, partitions, under_replicated
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+
+pytestmark = [pytest.mark.lab, pytest.mark.kafka]
+
+REGIONS = ["eu", "us", "asia"]
+TOPIC = "watched"
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab(REGIONS, dict.fromkeys(permutations(REGIONS, 2), LinkSettings(10))) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def own_cluster(lab):
+    """Not the cluster that tests share: its brokers are restarted and slowed."""
+    with Cluster(lab, REGIONS, profile="functional", heap_mb=256, start_timeout_s=300) as started:
+        started.create_topic(TOPIC, 3, 3, placement=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+        yield started
+
+
+def seen(lab, cluster):
+    return cluster.ask(lab.host("eu"), "topics", names=[TOPIC])
+
+
+def orders(view):
+    return [row["replicas"] for _, row in partitions(view)]
+
+
+def carried_out(lab, folder, *actions, **settings):
+    part = BrokerActions(actions, patience_s=180, duration_s=400, **settings)
+    part.run(lab.host("eu"), lab.host("us"), folder, "t")
+    found = broker_actions.read(folder / "broker_actions/t.actions.json")
+    rows = found["broker_actions"]
+    assert rows.error.isna().all(), rows.error.dropna().tolist()
+    assert (rows.healthy_at_s >= rows.done_at_s).all() and (rows.done_at_s >= rows.began_at_s).all()
+    return rows, found["cluster_samples"]
+
+
+def test_a_broker_is_demoted_restarted_and_restored_and_leads_as_before(lab, own_cluster, tmp_path):
+    before = seen(lab, own_cluster)
+    actions = (BrokerAction(kind, 2) for kind in ("demote", "restart", "restore"))
+    rows, samples = carried_out(lab, tmp_path, *actions)
+    assert rows.kind.tolist() == ["demote", "restart", "restore"]
+    assert rows.leaders_moved.iloc[0] >= 1  # its own partition of the topic, and Kafka's own
+    after = seen(lab, own_cluster)
+    assert orders(after) == orders(before) and leaders(after) == leaders(before)
+    assert not under_replicated(after) and all(own_cluster.runs(node) for node in (1, 2, 3))
+    ours = samples[samples.topic == TOPIC]
+    demoted = ours[ours.at_s.between(rows.done_at_s.iloc[0], rows.began_at_s.iloc[1])]
+    assert 2 not in set(demoted.leader) and (ours.n_isr == 2).any()
+
+
+def test_what_passes_is_over_and_what_the_end_interrupts_is_undone(lab, own_cluster, tmp_path):
+    before, links = seen(lab, own_cluster), dict(lab.links)
+    load = KafkaOpenLoop(50, record_bytes=100, groups=1, duration_s=8, warmup_s=1)
+    actions = (
+        BrokerAction("slow", 2, 0, 3, share=0.3),
+        BrokerAction("link", 3, 0, 600, delay_ms=30.0),
+        BrokerAction("skew", 1, 4),
+        BrokerAction("restart", 1, 600),
+    )
+    trial = KafkaTrial(load, beside=(BrokerActions(actions, patience_s=180),))
+    trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
+    rows = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"]
+    assert rows.began_at_s.notna().tolist() == [True, True, True, False]
+    assert rows.error.iloc[3] == "the load ended before its time"
+    assert rows.done_at_s.notna().tolist() == [True, True, True, False]
+    assert rows.detail.str.contains("cut_short").tolist() == [False, True, False, False]
+    assert '"by": ' in rows.detail.iloc[0] and dict(lab.links) == links
+    after = seen(lab, own_cluster)
+    assert orders(after) == orders(before) and leaders(after) == leaders(before)
+    listed = Path(lab.host("us").scratch, "processor-groups")
+    assert not listed.exists() or not any(Path(each).exists() for each in listed.read_text().split())
+
+
+def test_the_broker_that_is_cut_back_is_named_and_demoted(lab, own_cluster, tmp_path):
+    """Far links make a broker slow however busy the machine is: 10 ms one way become 200."""
+    before = seen(lab, own_cluster)
+    load = KafkaOpenLoop(20, record_bytes=100, groups=1, duration_s=60, warmup_s=1)
+    far = BrokerActions((BrokerAction("link", 3, 35, 15, delay_ms=200.0),), patience_s=180)
+    detector = DetectorSettings(learn_s=25, shift=4.0)
+    trial = KafkaTrial(load, beside=(Detection(detector, demote_on_alarm=True, settle_s=2), far))
+    trial.run(lab.host("us"), lab.host("eu"), tmp_path, "t")
+    found = detection.read(tmp_path / "detection/t.detection.json")
+    [run] = found["detection_runs"].to_dict("records")
+    assert run["brokers"] == "1,2,3" and run["n_due"] > 1_500 and not isinstance(run["error"], str)
+    alarms = found["detections"]
+    [action] = broker_actions.read(tmp_path / "broker_actions/t.actions.json")["broker_actions"].to_dict(
+        "records"
+    )
+    named = alarms[(alarms.node_id == 3) & (alarms.at_s > action["in_force_at_s"])]
+    assert len(named) and named.demoted_at_s.notna().any() and named.leaders_moved.max() >= 1
+    after = seen(lab, own_cluster)
+    assert orders(after) == orders(before) and leaders(after) == leaders(before)

@@ -1,0 +1,99 @@
+"""A process gets its share, and all of it back, whichever way the kernel allows."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from patience import comes_about
+
+from wanbench.kafka.programs import processor_share
+from wanbench.links.keeper import remove_processor_groups
+
+BUSY = [sys.executable, "-c", "while True: pass"]
+
+
+@pytest.fixture
+def busy(tmp_path):
+    """A process that would use a whole processor, and its pid file."""
+    process = subprocess.Popen(BUSY)
+    (tmp_path / "pid").write_text(str(process.pid))
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts the program, in a copy of its own folder, and stops it at the end."""
+    copy = tmp_path / "host" / "processor_share.py"
+    copy.parent.mkdir()
+    copy.write_bytes(Path(processor_share.__file__).read_bytes())
+    started = []
+
+    def start(*words):
+        command = [sys.executable, copy, "--pid-file", tmp_path / "pid", "--stop-file", tmp_path / "stop"]
+        process = subprocess.Popen([*map(str, command), *words], stdout=subprocess.PIPE)
+        started.append(process)
+        return process, json.loads(process.stdout.readline())
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(20)
+
+
+def used_s(process):
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def state(process):
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("way", [None, "duty cycles"])
+def test_a_process_has_no_more_than_its_share_until_the_end(tmp_path, busy, start, way):
+    program, about = start("--share", "0.2", *(["--way", way] if way else []))
+    assert about["share"] == 0.2 and about["by"] in ("cgroup v1", "cgroup v2", "duty cycles")
+    before, began = used_s(busy), time.monotonic()
+    time.sleep(2)
+    # a busy machine may let it have less, and a sleep may be longer than asked
+    assert used_s(busy) - before <= 0.2 * (time.monotonic() - began) + 0.15
+    (tmp_path / "stop").touch()
+    assert program.wait(20) == 0
+    assert state(busy) in "RS"
+    listed = tmp_path / "host" / "processor-groups"
+    assert not listed.exists() or not any(Path(each).exists() for each in listed.read_text().split())
+
+
+def test_a_process_that_was_started_anew_is_slowed_too(tmp_path, busy, start):
+    _, about = start("--share", "0.1")
+    if about["by"] == "duty cycles":
+        pytest.skip("this kernel gives no quota")
+    second = subprocess.Popen(BUSY)
+    try:
+        (tmp_path / "pid").write_text(str(second.pid))
+        [group] = (tmp_path / "host" / "processor-groups").read_text().split()
+        assert comes_about(lambda: str(second.pid) in Path(group, "cgroup.procs").read_text().split(), 20)
+    finally:
+        second.kill()
+        second.wait()
+
+
+def test_a_group_that_outlived_its_program_is_removed_with_the_lab(tmp_path, busy, start):
+    program, about = start("--share", "0.1")
+    if about["by"] == "duty cycles":
+        pytest.skip("this kernel gives no quota")
+    [group] = (tmp_path / "host" / "processor-groups").read_text().split()
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    busy.kill()
+    busy.wait()
+    assert Path(group).exists()
+    remove_processor_groups(str(tmp_path))
+    assert not Path(group).exists()

@@ -1,0 +1,46 @@
+"""The committed simulation of the detector: how far its promise holds, and that it can be made again."""
+
+import json
+from math import exp
+
+import pytest
+
+from wanbench.validity import detection, simulation
+
+
+def coverage(method, kind, shift, quantity):
+    table = simulation.read("detection")
+    setting = json.dumps({"method": method, "kind": kind, "shift": shift})
+    [share] = table[(table.setting == setting) & (table.quantity == quantity)].coverage
+    return share
+
+
+def none_in_an_hour(method, kind):
+    return coverage(method, kind, 1.0, "at most 0 false alarms in an hour")
+
+
+def test_the_committed_table_is_of_the_simulations_settings():
+    table = simulation.read("detection")
+    assert set(table.setting) == {json.dumps(setting) for setting in detection.SETTINGS}
+    assert (table.data_sets == detection.DATASETS).all() and (table.seed == 0).all()
+
+
+def test_the_first_data_sets_give_what_the_committed_table_counts():
+    setting = {"method": "cusum", "kind": "AR(1) 0.9", "shift": 1.5}
+    again = simulation.run(detection, datasets=simulation.FIRST_DATASETS, settings=[setting])
+    both = simulation.compare_counts(simulation.read("detection"), again)
+    assert both.same.all(), both[~both.same].to_string()
+
+
+@pytest.mark.parametrize("method", ["cusum", "ewma"])
+def test_the_rate_is_kept_for_noise_and_short_bursts_and_not_where_the_system_stands_for_seconds(method):
+    promised = exp(-detection.PROMISED_PER_H)
+    assert min(none_in_an_hour(method, kind) for kind in detection.KINDS[:-1]) > promised
+    assert none_in_an_hour(method, "long bursts") < 0.05
+
+
+@pytest.mark.parametrize("method", ["cusum", "ewma"])
+def test_the_shift_that_is_asked_for_is_seen_in_seconds_and_a_small_one_is_left_alone(method):
+    assert coverage(method, "independent", 2.0, "alarm within 5 s") > 0.95
+    assert coverage(method, "AR(1) 0.9", 4.0, "alarm within 10 s") > 0.95
+    assert coverage(method, "independent", 1.25, "alarm within 30 s") == 0
