@@ -1,7 +1,7 @@
 """
 A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
 
-`start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time` and
+`start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time`, `in_blocks` and
 `together` plan trials of Kafka and `fault_plans` those of its faults, `check_trials` refuses what cannot be measured,
 `progress` reports.
 """
@@ -9,6 +9,7 @@ A campaign: a plan carried out on a lab, resumed where it was stopped, or replay
 from .calibrate import calibrate
 from .execute import measure
 from .fault_plans import fault_trials
+from .in_blocks import in_blocks
 from .one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
 from .start import carry_out, recording
 from .together import together
@@ -21,6 +22,7 @@ __all__ = [
     "calibrate",
     "carry_out",
     "fault_trials",
+    "in_blocks",
     "measure",
     "one_at_a_time",
     "recording",

@@ -6,6 +6,7 @@ Measuring bank: analysing code never imports it. The module of the same name in 
 
 from .base import ConcurrentExperiment, Experiment, ExperimentError
 from .broker_metrics import BrokerMetrics
+from .broker_processors import BrokerProcessors
 from .cut import Cut
 from .host_metrics import HostMetrics
 from .iperf3 import Iperf3
@@ -19,6 +20,7 @@ from .shorten import Shorten
 
 __all__ = [
     "BrokerMetrics",
+    "BrokerProcessors",
     "ConcurrentExperiment",
     "Cut",
     "Experiment",

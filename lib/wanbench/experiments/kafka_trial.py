@@ -11,12 +11,14 @@ from typing import ClassVar
 
 from ..checks import check_choice, check_fields, refusal
 from ..errors import LabError, ParameterError
+from ..kafka.broker_size import BrokerSize, checked_sizes
 from ..kafka.security.kinds import KINDS
 from ..kafka.settings import checked_settings
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
 from .base import ExperimentError, cluster_of, links_of
+from .broker_sizes import sized
 from .iperf3 import Iperf3
 from .kafka_checks import setting_pairs
 from .kafka_load import KafkaLoad
@@ -59,6 +61,9 @@ class KafkaTrial:
     gateway_bps : float, optional
         All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
         each link has its own.
+    broker_sizes : BrokerSize or tuple, optional
+        Of all brokers; or of each in order, None for one without limits. They hold while the load and what stands beside it
+        run. None: no broker has limits.
     """
 
     load: KafkaLoad
@@ -70,6 +75,7 @@ class KafkaTrial:
     broker_settings: Mapping[str, object] | None = None
     security: str | None = None
     gateway_bps: float | None = None
+    broker_sizes: BrokerSize | tuple[BrokerSize | None, ...] | None = None
 
     name: ClassVar[str] = "kafka_trial"
 
@@ -86,6 +92,7 @@ class KafkaTrial:
             settings = setting_pairs(self, "broker_settings")
             checked_settings(dict(settings))
             object.__setattr__(self, "broker_settings", settings or None)
+        object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
         check_choice("KafkaTrial security", self.security, KINDS, optional=True)
         check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
 
@@ -107,6 +114,8 @@ class KafkaTrial:
         parts += [f"brokers with {name} {value}" for name, value in self.broker_settings or ()]
         parts += [self.security] if self.security else []
         parts += [f"gateways of {self.gateway_bps / 1e6:g} Mbit/s"] if self.gateway_bps else []
+        sizes = (self.broker_sizes,) if isinstance(self.broker_sizes, BrokerSize) else self.broker_sizes or ()
+        parts += [f"brokers {', '.join(str(size or 'without limits') for size in sizes)}"] if sizes else []
         parts += [f"background {self.background}"] if self.background else []
         parts += [str(self.ping)] if self.ping else []
         return "; ".join([*parts, *map(str, self.beside)])
@@ -129,6 +138,8 @@ class KafkaTrial:
         delayed = [_WhileSending(part, sending) for part in (self.background, self.ping) if part]
         try:
             with ExitStack() as stack:
+                if self.broker_sizes is not None:
+                    stack.enter_context(sized(source, self.broker_sizes))
                 for part in (*self.beside, *delayed):
                     files.append(stack.enter_context(part.concurrently(source, target, folder, stem)))
                 ends = (source, target) if clients is None else (clients, clients)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..checks import check_choice
 from . import (
     broker_metrics,
+    broker_processors,
     cut,
     flent,
     host_metrics,
@@ -65,6 +66,7 @@ READERS = (
     Reader("devices", lab_counters.read_devices, "counters*.json"),
     Reader("host_metrics", host_metrics.read, "*.sadf.json", loose=True),
     Reader("broker_metrics", broker_metrics.read, "*.prom.txt", loose=True),
+    Reader("broker_processors", broker_processors.read, "*.processors.jsonl"),
     Reader("kafka_fault", kafka_fault.read, "*.fault.json"),
     Reader("kafka_load", kafka_load.read, "*.producer-*.txt", loose=True),
     Reader("kafka_load", kafka_load.read, "*.consumer-*.txt"),

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +32,8 @@ CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
+_GROUP_S = 2.0
+"""For processes that were killed to leave their control group."""
 
 
 class Keeper:
@@ -55,6 +58,7 @@ class Keeper:
             with suppress(OSError):
                 os.kill(-1, signal.SIGKILL)
         if self.folder is not None:
+            remove_processor_groups(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def open(self, *, regions, hosts_per_region, sysctls, pairs, seed):
@@ -115,6 +119,22 @@ class Keeper:
     def lateness(self):
         """How late the relay was so far."""
         return self.relay.lateness()
+
+
+def remove_processor_groups(folder: str) -> None:
+    """
+    Delete the control groups that programs of the lab noted in files named "processor-groups" (as
+    `wanbench.kafka.programs.processor_share` does): a group outlives its processes where these were killed.
+    """
+    for listed in Path(folder).glob("*/processor-groups"):
+        for group in listed.read_text().splitlines():
+            end = time.monotonic() + _GROUP_S
+            while Path(group).name.startswith("wanbench-") and os.path.isdir(group):
+                with suppress(OSError):  # a process that was killed is in its group until it has ended
+                    os.rmdir(group)
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.01)
 
 
 def hurry(*, locked_later: bool) -> dict[str, bool]:

@@ -1,0 +1,214 @@
+"""
+Gives a process a share of one processor until it is told to stop; then the process has all of it again.
+
+Runs on a host with the standard library alone: `python processor_share.py --pid-file <file> --share <share>`. The file
+holds the process's id; whenever that changes, the new process is slowed instead.
+
+In the first of these ways that the kernel allows, and says so in its only line of output:
+
+- "cgroup v1": a group of its own below the process's, with cpu.cfs_quota_us for each period of 100 ms;
+- "cgroup v2": the same with cpu.max, where the root group hands the controller "cpu" down;
+- "duty cycles": SIGSTOP and SIGCONT in turn, in periods of 100 ms. The process then stands still for the rest of each
+  period even where it would have had nothing to do: latencies grow more than under a quota.
+
+With a quota, threads that run on several processors at once use it up the sooner, and all wait for the next period.
+
+At SIGTERM, or as soon as there is the file `--stop-file`, it takes everything back. For an end that it cannot see (SIGKILL of all processes of a lab), it writes the
+group's folder into the file processor-groups next to itself, where the lab looks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+import uuid
+
+PERIOD_S = 0.1
+"""Kernel's default period of a quota; much longer than a request of a broker takes, much shorter than its timeouts."""
+LOOK_S = 0.1
+SMALLEST_SHARE = 0.01
+"""Kernel: no quota is below 1 ms."""
+LISTED = "processor-groups"
+V1_ROOT, V2_ROOT = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
+V1, V2, CYCLES = "cgroup v1", "cgroup v2", "duty cycles"
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read().strip()
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+class Group:
+    """A control group with a quota, below `parent`; `OSError` if the kernel does not allow it."""
+
+    def __init__(self, way: str, parent: str, share: float):
+        self.way, self.parent = way, parent
+        self.folder = f"{parent}/wanbench-{uuid.uuid4().hex[:12]}"
+        period_us = round(PERIOD_S * 1e6)
+        quota_us = max(1_000, round(share * period_us))
+        os.mkdir(self.folder)
+        try:
+            if way == V1:
+                _write(f"{self.folder}/cpu.cfs_period_us", str(period_us))
+                _write(f"{self.folder}/cpu.cfs_quota_us", str(quota_us))
+            else:
+                _write(f"{self.folder}/cpu.max", f"{quota_us} {period_us}")
+        except OSError:
+            os.rmdir(self.folder)
+            raise
+
+    def add(self, pid: int) -> None:
+        """Move a process, with all its threads."""
+        _write(f"{self.folder}/cgroup.procs", str(pid))
+
+    def remove(self) -> None:
+        """Move everything back, and delete the group."""
+        for _ in range(50):
+            for pid in _read(f"{self.folder}/cgroup.procs").split():
+                try:
+                    _write(f"{self.parent}/cgroup.procs", pid)
+                except ProcessLookupError:
+                    continue
+            try:
+                os.rmdir(self.folder)
+                return
+            except OSError:
+                time.sleep(0.02)
+        os.rmdir(self.folder)
+
+
+def group_for(pid: int, share: float) -> Group | None:
+    """A group with this share that the process can be in; None where the kernel has none to give."""
+    try:
+        lines = [line.split(":", 2) for line in _read(f"/proc/{pid}/cgroup").splitlines()]
+    except OSError:
+        return None
+    for number, controllers, path in lines:
+        own = path.rstrip("/")
+        if "cpu" in controllers.split(","):
+            way, parents = V1, [V1_ROOT + own, V1_ROOT]
+        elif number == "0" and not controllers:
+            way, parents = V2, [V2_ROOT + own, V2_ROOT]
+        else:
+            continue
+        for parent in parents:
+            try:
+                if way == V2 and "cpu" not in _read(f"{parent}/cgroup.subtree_control").split():
+                    continue
+                group = Group(way, parent, share)
+            except OSError:
+                continue
+            if _takes(group, pid):
+                return group
+    return None
+
+
+def _takes(group: Group, pid: int) -> bool:
+    try:
+        group.add(pid)
+    except OSError:
+        os.rmdir(group.folder)
+        return False
+    return True
+
+
+class Slowing:
+    """Slows the process of a pid file; `run` returns when it was stopped and everything is as before."""
+
+    def __init__(self, pid_file: str, share: float, way: str | None = None, stop_file: str | None = None):
+        self.pid_file, self.share, self.way, self.stop_file = pid_file, share, way, stop_file
+        self._stopped = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is to end."""
+        return self._stopped or (self.stop_file is not None and os.path.exists(self.stop_file))
+
+    def stop(self, *_) -> None:
+        """Have `run` return soon."""
+        self._stopped = True
+
+    def run(self) -> None:
+        """Slow the process until stopped."""
+        pid = self._pid()
+        group = group_for(pid, self.share) if self.way != CYCLES else None
+        if group is None and self.way not in (None, CYCLES):
+            raise OSError(f"this kernel gives no {self.way}")
+        try:
+            if group is not None:
+                listed = os.path.join(os.path.dirname(os.path.abspath(__file__)), LISTED)
+                with open(listed, "a") as file:
+                    file.write(group.folder + "\n")
+            about = {"by": CYCLES if group is None else group.way, "period_s": PERIOD_S, "share": self.share}
+            print(json.dumps(about), flush=True)
+            self._cycle() if group is None else self._follow(group, pid)
+        finally:
+            if group is not None:
+                group.remove()
+
+    def _pid(self) -> int:
+        try:
+            return int(_read(self.pid_file))
+        except (OSError, ValueError):
+            return 0
+
+    def _follow(self, group: Group, pid: int) -> None:
+        while not self.stopped:
+            time.sleep(LOOK_S)
+            if (now := self._pid()) and now != pid:
+                try:
+                    group.add(now)
+                    pid = now
+                except OSError:
+                    continue
+
+    def _cycle(self) -> None:
+        due = time.monotonic()
+        while not self.stopped:
+            pid = self._pid()
+            self._signal(pid, signal.SIGSTOP)
+            try:
+                time.sleep((1 - self.share) * PERIOD_S)
+            finally:
+                self._signal(pid, signal.SIGCONT)
+            due = max(due + PERIOD_S, time.monotonic() + self.share * PERIOD_S)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def _signal(self, pid: int, number: int) -> None:
+        if pid > 1:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+
+
+def main(given=None) -> int:
+    """Slow as the arguments say."""
+    parser = argparse.ArgumentParser(description="Gives a process a share of one processor.")
+    parser.add_argument("--pid-file", required=True)
+    parser.add_argument("--share", type=float, required=True, help="of one processor, below 1")
+    parser.add_argument("--way", choices=(V1, V2, CYCLES), help="default: the first that the kernel allows")
+    parser.add_argument("--stop-file", help="end as soon as there is such a file")
+    arguments = parser.parse_args(given)
+    slowing = Slowing(arguments.pid_file, arguments.share, arguments.way, arguments.stop_file)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, slowing.stop)
+    try:
+        slowing.run()
+    except OSError as error:
+        print(f"the processor share cannot be set: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
