@@ -23,7 +23,8 @@ _START_S = 30.0
 @dataclass(frozen=True)
 class BrokerProcessors(Sampling):
     """
-    Processor time of each broker's process, and what its quota made it wait, by `wanbench.kafka.programs.processor_samples`.
+    Processor time of each broker's process, and what its quota made it wait, by
+    `wanbench.kafka.programs.processor_samples`.
 
     What stands between an instance and its processors elsewhere, such as burst credits, is not seen from inside; time
     that the hypervisor takes is, as `steal` in `HostMetrics`.

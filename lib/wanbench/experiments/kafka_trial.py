@@ -62,8 +62,8 @@ class KafkaTrial:
         All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
         each link has its own.
     broker_sizes : BrokerSize or tuple, optional
-        Of all brokers; or of each in order, None for one without limits. They hold while the load and what stands beside it
-        run. None: no broker has limits.
+        Of all brokers; or of each in order, None for one without limits. They hold while the load and what stands
+        beside it run. None: no broker has limits.
     """
 
     load: KafkaLoad

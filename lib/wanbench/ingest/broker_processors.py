@@ -1,9 +1,9 @@
 """
 Reads what `wanbench.kafka.programs.processor_samples` printed: rows of table metrics with the source "process".
 
-Counters since the broker's process, or its control group, began: `user_s` and `system_s`, processor time; `quota_periods`
-and `quota_waits`, periods of its quota and those in which it used it up; `quota_waited_s`, for how long it then waited.
-`start_ticks` is no counter; it changes where the process was started again.
+Counters since the broker's process, or its control group, began: `user_s` and `system_s`, processor time;
+`quota_periods` and `quota_waits`, periods of its quota and those in which it used it up; `quota_waited_s`, for how
+long it then waited. `start_ticks` is no counter; it changes where the process was started again.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ Runs on the broker's host with nothing but Python: `python processor_samples.py 
 interval_s, and about, which is printed. Started by `wanbench.experiments.broker_processors`; read by
 `wanbench.ingest.broker_processors`.
 
-The first line is JSON with about and ticks_per_s. Each further line is JSON: at_s (Unix s), user_ticks, system_ticks and
-starting_ticks of the process (/proc/<pid>/stat; starting_ticks tells one process from the next), and, where a control group limits
-it, what the kernel counted there: nr_periods, nr_throttled and throttled_ns. SIGTERM has it sample once more and end.
+The first line is JSON with about and ticks_per_s. Each further line is JSON: at_s (Unix s), user_ticks, system_ticks
+and starting_ticks of the process (/proc/<pid>/stat; starting_ticks tells one process from the next), and, where a
+control group limits it, what the kernel counted there: nr_periods, nr_throttled and throttled_ns. SIGTERM has it
+sample once more and end.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ In the first of these ways that the kernel allows, and says so in its only line 
 
 With a quota, threads that run on several processors at once use it up the sooner, and all wait for the next period.
 
-At SIGTERM, or as soon as there is the file `--stop-file`, it takes everything back. For an end that it cannot see (SIGKILL of all processes of a lab), it writes the
-group's folder into the file processor-groups next to itself, where the lab looks.
+At SIGTERM, or as soon as there is the file `--stop-file`, it takes everything back. For an end that it cannot see
+(SIGKILL of all processes of a lab), it writes the group's folder into the file processor-groups next to itself, where
+the lab looks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import signal
 import sys
 import time
 import uuid
+from contextlib import suppress
 
 PERIOD_S = 0.1
 """Kernel's default period of a quota; much longer than a request of a broker takes, much shorter than its timeouts."""
@@ -150,7 +152,7 @@ class Slowing:
                     file.write(group.folder + "\n")
             about = {"by": CYCLES if group is None else group.way, "period_s": PERIOD_S, "share": self.share}
             print(json.dumps(about), flush=True)
-            self._cycle() if group is None else self._follow(group, pid)
+            self._cycle() if group is None else self._follow(group)
         finally:
             if group is not None:
                 group.remove()
@@ -161,15 +163,14 @@ class Slowing:
         except (OSError, ValueError):
             return 0
 
-    def _follow(self, group: Group, pid: int) -> None:
+    def _follow(self, group: Group) -> None:
+        """Keep the process in its group, also one that was started anew or moved into another group."""
         while not self.stopped:
             time.sleep(LOOK_S)
-            if (now := self._pid()) and now != pid:
-                try:
-                    group.add(now)
-                    pid = now
-                except OSError:
-                    continue
+            pid = self._pid()
+            if pid and str(pid) not in _read(f"{group.folder}/cgroup.procs").split():
+                with suppress(OSError):  # it has just ended
+                    group.add(pid)
 
     def _cycle(self) -> None:
         due = time.monotonic()
@@ -185,10 +186,8 @@ class Slowing:
 
     def _signal(self, pid: int, number: int) -> None:
         if pid > 1:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, number)
-            except ProcessLookupError:
-                pass
 
 
 def main(given=None) -> int:

@@ -143,8 +143,8 @@ def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     """
     What a billion messages cost with each setting: price per hour over messages per hour.
 
-    Ties: two settings tie unless the interval of the ratio of their costs leaves out 1; intervals of all pairs hold together.
-    So a tie is no proof that two are equal: the interval says by how much they may differ.
+    Ties: two settings tie unless the interval of the ratio of their costs leaves out 1; intervals of all pairs hold
+    together. So a tie is no proof that two are equal: the interval says by how much they may differ.
     """
     rates = compare_all(
         trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}"
@@ -158,7 +158,8 @@ def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
 
 def with_price_range(costs: SizeCosts, setting: str, usd_per_hour: tuple[float, float, float]) -> Estimate:
     """
-    The cost of a setting with the ends that a range of prices (low, value, high; USD per hour of all its brokers) gives it.
+    The cost of a setting with the ends that a range of prices (low, value, high; USD per hour of all its brokers)
+    gives it.
 
     A price is no sample: the range is beside the interval, not in it.
     """

@@ -19,9 +19,10 @@ FULL = {
     "iowait": ("disk", 0.25),
 }
 """
-A link is full at 90 % of its rate: TCP leaves a tenth between losses. A quota is, where it ran out in half of its periods: requests
-then wait for the next one more often than not. All processors busy for 95 % of the time leave no room for a single process. Where
-a quarter of the time passes in IOWait, processors wait for disks that cannot keep up.
+A link is full at 90 % of its rate: TCP leaves a tenth between losses. A quota is, where it ran out in half of its
+periods: requests then wait for the next one more often than not. All processors busy for 95 % of the time leave no
+room for a single process. Where a quarter of the time passes in IOWait, processors wait for disks that cannot keep
+up.
 """
 UNSEEN = (
     "Not seen from inside, and not tried here: credits of instances that burst, and the limits of attached volumes (EBS); "

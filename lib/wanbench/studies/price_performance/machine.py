@@ -23,8 +23,8 @@ class Machine(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        Per setting: `quotas`, the sum of its brokers' quotas; `others`, processors that all else kept busy (clients, relay, other
-        work on the machine), mean over trials; `needed`, both together; `enough`.
+        Per setting: `quotas`, the sum of its brokers' quotas; `others`, processors that all else kept busy (clients,
+        relay, other work on the machine), mean over trials; `needed`, both together; `enough`.
     processors : int
         Of the machine.
     """
@@ -56,8 +56,8 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
     """
     Quotas of brokers and what all else keeps busy, against the processors of the machine.
 
-    `others` is measured while the brokers had less than they asked for, where processors were short: then it is too low, and
-    more would be needed. MissingDataError where sysstat did not record.
+    `others` is measured while the brokers had less than they asked for, where processors were short: then it is too
+    low, and more would be needed. MissingDataError where sysstat did not record.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()

@@ -49,8 +49,8 @@ class OverTime(Result):
     Attributes
     ----------
     rows : DataFrame
-        Per trial, quantity and step: run_id, test_id, attempt, setting, quantity, `at_s` (middle of the step, since the load
-        counts), value (mean over the step; of counters that brokers have, summed over brokers first), unit.
+        Per trial, quantity and step: run_id, test_id, attempt, setting, quantity, `at_s` (middle of the step, since
+        the load counts), value (mean over the step; of counters that brokers have, summed over brokers first), unit.
     """
 
     rows: pd.DataFrame

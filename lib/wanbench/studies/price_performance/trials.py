@@ -29,12 +29,13 @@ class SizeTrials(Result):
     Attributes
     ----------
     trials : DataFrame
-        One row per trial that was measured: run_id, test_id, attempt, setting, block, `messages_per_s` (by the log of the
-        brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms` (from send to acknowledgement, after the warm-up, of the
-        producer where it is largest: the quantile of all records is at most that; percentiles of producers cannot be
-        averaged), their `..._least_ms` (it is at least that), `usd_per_hour` of all brokers, `usd_per_billion` messages; shares of
-        1, NaN where not measured: `processor_share` (used of the quota, of the broker that uses most of it), `waited`
-        (periods in which the fullest broker used up its quota), `fullest_link`, `machine_busy`, `iowait`.
+        One row per trial that was measured: run_id, test_id, attempt, setting, block, `messages_per_s` (by the log of
+        the brokers, while all producers ran), `p50_ms`, `p95_ms`, `p99_ms` (from send to acknowledgement, after the
+        warm-up, of the producer where it is largest: the quantile of all records is at most that; percentiles of
+        producers cannot be averaged), their `..._least_ms` (it is at least that), `usd_per_hour` of all brokers,
+        `usd_per_billion` messages; shares of 1, NaN where not measured: `processor_share` (used of the quota, of the
+        broker that uses most of it), `waited` (periods in which the fullest broker used up its quota),
+        `fullest_link`, `machine_busy`, `iowait`.
     failed : DataFrame
         Attempts that gave no row, with setting and `reason`. A broker that falls over is one of them.
     """
