@@ -7,6 +7,8 @@ STRIP := $(BIN)/nbstripout --keep-id \
 	--extra-keys 'metadata.papermill cell.metadata.papermill metadata.language_info.version'
 # Kernels, clients and hosts of the lab start Python hundreds of times; uncompiled, each start takes 3 s longer.
 unexport PYTHONDONTWRITEBYTECODE
+# Matrices here are small: several threads of linear algebra wait for each other, with up to 15 times the processor time.
+export OPENBLAS_NUM_THREADS := 1
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help
@@ -69,7 +71,7 @@ bench: setup ## run the benchmarks
 
 .PHONY: validity
 validity: setup ## count how often the intervals cover, into data/validity (tens of minutes; all processors)
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m wanbench.validity --processes "$$(nproc)"
+	@$(BIN)/python -m wanbench.validity --processes "$$(nproc)"
 
 .PHONY: samples
 samples: setup ## record the committed samples anew (on an idle machine)

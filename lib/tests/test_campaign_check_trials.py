@@ -9,7 +9,8 @@ from scripted_lab import ScriptedLab
 from wanbench.campaign import start
 from wanbench.campaign.check_trials import check_trials
 from wanbench.errors import ParameterError
-from wanbench.experiments import KafkaLoad, KafkaTrial
+from wanbench.experiments import BrokerMetrics, HostMetrics, KafkaFault, KafkaLoad, KafkaTrial, Ping
+from wanbench.kafka.lab import KafkaLab
 from wanbench.labs import LocalLab, matrix_links
 from wanbench.plan import Trial, make_trials
 
@@ -95,7 +96,94 @@ def test_a_gateway_needs_a_lab_that_has_them():
         check_trials(plan_of(replace(TRIAL, gateway_bps=1e8)), lab, REGIONS, {})
 
 
+FAR = replace(TRIAL, cluster="far", load=KafkaLoad(replication=5))
+
+
+def test_a_trial_on_an_external_cluster_may_do_what_its_clients_can():
+    for trial in (FAR, replace(FAR, beside=(HostMetrics(),), gateway_bps=1e8)):
+        check_trials(plan_of(trial), Small(REGIONS, LINKS), REGIONS, {}, ["far", "near"])
+    for trial in (FAR.load, replace(FAR, cluster=None), KafkaFault("cut", "a"), Ping()):
+        check_trials(plan_of(trial), Small(REGIONS, LINKS), (), {}, ["far"])
+
+
+@pytest.mark.parametrize(
+    "trial, brokers, external, message",
+    [
+        (
+            FAR,
+            REGIONS,
+            ["near"],
+            "trial x is on the cluster 'far'; allowed: external clusters ('near') or None.",
+        ),
+        (FAR, (), (), "on the cluster 'far'; allowed: external clusters (none is given)."),
+        (
+            TRIAL,
+            (),
+            ["far", "near"],
+            "trial x names no cluster, and the lab has none of its own; allowed: regions as brokers, or one of the "
+            "external clusters ('far', 'near') named as cluster.",
+        ),
+        (TRIAL.load, (), (), "names no cluster"),
+        (
+            replace(TRIAL, security="tls", broker_settings={"num.io.threads": 1}),
+            (),
+            ["far"],
+            "trial x asks an external cluster for broker_settings, security; allowed: what its clients can do",
+        ),
+        (replace(FAR, beside=(BrokerMetrics(),)), REGIONS, ["far"], "external cluster for broker_metrics;"),
+        (KafkaFault("freeze", "a"), (), ["far"], "external cluster for the fault freeze;"),
+        (
+            replace(FAR, client_regions=("a", "d")),
+            REGIONS,
+            ["far"],
+            "has clients in d; allowed: regions of the lab",
+        ),
+        (
+            replace(FAR, load=KafkaLoad(producer_settings={"send.buffer.bytes": 400_001})),
+            REGIONS,
+            ["far"],
+            "of producers is 400,001",
+        ),
+    ],
+)
+def test_what_only_a_cluster_of_the_lab_can_do_is_refused(trial, brokers, external, message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        check_trials(plan_of(trial), Small(REGIONS, LINKS), brokers, {}, external)
+
+
+def test_a_trial_says_itself_that_an_external_cluster_is_not_restarted():
+    with pytest.raises(ParameterError, match="external cluster 'far' has security; allowed: None"):
+        replace(FAR, security="tls")
+
+
 def test_carrying_out_a_plan_checks_its_trials_before_anything_starts(monkeypatch):
     monkeypatch.setattr(start, "measure", lambda *_, **__: pytest.fail("it was started"))
     with pytest.raises(ParameterError, match="a replication of 3; allowed: at most 2"):
         start.carry_out(plan_of(TRIAL), LINKS, lab="local", campaign="c", brokers=["a", "b"])
+    with pytest.raises(ParameterError, match=r"external cluster 'far': password_from names .* not set"):
+        start.carry_out(plan_of(FAR), LINKS, lab="local", campaign="c", external={"far": SECRETIVE})
+
+
+SECRETIVE = {
+    "bootstrap": "kafka.example.com:9092",
+    "mechanism": "PLAIN",
+    "user": "ada",
+    "password_from": "NOBODY_SETS_THIS",
+}
+
+
+@pytest.mark.parametrize(
+    "external, message",
+    [
+        (["far"], "external is a list; allowed: names of clusters, each with a mapping of bootstrap, "),
+        ({"a/b": {}}, "external has a cluster 'a/b'; allowed: names of letters, digits"),
+        ({"far": "kafka.example.com:9092"}, "external cluster 'far' is a str; allowed: a mapping of bootstrap"),
+        ({"far": {"password": "zQ7marked"}}, "external cluster 'far' has password; allowed: bootstrap, bootstrap_from"),
+        ({"far": {"name": "x", "lab": 1}}, "external cluster 'far' has name, lab; allowed: "),
+        ({"far": {"bootstrap": "zQ7marked"}}, "external cluster 'far': bootstrap: address 1 is wrong"),
+    ],
+)  # fmt: skip
+def test_what_no_external_cluster_can_be_is_refused_without_showing_it(external, message):
+    with pytest.raises(ParameterError, match=re.escape(message)) as refused:
+        KafkaLab(Small(REGIONS, LINKS), REGIONS, external=external)
+    assert "zQ7marked" not in str(refused.value)

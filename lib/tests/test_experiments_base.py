@@ -8,13 +8,26 @@ import pytest
 from scripted_lab import ScriptedLab
 
 from wanbench import experiments
-from wanbench.experiments import ConcurrentExperiment, Experiment, ExperimentError, KafkaLoad, KafkaTrial
+from wanbench.experiments import (
+    ConcurrentExperiment,
+    Experiment,
+    ExperimentError,
+    KafkaLoad,
+    KafkaOpenLoop,
+    KafkaTrial,
+)
 from wanbench.experiments.base import cluster_of, links_of
 from wanbench.plan import make_plan
 
 PAIR = ("aws:eu-west-1", "gcp:us-east1")
 PROTOCOLS = (Experiment, ConcurrentExperiment, ExperimentError)
-NEEDED = {"KafkaFault": {"fault": "none"}, "Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()}}
+NEEDED = {
+    "KafkaFault": {"fault": "none"}, "Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()},
+    "KafkaOpenLoop": {"rate_records_per_s": 100},
+    "KafkaRateSearch": {
+        "load": KafkaOpenLoop(1), "objective_ms": 50, "lowest_records_per_s": 100, "highest_records_per_s": 900,
+    },
+}  # fmt: skip
 KINDS = [kind for name in experiments.__all__ if (kind := getattr(experiments, name)) not in PROTOCOLS]
 
 

@@ -16,7 +16,7 @@ from wanbench import importers, tables
 from wanbench.errors import RawDataError
 from wanbench.importers import sheet
 
-FUZZ = settings(max_examples=settings.default.max_examples // 10)  # each example reads whole tables
+FUZZ = settings(max_examples=settings.default.max_examples // 5)  # each example reads whole tables
 SURVEY = (
     b"timestamp,run_id,from_cloud,from_region,to_cloud,to_region,bitrate_Bps,avgrtt,gcp_vm,aws_vm\n"
     b"2022-02-14T08:59:09Z,abcdef,GCP,us-east1,AWS,eu-west-2,13107200.0,91.605,e2-small,t3.nano\n"

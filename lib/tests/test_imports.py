@@ -4,6 +4,7 @@ what a person calls may bring both together. No module imports itself by a detou
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,19 @@ MEASURING = {"campaign", "experiments", "kafka", "labs", "links", "plan"}
 ANALYSING = {
     "claims", "figures", "findings", "importers", "ingest", "plausibility", "publish", "stats", "studies", "validity",
 }  # fmt: skip
-SHARED = {"", "checks", "designs", "errors", "files", "folders", "formatting", "regions", "runs", "tables"}
+SHARED = {
+    "",
+    "checks",
+    "designs",
+    "errors",
+    "files",
+    "folders",
+    "formatting",
+    "open_loop",
+    "regions",
+    "runs",
+    "tables",
+}
 ENTRANCES = {"cli", "doctor"}
 
 
@@ -64,6 +77,7 @@ def imported(source: str, name: str, is_package: bool, known: set[str]) -> set[s
     return out
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     found = modules()
     return {

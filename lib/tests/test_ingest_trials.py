@@ -27,10 +27,12 @@ TUNED = KafkaTrial(
     broker_settings={"num.replica.fetchers": 2, "min.insync.replicas": 1, "background.threads": 4},
     security="mtls",
     gateway_bps=2e7,
+    system="tuned",
 )
 COLUMNS = [
     "payload", "max_in_flight", "min_insync", "client_rack", "client_regions", "client_send_buffer_bytes",
     "client_receive_buffer_bytes", "broker_settings", "security", "gateway_bps",
+    "system", "cluster",
 ]  # fmt: skip
 
 
@@ -43,13 +45,13 @@ def table(folder, *experiments):
 
 
 def test_each_setting_has_its_column(tmp_path):
-    found = table(tmp_path, TUNED, KafkaTrial(KafkaLoad()), replace(TUNED, load=KafkaLoad()))
+    found = table(tmp_path, TUNED, KafkaTrial(KafkaLoad(), cluster="far"), replace(TUNED, load=KafkaLoad()))
     tuned, plain, by_brokers = (
         found[COLUMNS].astype(object).where(found[COLUMNS].notna(), None).to_numpy().tolist()
     )
     brokers = '{"background.threads": "4", "min.insync.replicas": "1", "num.replica.fetchers": "2"}'
-    assert tuned == ["random", 4, 2, "region", 3, 875_000, -1, brokers, "mtls", 2e7]
-    assert plain == ["letters", 5, None, None, None, None, None, "", None, None]
+    assert tuned == ["random", 4, 2, "region", 3, 875_000, -1, brokers, "mtls", 2e7, "tuned", None]
+    assert plain == ["letters", 5, None, None, None, None, None, "", None, None, None, "far"]
     assert by_brokers[2] == 1, "a topic without the setting has that of the brokers"
 
 

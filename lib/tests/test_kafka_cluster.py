@@ -15,7 +15,7 @@ from patience import comes_about
 
 from wanbench.errors import LabError
 from wanbench.experiments.broker_metrics import BrokerMetrics
-from wanbench.ingest import broker_metrics
+from wanbench.ingest import broker_metrics, broker_pauses
 from wanbench.kafka import Cluster, ClusterError
 from wanbench.kafka.admin import ask as admin
 from wanbench.labs.local import LocalLab
@@ -120,6 +120,9 @@ def test_what_it_leaves_in_a_run_folder_says_what_each_broker_was_set_to(cluster
     assert {f"kafka_cluster/session-1.broker-{n}.server.log.gz" for n in (1, 2, 3)} <= names
     log = gzip.decompress((tmp_path / "kafka_cluster/session-1.broker-1.server.log.gz").read_bytes()).decode()
     assert "Kafka Server started" in log and " INFO " in log
+    pauses = broker_pauses.read(tmp_path / "kafka_cluster/session-1.broker-1.jvm.log.gz")["broker_pauses"]
+    assert set(pauses.kind) >= {"safepoint"} and set(pauses.node_id) == {1}
+    assert {f"kafka_cluster/session-1.broker-{n}.jvm.log.gz" for n in (2, 3)} <= names
     settings = json.loads((tmp_path / "kafka_cluster/session-1.broker-3.settings.json").read_text())
     for kind in ("given", "effective"):
         assert settings[kind]["num.io.threads"] == "4"

@@ -100,12 +100,17 @@ def on_a_busy_machine(test):
 def test_the_round_trip_takes_what_was_asked_for(lab):
     with ThreadPoolExecutor(len(RTTS_MS)) as threads:
         echoes = threads.map(lambda rtt: ping(lab, f"rtt{rtt}", "-c", "80", "-i", "0.02"), RTTS_MS)
-        for asked, answers in zip(RTTS_MS, echoes, strict=True):
-            rtts = [rtt for _, rtt, _ in answers]
-            printed_to = 1 if asked >= 100 else 0.1
-            assert len(rtts) == 80
-            assert min(rtts) > asked - printed_to, "never early"
-            assert statistics.median(rtts) <= asked + 1 + asked / 100
+        found = {
+            asked: [rtt for _, rtt, _ in answers] for asked, answers in zip(RTTS_MS, echoes, strict=True)
+        }
+    # What the machine adds to all links in the same seconds; the shortest link itself is judged by its quick echoes.
+    added = max(statistics.median(found[min(RTTS_MS)]) - min(RTTS_MS) - 1, 0)
+    for asked, rtts in found.items():
+        printed_to = 1 if asked >= 100 else 0.1
+        assert len(rtts) == 80
+        assert min(rtts) > asked - printed_to, "never early"
+        assert statistics.quantiles(rtts, n=10)[0] <= asked + 1 + asked / 100
+        assert statistics.median(rtts) <= asked + 1 + asked / 100 + added
 
 
 @pytest.mark.timing
@@ -113,9 +118,9 @@ def test_tcp_gets_the_rate(lab):
     def shares(names):
         with ThreadPoolExecutor(len(names)) as threads:
             # At 1 Mbit/s a gap that is being filled holds back half a second; so it is given more.
-            seconds = {"at1m": "8"}
+            settings = {"at1m": ["-t", "8", "-O", "2"]}
             ends = threads.map(
-                lambda name: iperf3(lab, name, "-t", seconds.get(name, "4"), "-O", "2")["end"], names
+                lambda name: iperf3(lab, name, *settings.get(name, ["-t", "2", "-O", "1"]))["end"], names
             )
             return {
                 name: end["sum_received"]["bits_per_second"] / RATES_BPS[name]
@@ -123,13 +128,18 @@ def test_tcp_gets_the_rate(lab):
             }
 
     tries = [shares(["at300m"]), shares(["at1m", "at10m", "at100m"])]
-    while len(tries) < 5:
-        best = {name: max(got[name] for got in tries if name in got) for name in RATES_BPS}
-        if not (short := [name for name, share in best.items() if share < 0.95]):
-            break
-        tries.append(shares(short))
-    assert min(best.values()) >= 0.95, tries
-    assert max(best.values()) <= GOODPUT * 1.02, tries
+
+    def best():
+        return {name: max(got[name] for got in tries if name in got) for name in RATES_BPS}
+
+    def all_reached():
+        """A busy machine takes away from a rate and never adds: the best of many short tries shows the link."""
+        if short := [name for name, share in best().items() if share < 0.95]:
+            tries.append(shares(short))
+        return not short
+
+    assert comes_about(all_reached, 240), tries
+    assert max(best().values()) <= GOODPUT * 1.02, tries
 
 
 @pytest.mark.timing

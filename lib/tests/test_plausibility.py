@@ -7,10 +7,7 @@ import pytest
 import wanbench
 from wanbench import plausibility, tables
 from wanbench.errors import ParameterError
-from wanbench.folders import samples_folder
 from wanbench.plausibility import clean_tables, planted_faults, positions, rate_units, rules, tail_reach
-
-RECORDINGS = sorted(samples_folder().glob("raw/*/*/"))
 
 
 @pytest.mark.parametrize("fault", planted_faults.FAULTS)
@@ -25,12 +22,6 @@ def test_clean_tables_raise_nothing(form):
     for seed in range(4):
         flags = plausibility.check(clean_tables.clean(seed, form=form, n_regions=12))
         assert flags.empty, flags.found.iloc[0]
-
-
-@pytest.mark.parametrize("folder", RECORDINGS, ids=lambda path: path.parent.name)
-def test_recordings_of_the_lab_raise_nothing(folder):
-    flags = plausibility.check(wanbench.ingest.read_run(folder))
-    assert flags.empty, flags.found.iloc[0]
 
 
 @pytest.mark.parametrize(("seed", "n_regions"), [(0, 8), (4, 8), (1, 16), (4, 16)])
@@ -227,6 +218,10 @@ def repeated(decimals, columns, times=None, n=20):
 def test_rounded_measurements_of_one_day_are_no_copies(columns, decimals, times):
     rows = repeated(decimals, columns, times)
     assert plausibility.check(pings(*rows)).empty
+
+
+@pytest.mark.parametrize("times", [None, "2026-01-01T00:00:00Z"])
+def test_one_copy_among_fine_measurements_of_one_day_is_found(times):
     fine = repeated(6, ("min_rtt_ms", "mean_rtt_ms", "max_rtt_ms"), times)
     assert list(plausibility.check(pings(*fine, fine[40])).rule) == ["copies"]
 
@@ -300,7 +295,7 @@ def test_a_satellite_or_detour_within_a_city_is_no_unit():
 
 def test_rtts_that_do_not_follow_distance_blame_no_place():
     rng = np.random.default_rng(1)
-    for seed in range(12):
+    for seed in range(4):
         made = clean_tables.clean(seed, form="survey", n_regions=12)["pings"]
         ends = [tuple(sorted(pair)) for pair in zip(made.from_region, made.to_region, strict=True)]
         more = {pair: rng.uniform(400, 800) for pair in set(ends)}
@@ -386,7 +381,7 @@ def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_rules():
     assert "not degrees" in causes[other] and set(found.rule) == {"earth"}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_halved_rtts_of_one_region_accuse_no_other(seed):
     made = clean_tables.clean(seed, form="grid", n_regions=24)
     region = made["regions"].name[seed]

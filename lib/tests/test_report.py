@@ -12,6 +12,7 @@ from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
 from wanbench.publish.static import browser
+from wanbench.runs import Run
 from wanbench.stats import compare_links, fit_rtt, fit_window
 from wanbench.stats.trials.limits import limits
 from wanbench.stats.trials.rates import trial_rates
@@ -26,8 +27,12 @@ def site(tmp_path_factory):
     jobs = []
     for notebook in notebook_paths(root()):
         given = {} if notebook.stem.startswith("00") else preset(notebook.stem)
-        measures = "lab" in declared_parameters(read_notebook(notebook), notebook.name)
+        declared = declared_parameters(read_notebook(notebook), notebook.name)
+        measures = "lab" in declared
         given |= {"lab": "samples"} if measures else {}
+        given |= (
+            {"resamples": 400} if "resamples" in declared else {}
+        )  # pages are looked at here, not numbers
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
@@ -91,13 +96,29 @@ def test_pages_have_no_fault_in_a_browser_without_a_network(site):
         assert faults_of_site(context, site[1].folder) == []
 
 
+@pytest.fixture(scope="module")
+def table(site):
+    """A table of a recording, by its run folder and its name: as the pages wrote it, if they did."""
+
+    def read(folder, name):
+        run = Run.open(folder)
+        written = site[0] / "data" / "tables" / run.campaign / run.run_id
+        if not (written / "flags.parquet").is_file():  # which is written last
+            wanbench.ingest.tabulate(folder, written)
+        return wanbench.tables.read(name, written)
+
+    return read
+
+
 @pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.parent.name)
-def test_recordings_are_whole(folder):
-    run = wanbench.runs.Run.open(folder)
+def test_recordings_are_whole_and_plausible(folder, table):
+    run = Run.open(folder)
     assert run.finished
     run.verify()
     assert wanbench.runs.overlaps(run).empty
-    assert wanbench.ingest.read_run(folder)["unread"].empty
+    assert table(folder, "unread").empty
+    flags = table(folder, "flags")
+    assert flags.empty, flags.found.iloc[0]
 
 
 def test_the_recorded_survey_gives_back_what_the_links_were_given():
@@ -111,9 +132,11 @@ def test_the_recorded_survey_gives_back_what_the_links_were_given():
     assert window.capacity.estimate == pytest.approx(run.parameters["rate_bps"] * payload_share, rel=0.05)
 
 
-def test_the_recorded_trials_give_back_what_the_paths_were_given(tmp_path):
+def test_the_recorded_trials_give_back_what_the_paths_were_given(site, table):
     run = wanbench.runs.find(samples_folder(), "private-vs-internet")[-1]
-    tables = wanbench.ingest.tabulate(run.folder, tmp_path)
+    table(run.folder, "flags")
+    written = site[0] / "data" / "tables" / run.campaign / run.run_id
+    tables = {path.stem: wanbench.tables.read(path.stem, written) for path in written.glob("*.parquet")}
     rtts = rtt_table(tables)
     assert rtts.numbers["internet", "mean"].estimate == pytest.approx(132.9, rel=0.1)
     assert rtts.numbers["private", "mean"].estimate == pytest.approx(62.5, rel=0.1)

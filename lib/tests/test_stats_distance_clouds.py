@@ -151,7 +151,7 @@ def test_crossing_removes_what_regions_of_a_cloud_have_in_common():
 
 def test_the_interval_by_region_covers_where_the_naive_one_fails():
     hits, naive = 0, 0
-    for seed in range(40):
+    for seed in range(25):
         pairs = simulated_surveys.survey(15, seed=seed, intercept_ms=100, region_ms=5, pair_ms=3)
         sample = unordered(pairs, "rtt_ms")
         groups, grouped = sorted(sample.frame.cloud_pair.unique()), places.units(sample)
@@ -166,7 +166,7 @@ def test_the_interval_by_region_covers_where_the_naive_one_fails():
         part = fit.combination([1, 0, 0, 0, 0, -1, 0], 0.95)
         hits += part.interval.low <= 0 <= part.interval.high
         naive += part.naive.low <= 0 <= part.naive.high
-    assert hits >= 35 and naive <= 32
+    assert hits >= 22 and naive <= 20
 
 
 def test_words_for_groups():

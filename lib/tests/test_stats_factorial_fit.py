@@ -72,11 +72,11 @@ def test_the_thesis_holds_where_it_should_and_fails_where_it_should():
 
 def test_intervals_of_all_places_hold_together():
     inside = 0
-    for seed in range(25):
+    for seed in range(12):
         places = fitted(measured(seed, crossed=0.0, replicates=2)).combinations
         truth = 2 ** (-TRUE["delay_ms"] - TRUE["rate_bps"])
         inside += bool(((places.low <= truth) & (truth <= places.high)).all())
-    assert inside >= 21
+    assert inside >= 10
 
 
 def test_a_bend_is_noticed():

@@ -59,7 +59,7 @@ def test_the_elasticity_is_the_average_between_the_levels():
     levels = {"delay_ms": [10.0, 40.0], "rate_bps": [1e7, 4e7]}
     factors = levels | {"acks": ["1", "all"], "compression": ["none", "lz4"]}
     inside = 0
-    for seed in range(200):
+    for seed in range(60):
         plan = factorial(factors, replicates=1, seed=seed)
         rate = np.minimum(5 * 16_384 / (2 * plan.delay_ms / 1000), plan.rate_bps / 8)
         noise = np.exp(np.random.default_rng(seed).normal(0, 0.05, len(plan)))
@@ -67,4 +67,4 @@ def test_the_elasticity_is_the_average_between_the_levels():
         found = fit_factorial(frame, "batches_per_s", [*factors], delay=None).elasticities["delay_ms"]
         logs = np.log(rate).groupby(plan.delay_ms).mean()
         inside += found.low <= (logs[40.0] - logs[10.0]) / np.log(4) <= found.high
-    assert inside >= 184
+    assert inside >= 55

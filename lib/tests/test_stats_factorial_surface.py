@@ -1,5 +1,7 @@
 """Response surfaces, on runs of a surface whose best setting is known."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,6 +36,12 @@ def fitted(frame, **more):
     return fit_surface(frame, "mb_per_s", FACTORS, **{"linear": ["linger_ms"], "unit": "MB/s"} | more)
 
 
+@cache
+def plain():
+    """The surface fitted to `made()`, for all tests that only look at it."""
+    return fitted(made())
+
+
 def test_the_best_setting_is_found():
     found = fitted(made(spread=1e-4))
     assert found.best_setting["batch_bytes"] == pytest.approx(BEST_BYTES, rel=0.02)
@@ -58,7 +66,7 @@ def test_coefficients_and_effects_are_those_of_the_surface():
 
 
 def test_the_interval_and_the_set_hold_what_is_true():
-    found = fitted(made())
+    found = plain()
     at = pd.DataFrame([found.best_setting])
     assert found.best.low < truth(at)[0] < found.best.high
     alone = found.best.others[0]
@@ -70,7 +78,7 @@ def test_the_interval_and_the_set_hold_what_is_true():
 
 
 def test_the_surface_is_tested_against_repeated_runs():
-    assert "does not fit" not in str(fitted(made()))
+    assert "does not fit" not in str(plain())
     frame = made(spread=0.01)
     steps = frame.assign(mb_per_s=frame.mb_per_s * np.where(frame.batch_bytes > BEST_BYTES, 0.3, 1.0))
     found = fitted(steps)
@@ -89,8 +97,8 @@ def test_a_best_setting_at_the_edge_is_cautioned():
 def test_blocks_shift_the_response_and_nothing_else():
     frame = made(spread=1e-3).assign(block=np.arange(40) % 2)
     shifted = frame.assign(mb_per_s=frame.mb_per_s * np.where(frame.block, 2.0, 1.0))
-    found, plain = fitted(shifted, block="block"), fitted(frame)
-    assert found.best.estimate == pytest.approx(np.sqrt(2) * plain.best.estimate, rel=0.01)
+    found, one_block = fitted(shifted, block="block"), fitted(frame)
+    assert found.best.estimate == pytest.approx(np.sqrt(2) * one_block.best.estimate, rel=0.01)
     assert found.log_spread < 0.01
 
 
@@ -115,5 +123,5 @@ def test_what_cannot_be_fitted_is_refused():
 
 
 def test_every_slice_is_drawn():
-    figure = fitted(made()).figure(note="A check.")
+    figure = plain().figure(note="A check.")
     assert len(figure.layout.annotations) == 3 and "along" in figure.layout.meta["csv"]

@@ -123,11 +123,12 @@ def test_the_band_is_the_intercepts_interval_at_no_distance():
 )
 def test_the_interval_covers_where_the_naive_one_does_not(effects, naive_at_most):
     covered, naive = 0, 0
-    for seed in range(200):
+    for seed in range(60):
         sample = unordered(simulated_surveys.survey(16, seed=seed, **effects), "rtt_ms")
         x, y = sample.frame.distance_km.to_numpy() / 1000, sample.frame.value.to_numpy()
         slope = line.straight_line(sample, x, y, resamples=10).slope
         covered += slope.interval.low <= 14 <= slope.interval.high
         naive += slope.naive.low <= 14 <= slope.naive.high
-    assert covered >= 0.85 * 200
-    assert naive <= naive_at_most / 100 * 200
+    # An interval as narrow as the naive one, which covers 3 of 4 at best here, stays below 51 of 60 in 19 of 20 cases.
+    assert covered >= 0.85 * 60
+    assert naive <= naive_at_most / 100 * 60

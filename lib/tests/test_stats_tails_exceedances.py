@@ -56,10 +56,10 @@ def test_intervals_of_latencies_in_bursts_and_regimes_cover(kind, n, minimum):
 
 def test_independent_records_keep_the_interval_of_independent_records():
     same = 0
-    for seed in range(40):
+    for seed in range(20):
         tail = tails.of_values([np.random.default_rng(seed).lognormal(3, 0.3, 6_000)])
         same += tail.interval(0.99) == tail.independent_interval(0.99)
-    assert same >= 30
+    assert same >= 15
 
 
 def test_bursts_of_histograms_are_seen_between_their_windows():

@@ -47,7 +47,7 @@ def test_a_quantile_lies_between_0_and_1(wrong):
 
 @pytest.mark.parametrize(("r", "q"), [(0.0, 0.5), (0.7, 0.5), (0.7, 0.99), (0.9, 0.9)])
 def test_intervals_of_dependent_values_cover_where_naive_ones_do_not(r, q):
-    rng, tries, truth = np.random.default_rng(7), 300, float(np.exp(norm.ppf(q)))
+    rng, tries, truth = np.random.default_rng(7), 150, float(np.exp(norm.ppf(q)))
     inside = naive = 0
     for _ in range(tries):
         tail = tails.of_values([autocorrelated(rng, 3_000, r)])
@@ -60,7 +60,7 @@ def test_intervals_of_dependent_values_cover_where_naive_ones_do_not(r, q):
 
 
 def test_runs_that_differ_are_the_unit():
-    rng, tries = np.random.default_rng(3), 300
+    rng, tries = np.random.default_rng(3), 150
     inside = naive = 0
     for _ in range(tries):
         runs = [np.exp(rng.normal(shift, 1, 400)) for shift in rng.normal(0, 0.3, 8)]

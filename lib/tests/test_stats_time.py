@@ -114,14 +114,14 @@ def test_resamples_vary_as_the_mean_of_the_process_does():
 
 def test_the_interval_covers_where_welch_and_the_plain_bootstrap_do_not():
     counts = {}
-    for seed in range(100):
+    for seed in range(50):
         for each in trial(seed, "AR(1)", 0.9, 100):
             key = f"{each.quantity}, {each.method}"
             counts[key] = counts.get(key, 0) + (each.low <= each.truth <= each.high)
-    assert counts["ratio of means, stationary bootstrap"] >= 88
-    assert counts["ratio of medians, stationary bootstrap"] >= 88
-    assert counts["ratio of means, Welch, single values"] <= 60
-    assert counts["ratio of means, plain stationary bootstrap, percentiles"] <= 86
+    assert counts["ratio of means, stationary bootstrap"] >= 44
+    assert counts["ratio of medians, stationary bootstrap"] >= 44
+    assert counts["ratio of means, Welch, single values"] <= 30
+    assert counts["ratio of means, plain stationary bootstrap, percentiles"] <= 43
 
 
 def test_without_autocorrelation_it_is_as_wide_as_welch():

@@ -72,7 +72,7 @@ def test_unequal_scatter_is_cautioned_and_equal_scatter_is_not():
 def test_the_check_raises_one_false_alarm_in_twenty_even_with_two_trials():
     low = [
         against_baseline(made(seed, replicates=2), "rate", "baseline", block="block").equal_spread_p < 0.05
-        for seed in range(200)
+        for seed in range(100)
     ]
     assert 0.01 <= np.mean(low) <= 0.10
 

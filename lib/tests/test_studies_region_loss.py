@@ -201,7 +201,7 @@ def test_the_planner_knows_what_each_time_out_does():
         "socket.timeout.ms": 4000,
     }
     found = implied(tight, 70)
-    assert found["writes"] == pytest.approx((2.5, 3.585)) and found["partition"][1] == pytest.approx(4.21)
+    assert found["writes"] == pytest.approx((2.5, 3.585)) and found["partition"][1] == pytest.approx(6.41)
     assert implied(tight, 70, acks="1")["writes"][1] < 0.2
     assert implied(tight, 70, controller_lost=True)["writes"][0] == pytest.approx(5.07)
     lagging = implied(tight | {"replica.lag.time.max.ms": 1000}, 70)

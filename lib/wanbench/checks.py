@@ -75,6 +75,20 @@ def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False)
     raise refusal(name, value, ", ".join(map(repr, allowed)) + (" or None" if optional else ""))
 
 
+def check_name(name: str, value) -> str:
+    """
+    One line of text, not empty, without spaces around it: what people call something.
+
+    >>> check_name("system", " ")
+    Traceback (most recent call last):
+        ...
+    wanbench.errors.ParameterError: system is ' '; allowed: one line of text, without spaces around it.
+    """
+    if not isinstance(value, str) or not value or not value.isprintable() or value != value.strip():
+        raise refusal(name, value, "one line of text, without spaces around it")
+    return value
+
+
 def check_flag(name: str, value, *, optional: bool = False):
     """
     True or False, and nothing that merely equals them.

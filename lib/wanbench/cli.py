@@ -102,7 +102,8 @@ def report_command(arguments: argparse.Namespace) -> int:
     for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
         preset = find_preset(notebook.stem, arguments.preset, top)
         source = str(preset.relative_to(top)) if preset else ""
-        jobs.append(Job(notebook, read_parameters(preset) if preset else {}, source))
+        given = _located(notebook, read_parameters(preset), source) if preset else {}
+        jobs.append(Job(notebook, given, source))
     if not (arguments.notebook or arguments.measure):
         jobs = [_recorded(job) for job in jobs]
     return _publish(jobs, arguments.replay, arguments.again)
@@ -123,8 +124,19 @@ def run_command(arguments: argparse.Namespace) -> int:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ParameterError(f"parameter {twice[0]!r} is given twice on the command line.")
     given |= dict(typed)
-    remark = _own_parameters(notebook.stem, declared, given)
-    return _publish([Job(notebook, given, str(arguments.file or ""), remark=remark)], arguments.replay)
+    source, remark = str(arguments.file or ""), _own_parameters(notebook.stem, declared, given)
+    given = _located(notebook, given, source)
+    return _publish([Job(notebook, given, source, remark=remark)], arguments.replay)
+
+
+def _located(notebook: Path, given: dict, source: str) -> dict:
+    """Parameters whose paths lead to their files; relative ones begin here, or else at the top of the checkout."""
+    from .publish.file_parameters import located
+    from .publish.notebooks import read_notebook
+    from .publish.parameters import declared_parameters
+
+    declared = declared_parameters(read_notebook(notebook), notebook.name)
+    return located(given, declared, notebook, [Path.cwd(), root()], root(), source)
 
 
 def _own_parameters(name: str, declared, given) -> str | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..checks import check_number
 from ..errors import ParameterError
-from ..experiments import KafkaLoad, KafkaTrial
+from ..experiments import BrokerMetrics, KafkaFault, KafkaTrial
+from ..experiments.base import Load
+from ..experiments.kafka_fault_faults import ON_BROKERS
 from ..labs.base import Lab
 from ..plan import Plan
 
@@ -14,12 +16,15 @@ MIN_INSYNC = "min.insync.replicas"
 RECEIVE, SEND = "net.core.rmem_max", "net.core.wmem_max"
 
 
-def check_trials(plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping) -> None:
+def check_trials(
+    plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
+) -> None:
     """
     ParameterError, with the trial's setting, for the first that cannot be measured.
 
     That is: clients in a region that the lab does not have; more replicas than brokers; a `min.insync.replicas` above
-    the replicas; socket buffers beyond what the kernel gives; gateways on a lab that has none.
+    the replicas; socket buffers beyond what the kernel gives; gateways on a lab that has none; a cluster that there is
+    not; and of an external cluster what only the lab's own can do.
 
     Parameters
     ----------
@@ -29,22 +34,59 @@ def check_trials(plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping)
         The region of each.
     cluster : mapping
         Further parameters of `wanbench.kafka.Cluster`.
+    external : collection of str
+        Names of external clusters.
     """
     limits = lab.socket_buffer_limits()
     for test in plan.tests:
         for each in plan.experiments_of(test):
-            trial = KafkaTrial(each) if isinstance(each, KafkaLoad) else each
-            if isinstance(trial, KafkaTrial):
-                where = f"trial {test.setting or test.id}"
+            trial = KafkaTrial(each) if isinstance(each, Load) else each
+            where = f"trial {test.setting or test.id}"
+            if isinstance(trial, KafkaTrial | KafkaFault) and _is_external(where, trial, brokers, external):
+                _check_external(where, trial)
+                if isinstance(trial, KafkaTrial):
+                    _check_regions(where, trial, lab)
+                    _check_buffers(where, trial.load, {}, limits)
+            elif isinstance(trial, KafkaTrial):
                 settings = {**(cluster.get("settings") or {}), **dict(trial.broker_settings or ())}
                 _check_regions(where, trial, lab)
                 _check_replicas(where, trial.load, len(brokers), settings)
                 _check_buffers(where, trial.load, settings, limits)
-                if trial.gateway_bps is not None and not hasattr(lab, "set_gateway"):
-                    raise ParameterError(
-                        f"{where} has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a "
-                        "gateway; allowed: None."
-                    )
+            if isinstance(trial, KafkaTrial) and trial.gateway_bps and not hasattr(lab, "set_gateway"):
+                raise ParameterError(
+                    f"{where} has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a "
+                    "gateway; allowed: None."
+                )
+
+
+def _is_external(where, trial, brokers, external):
+    """Whether it runs on an external cluster; ParameterError if it has none at all."""
+    name, names = getattr(trial, "cluster", None), ", ".join(map(repr, external)) or "none is given"
+    if name is not None and name not in external:
+        raise ParameterError(
+            f"{where} is on the cluster {name!r}; allowed: external clusters ({names}){' or None' if brokers else ''}."
+        )
+    if name is None and not brokers and len(external) != 1:
+        raise ParameterError(
+            f"{where} names no cluster, and the lab has none of its own; allowed: regions as brokers, or one of the "
+            f"external clusters ({names}) named as cluster."
+        )
+    return name is not None or not brokers
+
+
+def _check_external(where, trial):
+    """What asks for changes in a cluster that is not ours, or for what only a broker's host can tell."""
+    asked = trial.restarts if isinstance(trial, KafkaTrial) else []
+    if isinstance(trial, KafkaFault):
+        asked = ["broker_settings"] * bool(trial.broker_settings)
+        asked += [f"the fault {trial.fault}"] * (trial.fault in ON_BROKERS)
+    else:
+        asked += [each.name for each in trial.beside if isinstance(each, BrokerMetrics)]
+    if asked:
+        raise ParameterError(
+            f"{where} asks an external cluster for {', '.join(asked)}; allowed: what its clients can do, as "
+            "its brokers run elsewhere."
+        )
 
 
 def _check_regions(where, trial, lab):

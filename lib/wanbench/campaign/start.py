@@ -35,6 +35,7 @@ def carry_out(
     sysctls: Mapping[str, str] | None = None,
     brokers: Sequence[str] = (),
     cluster: Mapping | None = None,
+    external: Mapping[str, Mapping] | None = None,
     **options,
 ) -> Run:
     """
@@ -57,6 +58,11 @@ def carry_out(
         Regions of the brokers of a Kafka cluster on the lab; none by default.
     cluster : mapping, optional
         Further parameters of `wanbench.kafka.Cluster`.
+    external : mapping of str to mappings, optional
+        Parameters of `wanbench.kafka.ExternalCluster` by the cluster's name, for trials that name it as `cluster`; with
+        no brokers, and one such cluster, for all trials. Secrets stand in environment variables, which parameters
+        ending in `_from` name; what is given itself, such as `bootstrap`, is in the manifest if `parameters` has it.
+        Its brokers must be within reach of the lab's hosts: those of a local lab reach nothing outside it.
     **options
         `retries`, `progress`, `fresh` of `measure`.
 
@@ -78,11 +84,11 @@ def carry_out(
         sysctls=sysctls,
         seed=plan.seed,
     )
-    if brokers:
-        check_trials(plan, opened, brokers, cluster or {})
+    has_kafka = bool(brokers or external)
+    check_trials(plan, opened, brokers, cluster or {}, external or {})
     return measure(
         plan,
-        KafkaLab(opened, brokers, **(cluster or {})) if brokers else opened,
+        KafkaLab(opened, brokers, external=external, **(cluster or {})) if has_kafka else opened,
         data_folder=data_folder(),
         campaign=campaign,
         parameters=parameters,

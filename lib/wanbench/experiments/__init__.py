@@ -12,7 +12,9 @@ from .host_metrics import HostMetrics
 from .iperf3 import Iperf3
 from .kafka_fault import KafkaFault
 from .kafka_load import KafkaLoad
+from .kafka_open_loop import KafkaOpenLoop
 from .kafka_probe import KafkaProbe
+from .kafka_rate_search import KafkaRateSearch
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
 from .ping import Ping
@@ -29,7 +31,9 @@ __all__ = [
     "Iperf3",
     "KafkaFault",
     "KafkaLoad",
+    "KafkaOpenLoop",
     "KafkaProbe",
+    "KafkaRateSearch",
     "KafkaTrial",
     "LinkSamples",
     "Ping",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -85,6 +85,49 @@ class ConcurrentExperiment(Experiment, Protocol):
         """
 
 
+@runtime_checkable
+class Load(Experiment, Protocol):
+    """
+    An experiment that loads a Kafka cluster, and so can be the load of a `KafkaTrial`.
+
+    Attributes
+    ----------
+    topics, partitions, replication : int
+        Topics that it makes, partitions of each, replicas of each partition.
+    topic_settings, producer_settings, consumer_settings : tuple of (str, str)
+        Further settings, by the names that its clients have for them.
+    """
+
+    topics: int
+    partitions: int
+    replication: int
+    topic_settings: Mapping[str, object]
+    producer_settings: Mapping[str, object]
+    consumer_settings: Mapping[str, object]
+
+    def run(
+        self,
+        source: Host,
+        target: Host,
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """As `Experiment.run`; `when_sending` is called once, as soon as all producers send."""
+
+    def run_on(
+        self,
+        producers: Sequence[Host],
+        consumers: Sequence[Host],
+        folder: Path,
+        stem: str,
+        *,
+        when_sending: Callable[[], None] | None = None,
+    ) -> list[RawFile]:
+        """The same as `run`, with producers and consumers spread over several hosts."""
+
+
 class ExperimentError(CommandError):
     """An experiment failed; `files` are the raw files that it left."""
 
@@ -106,12 +149,29 @@ def links_of(host: Host):
 
 
 def cluster_of(*hosts: Host):
-    """The Kafka cluster of the hosts' lab; ExperimentError if there is none."""
+    """The Kafka cluster of the hosts, their lab's own or what `reaching` chose; ExperimentError if there is none."""
     for host in hosts:
         if host.cluster is not None:
             return host.cluster
     names = ", ".join(dict.fromkeys(host.name for host in hosts))
     raise ExperimentError(f"the lab of {names} has no Kafka cluster: open a Cluster on it first")
+
+
+def reaching(host: Host, cluster: str | None) -> Host:
+    """
+    The host for experiments on the external cluster of that name; None: the host as it is, on its lab's own cluster.
+
+    Raises
+    ------
+    ExperimentError
+        If the lab can reach no cluster of that name.
+    """
+    if cluster is None:
+        return host
+    if cluster not in host.clusters:
+        there = ", ".join(host.clusters) or "none"
+        raise ExperimentError(f"{host.name} reaches no external cluster {cluster!r}; it reaches {there}")
+    return host.clusters[cluster].seen_from(host)
 
 
 def keep(folder: Path, experiment: str, stem: str, extension: str, done: Completed) -> list[RawFile]:

@@ -6,8 +6,15 @@ The perf tool reads them as UTF-8, a line each.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..labs.base import Host
+from ..labs.programs import put_whole
 
 LARGEST_FILE_BYTES = 8 << 20
 """The tool holds all records of the file in memory."""
@@ -15,6 +22,7 @@ MOST_RECORDS = 10_000
 """So that a batch rarely holds a record twice, which would compress better than an application's records."""
 SMALLEST_RECORD_BYTES = 150
 """So much hold the fields without a note."""
+_RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
 _KINDS = ("order.created", "order.paid", "order.shipped", "basket.changed", "account.opened", "search.done")
@@ -64,6 +72,26 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
     rng = random.Random(seed)
     n = max(1, min(MOST_RECORDS, LARGEST_FILE_BYTES // (record_bytes + 1)))
     return b"".join(_MAKERS[payload](rng, record_bytes) + b"\n" for _ in range(n))
+
+
+def put_records(
+    payload: str, record_bytes: int, seed: int, hosts: Sequence[Host]
+) -> tuple[dict[str, str], dict[str, object]]:
+    """
+    Put the records on hosts; the path of the file by name of host, and what to note of it. A host is given the same
+    content once, whatever loads send it.
+    """
+    content = records(payload, record_bytes, seed)
+    sha256 = hashlib.sha256(content).hexdigest()
+    paths = {}
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        for host in hosts:
+            path = paths[host.name] = f"{host.scratch}/records-{sha256[:16]}.txt"
+            if host.run(["test", "-f", path], timeout_s=_RUN_S, ok=None).returncode:
+                put_whole(host, Path(file.name), path)
+    return paths, {"sha256": sha256, "records": content.count(b"\n")}
 
 
 def _random_record(rng, record_bytes):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -14,12 +12,11 @@ from pathlib import Path
 from ..errors import CommandError, LabError
 from ..kafka.errors import ClusterError
 from ..labs.base import Host
-from ..labs.programs import put_whole
 from ..runs import RawFile, write_raw
 from ..runs.journal import now_utc
 from .base import ExperimentError, ended_with, last_line
 from .kafka_load_counts import WINDOW, count_batches, times_that_count
-from .kafka_load_payload import records
+from .kafka_load_payload import put_records
 from .perf_tool_arguments import CONSUMER, PRODUCER, consumer_arguments, producer_arguments, topic_name
 from .perf_tools import Tool, recorders, stop_all
 
@@ -34,7 +31,6 @@ _DRAIN_S = 60.0
 """For consumers to read what waits, beyond their own timeout."""
 _LONG_S = 1e6
 """No time limit: whoever waits is ended by stopping the tool."""
-_RUN_S = 30.0
 
 
 class Session:
@@ -109,7 +105,11 @@ class Session:
 
     def _start(self):
         load, cluster = self.load, self.cluster
-        payloads = self._put_payloads() if load.payload != "letters" else {}
+        payloads = {}
+        if load.payload != "letters":
+            payloads, self.payload = put_records(
+                load.payload, load.record_bytes, load.payload_seed, self.producer_hosts
+            )
         tools = [
             (
                 host,
@@ -153,21 +153,6 @@ class Session:
         """The number of a consumer's group, over all topics, and its topic."""
         group = consumer // self.load.consumers
         return group, self.topics[group // self.load.consumer_groups]
-
-    def _put_payloads(self):
-        """Paths of the files of records by host; a host is given the same content once, whatever loads send it."""
-        content = records(self.load.payload, self.load.record_bytes, self.load.payload_seed)
-        sha256 = hashlib.sha256(content).hexdigest()
-        self.payload = {"sha256": sha256, "records": content.count(b"\n")}
-        paths = {}
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            for host in self.producer_hosts:
-                path = paths[host.name] = f"{host.scratch}/records-{sha256[:16]}.txt"
-                if host.run(["test", "-f", path], timeout_s=_RUN_S, ok=None).returncode:
-                    put_whole(host, Path(file.name), path)
-        return paths
 
     def _follow(self, pool):
         """Wait until the producers have ended or their time is over, then until the consumers have ended."""

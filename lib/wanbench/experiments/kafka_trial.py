@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ..checks import check_choice, check_fields, refusal
+from ..checks import check_choice, check_fields, check_name, refusal
 from ..errors import LabError, ParameterError
 from ..kafka.broker_size import BrokerSize, checked_sizes
 from ..kafka.security.kinds import KINDS
@@ -17,11 +17,10 @@ from ..kafka.settings import checked_settings
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
-from .base import ExperimentError, cluster_of, links_of
+from .base import ExperimentError, Load, cluster_of, links_of, reaching
 from .broker_sizes import sized
 from .iperf3 import Iperf3
 from .kafka_checks import setting_pairs
-from .kafka_load import KafkaLoad
 from .ping import Ping
 
 RESTART_S = 20.0
@@ -40,7 +39,8 @@ class KafkaTrial:
 
     Parameters
     ----------
-    load : KafkaLoad
+    load : Load
+        Such as `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
         Both directions of the pair are set to this before the trial; None leaves them as they are.
     background : Iperf3, optional
@@ -61,12 +61,17 @@ class KafkaTrial:
     gateway_bps : float, optional
         All links that leave a region share this rate and one queue, in every region: see `LocalLab.set_gateway`. None:
         each link has its own.
+    system : str, optional
+        The name of what is compared, as analyses show it: see `wanbench.campaign.System`. It changes nothing.
+    cluster : str, optional
+        The name of an external cluster, on which load and concurrent measurements then run. It cannot be restarted, so
+        broker_settings and security must be None. None: the lab's own.
     broker_sizes : BrokerSize or tuple, optional
         Of all brokers; or of each in order, None for one without limits. They hold while the load and what stands
         beside it run. None: no broker has limits.
     """
 
-    load: KafkaLoad
+    load: Load
     link: LinkSettings | None = None
     background: Iperf3 | None = None
     ping: Ping | None = None
@@ -75,17 +80,22 @@ class KafkaTrial:
     broker_settings: Mapping[str, object] | None = None
     security: str | None = None
     gateway_bps: float | None = None
+    system: str | None = None
+    cluster: str | None = None
     broker_sizes: BrokerSize | tuple[BrokerSize | None, ...] | None = None
 
     name: ClassVar[str] = "kafka_trial"
 
     def __post_init__(self):
+        if not isinstance(self.load, Load):
+            raise refusal(
+                "KafkaTrial load", self.load, "an experiment that loads a cluster, such as a KafkaLoad"
+            )
         for experiment in self.beside:
             if not hasattr(experiment, "concurrently"):
                 raise ParameterError(
                     f"KafkaTrial beside has {experiment}; allowed: experiments with a method `concurrently`."
                 )
-
         if self.client_regions is not None:
             object.__setattr__(self, "client_regions", _region_names(self.client_regions))
         if self.broker_settings is not None:
@@ -95,6 +105,19 @@ class KafkaTrial:
         object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
         check_choice("KafkaTrial security", self.security, KINDS, optional=True)
         check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
+        for name in ("system", "cluster"):
+            if getattr(self, name) is not None:
+                check_name(f"KafkaTrial {name}", getattr(self, name))
+        if self.cluster is not None and self.restarts:
+            raise ParameterError(
+                f"KafkaTrial on the external cluster {self.cluster!r} has {' and '.join(self.restarts)}; allowed: "
+                "None, as it cannot be restarted with other settings."
+            )
+
+    @property
+    def restarts(self) -> list[str]:
+        """Names of the settings that a cluster is restarted for."""
+        return [name for name in ("broker_settings", "security") if getattr(self, name) is not None]
 
     @property
     def cluster_settings(self) -> tuple:
@@ -108,6 +131,7 @@ class KafkaTrial:
 
     def __str__(self) -> str:
         parts = [f"trial: {self.load}"]
+        parts += [f"on the cluster {self.cluster}"] if self.cluster else []
         if self.link is not None:
             parts.append(f"link {_link_text(self.link)}")
         parts += [f"clients in {', '.join(self.client_regions)}"] if self.client_regions else []
@@ -127,9 +151,10 @@ class KafkaTrial:
         Raises
         ------
         ExperimentError
-            If the lab has no emulated link or gateway, or no such region, or a cluster that cannot be changed, and the
-            trial asks for it; or any part fails. All that was printed by any of them is kept.
+            If the lab has no emulated link or gateway, or no such region or cluster, or a cluster that cannot be
+            changed, and the trial asks for it; or any part fails. All that was printed by any of them is kept.
         """
+        source, target = (reaching(host, self.cluster) for host in (source, target))
         clients = self._clients(source)
         self._set_links(source, target)
         self._set_cluster(source)
@@ -161,7 +186,7 @@ class KafkaTrial:
             raise ExperimentError(
                 f"client_regions has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
             )
-        return [lab.host(region) for region in self.client_regions]
+        return [reaching(lab.host(region), self.cluster) for region in self.client_regions]
 
     def _set_links(self, source: Host, target: Host) -> None:
         if self.link is not None:
@@ -179,20 +204,24 @@ class KafkaTrial:
 
     def _set_cluster(self, source: Host) -> None:
         """Give the cluster this trial's settings, and take back those of the trial before."""
-        asked = [name for name in ("broker_settings", "security") if getattr(self, name) is not None]
         reconfigure = getattr(source.cluster, "reconfigure", None)
         if reconfigure is not None:
             try:
                 reconfigure(dict(self.broker_settings or ()), self.security)
             except LabError as error:
                 raise ExperimentError(f"the cluster cannot be given its settings: {error}") from error
-        elif asked:
+        elif asked := self.restarts:
             raise ExperimentError(
                 f"{cluster_of(source)!r} cannot be restarted with other settings, as {' and '.join(asked)} asks"
             )
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
-        """Expected time to restart the cluster after the trial `before`; None: the cluster has just been started."""
+        """
+        Expected time to restart the cluster after the trial `before`; None: the cluster has just been started. Trials
+        on an external cluster restart nothing.
+        """
+        if self.cluster is not None:
+            return 0.0
         settings = (None, None) if before is None else before.cluster_settings
         return 0.0 if self.cluster_settings == settings else RESTART_S
 

@@ -62,12 +62,12 @@ def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(run_id, test, experiment):
-    link, load = experiment.get("link") or {}, experiment["load"]
+    link, load = experiment.get("link") or {}, _of_all_producers(experiment["load"])
     background = experiment.get("background") or {}
     row = {name: test[name] for name in ("block", "setting", "from_region", "to_region")}
     row |= {"run_id": run_id, "test_id": test["id"], "background_bps": background.get("rate_bps")}
     row |= {name: link.get(name) for name in LINK} | {name: load.get(name) for name in LOAD}
-    row |= {name: experiment.get(name) for name in ("security", "gateway_bps")}
+    row |= {name: experiment.get(name) for name in ("security", "gateway_bps", "system", "cluster")}
     return row | {
         "acks": None if load.get("acks") is None else str(load["acks"]),
         "client_regions": None
@@ -75,6 +75,18 @@ def _row(run_id, test, experiment):
         else len(experiment["client_regions"]),
         **_kafka_settings(experiment, load),
     }
+
+
+def _of_all_producers(load):
+    """An open-loop load, or that of a search for its rate, by the names that columns have."""
+    rate = load.get("rate_records_per_s")
+    if isinstance(load.get("load"), dict):
+        load, rate = load["load"], None
+    if "rate_records_per_s" not in load:
+        return load
+    producers = load["topics"] * load["producers"]
+    each = None if rate is None else rate / producers
+    return load | {"producers": producers, "consumer_groups": load["groups"], "target_records_per_s": each}
 
 
 def _kafka_settings(experiment, load):
@@ -85,8 +97,8 @@ def _kafka_settings(experiment, load):
     )
     numbers = {
         "min_insync": {**brokers, **topics}.get("min.insync.replicas"),
-        "client_send_buffer_bytes": producers.get("send.buffer.bytes"),
-        "client_receive_buffer_bytes": consumers.get("receive.buffer.bytes"),
+        "client_send_buffer_bytes": _buffer(producers, "send.buffer.bytes"),
+        "client_receive_buffer_bytes": _buffer(consumers, "receive.buffer.bytes"),
     }
     return {
         **{name: None if text is None else int(text) for name, text in numbers.items()},
@@ -95,3 +107,8 @@ def _kafka_settings(experiment, load):
         if (sizes := experiment.get("broker_sizes"))
         else "",
     }
+
+
+def _buffer(settings, name):
+    """The size of a socket's buffer, which librdkafka calls socket.<name>."""
+    return settings.get(name, settings.get(f"socket.{name}"))

@@ -60,6 +60,8 @@ class Cluster(BaseCluster):
         More JVM flags of each node; they go over the profile's.
     metrics : bool
         Serve each broker's metrics over HTTP.
+    pauses : bool
+        Have the JVM of each node write down its garbage collections and safepoints: table broker_pauses.
     start_timeout_s : float
         How long it may take until the cluster serves.
 
@@ -83,9 +85,10 @@ class Cluster(BaseCluster):
         heap_mb: int = 384,
         jvm: Sequence[str] = (),
         metrics: bool = True,
+        pauses: bool = True,
         start_timeout_s: float = 180.0,
     ):
-        self.lab, self.metrics = lab, bool(metrics)
+        self.lab, self.metrics, self.pauses = lab, bool(metrics), bool(pauses)
         self.profile = check_choice("profile", profile, PROFILES)
         self.placements = place_nodes(lab, brokers, controllers)
         self.settings = checked_settings(settings or {})
@@ -268,6 +271,7 @@ class Cluster(BaseCluster):
             "jvm": self._flags(),
             "heap_mb": self.heap_mb,
             "metrics": self.metrics,
+            "pauses": self.pauses,
             "started_in_s": self.started_in_s,
         }
 
@@ -291,7 +295,12 @@ class Cluster(BaseCluster):
         self._clients = ClientFiles(self.bootstrap, self.security.access())
         for placement in self.placements:
             node = Node(
-                placement, jars=self._jars, heap_mb=self.heap_mb, flags=self._flags(), metrics=self.metrics
+                placement,
+                jars=self._jars,
+                heap_mb=self.heap_mb,
+                flags=self._flags(),
+                metrics=self.metrics,
+                pauses=self.pauses,
             )
             node.settings = self._settings_of(placement, node.data_folder)
             self._nodes[placement.node_id] = node

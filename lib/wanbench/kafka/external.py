@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Mapping
@@ -57,6 +58,9 @@ class ExternalCluster(BaseCluster):
         The client's certificates and key in PEM, and the environment variable with the key's password if it has one.
     settings : mapping, optional
         More settings of Java clients. Secrets are refused.
+    name : str, optional
+        Further clusters may be reached from the same lab under other names, next to its own: `host.clusters`. None: it
+        is the lab's only one, `host.cluster`.
 
     Raises
     ------
@@ -88,12 +92,13 @@ class ExternalCluster(BaseCluster):
         key_file: str | Path | None = None,
         key_password_from: str | None = None,
         settings: Mapping[str, object] | None = None,
+        name: str | None = None,
     ):
         if (certificate_file is None) != (key_file is None) or (key_password_from and key_file is None):
             raise ParameterError(
                 "certificate_file and key_file go together, and key_password_from with them."
             )
-        self.lab = lab
+        self.lab, self.name = lab, name
         self.bootstrap = servers(given_or_from("bootstrap", bootstrap, bootstrap_from))
         key_password = key_password_from and from_environment("key_password_from", key_password_from)
         self._access = Access(
@@ -108,11 +113,12 @@ class ExternalCluster(BaseCluster):
         self.settings = checked_settings(refuse_secrets(settings or {}, secrets_by), CLIENT_OWNED)
         self.brokers: tuple[Broker, ...] = ()
         self._jars, self._clients, self._description, self._checked_s = None, None, {}, 0.0
+        self._seen_from: dict[str, Host] = {}
 
     def __enter__(self) -> ExternalCluster:
         if self._clients is not None:
             raise ClusterError("the cluster is entered already.")
-        if any(host.cluster is not None for host in self._lab_hosts()):
+        if self.name is None and any(host.cluster is not None for host in self._lab_hosts()):
             raise ClusterError("the lab holds a cluster already.")
         self._jars, self._clients = Jars(), ClientFiles(self.bootstrap, self._access, self.settings)
         try:
@@ -127,16 +133,29 @@ class ExternalCluster(BaseCluster):
             self.__exit__()
             raise
         for host in self._lab_hosts():
-            host.cluster = self
+            if self.name is None:
+                host.cluster = self
+            else:
+                host.clusters = {**host.clusters, self.name: self}
         return self
 
     def __exit__(self, *exception) -> None:
         clients, self._clients, self._jars = self._clients, None, None
+        self._seen_from.clear()
         for host in self._lab_hosts():
             if host.cluster is self:
                 host.cluster = None
+            host.clusters = {name: cluster for name, cluster in host.clusters.items() if cluster is not self}
         if clients is not None:
             clients.remove()
+
+    def seen_from(self, host: Host) -> Host:
+        """A host of the lab with this cluster as its `cluster`; the same each time."""
+        if host.name not in self._seen_from:
+            seen = copy.copy(host)
+            seen.cluster = self
+            self._seen_from[host.name] = seen
+        return self._seen_from[host.name]
 
     def check(self) -> None:
         """ClusterError if the cluster does not answer any more. It is asked every `CHECK_S` seconds at most."""

@@ -1,51 +1,68 @@
-"""A lab that holds a Kafka cluster: opened and closed together."""
+"""A lab with Kafka: a cluster on its hosts, clusters elsewhere that they reach, or both; opened and closed together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from ..labs.base import Lab
 from ..runs import RawFile
 from .cluster import Cluster
+from .external_clusters import external_clusters
+from .java_commands import Jars
 from .security.kinds import Security
 
 
 class KafkaLab(Lab):
     """
-    A lab with a cluster on it.
+    A lab with a cluster on it, and external clusters by name.
+
+    A host's `cluster` is the lab's own. Without one it is the external cluster, if there is just one.
 
     Parameters
     ----------
     lab : Lab
         Not yet entered.
     brokers : sequence of str
-        Regions of the brokers, in order.
+        Regions of the brokers of the lab's own cluster, in order; none: it has none.
+    external : mapping, optional
+        Parameters of `wanbench.kafka.ExternalCluster` by the cluster's name.
     **options
         The other parameters of `wanbench.kafka.Cluster`.
     """
 
-    def __init__(self, lab: Lab, brokers: Sequence[str], **options):
+    def __init__(
+        self,
+        lab: Lab,
+        brokers: Sequence[str] = (),
+        *,
+        external: Mapping[str, Mapping[str, object]] | None = None,
+        **options,
+    ):
         self.lab, self.kind = lab, lab.kind
         self.cluster_settings = {"brokers": list(brokers), **options}
         if isinstance(security := options.get("security"), Security):
             self.cluster_settings["security"] = security.describe()
-        self.cluster = Cluster(lab, brokers=brokers, **options)
+        self.cluster = Cluster(lab, brokers=brokers, **options) if brokers else None
+        self.external = external_clusters(lab, external or {})
+        if self.external:
+            self.cluster_settings["external"] = self._external_descriptions()
+        self._stack = ExitStack()
 
     def __enter__(self) -> KafkaLab:
-        self.lab.__enter__()
-        try:
-            self.cluster.__enter__()
-        except BaseException:
-            self.lab.__exit__(None, None, None)
-            raise
+        with ExitStack() as stack:
+            stack.enter_context(self.lab)
+            for cluster in self._clusters():
+                stack.enter_context(cluster)
+            self._stack = stack.pop_all()
+        if self.cluster is None and len(self.external) == 1:
+            for host in (host for hosts in self.lab.hosts.values() for host in hosts):
+                [host.cluster] = self.external.values()
         return self
 
     def __exit__(self, *exception) -> None:
-        try:
-            self.cluster.__exit__(*exception)
-        finally:
-            self.lab.__exit__(*exception)
+        self._stack.__exit__(*exception)
 
     @property
     def hosts(self):
@@ -68,11 +85,29 @@ class KafkaLab(Lab):
         return self.lab.devices()
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """Logs and effective configuration of the brokers, as raw files of a run."""
-        return [*self.lab.keep(folder, stem), *self.cluster.keep(folder, stem)]
+        """Logs and effective configuration of the brokers, and what external clusters say of theirs, as raw files."""
+        files = [*self.lab.keep(folder, stem)]
+        if self.cluster is not None:
+            files += self.cluster.keep(folder, stem)
+        for name, cluster in self.external.items():
+            files += cluster.keep(folder, f"{stem}.{name}")
+        return files
 
     def describe(self) -> dict:
-        """What the manifest keeps. ClusterError, with the broker's last message, if a broker has died."""
-        self.cluster.check()
-        lab, cluster = self.lab.describe(), self.cluster.describe()
-        return {**lab, "tools": {**lab.get("tools", {}), "Kafka": cluster["kafka"]}, "cluster": cluster}
+        """
+        What the manifest keeps; of external clusters no addresses and no users. ClusterError, with the broker's last
+        message, if a broker has died, or if an external cluster does not answer.
+        """
+        for cluster in self._clusters():
+            cluster.check()
+        lab = self.lab.describe()
+        of_own = {} if self.cluster is None else {"cluster": self.cluster.describe()}
+        version = of_own["cluster"]["kafka"] if of_own else Jars().version
+        of_others = {"external": self._external_descriptions()} if self.external else {}
+        return {**lab, "tools": {**lab.get("tools", {}), "Kafka": version}, **of_own, **of_others}
+
+    def _clusters(self):
+        return [*([] if self.cluster is None else [self.cluster]), *self.external.values()]
+
+    def _external_descriptions(self):
+        return {name: cluster.describe() for name, cluster in self.external.items()}

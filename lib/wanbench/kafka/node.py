@@ -10,7 +10,7 @@ from ..errors import CommandError, LabError
 from ..labs.base import Completed, Process
 from .available import java_fault
 from .errors import ClusterError
-from .java_commands import Jars, java_command, package_file
+from .java_commands import Jars, java_command, package_file, pause_log
 from .last_message import last_message
 from .placement import METRICS_PORT, NodePlacement
 from .ports import check_free
@@ -40,16 +40,25 @@ class Node:
         JVM flags.
     metrics : bool
         Serve metrics on `METRICS_PORT` of the host's address.
+    pauses : bool
+        Have its JVM write down garbage collections and safepoints.
     """
 
     def __init__(
-        self, placement: NodePlacement, *, jars: Jars, heap_mb: int, flags: Sequence[str], metrics: bool
+        self,
+        placement: NodePlacement,
+        *,
+        jars: Jars,
+        heap_mb: int,
+        flags: Sequence[str],
+        metrics: bool,
+        pauses: bool = False,
     ):
         self.placement, self.host = placement, placement.host
         self.settings: Mapping[str, str] = {}
         self.is_up, self.starts = False, 0
         self._jars, self._heap_mb, self._flags = jars, heap_mb, tuple(flags)
-        self._metrics = metrics and placement.is_broker
+        self._metrics, self._pauses = metrics and placement.is_broker, pauses
         self._process: Process | None = None
         self._has_folder = False
 
@@ -77,9 +86,10 @@ class Node:
             flags.append(
                 f"-javaagent:{agent}={self.host.address}:{METRICS_PORT}:{self.folder}/jmx_exporter.yaml"
             )
-        return self._java(
-            "kafka.Kafka", [self._properties], f"server-{max(1, self.starts)}.log", self._heap_mb, flags
-        )
+        start = max(1, self.starts)
+        if self._pauses:
+            flags += pause_log(f"{self.folder}/jvm-{start}.log")
+        return self._java("kafka.Kafka", [self._properties], f"server-{start}.log", self._heap_mb, flags)
 
     def prepare(self, cluster_id: str) -> None:
         """Make the folder and format the disk; ClusterError if a port is taken or the tool refuses."""
@@ -160,6 +170,10 @@ class Node:
     def log(self, start: int | None = None) -> bytes:
         """Its log since its latest start, or since the start of that number (from 1)."""
         return self._read(f"server-{start or self.starts}.log")
+
+    def pause_log(self, start: int) -> bytes:
+        """What its JVM wrote down of its pauses since the start of that number (from 1); the oldest may be gone."""
+        return self._read(f"jvm-{start}.log.0") + self._read(f"jvm-{start}.log")
 
     def printed(self) -> Completed | None:
         """Its output outside its log since its latest start; None if it was never started."""

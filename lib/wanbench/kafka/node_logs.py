@@ -20,8 +20,9 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
     """
     Write the logs, the printed output and the settings of nodes to <run folder>/kafka_cluster/.
 
-    Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .txt, .stderr.txt
-    of what it printed, if anything, and .settings.json with `given` and `effective` settings, secrets hidden.
+    Per node <stem>.<role>-<node_id>.server.log.gz (server-2.log.gz of its second start, and so on), .jvm.log.gz of the
+    pauses of its JVM (jvm-2.log.gz ...), .txt, .stderr.txt of what it printed, if anything, and .settings.json with
+    `given` and `effective` settings, secrets hidden. `wanbench.ingest.broker_pauses` reads the logs.
     """
     started, files = now_utc(), []
 
@@ -38,8 +39,10 @@ def keep(nodes: Sequence[Node], folder: Path, stem: str) -> list[RawFile]:
         base = ".".join(filter(None, [stem, f"{role}-{node.placement.node_id}"]))
         for start in range(1, node.starts + 1):
             # A log names each partition of each topic several times, and shrinks to a tenth.
-            log = gzip.compress(node.log(start), mtime=0)
-            write(f"{base}.server{f'-{start}' if start > 1 else ''}.log.gz", log, node)
+            for kind, log in (("server", node.log(start)), ("jvm", node.pause_log(start))):
+                if log or kind == "server":
+                    name = f"{base}.{kind}{f'-{start}' if start > 1 else ''}.log.gz"
+                    write(name, gzip.compress(log, mtime=0), node)
         done = node.printed()
         for name, content in (("txt", done.stdout), ("stderr.txt", done.stderr)) if done else ():
             if content:

@@ -63,6 +63,7 @@ class Host(ABC):
 
     `links` can cut, heal and change what joins it to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
     None where the network is real. `cluster` is the Kafka cluster that the lab holds; None where there is none.
+    `clusters` are those that run elsewhere and can be reached, by name.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Host(ABC):
     address: str
     links = None
     cluster = None
+    clusters: Mapping[str, Any] = MappingProxyType({})
 
     @property
     @abstractmethod

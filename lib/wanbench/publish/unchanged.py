@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..folders import data_folder, downloads_folder, published_folder, root, samples_folder
 from ..runs.origin import origin
+from .file_parameters import contents
 from .notebooks import read_notebook
 from .parameters import declared_parameters
 from .static import browser
@@ -20,15 +21,16 @@ PACKAGE = Path(__file__).parents[1]
 
 def made_from(notebook: Path, given: dict, remarks: list, top: Path) -> str:
     """
-    A hash of what a page is made from: the notebook, its parameters, what stands at the page's top, the library,
-    the installed packages, and all data that a notebook may read, of the runs those of its campaigns; and its findings,
-    so that lost ones are made again.
+    A hash of what a page is made from: the notebook, its parameters and the files that they name, what stands at the
+    page's top, the library, the installed packages, and all data that a notebook may read, of the runs those of its
+    campaigns; and its findings, so that lost ones are made again.
 
     Data are taken by path, size and time of change; reading them all again would take as long as making the page.
     """
     content = [
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
         json.dumps([given, remarks], sort_keys=True, default=repr),
+        *contents(given, notebook),
         _library(),
         *_data(top, notebook.stem, _campaign(notebook, given)),
     ]

@@ -77,6 +77,8 @@ declare(
     column(
         "gateway_bps", "number?", "bit/s", "rate that links leaving a region share; null: each has its own"
     ),
+    column("system", "text?", "", "what is compared, by its name; null: not a comparison of systems"),
+    column("cluster", "text?", "", "name of the external cluster it ran on; null: the lab's own"),
 )
 declare(
     "producers",

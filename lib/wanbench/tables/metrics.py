@@ -22,6 +22,26 @@ declare(
     column("cumulative", "flag", "", "a counter since the process started, not a rate or a level"),
 )
 declare(
+    "broker_pauses",
+    "one time at which a node of a cluster stood still, or did something that requests may have waited for",
+    CONTEXT[0],
+    column("node_id", "count?", "", "Kafka's number of the node; null: the file's name does not say"),
+    column(
+        "at_s", "number", "Unix s", "its start by the node's clock: the time of its line less its duration"
+    ),
+    column("duration_ms", "number", "ms", "how long it took; of rolls and snapshots in whole ms"),
+    column(
+        "kind",
+        "text",
+        "",
+        "gc: a collection, all threads stopped; safepoint: all threads stopped for whatever reason, from the request "
+        "on; roll: a new log segment, appends to the partition wait; snapshot: state of producers written",
+        allowed=("gc", "safepoint", "roll", "snapshot"),
+    ),
+    column("text", "text", "", "cause of the collection or safepoint, or the partition"),
+    CONTEXT[-1],
+)
+declare(
     "device_counters",
     "what the kernel carried and dropped at one device of an emulated region, in one session of its lab",
     *CONTEXT,

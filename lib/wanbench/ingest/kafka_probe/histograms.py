@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from hdrh.histogram import HdrHistogram
@@ -50,8 +52,13 @@ def histograms(records: pd.DataFrame) -> list[dict]:
 
 def encoded(values_us: np.ndarray) -> str:
     """An HdrHistogram of values in microseconds: V2 encoding, compressed, base64."""
+    whole, counts = np.unique(np.rint(values_us).astype(np.int64), return_counts=True)
+    return encoded_counts(dict(zip(whole.tolist(), counts.tolist(), strict=True)))
+
+
+def encoded_counts(counts: Mapping[int, int]) -> str:
+    """The same of values that were counted already: the number of records by value."""
     histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
-    whole, counts = np.unique(np.clip(np.rint(values_us), 0, HIGHEST_US).astype(np.int64), return_counts=True)
-    for value, count in zip(whole.tolist(), counts.tolist(), strict=True):
-        histogram.record_value(value, count)
+    for value, count in counts.items():
+        histogram.record_value(min(max(value, 0), HIGHEST_US), count)
     return histogram.encode().decode()

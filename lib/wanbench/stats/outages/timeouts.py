@@ -4,7 +4,8 @@ The outage that time-outs and round trips imply when a region goes dark, from be
 Settings by their Kafka names. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
 replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
 controller.quorum.election.backoff.max.ms. Clients (librdkafka): T the lesser of socket.timeout.ms and
-message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.interval.ms. r is the largest RTT.
+message.timeout.ms, F fetch.wait.max.ms, C session.timeout.ms, K heartbeat.interval.ms, R retry.backoff.max.ms. r is the
+largest RTT.
 
 Detection
     The controller fences a broker when S has passed since its last heartbeat (KIP-631). That one was sent up to H and r
@@ -23,13 +24,14 @@ Election
     The controller commits the new leaders to a majority, and brokers fetch them: one to three round trips.
 Partitions led in the dark region
     A cut leaves connections open. A request to the lost leader is given up after T (librdkafka's request.timeout.ms is
-    the broker's affair, unlike that of the Java client); then the producer asks for the leader and sends again. What
-    was not in flight may go to the new leader sooner. From above: the later of election and T, and three round trips.
+    the broker's affair, unlike that of the Java client); it looks for such requests once a second (`SCAN_S`). Then the
+    producer asks for the leader and sends again, after R and up to a fifth more. What was not in flight may go to the
+    new leader sooner. From above: the later of election and T with that second, then R, and three round trips.
 Reads
     A partition that is not written is not read. The coordinator drops a silent member when C has passed since its last
     heartbeat, which is C - K to C after the fault. Classic members learn of it with their next heartbeat, up to K
     later, and join and sync in two round trips. If the coordinator was lost too, its successor begins C anew. A
-    fetch from the lost leader is given up after T + F.
+    fetch from the lost leader is given up after T + F, and that second. Nothing is read before something is written.
 """
 
 from __future__ import annotations
@@ -52,10 +54,15 @@ DEFAULTS_MS = {
     "fetch.wait.max.ms": 500,
     "session.timeout.ms": 45_000,
     "heartbeat.interval.ms": 3_000,
+    "retry.backoff.max.ms": 1_000,
     "group.consumer.session.timeout.ms": 45_000,
     "group.consumer.heartbeat.interval.ms": 5_000,
 }
 """Defaults of Kafka 4.1's brokers and of librdkafka's clients."""
+SCAN_S = 1.0
+"""Between two looks of librdkafka for requests that took too long (`rd_kafka_broker_timeout_scan`, version 2)."""
+RETRY_JITTER = 1.2
+"""librdkafka's largest factor on a retry's backoff."""
 
 
 def implied(
@@ -104,14 +111,14 @@ def implied(
     elected = low + r, high + 3 * r
     agreed = out_of_sync[0] + r, out_of_sync[1] + 3 * r
     writes = tuple(map(min, elected, agreed)) if acks == "all" else (0.0, 2 * r)
-    partition = (
-        elected[0],
-        max(elected[1], min(known["socket.timeout.ms"], known["message.timeout.ms"])) + 3 * r,
-    )
+    given_up = min(known["socket.timeout.ms"], known["message.timeout.ms"]) + SCAN_S
+    again = RETRY_JITTER * known["retry.backoff.max.ms"] + 3 * r
+    partition = elected[0], max(elected[1], given_up) + again
     prefix = "group.consumer." if group_protocol == "consumer" else ""
     silent, beat = known[f"{prefix}session.timeout.ms"], known[f"{prefix}heartbeat.interval.ms"]
-    fetch_s = known["socket.timeout.ms"] + known["fetch.wait.max.ms"]
-    reads = (min(writes[0], max(silent - beat, 0.0)), max(elected[1] + silent + beat, fetch_s) + 3 * r)
+    fetch_s = known["socket.timeout.ms"] + known["fetch.wait.max.ms"] + SCAN_S
+    last = max(elected[1] + silent + beat, fetch_s) + 3 * r
+    reads = min(writes[0], max(silent - beat, 0.0)), max(last, partition[1])
     return {"detection": (low, high), "writes": writes, "partition": partition, "reads": reads}
 
 

@@ -1,5 +1,47 @@
-"""Tails of latencies: quantiles with intervals, and two tails compared."""
+"""
+Tails of latencies: quantiles with intervals, two tails compared, verdicts, knees, and rates within an objective.
 
+`of_values`, `of_records`, `of_histograms`, `of_open_loop`, `of_benchmark` make a `Tail`; `TailTrials(name, tails,
+blocks)` holds those of repeated trials. Tables of stepped trials have one row per trial: `block`,
+`rate_records_per_s`, `tail` (a `Tail`).
+
+    quantiles(tail, at) -> Quantiles
+    shift(a: Tail, b: Tail, at) -> Shift                       difference at each quantile, simultaneous band
+    verdict(a: TailTrials, b: TailTrials, at, margin=0.1) -> Verdicts
+    verdicts({label: (a, b)}, at, margin=0.1) -> Verdicts      a whole table, whose verdicts hold together
+    by_step(trials, by, name) -> {step: TailTrials}
+    knee(trials, q) -> Knee
+    best_rate(trials, objective_ms, q) -> BestRate             from stepped trials
+    searched_rate(steps, objective_ms, q) -> BestRate          from searches
+    per_second(histograms) -> DataFrame                        median, p99 and maximum of each second
+    causes(seconds, pauses) -> Causes                          how many slow seconds have a pause of a broker in them
+"""
+
+from .best_rates import best_rate, searched_rate
+from .knee_rate import knee
 from .latencies import of_benchmark, of_histograms, of_records, of_values, quantiles
+from .open_loop import of_open_loop
+from .pauses import causes
+from .repeated import TailTrials, by_step
+from .seconds import per_second
+from .shift_function import shift
+from .system_verdicts import verdict, verdicts
 
-__all__ = ["of_benchmark", "of_histograms", "of_records", "of_values", "quantiles"]
+__all__ = [
+    "TailTrials",
+    "best_rate",
+    "by_step",
+    "causes",
+    "knee",
+    "of_benchmark",
+    "of_histograms",
+    "of_open_loop",
+    "of_records",
+    "of_values",
+    "per_second",
+    "quantiles",
+    "searched_rate",
+    "shift",
+    "verdict",
+    "verdicts",
+]

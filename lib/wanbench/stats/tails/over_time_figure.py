@@ -1,24 +1,86 @@
-"""A probe's latencies over time."""
+"""Latency over time, record by record or second by second, with what the brokers did at the time below it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from ...errors import ParameterError
-from ...figures import theme
-from ...formatting import count
+from ...figures import primitives, theme
+from ...formatting import count, number
+from .pauses import Causes
+from .seconds import QUANTILES, per_second
+
+NAMES = {"p50_ms": "median", "p99_ms": "p99", "max_ms": "maximum"}
+ROW_PX = 26
+"""Height of a row of pauses."""
+MIN_PX = 3
+"""Width of a mark of a pause that is too short to be seen as a bar."""
 
 
 def over_time(
-    records: pd.DataFrame, *, group: int = 0, title: str = "Latency over time", note: str = ""
+    records: pd.DataFrame,
+    *,
+    group: int = 0,
+    pauses: pd.DataFrame | None = None,
+    what: str = "end to end",
+    title: str = "Latency over time",
+    note: str = "",
 ) -> go.Figure:
     """
-    A probe's latencies by intended send time: first receipts as points, records that were never received as crosses.
+    Latencies of one trial by intended send time, and the pauses of brokers below, on the same axis of time.
 
-    `records` is table probe_records. Of many records, every k-th is drawn and all of the slowest.
+    Parameters
+    ----------
+    records : DataFrame
+        Table probe_records: first receipts are points, records that were never received crosses; of many records, every
+        k-th is drawn and all of the slowest. Or what `per_second` gives, open_loop_histograms or histograms: lines of
+        median, p99 and maximum per second.
+    pauses : DataFrame, optional
+        Table broker_pauses: a row of marks per node and kind, from the start to the end of each pause.
+    what : "end to end" or "publish"
+        Of histograms.
     """
+    figure = (
+        make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06) if pauses is not None else go.Figure()
+    )
+    by_second = "p50_ms" in records or "histogram" in records
+    draw = _draw_seconds if by_second else _draw_records
+    start_s, end_s, table, said = draw(figure, records, group, what)
+    if pauses is None:
+        figure.update_xaxes(title="intended send time (s since the first)")
+    else:
+        marks, rows = _marks(pauses, start_s, end_s)
+        _draw_marks(figure, marks, rows)
+        said = {
+            **said,
+            "caption": f"{said['caption']} {_spelled(marks)}",
+            "alt": f"{said['alt']} {_spelled(marks)}",
+        }
+        said["subtitle"] += " Below: pauses of brokers, from start to end."
+        table = pd.concat([table, marks], ignore_index=True)
+    figure.update_yaxes(
+        title="latency from intended send to receipt (ms)" if what != "publish" else "publish latency (ms)",
+        rangemode="tozero",
+        **({} if pauses is None else {"row": 1, "col": 1}),
+    )
+    return theme.finish(figure, name="latency-over-time", title=title, table=table, note=note, **said)
+
+
+def causes(result: Causes, *, note: str = "", **options) -> go.Figure:
+    """The seconds of the first trial of a result, with the pauses that count below."""
+    keys = [key for key in ("run_id", "test_id", "attempt") if key in result.seconds]
+    first = result.seconds
+    if keys:
+        first = next(iter(first.groupby(keys, dropna=False, sort=False)))[1]
+    options = {"title": "Latency and pauses of brokers over time", "pauses": result.pauses} | options
+    return over_time(first, note=note or result.sentence, **options)
+
+
+def _draw_records(figure, records, group, what):
+    del what
     seen = records[(records.group == group).fillna(False) & ~records.duplicate & records.latency_ms.notna()]
     if seen.empty:
         raise ParameterError(f"table probe_records has no latency of group {group}.")
@@ -27,7 +89,6 @@ def over_time(
     slow = seen.nlargest(min(len(seen), theme.MAX_POINTS // 4), "latency_ms").index
     step = max(1, len(seen) // theme.MAX_POINTS)
     shown = seen[seen.index.isin(slow) | (np.arange(len(seen)) % step == 0)]
-    figure = go.Figure()
     points = {"size": 4, "color": theme.WITHIN, "opacity": 0.6}
     times = shown.intended_at_s - start_s
     figure.add_scatter(x=times, y=shown.latency_ms, mode="markers", marker=points, name="received")
@@ -37,17 +98,105 @@ def over_time(
         figure.add_scatter(
             x=never.intended_at_s - start_s, y=top, mode="markers", marker=crosses, name="never received"
         )
-    figure.update_xaxes(title="intended send time (s since the first)")
-    figure.update_yaxes(title="latency from intended send to receipt (ms)", rangemode="tozero")
     every = "Every record." if step == 1 else f"Every {step}th record, and all of the slowest."
     counted = f"{count(len(seen), 'record')} received, {count(len(never), 'record')} never"
-    return theme.finish(
-        figure,
-        name="latency-over-time",
-        title=title,
-        subtitle=f"{every} {counted}.",
-        alt=f"Latency of each record over time. {counted}; the slowest took {seen.latency_ms.max():.0f} ms.",
-        caption=f"{counted}.",
-        table=pd.DataFrame({"intended_s": times, "latency_ms": shown.latency_ms}),
-        note=note,
+    said = {
+        "subtitle": f"{every} {counted}.",
+        "alt": f"Latency of each record over time. {counted}; the slowest took {seen.latency_ms.max():.0f} ms.",
+        "caption": f"{counted}.",
+    }
+    table = pd.DataFrame({"intended_s": times, "latency_ms": shown.latency_ms})
+    return start_s, records.intended_at_s.max(), table, said
+
+
+def _draw_seconds(figure, frame, group, what):
+    seconds = frame if "p50_ms" in frame else per_second(frame, what=what, group=group)
+    keys = [key for key in ("run_id", "test_id", "attempt") if key in seconds]
+    if keys and len(seconds[keys].drop_duplicates()) > 1:
+        raise ParameterError(
+            "the seconds are those of several trials; allowed: one trial, whose time is the axis."
+        )
+    seconds = seconds.sort_values("start_s")
+    start_s, end_s = seconds.start_s.min(), (seconds.start_s + seconds.length_s).max()
+    middle = seconds.start_s + seconds.length_s / 2 - start_s
+    for column, colour, dash in zip(QUANTILES, theme.SERIES_COLOURS, ("solid", "dash", "dot"), strict=False):
+        figure.add_scatter(
+            x=middle,
+            y=seconds[column].where(np.isfinite(seconds[column])),
+            mode="lines+markers",
+            name=NAMES[column],
+            line={"color": colour, "dash": dash, "width": 2},
+            marker={"size": 4},
+        )
+    highest = seconds.loc[seconds.max_ms.where(np.isfinite(seconds.max_ms), -1).idxmax()]
+    lost = int((~np.isfinite(seconds.max_ms)).sum())
+    gone = f"; {count(lost, 'second')} with lost records without a maximum" if lost else ""
+    counted = f"{count(len(seconds), 'second')}, {count(int(seconds.n.sum()), 'record')}{gone}"
+    said = {
+        "subtitle": f"Lines: median, p99 and maximum of the records due in each second. {counted}.",
+        "alt": f"Latency per second over time. {counted}; the slowest record took {number(highest.max_ms)} ms, in "
+        f"second {highest.start_s - start_s:.0f}.",
+        "caption": f"{counted}.",
+    }
+    table = seconds[list(QUANTILES)].assign(intended_s=middle)
+    return start_s, end_s, table[["intended_s", *QUANTILES]], said
+
+
+def _marks(pauses, start_s, end_s) -> tuple[pd.DataFrame, list[str]]:
+    """The pauses within the time shown, each with its row; and the rows."""
+    ends = pauses.at_s + pauses.duration_ms / 1_000
+    inside = pauses[(pauses.at_s <= end_s) & (ends >= start_s)].sort_values(["kind", "node_id", "at_s"])
+    label = [
+        f"{kind}, node {'?' if pd.isna(node) else int(node)}"
+        for kind, node in zip(inside.kind, inside.node_id, strict=True)
+    ]
+    marks = pd.DataFrame(
+        {
+            "pause_of": label,
+            "pause_at_s": inside.at_s - start_s,
+            "duration_ms": inside.duration_ms,
+            "text": inside.text,
+        }
+    )
+    return marks, list(dict.fromkeys(label))
+
+
+def _draw_marks(figure, marks, rows) -> None:
+    for k, row in enumerate(rows):
+        part = marks[marks.pause_of == row]
+        colour = theme.SERIES_COLOURS[k % len(theme.SERIES_COLOURS)]
+        hover = [
+            f"{number(ms)} ms, {theme.plain(text)}"
+            for ms, text in zip(part.duration_ms, part.text, strict=True)
+        ]
+        where = {"row": 2, "col": 1, "showlegend": False}
+        # three points per pause, the last one missing, make one trace of separate bars
+        ends = np.column_stack(
+            [part.pause_at_s, part.pause_at_s + part.duration_ms / 1_000, np.full(len(part), np.nan)]
+        )
+        line = {"color": colour, "width": ROW_PX // 2}
+        figure.add_scatter(
+            x=ends.ravel(), y=[k] * ends.size, mode="lines", line=line, hoverinfo="skip", **where
+        )
+        marker = {"symbol": "line-ns", "size": ROW_PX // 2, "line": {"color": colour, "width": MIN_PX}}
+        figure.add_scatter(
+            x=part.pause_at_s, y=[k] * len(part), mode="markers", marker=marker, text=hover,
+            hovertemplate="%{text}<extra></extra>", **where,
+        )  # fmt: skip
+    below = ROW_PX * max(1, len(rows)) + 40
+    share = below / (theme.HEIGHT_PX - 100 + below)
+    figure.update_layout(
+        height=theme.HEIGHT_PX + below, yaxis={"domain": [share + 0.04, 1]}, yaxis2={"domain": [0, share]}
+    )
+    primitives.label_rows(figure, rows or ["no pause"], row=2, col=1)
+    figure.update_xaxes(title="intended send time (s since the first)", row=2, col=1)
+
+
+def _spelled(marks) -> str:
+    if marks.empty:
+        return "No pause of a broker in this time."
+    longest = marks.loc[marks.duration_ms.idxmax()]
+    return (
+        f"{count(len(marks), 'pause')} of brokers in this time, the longest {number(longest.duration_ms)} ms "
+        f"({longest.pause_of})."
     )

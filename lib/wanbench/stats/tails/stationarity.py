@@ -38,7 +38,11 @@ def warm_up(values: np.ndarray) -> int:
     >>> warm_up(np.concatenate([np.linspace(300, 21, 50), np.tile([20.0, 21.0, 20.5, 21.5, 20.2], 90)]))
     50
     """
-    batches = _batch_medians(values, RECORDS_PER_BATCH)
+    return start_of_steady_state(_batch_medians(values, RECORDS_PER_BATCH)) * RECORDS_PER_BATCH
+
+
+def start_of_steady_state(batches: np.ndarray) -> int:
+    """Number of batches to cut from the start, by MSER (White 1997); 0 with fewer than `MIN_BATCHES`."""
     n = len(batches)
     if n < MIN_BATCHES:
         return 0
@@ -48,7 +52,7 @@ def warm_up(values: np.ndarray) -> int:
     squares = np.cumsum(batches[::-1] ** 2)[::-1][starts]
     spread = squares - sums**2 / left
     spread[spread < 1e-12 * squares] = 0.0  # rounding must not choose between starts of a constant series
-    return int(starts[np.argmin(spread / left**2)]) * RECORDS_PER_BATCH
+    return int(starts[np.argmin(spread / left**2)])
 
 
 def cut(values: np.ndarray, times_s: np.ndarray, rule: float | str) -> tuple[int, tuple[str, ...]]:

@@ -1,0 +1,252 @@
+"""Open-loop loads: settings, the schedule with made-up clients, and whole loads with mock brokers as the cluster."""
+
+import json
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from mock_kafka import PARTITIONS, HereHost, MockCluster
+
+from wanbench.errors import ParameterError
+from wanbench.experiments import ExperimentError, KafkaLoad, KafkaOpenLoop, KafkaProbe, KafkaTrial, clock
+from wanbench.experiments.base import Load
+from wanbench.ingest import kafka_open_loop
+from wanbench.kafka.programs import open_loop_consumer, open_loop_producer
+from wanbench.kafka.programs.open_loop_record import HEAD, NS, RECORD, bucket, elapsed_ns
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"rate_records_per_s": 0}, "rate_records_per_s is 0"),
+        ({"record_bytes": 21}, "record_bytes is 21"),
+        ({"acks": 2}, "acks is '2'"),
+        ({"acks": 1, "idempotence": True}, "idempotence is True with acks '1'"),
+        ({"consumers": 4}, "consumers is 4; allowed: at most 3"),
+        ({"topics": 100}, "has 400 clients"),
+        ({"payload": "json", "record_bytes": 100}, "JSON records have at least 150"),
+        ({"rate_records_per_s": 1e6, "duration_s": 1_000}, "would send 1,005,000,000 records"),
+        ({"most_bytes": 1_000}, "most_bytes allows 1,000"),
+        ({"producer_settings": {"linger.ms": 1}}, "give linger_ms"),
+        ({"consumer_settings": {"sasl.password": "x"}}, "secret"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, reason):
+    with pytest.raises(ParameterError, match=reason):
+        KafkaOpenLoop(**{"rate_records_per_s": 100} | wrong)
+
+
+def test_it_stands_as_the_load_of_a_trial():
+    load = KafkaOpenLoop(100, producer_settings={"retries": 3, "a": True})
+    assert load == KafkaOpenLoop(100, producer_settings={"a": "true", "retries": "3"}) and load.is_idempotent
+    assert isinstance(load, Load) and isinstance(KafkaLoad(), Load) and not isinstance(KafkaProbe(), Load)
+    trial = KafkaTrial(load)
+    assert trial.expected_bytes(80.0) == 2_500 * 2_048 and trial.expected_s(80.0) > 25
+    with pytest.raises(ParameterError, match="KafkaTrial load"):
+        KafkaTrial(KafkaProbe())
+
+
+# The schedule
+
+
+class Client:
+    """A producer whose queue holds so many records, each acknowledged when `poll` is called `lag` times."""
+
+    def __init__(self, room=10**9):
+        self.room, self.waiting, self.sent = room, [], []
+        self.open = True
+
+    def produce(self, topic, value, partition, on_delivery):
+        if len(self.waiting) >= self.room:
+            raise BufferError
+        self.sent.append((*HEAD.unpack_from(value), partition))
+        self.waiting.append(on_delivery)
+
+    def poll(self, timeout_s):
+        time.sleep(0.002)
+        while self.open and self.waiting:
+            self.waiting.pop(0)(None, None)
+
+
+def process(rate, length_s, producers, in_all=None, drain_s=0.3):
+    arguments = SimpleNamespace(
+        number=0, partitions=3, rate=rate, length_s=length_s, drain_s=drain_s,
+        producers_in_all=in_all or len(producers),
+    )  # fmt: skip
+    made = open_loop_producer.Process(arguments, [b"body"])
+    for number, client in producers.items():
+        made.producers.append(open_loop_producer.Producer(number, "t", client, made))
+    return made
+
+
+def run(made):
+    made.run(time.time_ns() + 10_000_000)
+    made.drain()
+    *seconds, ended = made.report()
+    return seconds, ended
+
+
+def test_no_record_is_skipped_and_each_keeps_its_time():
+    clients = {1: Client(), 3: Client()}
+    made = process(400.0, 0.5, clients, in_all=4)
+    [second], ended = run(made)
+    for number, client in clients.items():
+        assert [sequence for _, _, sequence, _, _ in client.sent] == list(range(number, 200, 4))
+        assert all(due == made.start_ns + elapsed_ns(n, 400.0) for _, _, n, due, _ in client.sent)
+        assert {kind for kind, *_ in client.sent} == {RECORD}
+        assert max(Counter(partition for *_, partition in client.sent).values()) == 17, "in turn"
+    assert ended["n_due"] == ended["n_handed"] == second["n_due"] == second["n_answered"] == 100
+    assert sum(second["publish"][1::2]) == sum(second["late"][1::2]) == 100 and second["n_failed"] == 0
+
+
+def test_a_stall_of_the_loop_is_the_generator_s(monkeypatch):
+    """The loop oversleeps once by 200 ms: the records of that time are sent late, and say so."""
+    made, naps, sleep = process(100.0, 1.0, {0: Client()}), [], time.sleep
+
+    def nap(nap_s):
+        naps.append(nap_s)
+        sleep(0.2 if len(naps) == 5 else nap_s)
+
+    monkeypatch.setattr(open_loop_producer.time, "sleep", nap)
+    made.producers[0].client.poll = lambda _: (
+        [made.producers[0].client.waiting.pop(0)(None, None)]
+        if (sleep(0.001) or made.producers[0].client.waiting)
+        else None
+    )
+    [second], _ = run(made)
+    late = sum(n for value, n in zip(second["late"][::2], second["late"][1::2], strict=True) if value > 50)
+    assert late >= 12 and second["late_max_us"] > 150_000
+    slow = sum(
+        n for value, n in zip(second["publish"][::2], second["publish"][1::2], strict=True) if value > 5_000
+    )
+    assert slow >= 12, "latency counts from when they were due"
+
+
+def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer():
+    full, other = Client(room=5), Client()
+    full.open = False
+    made = process(200.0, 1.0, {0: full, 1: other})
+    [second], ended = run(made)
+    assert len(full.sent) == 5 and len(other.sent) == 100
+    assert ended["n_due"] == 200 and ended["n_handed"] == 105 and second["n_answered"] == 100
+    assert second["blocked_us"] > 500_000 and second["backlog"] == 100
+    on_time = dict(zip(second["late"][::2], second["late"][1::2], strict=True))
+    assert sum(on_time.values()) == 200, "how late the loop was is known of those that wait, too"
+
+
+def test_what_fails_is_counted():
+    class Refusing(Client):
+        def produce(self, *_, **__):
+            raise ValueError("no")
+
+    lines, ended = run(process(100.0, 0.1, {0: Refusing()}))
+    assert lines[0] == {"error": ["ValueError", "no", 10]}
+    assert lines[1]["n_failed"] == 10 and not lines[1]["n_answered"] and ended["n_handed"] == 10
+
+
+def test_only_first_receipts_count():
+    def message(sequence, intended_ns, process=0, kind=RECORD):
+        value = HEAD.pack(kind, process, sequence, intended_ns) + b"x"
+        return SimpleNamespace(
+            error=lambda: None, value=lambda: value, topic=lambda: "t", partition=lambda: 1
+        )
+
+    receipts = open_loop_consumer.Receipts(10.0, 20, [0, 5_000_000])
+    receipts.take([message(3, 0), message(12, 0, process=1)], 10_000_000)
+    receipts.take([message(3, 0), message(4, 10 * NS)], NS)
+    receipts.take([message(0, 0, kind=b"wbV1"), SimpleNamespace(error=lambda: None, value=lambda: b"?")], NS)
+    first, second, *_, ended = receipts.report()
+    assert first["latency"] == [0, 1, 10_000 - 10_000 % 8, 1] and first["n_negative"] == 1
+    assert (first["n_duplicates"], second["latency"], ended["n_received"]) == (1, [bucket(5_000), 1], 3)
+    assert receipts.warm == {("t", 1)} and second["n_received_in"] == 1
+
+
+# Whole loads
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    made = [HereHost(region, tmp_path) for region in ("eu", "us")]
+    MockCluster(made)
+    return made
+
+
+SMALL = {
+    "partitions": PARTITIONS, "replication": 1, "groups": 2, "record_bytes": 100, "duration_s": 2, "warmup_s": 1,
+    "linger_ms": 1, "drain_s": 60,
+}  # fmt: skip
+
+
+def test_a_load_over_several_hosts_leaves_its_tables(hosts, tmp_path):
+    load = KafkaOpenLoop(50, topics=2, producers=2, consumers=2, **SMALL)
+    began = []
+    files = load.run_on(hosts, hosts, tmp_path, "s", when_sending=lambda: began.append(time.time()))
+    names = sorted(file.path for file in files)
+    assert [name for name in names if "stderr" not in name] == [
+        f"kafka_open_loop/s.{what}"
+        for what in (
+            "consumer-0.jsonl.gz", "consumer-1.jsonl.gz", "load.json", "producer-0.jsonl.gz", "producer-1.jsonl.gz",
+        )
+    ]  # fmt: skip
+    found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
+    [row] = found["open_loop_loads"].to_dict("records")
+    assert (
+        row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == row["n_received_per_group_min"] == 150
+    )
+    assert row["clock_method"] == clock.ONE_CLOCK and row["n_failed"] == row["n_duplicates"] == 0
+    assert len(began) == 1 and abs(began[0] - row["start_s"]) < 60
+    assert found["open_loop_seconds"].warm_up.tolist() == [True, False, False]
+    histograms = found["open_loop_histograms"]
+    assert histograms.groupby(["what", "group"], dropna=False).n.sum().tolist() == [150] * 3
+    assert not any(process.is_running() for host in hosts for process in host.started)
+
+
+def test_a_load_whose_programs_fail_says_why_and_is_a_row(hosts, tmp_path):
+    load = KafkaOpenLoop(50, **SMALL, producer_settings={"no.such.setting": 1})
+    with pytest.raises(
+        ExperimentError, match=r"producer 0 on eu/0 ended with status 1.*no.such.setting"
+    ) as error:
+        load.run(*hosts, tmp_path, "s")
+    assert "kafka_open_loop/s.load.json" in [file.path for file in error.value.files]
+    [row] = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")["open_loop_loads"].to_dict(
+        "records"
+    )
+    assert "no.such.setting" in row["error"] and row["n_sent"] == 0
+    assert not any(process.is_running() for host in hosts for process in host.started)
+
+
+def test_clients_that_are_not_ready_in_time_are_named(hosts, tmp_path):
+    load = KafkaOpenLoop(50, **SMALL | {"partitions": PARTITIONS + 1}, start_timeout_s=1)
+    with pytest.raises(ExperimentError, match="not ready within 1 s: producer 0 on eu/0"):
+        load.run(*hosts, tmp_path, "s")
+    assert not any(process.is_running() for host in hosts for process in host.started)
+
+
+def test_an_interrupt_stops_every_program_and_keeps_what_there_is(hosts, tmp_path):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        KafkaOpenLoop(50, **SMALL).run(*hosts, tmp_path, "s", when_sending=interrupt)
+    about = json.loads((tmp_path / "kafka_open_loop/s.load.json").read_text())
+    assert about["error"].startswith("KeyboardInterrupt") and about["start_s"]
+    assert not any(process.is_running() for host in hosts for process in host.started)
+    assert (
+        kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")["open_loop_loads"].error.notna().all()
+    )
+
+
+def test_a_clock_that_is_ahead_is_taken_off(hosts, tmp_path, monkeypatch):
+    """The target's clock seems 10 minutes ahead; before it was read 1 ms less: that is the uncertainty."""
+    readings = iter([clock.Offset(600_000.0, 0.1, "read"), clock.Offset(600_001.0, 0.1, "read")])
+    monkeypatch.setattr(clock, "one_clock", lambda *_: False)
+    monkeypatch.setattr(clock, "exchange", lambda *_, **__: (next(readings), []))
+    KafkaOpenLoop(50, **SMALL | {"groups": 1}).run(*hosts, tmp_path, "s")
+    found = kafka_open_loop.read(tmp_path / "kafka_open_loop/s.load.json")
+    [row] = found["open_loop_loads"].to_dict("records")
+    assert (row["clock_offset_ms"], row["clock_error_ms"]) == (600_000, pytest.approx(1.1))
+    received = found["open_loop_histograms"].query("what == 'end to end'")
+    assert received.n_negative.sum() == received.n.sum() == 150, "both read one clock here"

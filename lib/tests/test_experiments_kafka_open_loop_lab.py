@@ -1,0 +1,96 @@
+"""Open-loop loads on links of known delay and rate: what they find there."""
+
+from itertools import permutations
+
+import pytest
+
+from wanbench import kafka
+from wanbench.experiments import (
+    BrokerMetrics,
+    HostMetrics,
+    KafkaOpenLoop,
+    KafkaRateSearch,
+    KafkaTrial,
+    LinkSamples,
+)
+from wanbench.ingest import kafka_open_loop, kafka_rate_search
+from wanbench.labs.local import LocalLab
+from wanbench.links import LinkSettings
+from wanbench.stats.tails import of_open_loop
+
+pytestmark = [pytest.mark.lab, pytest.mark.kafka, pytest.mark.timing]
+
+
+def tables(lab, folder, load, source="us", target="eu"):
+    files = load.run(lab.host(source), lab.host(target), folder, "0001.1")
+    assert all((folder / file.path).is_file() for file in files)
+    return kafka_open_loop.read(folder / "kafka_open_loop/0001.1.load.json")
+
+
+def test_the_delay_of_the_links_shows_in_both_latencies(lab, tmp_path):
+    """
+    Every pair is 10 ms apart one way. A record goes from us to its leader, to a follower and, from the leader, to eu:
+    with leaders everywhere, the shortest way end to end is 10 ms, and publishing takes a round trip to a follower.
+    """
+    load = KafkaOpenLoop(300, record_bytes=500, linger_ms=2, duration_s=8, warmup_s=3)
+    found = tables(lab, tmp_path, load)
+    [row] = found["open_loop_loads"].to_dict("records")
+    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == 3_300
+    assert (row["n_received_per_group_min"], row["n_duplicates"], row["n_failed"]) == (3_300, 0, 0)
+    assert (row["clock_error_ms"], row["clock_method"]) == (0, "one machine, one clock")
+    seconds, histograms = found["open_loop_seconds"], found["open_loop_histograms"]
+    assert seconds.n_intended.tolist() == [300] * 11 and seconds.warm_up.sum() == 3
+    assert len(histograms) == 4 * 11 and (histograms.n == 300).all() and not histograms.n_lost.any()
+    publish, received = (of_open_loop(histograms, what=what) for what in ("publish", "end to end"))
+    assert publish.n == 8 * 300 and received.n == 3 * 8 * 300
+    assert publish.values_ms[0] >= 20 and received.values_ms[0] >= 30
+    assert received.quantile(0.5) > publish.quantile(0.01)
+
+
+def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_time(tmp_path):
+    """200 records/s of 10 kB are 16 Mbit/s, over a link of 4 Mbit/s."""
+    links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("a", "b"), 2)}
+    load = KafkaOpenLoop(
+        200, record_bytes=10_000, replication=1, groups=1, duration_s=8, warmup_s=2, drain_s=2, batch_bytes=100_000,
+        producer_settings={"queue.buffering.max.kbytes": 4_000},
+    )  # fmt: skip
+    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    with LocalLab(["a", "b"], links) as lab, kafka.Cluster(lab, ["b"], **options):
+        found = tables(lab, tmp_path, load, "a", "b")
+    [row] = found["open_loop_loads"].to_dict("records")
+    backlog = found["open_loop_seconds"].backlog_records
+    assert row["n_intended"] == 2_000 > row["n_sent"] > row["n_acknowledged"]
+    assert backlog.is_monotonic_increasing and backlog.iloc[-1] > 1_000
+    assert row["blocked_s"] > 1 and row["acknowledged_records_per_s"] * 80_000 < 4e6
+    tail = of_open_loop(found["open_loop_histograms"])
+    assert tail.n == 1_600 and tail.n_lost > 800 and tail.quantile(0.9) == float("inf")
+
+
+def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path):
+    beside = (HostMetrics(), LinkSamples(), BrokerMetrics())
+    load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=5, warmup_s=2)
+    trial = KafkaTrial(load, beside=beside, client_regions=("eu", "us", "asia"))
+    files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
+    kinds = {file.path.partition("/")[0] for file in files}
+    assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics"}
+    found = kafka_open_loop.read(tmp_path / "kafka_open_loop/0001.1.load.json")
+    [row] = found["open_loop_loads"].to_dict("records")
+    assert row["n_received_per_group_min"] == row["n_intended"] == 700
+    asked = lab.host("us").cluster.ask(lab.host("us"), "topics")
+    assert not [topic["name"] for topic in asked if topic["name"].startswith("open-loop-")]
+
+
+def test_a_search_finds_what_a_link_carries(tmp_path):
+    """4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add; a machine with other work may end it early."""
+    links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("a", "b"), 2)}
+    load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=6, warmup_s=2, drain_s=2)
+    search = KafkaRateSearch(load, 1_500, 10, 160, steps=3)
+    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    with LocalLab(["a", "b"], links) as lab, kafka.Cluster(lab, ["b"], **options):
+        search.run(lab.host("a"), lab.host("b"), tmp_path, "0001.1")
+    steps = kafka_rate_search.read(tmp_path / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
+    assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
+    assert steps.fell_behind.any() or steps.iloc[-1].failed_from_records_per_s > 40
+    for row in steps.to_dict("records"):
+        found = kafka_open_loop.read(tmp_path / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")
+        assert found["open_loop_loads"].fell_behind.tolist() == [row["fell_behind"]]

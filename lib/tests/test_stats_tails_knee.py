@@ -1,0 +1,122 @@
+"""Stepped trials: the knee of a curve, and the highest rate within an objective, by steps and by searches."""
+
+from math import inf, isnan
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench.errors import ParameterError
+from wanbench.stats import tails
+from wanbench.stats.tails.step_curves import step_curve
+
+RATES = (250.0, 500.0, 1_000.0, 2_000.0, 4_000.0)
+
+
+def stepped(middle, blocks=4, rates=RATES, noise=0.02, seed=0):
+    """One trial per block and step, whose median is `middle(rate)` ms, times its block's factor."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for block in range(blocks):
+        own = np.exp(0.1 * rng.normal())
+        for rate in rng.permutation(rates):
+            values = own * np.exp(noise * rng.normal()) * middle(rate) * rng.lognormal(0, 0.1, 400)
+            rows.append({"block": block, "rate_records_per_s": rate, "tail": tails.of_values([values])})
+    return pd.DataFrame(rows)
+
+
+def bent(rate):
+    """Level at 20 ms to 1,400 records/s, and then with the third power of the rate."""
+    return 20 * max(rate / 1_400, 1.0) ** 3
+
+
+def test_the_knee_lies_between_steps_and_a_second_runs_in_its_interval():
+    found = tails.knee(stepped(bent), 0.5)
+    assert found.where == "inside" and found.knee.estimate == pytest.approx(1_400, rel=0.05)
+    assert found.knee.low < 1_400 < found.knee.high and found.exponent == pytest.approx(3, rel=0.1)
+    wider = (found.second_run.low < found.knee.low, found.second_run.high > found.knee.high)
+    again = tails.knee(stepped(bent, seed=1), 0.5).knee.estimate
+    assert all(wider) and found.second_run.low < again < found.second_run.high
+    assert "p50 of latency begins to rise at 1," in found.sentence and "Kneedle gives" in found.sentence
+    assert found.figure().layout.meta is not None and len(found.table()) == 2
+
+
+def test_a_level_curve_has_no_knee():
+    found = tails.knee(stepped(lambda rate: 20), 0.5)
+    assert (
+        found.where == "none" and isnan(found.knee.estimate) and "There is no knee of p50" in found.sentence
+    )
+    assert found.figure().layout.meta is not None
+
+
+def test_a_knee_at_an_end_is_said_to_be_there():
+    last = tails.knee(stepped(lambda rate: 20 if rate < 4_000 else 200), 0.5)
+    assert last.where == "between the last two steps" and last.knee.low <= 2_000 and last.knee.high >= 4_000
+    assert "add steps there" in str(last)
+    rising = tails.knee(stepped(lambda rate: rate / 10), 0.5)
+    assert rising.where == "before the first step" and "it rises from the first step on" in rising.sentence
+
+
+def test_a_missing_trial_does_not_take_its_block_along():
+    frame = stepped(bent, noise=1e-4)
+    slow = frame.block == 0
+    curve, less = step_curve(frame, 0.5), step_curve(frame.drop(frame.index[slow][:1]), 0.5)
+    assert less.mean == pytest.approx(curve.mean, abs=0.03) and "1 trial missing" in less.notes[0]
+
+
+def test_few_steps_or_blocks_are_refused():
+    with pytest.raises(ParameterError, match="3 steps and 4 blocks; allowed: at least 4 steps"):
+        tails.knee(stepped(bent, rates=RATES[:3]))
+    with pytest.raises(ParameterError, match="lacks column tail"):
+        tails.knee(stepped(bent).drop(columns="tail"))
+
+
+def test_lost_records_count_as_the_slowest_that_arrived():
+    frame = stepped(bent)
+    top = frame.index[frame.rate_records_per_s == 4_000][0]
+    frame.at[top, "tail"] = tails.of_values([np.array([inf] * 400)])
+    assert "is that of a lost record" in str(tails.knee(frame, 0.5))
+
+
+# The highest rate within an objective
+
+
+def test_the_best_rate_lies_between_the_steps_that_meet_and_fail():
+    found = tails.best_rate(stepped(bent), 40.0, 0.5)
+    assert found.rate.estimate == pytest.approx(1_400 * 2 ** (1 / 3), rel=0.12)  # between steps
+    assert found.rate.low <= 1_000 and found.rate.high >= 2_000
+    assert found.rows.share_met.tolist() == [1, 1, 1, 0, 0] and found.rows.low.iloc[0] > 0.3
+    assert len(found.shown()) == 5
+
+
+@pytest.mark.parametrize(("objective", "text"), [(1e4, "at least 4,000"), (1.0, "below 250")])
+def test_an_objective_that_all_or_none_meet_bounds_the_rate(objective, text):
+    found = tails.best_rate(stepped(bent), objective, 0.5)
+    assert isnan(found.rate.estimate) and text in str(found)
+
+
+def searches(*brackets):
+    rows = [
+        (k, rate, met) for k, (low, high) in enumerate(brackets) for rate, met in ((low, True), (high, False))
+    ]
+    return pd.DataFrame(rows, columns=["search", "rate_records_per_s", "met"])
+
+
+def test_searches_give_the_rate_with_their_brackets_as_error():
+    found = tails.searched_rate(searches((1_000, 1_100), (1_000, 1_100), (1_000, 1_100)), 50.0)
+    assert found.rate.estimate == pytest.approx(1_100**0.5 * 1_000**0.5)
+    assert (found.rate.low, found.rate.high) == pytest.approx((1_000, 1_100))
+    assert "brackets of ±4.9 % or less" in str(found)
+    apart = tails.searched_rate(searches((1_000, 1_100), (1_200, 1_300), (900, 1_000)), 50.0)
+    assert apart.rate.low < 900 and apart.rate.high > 1_300
+
+
+def test_a_single_search_or_an_open_one_is_said_so():
+    assert "a single search" in str(tails.searched_rate(searches((1_000, 1_100)), 50.0))
+    open_ = searches((1_000, 1_100), (1_000, 1_100))
+    found = tails.searched_rate(open_[~((open_.search == 1) & ~open_.met)], 50.0)
+    assert found.rate.high == inf and found.rate.low == 1_000 and isnan(found.rate.estimate)
+    unknown = open_.assign(met=open_.met.astype("boolean").mask(open_.search == 1))
+    assert "1 search left out" in str(tails.searched_rate(unknown, 50.0))
+    with pytest.raises(ParameterError, match="no step"):
+        tails.searched_rate(open_.iloc[:0], 50.0)

@@ -1,0 +1,127 @@
+"""Two systems: verdicts from repeated trials, and the shift function with its band."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from wanbench.errors import ParameterError
+from wanbench.stats import tails
+from wanbench.stats.tails.shift_function import single_level
+
+
+def system(name, factors, n=20_000, seed=0, blocks=()):
+    """Log-normal latencies, each trial times its factor."""
+    rng = np.random.default_rng(seed)
+    runs = [tails.of_values([factor * rng.lognormal(3, 0.3, n)]) for factor in factors]
+    return tails.TailTrials(name, runs, blocks)
+
+
+BLOCKS = np.array([1.0, 1.3, 0.8, 1.1])
+
+
+def test_a_slower_system_is_worse_a_faster_one_better_and_equal_ones_are_tied():
+    a, slower = system("a", BLOCKS), system("b", 1.5 * BLOCKS, seed=1)
+    at = (0.5, 0.9, 0.99)
+    found = tails.verdict(a, slower, at)
+    assert found.verdict == "worse" and found.rows.ratio.between(1.4, 1.6).all()
+    assert tails.verdict(slower, a, at).verdict == "better"
+    equal = tails.verdict(a, system("b", BLOCKS, seed=2), at)
+    assert equal.verdict == "tied" and "Against a, latency of b is tied at p50 (1.0" in equal.sentence
+    assert list(found.shown()["quantile"]) == ["p50", "p90", "p99"]
+    assert found.figure().layout.meta is not None
+
+
+def test_a_difference_within_the_margin_is_tied_and_beyond_it_worse():
+    a, b = system("a", BLOCKS), system("b", 1.05 * BLOCKS, seed=1)
+    assert tails.verdict(a, b, 0.5).verdict == "tied"
+    assert tails.verdict(a, b, 0.5, margin=0.01).verdict == "worse"
+
+
+def test_trials_are_held_against_those_of_their_block():
+    """In the order of a alone the second system would look as scattered as the blocks."""
+    a = system("a", BLOCKS, blocks=list("wxyz"))
+    b = system("b", 1.2 * BLOCKS[::-1], seed=1, blocks=list("zyxw"))
+    assert tails.verdict(a, b, 0.5).verdict == "worse"
+    assert tails.verdict(a, system("b", 1.2 * BLOCKS[::-1], seed=1, blocks=list("wxyz")), 0.5).verdict == (
+        "not enough data"
+    )
+
+
+def test_too_few_blocks_or_records_are_not_enough_data():
+    a, b = system("a", BLOCKS[:2]), system("b", 2 * BLOCKS[:2], seed=1)
+    found = tails.verdict(a, b, 0.5)
+    assert found.verdict == "not enough data" and "2 blocks with trials of both; it takes 3" in str(found)
+    found = tails.verdict(system("a", BLOCKS, 1_000), system("b", 2 * BLOCKS, 1_000, 1), (0.5, 0.999))
+    assert found.rows.verdict.tolist() == ["worse", "not enough data"]
+    assert found.rows.reason[1] == "a trial has 1,000 records; p99.9 takes 5,000"
+
+
+def test_lost_records_count_as_the_slowest():
+    a = system("a", BLOCKS)
+    lost = [np.concatenate([np.random.default_rng(k).lognormal(3, 0.3, 900), [inf] * 100]) for k in range(4)]
+    b = tails.TailTrials("b", [tails.of_values([run]) for run in lost])
+    found = tails.verdict(a, b, 0.95)
+    assert found.verdict == "worse" and np.isfinite(found.rows.ratio[0]) and "lost record" in str(found)
+
+
+def test_verdicts_of_a_table_hold_together():
+    """Of 40 rows of equal systems two or so differ if each is looked at alone."""
+    pairs, rng = {}, np.random.default_rng(5)
+    for k in range(40):
+        sides = [system(n, np.exp(rng.normal(0, 0.2, 4)), 200, rng.integers(10**6)) for n in "ab"]
+        pairs[f"step {k}"] = tuple(sides)
+    found = tails.verdicts(pairs, 0.5).rows
+    alone, together = (found[c].isin(["better", "worse"]).sum() for c in ("verdict_alone", "verdict"))
+    assert alone <= 8 and together == 0
+
+
+def test_systems_without_a_common_block_are_not_compared():
+    found = tails.verdict(system("a", BLOCKS, blocks="wxyz"), system("b", BLOCKS, blocks="stuv"), 0.5)
+    assert found.verdict == "not enough data" and "0 blocks with trials of both" in str(found)
+    with pytest.raises(ParameterError, match="blocks is"):
+        system("a", BLOCKS, blocks=(1, 2))
+    with pytest.raises(ParameterError, match="margin is 0"):
+        tails.verdict(system("a", BLOCKS), system("b", BLOCKS), margin=0)
+
+
+def test_pooled_trials_are_runs_of_one_distribution():
+    a = system("a", BLOCKS, 1_000)
+    together = np.sort(np.concatenate([tail.runs[0] for tail in a.tails]))
+    assert a.pooled.n == 4_000 and a.pooled.quantile(0.99) == together[3_959]
+    assert a.pooled.parts.kind == "runs" and a.pooled.parts.n_runs == 4
+    assert a.pooled.interval(0.5) == tails.of_values([tail.runs[0] for tail in a.tails]).interval(0.5)
+
+
+# The shift function
+
+
+def test_a_shift_of_all_quantiles_is_found_and_its_band_is_wider_than_single_intervals():
+    rng = np.random.default_rng(3)
+    a, b = (
+        tails.of_values([rng.lognormal(3, 0.3, 20_000) + more], name) for more, name in ((0, "a"), (5, "b"))
+    )
+    found = tails.shift(a, b, (0.1, 0.5, 0.9, 0.99), resamples=0)
+    table = found.table()
+    assert ((table.difference_low < 5) & (table.difference_high > 5)).all() and (table.agree == False).all()  # noqa: E712
+    single = tails.shift(a, b, (0.5,), resamples=0).differences[0]
+    assert (
+        single.level == 0.95
+        and found.differences[1].high - found.differences[1].low > single.high - single.low
+    )
+    assert "holds at all together in 95 % of cases" in found.sentence
+    assert found.figure().layout.meta is not None
+
+
+def test_the_band_covers_all_quantiles_of_independent_records_together():
+    at = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
+    single = single_level(at)
+    assert 1 - 0.05 / len(at) > single > 0.985
+    assert single_level(at, runs=4) < single  # runs share one estimate of scatter
+    rng = np.random.default_rng(4)
+    inside = 0
+    for _ in range(200):
+        tail = tails.of_values([rng.random(2_000)])
+        ends = [tail.independent_interval(q, single) for q in at]
+        inside += all(low <= q <= high for q, (low, high) in zip(at, ends, strict=True))
+    assert inside >= 180

@@ -1,0 +1,63 @@
+"""
+What follows from the counts of an open-loop load: for a search, which must decide while it measures, and for readers.
+
+The generator fell behind if more than 1 % of the records that count were handed over late by more than 5 ms and 5 % of
+the median time to acknowledgement, waiting for a full queue apart: the 99th percentile of latency may then be the
+generator's own. Less than 5 ms is a time slice of a busy processor, and little on a path between regions; a twentieth
+of a latency changes no conclusion about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+LATE_SHARE = 0.01
+LATE_MS = 5.0
+LATE_PART = 0.05
+LATE_UNIT_MS = 0.1
+"""Unit of the programs' counts of lateness."""
+SUSTAINED = 0.99
+"""Below this part of the rate, acknowledgements do not keep up with it: in an hour the backlog is that of 36 s."""
+
+
+def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None:
+    """
+    The smallest value that a share q of the records does not exceed; None if that record was lost, or without records.
+
+    >>> quantile({10: 98, 70: 1}, 0.99, n_lost=1), quantile({10: 98}, 0.99, n_lost=2)
+    (70, None)
+    """
+    total, so_far = sum(counts.values()) + n_lost, 0
+    for value in sorted(counts):
+        so_far += counts[value]
+        if so_far >= q * total - 1e-9:
+            return value
+    return None
+
+
+def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> bool:
+    """
+    Whether the generator itself was late, by counts of lateness (in units of `LATE_UNIT_MS`) and of times to
+    acknowledgement, both of the records that count.
+
+    >>> fell_behind({0: 98, 60: 2}, {20_000: 100}), fell_behind({0: 98, 60: 2}, {900_000: 100})
+    (True, False)
+    """
+    allowed_ms = max(LATE_MS, LATE_PART * (quantile(published_us, 0.5) or 0) / 1_000)
+    n_late = sum(n for value, n in late.items() if value * LATE_UNIT_MS > allowed_ms)
+    return n_late > LATE_SHARE * sum(late.values())
+
+
+def backlog_grew(backlog: Sequence[int], rate: float) -> bool:
+    """
+    Whether acknowledgements came at less than `SUSTAINED` of the rate, by the backlog at the end of each second that
+    counts: its mean in the last third of them against that in the first third.
+
+    >>> backlog_grew([40, 55, 38, 60, 44, 51], 1_000), backlog_grew([40, 80, 125, 160, 190, 250], 1_000)
+    (False, True)
+    """
+    third = len(backlog) // 3
+    if not third:
+        return False
+    growth = (sum(backlog[-third:]) - sum(backlog[:third])) / third
+    return growth > (1 - SUSTAINED) * rate * (len(backlog) - third)

@@ -1,0 +1,140 @@
+"""Latency distributions of open-loop loads, from their histograms second by second."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ...checks import check_choice, check_columns, refusal
+from ...errors import ParameterError
+from ...formatting import count, number
+from . import histograms, stationarity
+from .distribution import Tail
+from .exceedances import Parts
+
+LOAD = ("run_id", "test_id", "attempt", "source_file")
+"""The columns that tell one load from another, where a table has them."""
+WHAT = ("end to end", "publish")
+MARKED, MSER = "marked", "mser"
+NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
+CLOCK_LIMITED = 0.01
+"""Share of latencies below the uncertainty of the clocks from which a caution says so."""
+
+
+def of_open_loop(
+    frame: pd.DataFrame,
+    *,
+    what: str = "end to end",
+    group: int | None = None,
+    warm_up: str | float = MARKED,
+    name: str = "the load",
+) -> Tail:
+    """
+    The distribution of the latencies of open-loop loads, from when each record was due.
+
+    Each load is a run; its seconds are stretches of time within it, and what all groups saw of a second is one such
+    stretch, for their latencies depend on the same batches and brokers. A record that was due and never acknowledged,
+    or never received by a group, counts as slower than all others.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table open_loop_histograms of one load or several of one kind.
+    what : "end to end" or "publish"
+        Until receipt by a consumer group, or until acknowledgement to the producer.
+    group : int, optional
+        Only what this consumer group saw. None: every group's receipts.
+    warm_up : "marked", "mser" or a number
+        What is left out at the start of each load: the seconds marked as warm-up, as many as
+        `wanbench.stats.tails.stationarity.start_of_steady_state` says of the medians of seconds, or so many seconds.
+
+    Raises
+    ------
+    ParameterError
+        If nothing is left, or the table has no such latency or group.
+    """
+    check_columns("open_loop_histograms", frame, NEEDED)
+    check_choice("what", what, WHAT)
+    rows = frame[frame.what == what]
+    if group is not None:
+        rows = rows[(rows.group == group).fillna(False)]
+    if rows.empty:
+        of_group = "" if group is None else f" of group {group}"
+        raise ParameterError(f"{name}: no histogram{of_group} for {what!r}.")
+    keys = [key for key in LOAD if key in rows]
+    loads = [part for _, part in rows.groupby(keys, dropna=False, sort=False)] if keys else [rows]
+    run, seconds, n_lost, n_cut = [], [], [], 0
+    for k, load in enumerate(loads):
+        merged = [_second(part) for _, part in load.groupby("window", sort=True)]
+        first = _first_that_counts(load, [second for second, _ in merged], warm_up)
+        n_cut += sum(round(counts.sum()) + lost for (_, counts), lost in merged[:first])
+        kept = merged[first:]
+        run += [k] * len(kept)
+        seconds += [second for second, _ in kept]
+        n_lost += [lost for _, lost in kept]
+    if not seconds:
+        raise ParameterError(f"{name}: all seconds are warm-up.")
+    values_us, counts = histograms.summed(seconds)
+    sizes = np.array([counts.sum() for _, counts in seconds]) + n_lost
+    used = np.flatnonzero(sizes > 0)
+    parts = Parts(
+        np.array(run)[used],
+        sizes[used],
+        lambda x: np.array(
+            [seconds[k][1][seconds[k][0] <= x * 1_000 + 1e-6].sum() for k in used], dtype=float
+        ),
+    )
+    error_ms = float(rows.clock_error_ms.max()) if what == "end to end" else 0.0
+    return Tail(
+        name,
+        values_us / 1_000,
+        counts,
+        int(sum(n_lost)),
+        parts if len(used) else None,
+        resolution_ms=error_ms,
+        n_cut=n_cut,
+        cautions=_cautions(loads, values_us, counts, error_ms),
+    )
+
+
+def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
+    """The merged histogram of a second over the groups, and its lost records."""
+    return histograms.summed(histograms.decoded(text) for text in part.histogram), int(part.n_lost.sum())
+
+
+def _first_that_counts(load: pd.DataFrame, seconds: list, rule: str | float) -> int:
+    """How many seconds to leave out at the start of a load."""
+    if rule == MARKED:
+        return load[load.warm_up].window.nunique()
+    if rule == MSER:
+        medians = np.array([_median(*second) for second in seconds])
+        finite = medians[np.isfinite(medians)]
+        medians[~np.isfinite(medians)] = finite.max() if len(finite) else 1.0
+        return stationarity.start_of_steady_state(np.log(np.maximum(medians, 1.0)))
+    if isinstance(rule, bool) or not isinstance(rule, int | float) or not 0 <= rule < float("inf"):
+        raise refusal("warm_up", rule, f"{MARKED!r}, {MSER!r} or a number of seconds from 0")
+    return int(np.ceil(rule))
+
+
+def _median(values_us: np.ndarray, counts: np.ndarray) -> float:
+    """The median in us; infinite where a second has no latency."""
+    if not counts.sum():
+        return np.inf
+    return float(values_us[np.searchsorted(np.cumsum(counts), counts.sum() / 2)])
+
+
+def _cautions(loads: list[pd.DataFrame], values_us, counts, error_ms: float) -> tuple[str, ...]:
+    cautions = []
+    behind = sum(bool(load.fell_behind.any()) for load in loads)
+    if behind:
+        cautions.append(
+            f"the generator itself was late in {behind} of {count(len(loads), 'load')} (fell_behind): that is in the "
+            "latency"
+        )
+    below = counts[values_us <= error_ms * 1_000].sum() / max(counts.sum(), 1.0) if error_ms else 0.0
+    if below > CLOCK_LIMITED:
+        cautions.append(
+            f"{number(100 * below, 0)} % of the latencies are below the uncertainty of the clocks, "
+            f"{number(error_ms)} ms"
+        )
+    return tuple(cautions)

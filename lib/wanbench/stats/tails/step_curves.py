@@ -1,0 +1,170 @@
+"""
+A quantile of latency against the rate, from trials at stepped rates: one curve per block, and their mean.
+
+The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial (see `repeated`). A block holds
+one trial of every step; a trial that is missing is filled in by what its block and its step have in common with the
+others, so that a slow block does not bend the mean curve where it lacks a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from math import isfinite, nan
+
+import numpy as np
+import pandas as pd
+from scipy import optimize, stats
+
+from ...checks import check_columns
+from ...errors import ParameterError
+from ...formatting import count
+from . import quantile_intervals as order
+
+RATE = "rate_records_per_s"
+COLUMNS = ("block", RATE, "tail")
+MIN_STEPS = 4
+"""A level part and a rising part take two steps each."""
+MIN_BLOCKS = 2
+"""One block says nothing about scatter."""
+FILL_ROUNDS = 50
+"""Of filling in missing trials; it converges by a constant factor per round."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurve:
+    """
+    A quantile against the rate.
+
+    Attributes
+    ----------
+    q : float
+        Which quantile.
+    rates : array
+        The steps, ascending, in records/s.
+    blocks : tuple
+    logs : array
+        Logarithm of the trial's quantile in ms: a row per block, a column per step.
+    n : int
+        Number of trials.
+    notes : tuple of str
+        What a reader must know of it.
+    """
+
+    q: float
+    rates: np.ndarray
+    blocks: tuple[Hashable, ...]
+    logs: np.ndarray
+    n: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Logarithm of the typical trial's quantile at each step."""
+        return self.logs.mean(axis=0)
+
+    def table(self, level: float = 0.95) -> pd.DataFrame:
+        """A row per step: `rate_records_per_s`, `latency_ms` (geometric mean over blocks), `low_ms`, `high_ms`."""
+        r = len(self.blocks)
+        half = (
+            student(level, r) * self.logs.std(axis=0, ddof=1) / r**0.5
+            if r > 1
+            else np.full(len(self.rates), nan)
+        )
+        with np.errstate(over="ignore"):
+            ends = {"low_ms": np.exp(self.mean - half), "high_ms": np.exp(self.mean + half)}
+        return pd.DataFrame({RATE: self.rates, "latency_ms": np.exp(self.mean)} | ends)
+
+    def jackknife(self, statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
+        """
+        A statistic of the mean curve, and its standard error, by leaving out one block after the other (Shao & Tu 1995,
+        section 2.3); NaN where the statistic is.
+        """
+        r = len(self.blocks)
+        without = (
+            np.array([statistic(np.delete(self.logs, k, axis=0).mean(axis=0)) for k in range(r)])
+            if r > 1
+            else np.array([nan])
+        )
+        error = float(np.sqrt((r - 1) / r * ((without - without.mean()) ** 2).sum())) if r > 1 else nan
+        return statistic(self.mean), error
+
+
+def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
+    """
+    The curve of trials at stepped rates.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        One row per trial of one system: `block`, `rate_records_per_s`, and `tail` (its `Tail`). Two trials of one block
+        and step count by their mean.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than 4 steps or 2 blocks, or a step or block has nothing in common with the others.
+    """
+    check_columns("trials", trials, COLUMNS)
+    order.check_quantile(q)
+    values = np.array([tail.quantile(q) for tail in trials["tail"]], dtype=float)
+    notes = ()
+    lost = ~np.isfinite(values)
+    if lost.any():
+        if lost.all():
+            raise ParameterError(
+                f"{order.name(q)} of every trial is beyond the time waited: its records were lost."
+            )
+        slowest = max(float(tail.values_ms[-1]) for tail in trials["tail"] if len(tail.values_ms))
+        values[lost] = slowest
+        notes = (
+            f"{order.name(q)} of {count(int(lost.sum()), 'trial')} is that of a lost record, which counts as the "
+            f"slowest that arrived in any trial ({slowest:,.0f} ms)",
+        )
+    frame = trials.assign(log=np.log(values))
+    wide = frame.pivot_table(index="block", columns=RATE, values="log", aggfunc="mean", sort=True)
+    if wide.shape[1] < MIN_STEPS or wide.shape[0] < MIN_BLOCKS:
+        raise ParameterError(
+            f"trials has {count(wide.shape[1], 'step')} and {count(wide.shape[0], 'block')}; allowed: at least "
+            f"{MIN_STEPS} steps and {MIN_BLOCKS} blocks."
+        )
+    missing = int(wide.isna().sum().sum())
+    if missing:
+        notes += (
+            f"{count(missing, 'trial')} missing, filled in from the other trials of its block and step",
+        )
+    logs = filled(wide.to_numpy(dtype=float))
+    return StepCurve(q, wide.columns.to_numpy(dtype=float), tuple(wide.index), logs, len(trials), notes)
+
+
+def filled(logs: np.ndarray) -> np.ndarray:
+    """
+    Missing cells as the sum of what their row and their column have.
+
+    >>> filled(np.array([[1.0, 2.0], [3.0, np.nan]])).round(3).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    missing = np.isnan(logs)
+    whole = np.where(missing, np.nanmean(logs, axis=0), logs)
+    for _ in range(FILL_ROUNDS if missing.any() else 0):
+        fitted = whole.mean(axis=1, keepdims=True) + whole.mean(axis=0) - whole.mean()
+        whole = np.where(missing, fitted, whole)
+    return whole
+
+
+def rising(logs: np.ndarray) -> np.ndarray:
+    """The closest curve that nowhere falls (isotonic regression)."""
+    return optimize.isotonic_regression(logs).x
+
+
+def student(level: float, units: int) -> float:
+    """Factor of a standard error from so many units; infinite with fewer than two."""
+    return float(stats.t.ppf((1 + level) / 2, units - 1)) if units > 1 else float("inf")
+
+
+def ends(value: float, half: float) -> tuple[float, float]:
+    """Both ends of an interval from its logarithm and half width; NaN without either."""
+    if not (isfinite(value) and isfinite(half)):
+        return nan, nan
+    with np.errstate(over="ignore"):
+        return float(np.exp(value - half)), float(np.exp(value + half))

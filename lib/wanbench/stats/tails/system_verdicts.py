@@ -1,0 +1,276 @@
+"""
+Is one system's tail better, worse, or tied? Row by row of a table, from repeated trials of both.
+
+What is judged is the ratio of the quantiles of trials of one block, its geometric mean over blocks, with Student's t on
+the logarithm: the block is the unit. This is the ratio of typical trials, not of the pooled quantiles that a table
+shows (see `repeated`); the two go apart where single trials are far worse than the others.
+
+"better" and "worse": the ratio differs from 1. "tied": it lies within the margin, by the interval of the same level, so
+by two one-sided tests (Schuirmann 1987) at half of 1 less the level each. A ratio that does both is tied: it differs,
+but by less than matters. All else is "not enough data". Over the rows of a table both kinds of p-value are adjusted
+(Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5 of 100 cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log, nan
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ...checks import check_level, check_number
+from ...errors import ParameterError
+from ...formatting import count, number, percent
+from ..result import Estimate, Result, text_table
+from ..trials.means import half_width, ratio_estimate
+from . import quantile_intervals as order
+from .latencies import QUANTILES
+from .repeated import TailTrials
+
+VERDICTS = ("better", "worse", "tied", "not enough data")
+MARGIN = 0.10
+"""Ratios within 10 % either way count as tied: two runs of one system hours apart differ by about as much, so nobody
+should choose a system for less."""
+MIN_BLOCKS = 3
+"""With two blocks t has one degree of freedom: a ratio of 2 would have to repeat to within 6 % to be told from 1."""
+MIN_BEYOND = 5
+"""Records beyond the quantile in each trial: with fewer, its quantile is near its slowest record, and depends on how
+many records the trial has."""
+METHOD = "t on the logarithm of the ratio within a block (paired), geometric mean over blocks"
+ASSUMPTION = "Blocks are independent and stand for further ones; log ratios scatter about symmetrically"
+SHOWN = ("row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", "verdict")
+
+
+@dataclass(frozen=True, repr=False)
+class Verdicts(Result):
+    """
+    Two systems, row by row.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        `row`, `quantile`, `a_ms`, `b_ms` (pooled quantiles), `ratio` (b over a, of typical trials), `low`, `high` (of
+        this row alone), `n_blocks`, `n_a`, `n_b` (records), `p_differs`, `p_tied` (adjusted over all rows), `verdict`
+        (on b, all rows together), `verdict_alone` (as if the row were the only one), `reason` (why there are not
+        enough data).
+    ratios : tuple of Estimate
+        One per row.
+    a, b : str
+        The systems; the verdict is on b.
+    """
+
+    rows: pd.DataFrame
+    ratios: tuple[Estimate, ...]
+    a: str
+    b: str
+    margin: float
+    level: float
+
+    TITLE = "Latency of two systems, with a verdict per row"
+    DRAWN_BY = "verdicts_figure.verdicts"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The ratio of each row."""
+        return self.ratios
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of the only row, or of all rows if they agree; "mixed" if not."""
+        found = self.rows.verdict.unique()
+        return found[0] if len(found) == 1 else "mixed"
+
+    @property
+    def sentence(self) -> str:
+        """Where b is better, worse or tied, and where there are not enough data."""
+        parts = []
+        for verdict in VERDICTS:
+            rows = self.rows[self.rows.verdict == verdict]
+            if len(rows):
+                names = ", ".join(self._name(k) for k in rows.index)
+                parts.append(f"{'there are ' if verdict == VERDICTS[-1] else ''}{verdict} at {names}")
+        rows = count(len(self.rows), "row")
+        return (
+            f"Against {self.a}, latency of {self.b} is {'; '.join(parts)} (at the level {percent(self.level)} for "
+            f"all of {rows} together; tied: ratio within {percent(self.margin)})."
+        ).replace("is there are", "has")
+
+    def _name(self, k: int) -> str:
+        row = self.rows.loc[k]
+        label = f"{row['row']}, " if row["row"] != "" else ""
+        return f"{label}{order.name(row['quantile'])} ({self.ratios[k].written})"
+
+    def table(self) -> pd.DataFrame:
+        """`rows`."""
+        return self.rows
+
+    def shown(self) -> pd.DataFrame:
+        """The rows as text, quantiles by name."""
+        return text_table(self.rows[list(SHOWN)].assign(quantile=self.rows["quantile"].map(order.name)))
+
+
+def verdict(
+    a: TailTrials,
+    b: TailTrials,
+    at: float | Sequence[float] = QUANTILES,
+    *,
+    margin: float = MARGIN,
+    level: float = 0.95,
+) -> Verdicts:
+    """
+    Whether b has a better, worse or tied tail than a, at one quantile or several, at one load.
+
+    Parameters
+    ----------
+    a, b : TailTrials
+        Trials of both systems; those of equal `blocks` are held against each other.
+    margin : float
+        Ratios from 1 / (1 + margin) to 1 + margin are tied.
+    """
+    return verdicts({"": (a, b)}, at, margin=margin, level=level)
+
+
+def verdicts(
+    rows: Mapping[Hashable, tuple[TailTrials, TailTrials]],
+    at: float | Sequence[float] = QUANTILES,
+    *,
+    margin: float = MARGIN,
+    level: float = 0.95,
+) -> Verdicts:
+    """
+    The verdicts of a whole table, such as one row per step, at each quantile: they hold together.
+
+    Parameters
+    ----------
+    rows : mapping
+        Label of a row to the trials of a and b.
+    """
+    level, quantiles = check_level(level), [at] if isinstance(at, float) else list(at)
+    check_number("margin", margin, 0, 1, above=True)
+    if not rows or not quantiles:
+        raise ParameterError("rows or at is empty; allowed: at least one row and one quantile.")
+    found = [
+        (label, a, b, *_row(label, a, b, q, margin, level))
+        for label, (a, b) in rows.items()
+        for q in quantiles
+    ]
+    table = pd.DataFrame([row for *_, row, _ in found])
+    alpha = 1 - level
+    for column in ("p_differs", "p_tied"):
+        known = table[column].notna()
+        alone = table[column].copy()
+        if known.any():
+            table.loc[known, column] = holm(alone[known].to_numpy())
+        table[f"{column}_alone"] = alone
+    table["verdict"] = [_verdict(row.ratio, row.p_differs, row.p_tied, alpha) for row in table.itertuples()]
+    table["verdict_alone"] = [
+        _verdict(row.ratio, row.p_differs_alone, row.p_tied_alone, alpha) for row in table.itertuples()
+    ]
+    open_ = (table.verdict == VERDICTS[-1]) & (table.reason == "")
+    table.loc[open_, "reason"] = "the interval holds both 1 and ratios beyond the margin"
+    _, a, b = found[0][:3]
+    return Verdicts(
+        table.drop(columns=["p_differs_alone", "p_tied_alone"]),
+        tuple(estimate for *_, estimate in found),
+        a.name,
+        b.name,
+        margin,
+        level,
+    )
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """
+    P-values adjusted over all of them (Holm 1979).
+
+    >>> holm(np.array([0.04, 0.01, 0.03])).round(3).tolist()
+    [0.06, 0.03, 0.06]
+    """
+    order_ = np.argsort(p)
+    adjusted = np.empty(len(p))
+    adjusted[order_] = np.minimum(np.maximum.accumulate(p[order_] * np.arange(len(p), 0, -1)), 1.0)
+    return adjusted
+
+
+def _verdict(ratio: float, p_differs: float, p_tied: float, alpha: float) -> str:
+    if p_tied <= alpha:
+        return "tied"
+    if p_differs <= alpha:
+        return "better" if ratio < 1 else "worse"
+    return "not enough data"
+
+
+def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: float) -> tuple[dict, Estimate]:
+    logs, notes = _log_ratios(a, b, q)
+    reason = _too_few(a, b, q, len(logs))
+    half = nan if reason else float(half_width(logs, level))
+    mean = float(logs.mean()) if len(logs) else nan
+    name = order.name(q)
+    estimate = ratio_estimate(
+        mean,
+        half,
+        quantity=f"{name}{f', {label}' if label != '' else ''}, {b.name} over {a.name}",
+        claim=f"{name} of a trial of {b.name} is {{}} that of {a.name}",
+        n=len(logs),
+        basis=count(len(logs), "block"),
+        method=METHOD,
+        assumption=ASSUMPTION,
+        level=level,
+        warnings=(*notes, *((f"not enough data: {reason}",) if reason else ())),
+    )
+    differs, tied = (nan, nan) if reason else _p_values(logs, log(1 + margin))
+    row = {"row": label, "quantile": q, "a_ms": a.pooled.quantile(q), "b_ms": b.pooled.quantile(q)}
+    row |= {"ratio": estimate.estimate, "low": estimate.low, "high": estimate.high, "n_blocks": len(logs)}
+    row |= {"n_a": a.n, "n_b": b.n, "p_differs": differs, "p_tied": tied, "verdict": "", "verdict_alone": ""}
+    return row | {"reason": reason}, estimate
+
+
+def _p_values(logs: np.ndarray, margin: float) -> tuple[float, float]:
+    """
+    Of no difference, and, doubled, of a ratio beyond the margin: at most alpha if the interval lies inside it.
+
+    >>> [round(p, 4) for p in _p_values(np.log([1.01, 0.99, 1.02, 0.98]), np.log(1.1))]
+    [0.9899, 0.0019]
+    """
+    n, mean = len(logs), logs.mean()
+    error = max(logs.std(ddof=1) / n**0.5, 1e-12)  # equal to the last digit: histograms have few values
+    differs = 2 * stats.t.sf(abs(mean) / error, n - 1)
+    return float(differs), float(min(2 * stats.t.sf((margin - abs(mean)) / error, n - 1), 1.0))
+
+
+def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Of each common block; several trials of a block count by their geometric mean."""
+    sides = {
+        name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))
+    }
+    values = pd.concat(sides)
+    notes, lost = (), int(np.isinf(values).sum())
+    if lost:
+        arrived = [tail.values_ms[-1] for each in (a, b) for tail in each.tails if len(tail.values_ms)]
+        if not arrived:
+            return np.empty(0), ("no record arrived",)
+        values = values.replace(np.inf, max(arrived))
+        notes = (
+            f"{order.name(q)} of {count(lost, 'trial')} is that of a lost record, which counts as the slowest that "
+            "arrived",
+        )
+    means = np.log(values).groupby(level=[0, 1], sort=False).mean().unstack(0)
+    apart = int(means.isna().any(axis=1).sum())
+    if apart:
+        notes += (f"{count(apart, 'block')} without a trial of either system left out",)
+    means = means.dropna()
+    return (means["b"] - means["a"]).to_numpy(), notes
+
+
+def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
+    if blocks < MIN_BLOCKS:
+        return f"{count(blocks, 'block')} with trials of both; it takes {MIN_BLOCKS}"
+    least = min(tail.n for each in (a, b) for tail in each.tails)
+    if least * (1 - q) < MIN_BEYOND - 1e-9:
+        return (
+            f"a trial has {number(least, 0)} records; {order.name(q)} takes {number(MIN_BEYOND / (1 - q), 0)}"
+        )
+    return ""
