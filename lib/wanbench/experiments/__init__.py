@@ -5,9 +5,11 @@ Measuring bank: analysing code never imports it. The module of the same name in 
 """
 
 from .base import ConcurrentExperiment, Experiment, ExperimentError
+from .broker_actions import BrokerAction, BrokerActions
 from .broker_metrics import BrokerMetrics
 from .broker_processors import BrokerProcessors
 from .cut import Cut
+from .detection import Detection
 from .host_metrics import HostMetrics
 from .iperf3 import Iperf3
 from .kafka_fault import KafkaFault
@@ -21,10 +23,13 @@ from .ping import Ping
 from .shorten import Shorten
 
 __all__ = [
+    "BrokerAction",
+    "BrokerActions",
     "BrokerMetrics",
     "BrokerProcessors",
     "ConcurrentExperiment",
     "Cut",
+    "Detection",
     "Experiment",
     "ExperimentError",
     "HostMetrics",

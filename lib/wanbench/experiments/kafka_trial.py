@@ -50,7 +50,8 @@ class KafkaTrial:
     beside : tuple
         Further experiments that run at the same time: each is a `ConcurrentExperiment`, such as `HostMetrics`. A
         `KafkaProbe` slows a load that shares a leader with it, by a fifth at 5 records a second and by half at 20: see
-        there. If it is not ready in time it leaves a row that says why, and the trial goes on without it.
+        there. If it is not ready in time it leaves a row that says why, and the trial goes on without it. The times of
+        `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
         Producers and consumers are spread in turn over the first hosts of these regions. None: producers run on the
         source, consumers on the target.
@@ -166,7 +167,9 @@ class KafkaTrial:
                 if self.broker_sizes is not None:
                     stack.enter_context(sized(source, self.broker_sizes))
                 for part in (*self.beside, *delayed):
-                    files.append(stack.enter_context(part.concurrently(source, target, folder, stem)))
+                    more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
+                    files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))
+                stack.callback(sending.give_up)
                 ends = (source, target) if clients is None else (clients, clients)
                 run = self.load.run if clients is None else self.load.run_on
                 files.append(run(*ends, folder, stem, when_sending=sending.begin))

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from ..checks import check_choice
 from . import (
+    broker_actions,
     broker_metrics,
     broker_pauses,
     broker_processors,
     cut,
+    detection,
     flent,
     host_metrics,
     iperf3,
@@ -63,11 +65,13 @@ READERS = (
     Reader("iperf3", iperf3.read, "*.json", loose=True, tables=("transfers", "intervals")),
     Reader("cut", cut.read, "*.json", tables=("cuts",)),
     Reader("cut", ping.read, "*.txt"),
+    Reader("detection", detection.read, "*.detection.json"),
     Reader("shorten", ping.read, "*.txt"),
     Reader("links", lab_counters.read_links, "*.json", tables=("link_counters",)),
     Reader("links", link_samples.read, "*.samples.jsonl"),
     Reader("devices", lab_counters.read_devices, "counters*.json"),
     Reader("host_metrics", host_metrics.read, "*.sadf.json", loose=True),
+    Reader("broker_actions", broker_actions.read, "*.actions.json"),
     Reader("broker_metrics", broker_metrics.read, "*.prom.txt", loose=True),
     Reader("broker_processors", broker_processors.read, "*.processors.jsonl"),
     Reader("kafka_cluster", broker_pauses.read, "*.jvm*.log", loose=True),

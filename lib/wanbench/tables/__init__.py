@@ -1,8 +1,8 @@
 """
 Every table, declared once.
 
-Parquet files, the data dictionary, validation and the tests derive from `TABLES`, which `faults`, `kafka`, `metrics`,
-`network`, `open_loop` and `summaries` fill. `python -m wanbench.tables` prints the text of `data/README.md`.
+Parquet files, the data dictionary, validation and the tests derive from `TABLES`, which `brokers`, `faults`, `kafka`,
+`metrics`, `network`, `open_loop` and `summaries` fill. `python -m wanbench.tables` prints the text of `data/README.md`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from ..checks import check_choice
 from ..errors import ParameterError, RawDataError
 from ..files import replaced_file
-from . import faults, kafka, metrics, network, open_loop, summaries  # noqa: F401
+from . import brokers, faults, kafka, metrics, network, open_loop, summaries  # noqa: F401
 from .context import CONTEXT
 from .declare import TABLES, Table
 

@@ -141,6 +141,7 @@ declare(
     column("at_s", "number", "Unix s", "when it asked"),
     column("took_s", "number", "s", "until it had the answer"),
     column("node_id", "count?", "", "the broker that answered; null: none"),
+    column("topic", "text?", "", "the topic; null: that of the fault episode, or nobody answered"),
     column("partition", "count?", "", "the partition; null: nobody answered, or the topic was not known"),
     column("leader", "count?", "", "node_id of its leader; null: none"),
     column("isr", "text?", "", "node_ids of the replicas in sync, with ',' between"),

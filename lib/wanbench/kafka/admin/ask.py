@@ -15,8 +15,8 @@ from ..security.access import ClientFiles
 from ..security.secret import refuse_secrets
 
 VERBS = (
-    "cluster", "topics", "create_topic", "delete_topic", "reassign", "reassignments", "elect", "settings", "change",
-    "groups", "offsets", "log_ends",
+    "cluster", "topics", "create_topic", "delete_topic", "reassign", "reassignments", "elect", "lead", "settings",
+    "change", "groups", "offsets", "log_ends",
 )  # fmt: skip
 TIMEOUT_S = 60.0
 """Longer than the program itself waits for a broker and for the answer: 45 s."""
@@ -150,6 +150,7 @@ def watching(
     groups: bool = False,
     request_s: float = 1.0,
     members: Sequence[str] | None = None,
+    internal: bool = False,
 ) -> Iterator[Process]:
     """
     Watch a cluster from a host; yields the process, which ends by itself after `duration_s` and is stopped at the end.
@@ -160,7 +161,8 @@ def watching(
     Raises
     ------
     ParameterError
-        If duration_s or request_s is not above 0, interval_s is less than 0.25, or groups is not True or False.
+        If duration_s or request_s is not above 0, interval_s is less than 0.25, or groups or internal is not True or
+        False.
     """
     arguments = {
         "duration_s": check_number("duration_s", duration_s, 0, above=True),
@@ -169,6 +171,7 @@ def watching(
         "groups": check_flag("groups", groups),
         "request_s": check_number("request_s", request_s, 0, above=True),
         "members": None if members is None else list(members),
+        "internal": check_flag("internal", internal),
     }
     process = host.start(command(host, files, "watch", arguments))
     try:

@@ -39,6 +39,7 @@ VERBS = {
     "reassign": queries.reassign,
     "reassignments": queries.reassignments,
     "elect": queries.elect,
+    "lead": queries.lead,
     "settings": queries.settings,
     "change": queries.change,
     "groups": groups.groups,

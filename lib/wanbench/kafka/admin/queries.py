@@ -230,6 +230,66 @@ def elect(admin: KafkaAdminClient, topic: str | None = None, unclean: bool = Fal
     return {"changed": changed}
 
 
+def lead(admin: KafkaAdminClient, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0) -> dict:
+    """
+    Give partitions another order of the replicas that they have, and have the first in sync of each lead; no data move.
+
+    Parameters
+    ----------
+    replicas : dict
+        By topic and number of partition, its replicas in the new order. A topic or partition that is not there is left
+        out, and one whose replicas are others by now is refused.
+
+    Returns
+    -------
+    dict
+        "ordered": partitions that now have the order; "led": of these, led by the first; "missing": those left out.
+    """
+    there = _partitions(admin, replicas)
+    wanted = {each: replicas[each.topic][str(each.partition)] for each in there}
+    for each, order in wanted.items():
+        if sorted(order) != sorted(there[each]["replicas"]):
+            reason = f"partition {each.partition} of {each.topic!r} has replicas {there[each]['replicas']}, not {order}"
+            raise Refused(errors.InvalidReplicaAssignmentError, reason)
+    if changed := {each: order for each, order in wanted.items() if order != there[each]["replicas"]}:
+        for each, error in admin.alter_partition_reassignments(changed).items():
+            if error is not None:
+                raise Refused(
+                    error, f"partition {each.partition} of {each.topic!r}: {_error_text(error.errno)}"
+                )
+    end = time.monotonic() + wait_s
+    while wanted:
+        there = _partitions(admin, replicas)
+        ordered = [each for each in wanted if there.get(each, {}).get("replicas") == wanted[each]]
+        led = [each for each in ordered if there[each]["leader"] == wanted[each][0]]
+        if len(led) == len(wanted) or time.monotonic() > end:
+            break
+        if len(ordered) == len(wanted):  # those whose first replica is not in sync stay as they are
+            able = [each for each in ordered if wanted[each][0] in there[each]["isr"] and each not in led]
+            if not able:
+                break
+            by_topic: dict[str, list[int]] = {}
+            for each in able:
+                by_topic.setdefault(each.topic, []).append(each.partition)
+            admin.elect_leaders(0, by_topic, raise_errors=False)
+        time.sleep(_PAUSE_S)
+    n = sum(len(partitions) for partitions in replicas.values())
+    if not wanted:
+        return {"ordered": 0, "led": 0, "missing": n}
+    return {"ordered": len(ordered), "led": len(led), "missing": n - len(wanted)}
+
+
+def _partitions(admin, replicas) -> dict:
+    """What is known of these partitions, by TopicPartition; without those that are not there."""
+    return {
+        TopicPartition(topic["name"], row["partition"]): row
+        for topic in topics(admin, internal=True)
+        if topic["name"] in replicas
+        for row in topic["partitions"]
+        if str(row["partition"]) in replicas[topic["name"]]
+    }
+
+
 def settings(admin: KafkaAdminClient, of: str, name: str | int, everything: bool = False) -> dict:
     """
     Settings of a topic or broker that were changed, or all: value, source and whether it is read only, by name.

@@ -33,6 +33,7 @@ def watch(
     groups: bool = False,
     request_s: float = 1.0,
     members: list[str] | None = None,
+    internal: bool = False,
 ) -> None:
     """
     Write what a cluster looks like, every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
@@ -55,6 +56,8 @@ def watch(
     members : list of str, optional
         Groups whose members are looked at every `MEMBERS_INTERVAL_S`, apart from the samples above and without delaying
         them: "at_s", "took_s", "group", and either "state" and "members" (client_id and partitions) or "error".
+    internal : bool
+        Without `topics`, Kafka's own as well.
     """
     write = _one_at_a_time(write)
     start = time.monotonic()
@@ -69,7 +72,7 @@ def watch(
                     threading.Thread(
                         target=_look_at_members, args=(admin, group, write, end), daemon=True
                     ).start()
-            sample |= admin._manager.run(_look, admin, topics, groups)
+            sample |= admin._manager.run(_look, admin, topics, groups, internal)
         except (errors.KafkaError, OSError) as error:
             sample["error"] = {"kind": type(error).__name__, "message": message(error)}
         sample["took_s"] = round(time.monotonic() - now, 4)
@@ -101,7 +104,7 @@ def _look_at_members(admin: KafkaAdminClient, group: str, write, end: float) -> 
         time.sleep(max(0.05, now + MEMBERS_INTERVAL_S - time.monotonic()))
 
 
-async def _look(admin: KafkaAdminClient, names, with_groups) -> dict:
+async def _look(admin: KafkaAdminClient, names, with_groups, internal) -> dict:
     node_id = admin._manager.least_loaded_node()
     request_topic = MetadataRequest.MetadataRequestTopic
     asked = None if names is None else [request_topic(name=name) for name in names]
@@ -113,7 +116,7 @@ async def _look(admin: KafkaAdminClient, names, with_groups) -> dict:
         "topics": [
             topic_row(topic)
             for topic in metadata["topics"]
-            if not topic["error_code"] and (names is not None or not topic["is_internal"])
+            if not topic["error_code"] and (names is not None or internal or not topic["is_internal"])
         ],
     }
     return sample | await list_groups(admin) if with_groups else sample

@@ -1,0 +1,313 @@
+"""
+Detects a rise of each broker's latency as it comes in: one-sided CUSUM (Page 1954) or EWMA (Roberts 1959).
+
+Latencies of a broker become medians of their logarithms over windows of time, standardised by a baseline that is
+learned first: median and MAD of those of `learn_s`. A window moves the chart by no more than a share of its limit, so
+that a burst in one window is no alarm.
+
+The limit follows from the false alarms that are allowed. The run length of the chart is computed as that of a Markov
+chain (Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian
+motion with the long-run variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The
+allowance of the CUSUM is half of the shift worth detecting (Moustakides 1986), less two standard errors of the
+baseline, and the EWMA's values lose as much. `make validity` writes how far the promise holds to
+data/validity/detection.csv.
+
+Used by both banks: online beside a load, and on kept latencies later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from functools import cache
+from math import floor, inf, log, sqrt
+from statistics import median
+
+import numpy as np
+from scipy.stats import norm
+
+from .checks import check_choice, check_fields
+
+METHODS = ("cusum", "ewma")
+FEWEST = 20
+"""Windows of a baseline: fewer cannot tell autocorrelation from chance."""
+MOST_PHI = 0.9
+"""A larger autocorrelation cannot be learned from a baseline of minutes."""
+SMALLEST_SPREAD = 0.02
+"""Of logarithms: 2 %. A quieter baseline would call an alarm for changes that mean nothing."""
+STATES = 80
+"""Of the Markov chain: run lengths then differ by some per cent from those of 400."""
+MAD_TO_SPREAD = 1.4826
+SMALLEST_MS = 1e-3
+
+
+@dataclass(frozen=True)
+class DetectorSettings:
+    """
+    How to detect.
+
+    Parameters
+    ----------
+    method : "cusum" or "ewma"
+        A CUSUM finds a lasting shift of the stated size soonest; an EWMA is less tied to one size.
+    learn_s : float
+        Of a broker's first latency and the time after: nothing is detected in it.
+    window_s : float
+        Latencies of a broker in it become one value, their median.
+    shift : float
+        The smallest factor of latency that is worth an alarm.
+    false_alarms_per_h : float
+        Allowed, of each broker.
+    weight : float
+        Of the latest value in the EWMA.
+    limit_ms : float
+        A latency of more counts as this, and is known as soon as it is exceeded.
+    least_windows : int
+        A window moves the chart by this part of its limit at most: what is over sooner is no alarm, and what lasts
+        longer is one, however it came about.
+
+    Examples
+    --------
+    >>> DetectorSettings().windows_to_false_alarm
+    7200.0
+    """
+
+    method: str = "cusum"
+    learn_s: float = 60.0
+    window_s: float = 1.0
+    shift: float = 2.0
+    false_alarms_per_h: float = 0.5
+    weight: float = 0.2
+    limit_ms: float = 1_000.0
+    least_windows: int = 3
+
+    def __post_init__(self):
+        check_choice("DetectorSettings method", self.method, METHODS)
+        check_fields(
+            self,
+            ("window_s", 0.05, 60),
+            ("learn_s", FEWEST * self.window_s, 86_400),
+            ("shift", 1.05, 1_000),
+            ("false_alarms_per_h", 0.001, 60),
+            ("weight", 0.01, 1),
+            ("limit_ms", 1, 60_000),
+        )
+        check_fields(self, ("least_windows", 1, 1_000), whole=True)
+
+    @property
+    def windows_to_false_alarm(self) -> float:
+        """Average run length that is asked for, in windows."""
+        return 3600 / self.window_s / self.false_alarms_per_h
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """
+    What was learned of a broker: centre and spread of the logarithm of its latency in ms, autocorrelation `phi` of
+    windows, `n` of them, and the chart that follows: allowance and limit in spreads.
+    """
+
+    centre: float
+    spread: float
+    phi: float
+    n: int
+    allowance: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """
+    A broker's latency has risen.
+
+    Attributes
+    ----------
+    at_s : float
+        When the value came that closed the window.
+    broker : int
+    statistic, limit : float
+        Of the chart, in spreads of the baseline.
+    since_s : float
+        Start of the window since which the chart was above 0: an estimate of when the rise began.
+    ratio : float
+        Median latency since then over that of the baseline.
+    n_alarmed : int
+        Brokers in alarm, this one included: where all are, the cause is hardly one broker.
+    """
+
+    at_s: float
+    broker: int
+    statistic: float
+    limit: float
+    since_s: float
+    ratio: float
+    n_alarmed: int
+
+
+@dataclass
+class _Chart:
+    """The state of one broker."""
+
+    first_s: float
+    window: int = 0
+    values: list[float] = field(default_factory=list)
+    learned: list[float] = field(default_factory=list)
+    baseline: Baseline | None = None
+    statistic: float = 0.0
+    since_s: float = 0.0
+    recent: deque = field(default_factory=lambda: deque(maxlen=1_000))
+    alarmed: bool = False
+
+
+class Detector:
+    """
+    Detects a rise of each broker's latency. `update` is called with every latency, in the order in which they become
+    known.
+
+    After an alarm a broker stays in alarm until its chart is back at 0; only then can it call the next.
+
+    Examples
+    --------
+    >>> detector = Detector(DetectorSettings(learn_s=30))
+    >>> times = [n / 10 for n in range(600)]
+    >>> alarms = [detector.update(at, 1, (10 + n % 7) * (3 if at > 45 else 1)) for n, at in enumerate(times)]
+    >>> [alarm.broker for alarm in alarms if alarm], 45 < next(filter(None, alarms)).at_s < 50
+    ([1], True)
+    """
+
+    def __init__(self, settings: DetectorSettings | None = None):
+        self.settings = settings or DetectorSettings()
+        self._charts: dict[int, _Chart] = {}
+
+    def update(self, at_s: float, broker: int, value_ms: float) -> Alarm | None:
+        """
+        Take a latency that is known since `at_s`; returns the alarm that it completes, if any.
+
+        Parameters
+        ----------
+        at_s : float
+            Unix s, or any clock; not earlier than that of the broker's value before.
+        value_ms : float
+            One beyond `limit_ms`, infinity included, counts as that.
+        """
+        chart = self._charts.setdefault(broker, _Chart(at_s))
+        window = floor((at_s - chart.first_s) / self.settings.window_s)
+        alarm = None
+        if window > chart.window and chart.values:
+            alarm = self._close(broker, chart, at_s)
+            chart.values = []
+        chart.window = max(window, chart.window)
+        chart.values.append(log(min(max(value_ms, SMALLEST_MS), self.settings.limit_ms)))
+        return alarm
+
+    def baseline(self, broker: int) -> Baseline | None:
+        """What was learned of a broker; None while it is being learned."""
+        chart = self._charts.get(broker)
+        return chart and chart.baseline
+
+    def alarmed(self) -> list[int]:
+        """The brokers that are in alarm."""
+        return [broker for broker, chart in self._charts.items() if chart.alarmed]
+
+    def _close(self, broker: int, chart: _Chart, at_s: float) -> Alarm | None:
+        value = median(chart.values)
+        if chart.baseline is None:
+            chart.learned.append(value)
+            over = (chart.window + 1) * self.settings.window_s >= self.settings.learn_s
+            if over and len(chart.learned) >= FEWEST:
+                chart.baseline = learned(chart.learned, self.settings)
+            return None
+        base, before = chart.baseline, chart.statistic
+        step = (value - base.centre) / base.spread - base.allowance
+        most = base.limit / self.settings.least_windows
+        if self.settings.method == "cusum":
+            chart.statistic = max(0.0, before + min(step, most))
+        else:
+            weight = self.settings.weight
+            chart.statistic = max(0.0, (1 - weight) * before + min(weight * step, most))
+        if before == 0:
+            chart.since_s = chart.first_s + chart.window * self.settings.window_s
+            chart.recent.clear()
+        chart.recent.append(value)
+        if chart.statistic == 0:
+            chart.alarmed = False
+        over = chart.statistic >= base.limit * (1 - 1e-9)
+        chart.statistic = min(chart.statistic, base.limit)
+        if not over or chart.alarmed:
+            return None
+        chart.alarmed = True
+        ratio = float(np.exp(median(chart.recent) - base.centre))
+        return Alarm(at_s, broker, chart.statistic, base.limit, chart.since_s, ratio, len(self.alarmed()))
+
+
+def learned(values: list[float], settings: DetectorSettings) -> Baseline:
+    """The baseline of logarithms of window medians, and the chart for it."""
+    x = np.asarray(values, dtype=float)
+    centre = float(np.median(x))
+    spread = max(MAD_TO_SPREAD * float(np.median(np.abs(x - centre))), SMALLEST_SPREAD)
+    phi = autocorrelation(np.clip(x, centre - 3 * spread, centre + 3 * spread))
+    long_run = sqrt((1 + phi) / (1 - phi))
+    error = 1.2533 * long_run / sqrt(len(x))  # of a median of normal values, in spreads
+    if settings.method == "cusum":
+        allowance = max(log(settings.shift) / spread / 2, 0.25 * long_run, 2 * error)
+        scaled = (allowance - min(2 * error, allowance / 2)) / long_run
+        limit = long_run * limit_for("cusum", round(scaled, 2), 1.0, settings.windows_to_false_alarm)
+    else:
+        allowance = 2 * error
+        limit = long_run * limit_for("ewma", 0.0, settings.weight, settings.windows_to_false_alarm)
+        # A shift that means nothing is no alarm, however quiet the baseline is: the EWMA tends to its shift.
+        limit = max(limit, log(settings.shift) / spread / 2)
+    return Baseline(centre, spread, phi, len(x), allowance, limit)
+
+
+def autocorrelation(x: np.ndarray) -> float:
+    """
+    Lag-1 autocorrelation, corrected for its bias (Marriott & Pope 1954), from 0 to `MOST_PHI`.
+
+    >>> autocorrelation(np.tile([1.0, -1.0], 50))
+    0.0
+    """
+    n, centred = len(x), x - x.mean()
+    if centred @ centred <= 1e-24 * max(float(x @ x), 1e-300):
+        return 0.0
+    r = float(centred[1:] @ centred[:-1] / (centred @ centred))
+    return min(max((n * r + 1) / (n - 4), 0.0), MOST_PHI)
+
+
+@cache
+def limit_for(method: str, allowance: float, weight: float, run_length: float) -> float:
+    """
+    The limit of a chart of independent normal values with this average run length; at least 1 of a CUSUM.
+
+    >>> round(limit_for("cusum", 0.5, 1.0, 938), 1)  # 5: Brook & Evans 1972
+    5.0
+    """
+    low, high = 0.05, 60.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        if average_run_length(method, allowance, weight, middle) < run_length:
+            low = middle
+        else:
+            high = middle
+    return max(high, 1.0) if method == "cusum" else high
+
+
+def average_run_length(
+    method: str, allowance: float, weight: float, limit: float, shift: float = 0.0
+) -> float:
+    """
+    Windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean, by a Markov
+    chain of `STATES` (Brook & Evans 1972). That a window moves it by a part of the limit only, is left out: with it
+    the run is longer.
+    """
+    width = 2 * limit / (2 * STATES - 1)
+    centres = np.arange(STATES) * width
+    keeps, gain = (1.0, 1.0) if method == "cusum" else (1 - weight, weight)
+    mean = keeps * centres + gain * (shift - allowance)
+    upper = norm.cdf((centres[None, :] + width / 2 - mean[:, None]) / gain)
+    moves = np.diff(upper, axis=1, prepend=0.0)
+    try:
+        runs = np.linalg.solve(np.eye(STATES) - moves, np.ones(STATES))
+    except np.linalg.LinAlgError:
+        return inf
+    return float(runs[0]) if 0 < runs[0] < 1e12 else inf

@@ -1,0 +1,78 @@
+"""What a watcher sees of a cluster while something is done to it: leaders, replicas in sync, brokers that are there."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Collection
+
+from ..kafka.leadership import under_replicated
+from .kafka_fault_programs import Program
+
+HOLDS_S = 1.0
+"""A cluster counts as healthy only if it stays so for this long: a view may be older than what was just done."""
+
+
+class ClusterView:
+    """
+    The latest that a watcher printed, and since when the cluster is healthy; `look` brings it up to date.
+
+    Healthy: every broker is known and no partition of any topic is under-replicated or without a leader.
+
+    Parameters
+    ----------
+    program : Program
+        A watch of all topics, Kafka's own too.
+    nodes : collection of int
+        The brokers.
+
+    Attributes
+    ----------
+    topics : list of dict
+        As `wanbench.kafka.admin.queries.topics` gives them, at `at_s` (Unix s; 0 before the first sample).
+    lines : list of bytes
+        All samples, compact: [at_s, took_s, node_id, brokers, state], where brokers and state (by topic the [leader,
+        replicas in sync] of each partition) are null if they are as before; [at_s, took_s, kind, message] of a sample
+        that failed.
+    """
+
+    def __init__(self, program: Program, nodes: Collection[int]):
+        self.program, self.nodes = program, set(nodes)
+        self.at_s, self.topics, self.lines = 0.0, [], []
+        self._healthy_at_s: list[float] = []
+        self._before: tuple = (None, None)
+
+    def look(self) -> None:
+        """Read what the watcher has printed; ExperimentError if it has failed."""
+        for sample in self.program.news():
+            if "group" not in sample:
+                self._saw(sample)
+
+    def healthy_since(self, after_s: float) -> float | None:
+        """The first sample begun after a time since when all are healthy, once that holds; None if it does not."""
+        times = self._healthy_at_s
+        first = bisect_left(times, after_s)
+        if first < len(times) and times[-1] - times[first] >= HOLDS_S:
+            return times[first]
+        return None
+
+    def _saw(self, sample: dict) -> None:
+        times = [round(sample["at_s"], 6), sample["took_s"]]
+        if "error" in sample:
+            line = [*times, sample["error"]["kind"], sample["error"]["message"][:200]]
+            self._healthy_at_s = []
+        else:
+            self.at_s, self.topics = sample["at_s"], sample["topics"]
+            state = {
+                topic["name"]: [[row["leader"], row["isr"]] for row in topic["partitions"]]
+                for topic in self.topics
+            }
+            now = sample["brokers"], state
+            line = [*times, sample["node_id"]]
+            line += [None if new == old else new for new, old in zip(now, self._before, strict=True)]
+            self._before = now
+            if self.nodes <= set(sample["brokers"]) and not under_replicated(self.topics):
+                self._healthy_at_s.append(sample["at_s"])
+            else:
+                self._healthy_at_s = []
+        self.lines.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")

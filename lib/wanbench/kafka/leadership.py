@@ -1,0 +1,90 @@
+"""
+Other orders of the replicas of partitions, by which leadership moves and no data do.
+
+A view is what `wanbench.kafka.admin.queries.topics` returns. An order is {topic: {partition as text: replicas}}, the
+preferred leader first, as the verb `lead` of `wanbench.kafka.admin` takes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+Order = dict[str, dict[str, list[int]]]
+
+
+def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
+    """(topic, partition) of each partition of a view."""
+    for topic in view:
+        for row in topic["partitions"]:
+            yield topic["name"], row
+
+
+def without_leader(view: Sequence[dict], node_id: int) -> Order:
+    """
+    The order in which a broker leads nothing: it is last wherever it leads or is preferred, and has company; of the
+    others, those in sync come first.
+
+    >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
+    >>> without_leader([{"name": "t", "partitions": [row]}], 1)
+    {'t': {'0': [3, 2, 1]}}
+    """
+    order: Order = {}
+    for topic, row in partitions(view):
+        replicas = row["replicas"]
+        if node_id in (row["leader"], replicas[0]) and node_id in replicas and len(replicas) > 1:
+            others = [each for each in replicas if each != node_id]
+            others.sort(key=lambda each: each not in row["isr"])
+            order.setdefault(topic, {})[str(row["partition"])] = [*others, node_id]
+    return order
+
+
+def all_led_by(view: Sequence[dict], node_id: int) -> Order:
+    """The order in which a broker leads every partition of which it has a replica."""
+    order: Order = {}
+    for topic, row in partitions(view):
+        replicas = row["replicas"]
+        if node_id in replicas and len(replicas) > 1:
+            others = [each for each in replicas if each != node_id]
+            order.setdefault(topic, {})[str(row["partition"])] = [node_id, *others]
+    return order
+
+
+def balanced(view: Sequence[dict]) -> Order:
+    """
+    The order in which the brokers lead equally many partitions of each topic, as far as replicas allow: each
+    partition, in turn, prefers the replica that is preferred least so far, in the topic and then in all.
+    """
+    order: Order = {}
+    overall: Counter[int] = Counter()
+    for topic in view:
+        own: Counter[int] = Counter()
+        for row in topic["partitions"]:
+            replicas = row["replicas"]
+            first = min(replicas, key=lambda node: (own[node], overall[node], replicas.index(node)))
+            own[first] += 1
+            overall[first] += 1
+            others = [each for each in replicas if each != first]
+            order.setdefault(topic["name"], {})[str(row["partition"])] = [first, *others]
+    return order
+
+
+def present(view: Sequence[dict], order: Order) -> Order:
+    """The order that the partitions of another order have now."""
+    now: Order = {}
+    for topic, row in partitions(view):
+        if str(row["partition"]) in order.get(topic, {}):
+            now.setdefault(topic, {})[str(row["partition"])] = list(row["replicas"])
+    return now
+
+
+def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:
+    """The leader of each partition."""
+    return {(topic, row["partition"]): row["leader"] for topic, row in partitions(view)}
+
+
+def under_replicated(view: Sequence[dict]) -> int:
+    """Partitions with a replica that is not in sync, or without a leader."""
+    return sum(
+        row["leader"] is None or set(row["isr"]) != set(row["replicas"]) for _, row in partitions(view)
+    )
