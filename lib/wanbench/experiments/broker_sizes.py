@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 
 from ..errors import LabError, ParameterError
 from ..kafka.broker_size import BrokerSize, sizes_by_broker
-from ..kafka.programs import processor_share
 from ..labs.base import Host
-from ..labs.programs import program_command
 from .base import ExperimentError, cluster_of, links_of
+from .broker_slowness import Slowness
 
-_START_S = 30.0
-"""For Python to start on a busy host."""
 NO_DISK_RATE = (
     "a disk rate cannot be given: the throttle of control groups v1 holds back direct writes only, while a broker "
     "writes through the page cache; that of v2 (io.max) is not used yet"
@@ -38,20 +34,20 @@ def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> It
     if not hasattr(cluster, "pid_file"):
         raise ExperimentError(f"{cluster!r} runs elsewhere: its brokers cannot be given a size")
     try:
-        wanted = dict(zip(cluster.brokers, sizes_by_broker(sizes, len(cluster.brokers)), strict=True))
+        each = sizes_by_broker(sizes, len(cluster.brokers))
     except ParameterError as error:
         raise ExperimentError(str(error)) from error
-    wanted = {broker: size for broker, size in wanted.items() if size is not None}
-    if any(size.disk_bps is not None for size in wanted.values()):
+    wanted = [(broker, size) for broker, size in zip(cluster.brokers, each, strict=True) if size is not None]
+    if any(size.disk_bps is not None for _, size in wanted):
         raise ExperimentError(NO_DISK_RATE)
     with ExitStack() as undoing:
-        for broker, size in wanted.items():
+        undoing.callback(_revive, cluster)  # the last of all: a broker starts slowly under a quota
+        for broker, size in wanted:
             if size.link_bps is not None:
                 _set_links(broker, size.link_bps, cluster, undoing)
-        for broker, size in wanted.items():
+        for broker, size in wanted:
             if size.processors is not None:
                 _set_share(broker, size.processors, cluster, undoing)
-        undoing.callback(_revive, cluster)  # while they are slow: what a broker died of is over with the load
         yield
 
 
@@ -70,18 +66,13 @@ def _set_links(broker, rate_bps, cluster, undoing) -> None:
 
 
 def _set_share(broker, processors, cluster, undoing) -> None:
-    program = program_command(broker.host, Path(processor_share.__file__))
-    share = ["--pid-file", cluster.pid_file(broker.node_id), "--share", f"{processors:g}"]
-    if processors >= 1:  # stopping and continuing a process gives it at most one
-        share += ["--way", processor_share.V1]
-    process = broker.host.start([*program, *share])
-    undoing.callback(process.stop)
-    try:
-        process.wait_for_output('"by"', _START_S)
-    except LabError as error:
+    slowness = Slowness(cluster, broker.node_id, processors)
+    undoing.callback(slowness.end)
+    if slowness.by_cycles and processors >= 1:
         raise ExperimentError(
-            f"broker {broker.node_id} cannot be given {processors:g} processors: {error}"
-        ) from None
+            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and stopping and "
+            "continuing a process gives it less than one"
+        )
 
 
 def _revive(cluster) -> None:

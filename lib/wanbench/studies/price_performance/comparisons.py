@@ -113,7 +113,8 @@ def compare_all(
             claim=claim.format(name=name),
             n=len(own),
             basis=count(len(own), "trial"),
-            method=f"geometric mean; t, variance of the logarithm pooled within settings ({freedom} degrees of freedom)",
+            method="geometric mean; t, variance of the logarithm pooled within settings "
+            f"({freedom} degrees of freedom)",
             assumption=ASSUMPTION,
             level=level,
             warnings=no_repeat,

@@ -67,7 +67,7 @@ def _with_means(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
     keys = ["run_id", "test_id", "attempt"]
     means = rows.groupby([*keys, "quantity"]).value.mean().unstack().rename(columns=columns)
     for name in columns.values():
-        means[name] = means[name] if name in means else np.nan
+        means[name] = means.get(name, np.nan)
     return trials.merge(means.reset_index(), on=keys, how="left")
 
 

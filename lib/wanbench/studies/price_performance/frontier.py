@@ -24,9 +24,9 @@ class Frontier(Result):
     ----------
     costs, latencies : Comparisons
     rows : DataFrame
-        Per setting: cost and p99 with intervals; `verdict`: "dominated", if another is shown to be both cheaper and faster;
-        "on the frontier of the means", if no other has a lower mean in both; else "not shown to be dominated"; `by`, the
-        settings that dominate it.
+        Per setting: cost and p99 with intervals; `verdict`: "dominated", if another is shown to be both cheaper and
+        faster; "on the frontier of the means", if no other has a lower mean in both; else "not shown to be dominated";
+        `by`, the settings that dominate it.
     """
 
     costs: Comparisons
@@ -49,8 +49,8 @@ class Frontier(Result):
             for verdict, part in self.rows.groupby("verdict", sort=True)
         ]
         return (
-            f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both cheaper and "
-            f"faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
+            f"Cost per message against p99: {'; '.join(parts)}. Dominated means that another is shown to be both "
+            f"cheaper and faster ({percent(self.costs.level)} intervals, all pairs together, for each of the two)."
         )
 
     def table(self) -> pd.DataFrame:

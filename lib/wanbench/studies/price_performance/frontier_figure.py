@@ -45,8 +45,8 @@ def frontier(result: Frontier, *, note: str = "") -> go.Figure:
         figure,
         name="cost-against-p99",
         title="Cost against latency",
-        subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another is shown to be both cheaper and "
-        "faster, all pairs together.",
+        subtitle="Left and below is better. Bars: intervals of each setting. Dominated: another is shown to be both "
+        "cheaper and faster, all pairs together.",
         alt=f"Settings by cost and p99. {result}",
         caption=str(result),
         table=rows,

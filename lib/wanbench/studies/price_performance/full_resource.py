@@ -25,8 +25,8 @@ room for a single process. Where a quarter of the time passes in IOWait, process
 up.
 """
 UNSEEN = (
-    "Not seen from inside, and not tried here: credits of instances that burst, and the limits of attached volumes (EBS); "
-    "both are throttles of the provider's, outside the machine."
+    "Not seen from inside, and not tried here: credits of instances that burst, and the limits of attached volumes "
+    "(EBS); both are throttles of the provider's, outside the machine."
 )
 
 

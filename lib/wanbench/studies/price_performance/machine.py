@@ -41,14 +41,14 @@ class Machine(RowsResult):
         there = f"The machine has {self.processors} processors"
         if short.empty:
             return (
-                f"{there}; {most.setting} takes the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas of "
-                f"brokers, {number(most.others, 1)} for clients and all else). So quotas, where they are full, and not the machine "
-                "bound the brokers."
+                f"{there}; {most.setting} takes the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
+                f"of brokers, {number(most.others, 1)} for clients and all else). So quotas, where full, and not the "
+                "machine bound the brokers."
             )
         return (
             f"{there}, too few for every size to get what its quota allows beside clients and all else: "
-            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. Where sizes differ in their processors "
-            "alone, a tie may be the machine's."
+            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. Where sizes differ in their "
+            "processors alone, a tie may be the machine's."
         )
 
 
