@@ -2,8 +2,8 @@
 A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
 
 `start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time`,
-`in_blocks`, `together` and `systems_by_steps` (of `systems`) plan trials of Kafka and `fault_plans` those of its
-faults, `check_trials` refuses what cannot be measured, `progress` reports.
+`in_blocks`, `sizes_of_brokers`, `together` and `systems_by_steps` (of `systems`) plan trials of Kafka and
+`fault_plans` those of its faults, `check_trials` refuses what cannot be measured, `progress` reports.
 """
 
 from .calibrate import calibrate
@@ -11,6 +11,7 @@ from .execute import measure
 from .fault_plans import fault_trials
 from .in_blocks import in_blocks
 from .one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
+from .sizes_of_brokers import sizes_of_brokers
 from .start import carry_out, recording
 from .systems import System, systems
 from .systems_by_steps import systems_by_steps
@@ -29,6 +30,7 @@ __all__ = [
     "measure",
     "one_at_a_time",
     "recording",
+    "sizes_of_brokers",
     "systems",
     "systems_by_steps",
     "thesis",

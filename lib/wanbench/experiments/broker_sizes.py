@@ -70,8 +70,8 @@ def _set_share(broker, processors, cluster, undoing) -> None:
     undoing.callback(slowness.end)
     if slowness.by_cycles and processors >= 1:
         raise ExperimentError(
-            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and stopping and "
-            "continuing a process gives it less than one"
+            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and stopping "
+            "and continuing a process gives it less than one"
         )
 
 

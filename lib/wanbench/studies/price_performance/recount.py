@@ -1,6 +1,6 @@
 """
-The cost table once more, by a second path: from the files of a run folder alone, with nothing of this library but the
-way numbers are written.
+The cost table once more, by a second path: from the files of a run folder alone, with nothing of this library
+but the way numbers are written.
 
 `python -m wanbench.studies.price_performance.recount <run folder> [<price factor>]` prints it. The first path goes
 through ingest, tables and `costs`; where both agree to the last digit shown, neither has lost or counted twice a
@@ -15,11 +15,17 @@ import gzip
 import json
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 from scipy.stats import t
 
 from ...formatting import interval
+from ...stats.result import RowsResult, text_table
+from .costs import SizeCosts
+
+CELLS = ("messages/s", "messages/s, interval", "USD per billion", "USD per billion, interval")
 
 
 def _text(folder: Path, name: str) -> str:
@@ -70,6 +76,40 @@ def recount(
         cost, cost_ends = interval(*costs, "USD")
         table[name] = (rate.removesuffix(" messages/s"), rate_ends, cost.removesuffix(" USD"), cost_ends)
     return table
+
+
+@dataclass(frozen=True, repr=False)
+class Recount(RowsResult):
+    """Cells of the cost table by both paths: setting, cell, `first`, `second`, `agrees`."""
+
+    @property
+    def sentence(self) -> str:
+        """Whether all agree, or which do not."""
+        rows, apart = self.rows, self.rows[~self.rows.agrees]
+        told = "; ".join(
+            f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples()
+        )
+        if told:
+            return (
+                f"{len(apart)} of {len(rows)} cells differ between the cost table and its recount ({told})."
+            )
+        return f"All {len(rows)} cells of the cost table agree with its recount from raw files to the last digit."
+
+    def shown(self) -> pd.DataFrame:
+        """One row per cell."""
+        return text_table(self.rows.assign(agrees=self.rows.agrees.map({True: "yes", False: "no"})))
+
+
+def recount_agrees(costs: SizeCosts, folder: Path | str, *, price_factor: float = 1.0) -> Recount:
+    """Compare the cost table as shown with its recount from a run folder."""
+    again, rows = recount(folder, price_factor=price_factor, level=costs.costs.level), []
+    for shown in costs.shown().to_dict("records"):
+        second = dict(zip(CELLS, again.get(shown["setting"], ("",) * len(CELLS)), strict=True))
+        for cell in CELLS:
+            both = (shown[cell], second[cell])
+            about = {"setting": shown["setting"], "cell": cell, "first": both[0], "second": both[1]}
+            rows.append(about | {"agrees": both[0] == both[1]})
+    return Recount(pd.DataFrame(rows))
 
 
 if __name__ == "__main__":
