@@ -13,16 +13,16 @@ from .trials import SizeTrials
 
 FULL = {
     # column of SizeTrials.trials: what it is, from where on it is full
-    "fullest_link": ("network", 0.9),
+    "fullest_link": ("network", 0.85),
     "waited": ("processor quota", 0.5),
     "machine_busy": ("processors of the machine", 0.95),
     "iowait": ("disk", 0.25),
 }
 """
-A link is full at 90 % of its rate: TCP leaves a tenth between losses. A quota is, where it ran out in half of its
-periods: requests then wait for the next one more often than not. All processors busy for 95 % of the time leave no
-room for a single process. Where a quarter of the time passes in IOWait, processors wait for disks that cannot keep
-up.
+A link is full from 85 % of its rate, averaged over seconds: senders without any other limit come to nine tenths, as
+TCP gives way where a queue overflows. A quota is, where it ran out in half of its periods: requests then wait for the
+next one more often than not. All processors busy for 95 % of the time leave no room for a single process. Where a
+quarter of the time passes in IOWait, processors wait for disks that cannot keep up.
 """
 UNSEEN = (
     "Not seen from inside, and not tried here: credits of instances that burst, and the limits of attached volumes "

@@ -25,6 +25,8 @@ from ...formatting import interval
 from ...stats.result import RowsResult, text_table
 from .costs import SizeCosts
 
+FEWEST_S = 2
+"""Whole seconds that a trial must have to count, as on the first path."""
 CELLS = ("messages/s", "messages/s, interval", "USD per billion", "USD per billion, interval")
 
 
@@ -47,9 +49,11 @@ def _trials(folder: Path) -> list[tuple[str, dict, str]]:
     ]
 
 
-def _messages_per_s(folder: Path, stem: str) -> float:
+def _messages_per_s(folder: Path, stem: str) -> float | None:
     times = json.loads(_text(folder / "kafka_load", f"{stem}.times.json"))
     first, last = math.ceil(times["counts_from_s"]), math.floor(times["counts_until_s"])
+    if last - first < FEWEST_S:
+        return None
     rows = json.loads(_text(folder / "kafka_load", f"{stem}.batches.json"))["rows"]
     return sum(records for *_, second, _, records, _ in rows if first <= second < last) / (last - first)
 
@@ -60,7 +64,10 @@ def recount(
     """By setting: messages per second and its interval, USD per billion messages and its interval, as text."""
     folder, logs, usd = Path(folder), {}, {}
     for setting, trial, stem in _trials(folder):
-        logs.setdefault(setting, []).append(math.log(_messages_per_s(folder, stem)))
+        rate = _messages_per_s(folder, stem)
+        if rate is None:
+            continue
+        logs.setdefault(setting, []).append(math.log(rate))
         sizes = [size for size in trial["broker_sizes"] if size]
         usd[setting] = price_factor * sum(size["price_usd_per_hour"] for size in sizes)
     means = {name: sum(values) / len(values) for name, values in logs.items()}
@@ -70,8 +77,8 @@ def recount(
     table = {}
     for name, mean in means.items():
         half = reach / math.sqrt(len(logs[name]))
-        rates = [math.exp(mean + side * half) for side in (0, -1, 1)]
-        costs = [usd[name] / 3600 / math.exp(mean + side * half) * 1e9 for side in (0, 1, -1)]
+        rates = [math.exp(log) for log in (mean, mean - half, mean + half)]
+        costs = [usd[name] / 3600 / rates[k] * 1e9 for k in (0, 2, 1)]
         rate, rate_ends = interval(*rates, "messages/s")
         cost, cost_ends = interval(*costs, "USD")
         table[name] = (rate.removesuffix(" messages/s"), rate_ends, cost.removesuffix(" USD"), cost_ends)
