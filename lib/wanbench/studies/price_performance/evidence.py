@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from ...errors import ParameterError
+from ...formatting import count
 from ...stats.result import Estimate
 from .comparisons import compare_all
 from .costs import SizeCosts
@@ -31,7 +31,7 @@ def evidence(
     plain, more_network : str
         A setting, and one that differs from it in twice the rate of its network alone.
     """
-    trials = _with_means(costs.trials, times)
+    trials = _with_requests(costs.trials, times)
     found = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
     if frontier is not None:
         low, *_, high = frontier.latencies.settings
@@ -42,8 +42,8 @@ def evidence(
         )
     if more_network is not None:
         for name, column, what in (
-            ("network_limit", "sent", "bytes that brokers send"),
-            ("network_iowait", "iowait_percent", "share of time in IOWait"),
+            ("network_limit", "brokers_sent_bps", "bytes that brokers send"),
+            ("network_iowait", "iowait", "share of time in IOWait"),
         ):
             ratio = _ratio(trials, column, more_network, plain)
             if ratio is not None:
@@ -61,14 +61,11 @@ def evidence(
     return found
 
 
-def _with_means(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
-    columns = {"requests": "requests", "brokers sent": "sent", "CPU IOWait": "iowait_percent"}
-    rows = times.rows[times.rows.quantity.isin(columns) & (times.rows.at_s > 0)]
+def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
+    """Mean requests per second of each trial while it counts; NaN where brokers were not asked."""
+    rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
     keys = ["run_id", "test_id", "attempt"]
-    means = rows.groupby([*keys, "quantity"]).value.mean().unstack().rename(columns=columns)
-    for name in columns.values():
-        means[name] = means.get(name, np.nan)
-    return trials.merge(means.reset_index(), on=keys, how="left")
+    return trials.merge(rows.groupby(keys).value.mean().rename("requests").reset_index(), on=keys, how="left")
 
 
 def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | None:
@@ -91,7 +88,7 @@ def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
         high=float("nan"),
         unit="times",
         n=len(values),
-        basis=f"{len(values)} trials",
+        basis=count(len(values), "trial"),
         method="largest over smallest of the trials",
         assumption="none: it describes these trials",
         warnings=("more repeats would spread further",),

@@ -39,8 +39,11 @@ def frontier(result: Frontier, *, note: str = "") -> go.Figure:
                 marker={"size": 11, "color": shade, "symbol": symbol},
                 hovertemplate="%{text}: %{x:,.4g} USD, %{y:,.4g} ms<extra></extra>",
             )
-    figure.update_xaxes(title="USD per billion messages (log axis)", type="log")
-    figure.update_yaxes(title="p99 from send to acknowledgement in ms (log axis)", type="log")
+    ends = {name: rows[[name, f"{name}_low", f"{name}_high"]].to_numpy().ravel() for name in (COST, P99)}
+    figure.update_xaxes(title="USD per billion messages (log axis)", **theme.log_axis(ends[COST], ""))
+    figure.update_yaxes(
+        title="p99 from send to acknowledgement (log axis)", **theme.log_axis(ends[P99], "ms")
+    )
     return theme.finish(
         figure,
         name="cost-against-p99",

@@ -81,7 +81,7 @@ def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: 
     own = rates.rates[[*KEY, "setting", "start_s", "end_s"]]
     rows = rows.merge(own, on=KEY)
     rows["step"] = ((rows.unix_s - rows.start_s) // step_s).astype(int)
-    rows = rows[(rows.unix_s >= rows.start_s - step_s) & (rows.unix_s <= rows.end_s + step_s)]
+    rows = rows[(rows.unix_s >= rows.start_s - step_s) & (rows.unix_s <= rows.end_s)]
     steps = rows.groupby(
         [*KEY, "setting", "quantity", "series", "step"], sort=False, dropna=False
     ).value.mean()

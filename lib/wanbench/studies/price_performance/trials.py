@@ -10,6 +10,7 @@ from math import nan
 import pandas as pd
 
 from ...formatting import count, number
+from ...stats.lab import utilisation
 from ...stats.lab.utilisation import KEY
 from ...stats.result import Result, text_table
 from ...stats.time.rates import rates as counter_rates
@@ -35,7 +36,7 @@ class SizeTrials(Result):
         producers cannot be averaged), their `..._least_ms` (it is at least that), `usd_per_hour` of all brokers,
         `usd_per_billion` messages; shares of 1, NaN where not measured: `processor_share` (used of the quota, of the
         broker that uses most of it), `waited` (periods in which the fullest broker used up its quota),
-        `fullest_link`, `machine_busy`, `iowait`.
+        `fullest_link`, `machine_busy`, `iowait`; and `brokers_sent_bps`, what left their regions, headers included.
     failed : DataFrame
         Attempts that gave no row, with setting and `reason`. A broker that falls over is one of them.
     """
@@ -114,12 +115,24 @@ def size_trials(
     full = fullness(rates, tables)
     full["machine_busy"], full["iowait"] = full.busy_percent / 100, full.iowait_percent / 100
     frame = frame.merge(full[[*KEY, "fullest_link", "machine_busy", "iowait"]], on=KEY, how="left")
+    frame = frame.merge(_sent(rates, tables), on=KEY, how="left")
     tests = tables["tests"]
     failed = tests[tests.outcome != "done"]
     out = rates.left_out[["setting", "reason"]] if len(rates.left_out) else pd.DataFrame()
     rows = [failed[["setting", "reason"]], out[~out.setting.isin(failed.setting)] if len(out) else out]
     failures = pd.concat(rows, ignore_index=True)
     return SizeTrials(frame, failures if len(failures) else pd.DataFrame(columns=["setting", "reason"]))
+
+
+def _sent(rates: TrialRates, tables) -> pd.DataFrame:
+    """By trial, in its counted seconds: bits per second on all links that leave other regions than the producers'."""
+    samples = tables.get("link_samples")
+    if samples is None or samples.empty:
+        return pd.DataFrame(columns=[*KEY, "brokers_sent_bps"]).astype({"attempt": "int64"})
+    windows = rates.marked(utilisation.windows(samples)).merge(rates.rates[[*KEY, "from_region"]], on=KEY)
+    windows = windows[windows.counts & (windows.link_from != windows.from_region)]
+    each = windows.groupby([*KEY, "link_from", "link_to"]).carried_bps.mean()
+    return each.groupby(level=KEY).sum().rename("brokers_sent_bps").reset_index()
 
 
 def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
