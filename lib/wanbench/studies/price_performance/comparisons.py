@@ -18,6 +18,12 @@ from ...stats.factorial.terms import with_blocks
 from ...stats.result import Estimate
 from ...stats.trials.means import ratio_estimate
 
+NAMES = {
+    "messages_per_s": "rate of messages",
+    "usd_per_billion": "cost per billion messages",
+    "p99_ms": "p99",
+}
+"""What columns are called in sentences; others by their own names."""
 ASSUMPTION = (
     "All settings scatter alike in per cent, log-normally; trials are independent, apart from what those of a block "
     "have in common"
@@ -109,7 +115,7 @@ def compare_all(
             float(own.mean()),
             float(reach * pooled / sqrt(len(own))),
             unit=unit,
-            quantity=f"{response}, {name}",
+            quantity=f"{NAMES.get(response, response)}, {name}",
             claim=claim.format(name=name),
             n=len(own),
             basis=count(len(own), "trial"),
@@ -149,7 +155,7 @@ def _ratios(trials, names, indicators, logs, response, level) -> dict:
         if len(pairs) > 1 and freedom > 0
         else single
     )
-    found = {}
+    found, what = {}, NAMES.get(response, response)
     for (a, b), contrast in zip(pairs, contrasts, strict=True):
         half = float(together * spread * sqrt(contrast @ inverse @ contrast)) if freedom > 0 else nan
         for of, over, sign in ((names[a], names[b], 1), (names[b], names[a], -1)):
@@ -157,8 +163,8 @@ def _ratios(trials, names, indicators, logs, response, level) -> dict:
             found[of, over] = ratio_estimate(
                 sign * float(contrast @ params),
                 half,
-                quantity=f"{response}, {of} over {over}",
-                claim=f"{response} of {of} is {{}} that of {over}",
+                quantity=f"{what}, {of} over {over}",
+                claim=f"With {of}, the {what} is {{}} that with {over}",
                 n=sum(sizes),
                 basis=f"{count(sizes[0], 'trial')} against {sizes[1]}",
                 method="least squares of the logarithm on setting and block, variance pooled; largest |t| of "

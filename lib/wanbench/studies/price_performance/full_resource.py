@@ -39,7 +39,8 @@ class FullResource(RowsResult):
     @property
     def sentence(self) -> str:
         """What is full, by setting."""
-        return f"Full: {'; '.join(f'{row.setting}: {row.full}' for row in self.rows.itertuples())}. {UNSEEN}"
+        groups = self.rows.groupby("full", sort=False).setting
+        return f"Full: {'; '.join(f'{full} with {", ".join(names)}' for full, names in groups)}. {UNSEEN}"
 
     def shown(self) -> pd.DataFrame:
         """Shares in per cent."""

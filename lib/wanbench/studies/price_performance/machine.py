@@ -24,7 +24,8 @@ class Machine(RowsResult):
     ----------
     rows : DataFrame
         Per setting: `quotas`, the sum of its brokers' quotas; `others`, processors that all else kept busy (clients,
-        relay, other work on the machine), mean over trials; `needed`, both together; `enough`.
+        relay, other work on the machine), mean over trials; `used` of the quotas; `needed`, quotas and others
+        together; `enough`.
     processors : int
         Of the machine.
     """
@@ -47,8 +48,10 @@ class Machine(RowsResult):
             )
         return (
             f"{there}, too few for every size to get what its quota allows beside clients and all else: "
-            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. Where sizes differ in their "
-            "processors alone, a tie may be the machine's."
+            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. Brokers used "
+            f"{number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
+            f"{number(short.quotas.min(), 1)} to {number(short.quotas.max(), 1)}. Where sizes differ in their processors "
+            "alone, a tie may be the machine's."
         )
 
 
@@ -74,6 +77,7 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
             {
                 "setting": name,
                 "quotas": float(sum(quotas)),
+                "used": float(part.brokers_used.mean()),
                 "others": float(others),
                 "needed": needed,
                 "enough": enough,
