@@ -40,7 +40,8 @@ class FullResource(RowsResult):
     def sentence(self) -> str:
         """What is full, by setting."""
         groups = self.rows.groupby("full", sort=False).setting
-        return f"Full: {'; '.join(f'{full} with {", ".join(names)}' for full, names in groups)}. {UNSEEN}"
+        found = [f"{full} with {', '.join(names)}" for full, names in groups]
+        return f"Full: {'; '.join(found)}. {UNSEEN}"
 
     def shown(self) -> pd.DataFrame:
         """Shares in per cent."""

@@ -50,8 +50,8 @@ class Machine(RowsResult):
             f"{there}, too few for every size to get what its quota allows beside clients and all else: "
             f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. Brokers used "
             f"{number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
-            f"{number(short.quotas.min(), 1)} to {number(short.quotas.max(), 1)}. Where sizes differ in their processors "
-            "alone, a tie may be the machine's."
+            f"{number(short.quotas.min(), 1)} to {number(short.quotas.max(), 1)}. Where sizes differ in "
+            "their processors alone, a tie may be the machine's."
         )
 
 
