@@ -28,7 +28,7 @@ def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0)
     --------
     >>> trials = in_blocks({"small": "a", "large": "b"}, replicates=3, seed=1)
     >>> [(trial.block, trial.setting) for trial in trials][:4]
-    [(1, 'large'), (1, 'small'), (2, 'large'), (2, 'small')]
+    [(1, 'small'), (1, 'large'), (2, 'small'), (2, 'large')]
     """
     check_number("replicates", replicates, 1, whole=True)
     if not settings:

@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 from ...figures import theme
 from .over_time import KEY, PANELS, OverTime
 
-COLUMNS = 3
+COLUMNS = 4
 PANEL_PX = 190
 
 
