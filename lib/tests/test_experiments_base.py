@@ -24,6 +24,14 @@ PROTOCOLS = (Experiment, ConcurrentExperiment, ExperimentError)
 NEEDED = {
     "KafkaFault": {"fault": "none"}, "Shorten": {"delay_ms": 5}, "KafkaTrial": {"load": KafkaLoad()},
     "KafkaOpenLoop": {"rate_records_per_s": 100},
+    "OpenMessaging": {
+        "distribution": "/opt/benchmark",
+        "workload": {
+            "topics": 1, "partitionsPerTopic": 3, "messageSize": 100, "subscriptionsPerTopic": 1,
+            "producersPerTopic": 1, "consumerPerSubscription": 1, "producerRate": 50, "testDurationMinutes": 1,
+            "payloadFile": "payload/a",
+        },
+    },
     "KafkaRateSearch": {
         "load": KafkaOpenLoop(1), "objective_ms": 50, "lowest_records_per_s": 100, "highest_records_per_s": 900,
     },

@@ -114,7 +114,6 @@ def test_members_of_forks_that_are_not_known_are_passed_over(tmp_path):
     more = {
         "sent": [1],
         "histogram": "x",
-        "scheduleLatency99pct": [1.0, 2.0],
         "publishLatencyMin": [0.5],
         "version": 3,
     }
@@ -199,6 +198,85 @@ def test_results_of_others(path):
         assert set(result[f"{name}LatencyQuantiles"].values()) <= set(total.latency_ms)
     assert found["benchmark_runs"].clock_limited[0]
     assert quantiles.window.max() == len(result["publishRate"]) - 1
+
+
+WINDOWED = ("Avg", "50pct", "75pct", "95pct", "99pct", "999pct", "9999pct", "Max")
+UPSTREAM = ("messageSize", "topics", "partitions", "producersPerTopic", "consumersPerTopic")
+DIALECTS = {
+    # members of a result by its class TestResult in each repository: sizes, latencies, other lists
+    "upstream of 2017": ((), ("publish",), ()),
+    "upstream to 2022, Confluent, StreamNative": ((), ("publish", "endToEnd"), ()),
+    "upstream of April 2022": ((), ("publish", "publishDelay", "endToEnd"), ()),
+    "upstream, AutoMQ": (UPSTREAM, ("publish", "publishDelay", "endToEnd"), ("publishErrorRate",)),
+    "Redpanda": (
+        (*UPSTREAM, "sampleRateMillis"),
+        ("publish", "publishDelay", "endToEnd", "schedule"),
+        ("sent", "consumed", "publishFailed", "consumeFailed"),
+    ),
+}
+
+
+def made_up(sizes, latencies, lists):
+    """A result of three windows in which no number stands twice, and what it states of each latency."""
+    numbers = iter(range(10, 10_000))
+    rising = lambda n: [float(next(numbers)) for _ in range(n)]  # noqa: E731
+    result = {
+        "workload": "w",
+        "driver": "d",
+        "publishRate": rising(3),
+        "consumeRate": rising(3),
+        "backlog": [1, 2, 3],
+    }
+    result |= {name: next(numbers) for name in sizes} | {name: rising(3) for name in lists}
+    if "sampleRateMillis" in sizes:
+        result |= {"version": "x", "beginTime": "2026-01-01", "sampleRateMillis": 2_000}
+    stated = {}
+    for name in latencies:
+        parts = ("Min", "50pct", "75pct", "99pct", "Max") if name == "schedule" else WINDOWED
+        result |= {f"{name}Latency{part}": rising(3) for part in parts}
+        whole = {str(q): value for q, value in zip((0.0, 50.0, 99.99, 100.0), rising(4), strict=True)}
+        capital = f"{name[0].upper()}{name[1:]}"
+        result[f"aggregated{capital}LatencyQuantiles"] = whole
+        totals = [part for part in parts if name != "schedule"]
+        result |= {f"aggregated{capital}Latency{part}": float(next(numbers)) for part in totals}
+        kept = [
+            value for key, value in result.items() if key.startswith(f"{name}Latency") and key.endswith("pct")
+        ]
+        stated[name] = {*whole.values(), *(value for values in kept for value in values)} | {
+            result[f"aggregated{capital}Latency{part}"] for part in totals if part.endswith("pct")
+        }
+    return result, stated
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_latency_of_every_dialect_is_read(tmp_path, dialect):
+    sizes, latencies, lists = DIALECTS[dialect]
+    result, stated = made_up(sizes, latencies, lists)
+    found = openmessaging.read(written(tmp_path, result))
+    whole(found)
+    names = {
+        "publish": "publish",
+        "publishDelay": "publish delay",
+        "endToEnd": "end to end",
+        "schedule": "send call",
+    }
+    assert set(found["quantiles"].what) == {names[name] for name in latencies}
+    for name, values in stated.items():
+        per_ms = 1_000 if name == "publishDelay" else 1
+        rows = found["quantiles"][found["quantiles"].what == names[name]]
+        assert set((rows.latency_ms * per_ms).round(6)) == values
+    windows, [run] = found["benchmark_windows"], found["benchmark_runs"].to_dict("records")
+    assert windows.publish_records_per_s.tolist() == result["publishRate"]
+    assert windows.max_latency_ms.tolist() == result["publishLatencyMax"]
+    errors = windows.publish_errors_per_s
+    if "publishErrorRate" in lists:
+        assert errors.tolist() == result["publishErrorRate"]
+    elif "publishFailed" in lists:
+        assert errors.tolist() == [count / 2 for count in result["publishFailed"]]
+    else:
+        assert errors.isna().all()
+    assert run["record_bytes"] == result.get("messageSize") or pd.isna(run["record_bytes"])
+    assert run["topics"] == result.get("topics") or pd.isna(run["topics"])
 
 
 VALUES = st.recursive(

@@ -7,7 +7,7 @@ import pytest
 from run_folders import claimed
 
 from wanbench.errors import RawDataError
-from wanbench.experiments import KafkaLoad, KafkaTrial
+from wanbench.experiments import KafkaLoad, KafkaTrial, OpenMessaging
 from wanbench.folders import samples_folder
 from wanbench.ingest.trials import trials
 from wanbench.plan import Trial, make_trials
@@ -67,3 +67,23 @@ def test_recordings_of_earlier_versions_still_read():
     assert len(found) > 10 and set(found.broker_settings) == {""}
     assert found[["security", "gateway_bps", "client_regions"]].isna().all(axis=None)
     assert set(found.payload) == {"letters"}
+
+
+def test_a_workload_of_others_has_its_sizes_in_the_columns(tmp_path):
+    workload = {
+        "topics": 2, "partitionsPerTopic": 3, "messageSize": 100, "subscriptionsPerTopic": 4, "producersPerTopic": 5,
+        "consumerPerSubscription": 6, "producerRate": 50, "testDurationMinutes": 2, "payloadFile": "a",
+    }  # fmt: skip
+    load = OpenMessaging("/x", workload, {"replicationFactor": 2})
+    [row] = table(tmp_path, KafkaTrial(load)).to_dict("records")
+    names = (
+        "topics",
+        "partitions",
+        "replication",
+        "producers",
+        "consumer_groups",
+        "consumers",
+        "record_bytes",
+    )
+    assert [row[name] for name in names] == [2, 3, 2, 10, 4, 6, 100]
+    assert (row["target_records_per_s"], row["duration_s"]) == (5.0, 120.0)

@@ -19,6 +19,7 @@ from .kafka_probe import KafkaProbe
 from .kafka_rate_search import KafkaRateSearch
 from .kafka_trial import KafkaTrial
 from .link_samples import LinkSamples
+from .openmessaging import OpenMessaging
 from .ping import Ping
 from .shorten import Shorten
 
@@ -41,6 +42,7 @@ __all__ = [
     "KafkaRateSearch",
     "KafkaTrial",
     "LinkSamples",
+    "OpenMessaging",
     "Ping",
     "Shorten",
 ]

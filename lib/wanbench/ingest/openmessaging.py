@@ -11,10 +11,13 @@ publish         actual send to acknowledgement; the producer's monotonic    ms, 
 publish delay   intended to actual send; the producer's monotonic clock     whole microseconds, made ms here
 end to end      actual send, as the record's timestamp says, to receipt;    ms, from whole milliseconds; what
                 wall clocks of producer and consumer                        is not above zero is left out
+send call       the call that hands a message to the client, from its       ms, from whole microseconds; of
+                begin to its return ("schedule")                            Redpanda's fork alone
 ==============  ==========================================================  ==================================
 
 The latency of this library's probe is from the intended send to receipt, by wall clocks in nanoseconds, with nothing
-left out. Compare `wanbench.stats.tails.of_records` with since="sent" with the benchmark's end-to-end latency.
+left out. Compare `wanbench.stats.tails.of_records` with since="sent" with the benchmark's end-to-end latency. Messages
+that could not be sent are in no latency; column publish_errors_per_s counts them.
 
 Names of members are read in any case, with or without underscores; unknown members are ignored. Percentiles of windows
 are separate rows and are never combined.
@@ -56,13 +59,18 @@ EXACT_BITS = 18
 LARGEST_WHOLE_MS = 26_000
 """Above it a bucket of these histograms holds more than a tenth of a millisecond and says little of the clocks."""
 
-WHAT = {"publish": "publish", "publishdelay": "publish delay", "endtoend": "end to end"}
-UNITS_PER_MS = {"publish": 1, "publish delay": 1_000, "end to end": 1}
+WHAT = {
+    "publish": "publish",
+    "publishdelay": "publish delay",
+    "endtoend": "end to end",
+    "schedule": "send call",
+}
+UNITS_PER_MS = {"publish": 1, "publish delay": 1_000, "end to end": 1, "send call": 1}
 PERCENT = re.compile(
-    r"(?P<aggregated>aggregated)?(?P<what>publish|publishdelay|endtoend)latency(?P<digits>[0-9]{2,7})pct"
+    r"(?P<aggregated>aggregated)?(?P<what>publish|publishdelay|endtoend|schedule)latency(?P<digits>[0-9]{2,7})pct"
 )
 PERCENTAGE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?", re.ASCII)
-QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend)latencyquantiles")
+QUANTILES = re.compile(r"aggregated(?P<what>publish|publishdelay|endtoend|schedule)latencyquantiles")
 
 
 def read(path) -> dict[str, pd.DataFrame]:
@@ -125,9 +133,18 @@ class _Result:
         }
         unknown = np.full(self.n_windows, nan)
         values = {column: self.windowed(name) for column, name in columns.items()}
+        values["publish_errors_per_s"] = self.publish_errors()
         return {"window": np.arange(self.n_windows)} | {
             column: numbers if len(numbers) else unknown for column, numbers in values.items()
         }
+
+    def publish_errors(self) -> np.ndarray:
+        """Of each window: upstream states the rate, Redpanda's fork the number and the length of a window."""
+        if len(rates := self.windowed("publishErrorRate")):
+            return rates
+        every_ms = self.number("sampleRateMillis")
+        failed = self.windowed("publishFailed")
+        return failed * 1_000 / every_ms if every_ms else np.array([])
 
     @cached_property
     def quantiles(self) -> dict:

@@ -85,7 +85,7 @@ READERS = (
     Reader("kafka_probe", kafka_probe.read, "*.probe.json"),
     Reader("kafka_rate_search", kafka_rate_search.read, "*.search.json"),
     Reader("end_to_end", kafka_load.read_round_trips, loose=True),
-    Reader("openmessaging", openmessaging.read, loose=True),
+    Reader("openmessaging", openmessaging.read, "*.result.json", loose=True),
     Reader("netperf", netperf.read, loose=True),
     Reader("flent", flent.read, loose=True),
 )

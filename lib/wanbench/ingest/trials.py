@@ -78,7 +78,9 @@ def _row(run_id, test, experiment):
 
 
 def _of_all_producers(load):
-    """An open-loop load, or that of a search for its rate, by the names that columns have."""
+    """An open-loop load, that of a search for its rate, or a workload of others, by the names that columns have."""
+    if isinstance(load.get("workload"), dict):
+        return _of_workload(load["workload"], load["driver"])
     rate = load.get("rate_records_per_s")
     if isinstance(load.get("load"), dict):
         load, rate = load["load"], None
@@ -87,6 +89,22 @@ def _of_all_producers(load):
     producers = load["topics"] * load["producers"]
     each = None if rate is None else rate / producers
     return load | {"producers": producers, "consumer_groups": load["groups"], "target_records_per_s": each}
+
+
+def _of_workload(workload, driver):
+    """A workload of the OpenMessaging Benchmark; its driver's settings are text, which is not taken apart here."""
+    producers = workload["topics"] * workload["producersPerTopic"]
+    return {
+        "topics": workload["topics"],
+        "partitions": workload["partitionsPerTopic"],
+        "replication": driver["replicationFactor"],
+        "producers": producers,
+        "consumer_groups": workload["subscriptionsPerTopic"],
+        "consumers": workload["consumerPerSubscription"],
+        "record_bytes": workload["messageSize"],
+        "target_records_per_s": workload["producerRate"] / producers or None,
+        "duration_s": 60 * workload["testDurationMinutes"],
+    }
 
 
 def _kafka_settings(experiment, load):

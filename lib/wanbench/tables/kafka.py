@@ -273,12 +273,14 @@ declare(
 )
 declare(
     "benchmark_windows",
-    "one window (ten seconds) of one OpenMessaging Benchmark result; its quantiles stay apart and are never averaged",
+    "one window (ten seconds, or as the workload says) of one OpenMessaging Benchmark result; its quantiles stay apart "
+    "and are never averaged",
     *CONTEXT,
     column("window", "count", "", "the window's number, from 0"),
     column("publish_records_per_s", "number?", "records/s", "publish rate"),
     column("consume_records_per_s", "number?", "records/s", "consume rate"),
     column("backlog_records", "number?", "records", "not yet consumed; below 0 by jitter", minimum=None),
+    column("publish_errors_per_s", "number?", "records/s", "not sent, and in no latency; null: not stated"),
     *_latency("time from send to acknowledgement", "mean", "max"),
     column("mean_end_to_end_ms", "number?", "ms", "mean end-to-end latency", minimum=None),
     column("max_end_to_end_ms", "number?", "ms", "maximum end-to-end latency", minimum=None),
@@ -288,7 +290,11 @@ declare(
     "a quantile of a latency as a tool states it, over the whole of its run or one window",
     *CONTEXT,
     column(
-        "what", "text", "", "the latency", allowed=("publish", "publish delay", "end to end", "round trip")
+        "what",
+        "text",
+        "",
+        "the latency",
+        allowed=("publish", "publish delay", "send call", "end to end", "round trip"),
     ),
     column("window", "count?", "", "the window; null: the whole run"),
     column("quantile", "number", "fraction", "0.99 for the 99th percentile", maximum=1),

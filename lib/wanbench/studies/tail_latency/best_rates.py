@@ -1,0 +1,135 @@
+"""The highest rate of each system that meets an objective: from its stepped trials, and from searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isnan
+
+import pandas as pd
+
+from ...errors import MissingDataError, ParameterError
+from ...formatting import span
+from ...stats.result import Estimate, Result
+from ...stats.tails.best_rates import BestRate, best_rate, searched_rate
+from .trials import RATE, SystemTrials
+
+
+@dataclass(frozen=True, repr=False)
+class BestRates(Result):
+    """
+    The highest rate of each system within an objective.
+
+    Attributes
+    ----------
+    stepped, searched : dict of str to BestRate
+        By system; `searched` lacks systems without a search.
+    """
+
+    stepped: dict[str, BestRate]
+    searched: dict[str, BestRate]
+
+    TITLE = "The highest rate within the objective"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Of each system, from steps and then from searches."""
+        return tuple(each.rate for found in (self.stepped, self.searched) for each in found.values())
+
+    @property
+    def sentence(self) -> str:
+        """The rate of each system by both ways, and whether they agree."""
+        parts = []
+        for name, steps in self.stepped.items():
+            text = f"{name}, by its steps: {steps.rate.sentence[:-1]}; the steps around it: {_span(steps)}."
+            if name in self.searched:
+                search = self.searched[name]
+                both = "both agree" if self.agree(name) else "both do not agree"
+                text += f" By search: {search.rate.written} ({_span(search)}), {both}."
+            parts.append(text)
+        return " ".join(parts)
+
+    def agree(self, name: str) -> bool:
+        """Whether the brackets of both ways, each widened to its interval, overlap."""
+        ends = []
+        for found in (self.stepped[name], self.searched[name]):
+            low, high = _bracket(found)
+            known = [end for end in (found.rate.low, found.rate.high) if not isnan(end)]
+            ends.append((min([low, *known]), max([high, *known])))
+        (a, b), (c, d) = ends
+        return a <= d and c <= b
+
+    def shown(self) -> pd.DataFrame:
+        """One row per system."""
+        rows = []
+        for name, steps in self.stepped.items():
+            row = {
+                "system": name,
+                "by its steps": steps.rate.written,
+                "interval": steps.rate.written_interval,
+            }
+            row["steps around it"] = _span(steps)
+            if name in self.searched:
+                search = self.searched[name]
+                row |= {"by search": search.rate.written, "met and failed": _span(search)}
+                row |= {"steps of searches": str(search.rows.n_steps.sum())}
+                row |= {"both agree": "yes" if self.agree(name) else "no"}
+            rows.append(row)
+        return pd.DataFrame(rows).fillna("")
+
+
+def _bracket(found: BestRate) -> tuple[float, float]:
+    """
+    Where the rate must lie whatever the curve between two steps is like: between the last step that meets the objective
+    and the first that does not; of searches, between the least rate that met it and the most that failed.
+    """
+    rows = found.rows
+    if "met_records_per_s" in rows:
+        return float(rows.met_records_per_s.min()), float(rows.failed_records_per_s.max())
+    met = rows.latency_ms <= found.objective_ms
+    low = rows[RATE][met].max() if met.any() else 0.0
+    return float(low), float(rows[RATE][~met & (rows[RATE] > low)].min()) if not met.all() else inf
+
+
+def _span(found: BestRate) -> str:
+    return span(*_bracket(found), 0)
+
+
+def best_rates(
+    trials: SystemTrials,
+    tables: Mapping[str, pd.DataFrame],
+    objective_ms: float,
+    *,
+    q: float = 0.99,
+    level: float = 0.95,
+    **at,
+) -> BestRates:
+    """
+    The highest rate of each system that keeps a percentile within an objective.
+
+    Parameters
+    ----------
+    tables : mapping of DataFrame
+        Of the same run: rate_search_steps, where it was searched.
+    at
+        What stays fixed for the stepped trials: partitions=...
+
+    Raises
+    ------
+    MissingDataError
+        If a system has too few steps or blocks.
+    """
+    stepped, searched = {}, {}
+    steps = tables.get("rate_search_steps", pd.DataFrame())
+    if len(steps):
+        systems = tables["trials"][["run_id", "test_id", "system"]]
+        steps = steps.merge(systems, on=["run_id", "test_id"]).assign(search=lambda rows: rows.test_id)
+    for name in trials.systems:
+        try:
+            stepped[name] = best_rate(trials.stepped(name, RATE, **at), objective_ms, q, level=level)
+        except ParameterError as error:
+            raise MissingDataError(f"no highest rate of {name}: {error}") from error
+        own = steps[steps.system == name] if len(steps) else steps
+        if len(own):
+            searched[name] = searched_rate(own, objective_ms, q, level=level)
+    return BestRates(stepped, searched)

@@ -1,0 +1,150 @@
+"""What the trials say to the claims of the source: estimates by the parameters of `claims.tail_latency`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ...formatting import count, number
+from ...stats.result import Estimate, exact_binomial
+from ...stats.tails import quantile_intervals as order
+from ...stats.tails.repeated import TailTrials
+from ...stats.trials.means import geometric_mean
+from .side_by_side import SideBySide
+from .trials import BEHIND, SystemTrials
+
+METHOD = (
+    "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
+)
+ASSUMPTION = "Blocks are independent and stand for further ones"
+CHOSEN = "the step was chosen from the same trials for its ratio, which makes that look larger than it is"
+FAR, MIDDLE = 0.999, 0.5
+Term = tuple[TailTrials, float, int]
+
+
+def evidence(
+    trials: SystemTrials, by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None
+) -> dict[str, Estimate]:
+    """
+    Every estimate that a claim of the source is about, as far as it was measured.
+
+    The first system stands for the source's Apache Kafka: its latency is above the line. "Highest" throughput is that
+    of the last step at which both have trials that count, whether or not they kept up.
+    """
+    found = {"on_schedule": _on_schedule(trials)}
+    for name, table in (("throughput", by_rate), ("partitions", by_partitions)):
+        if table is None:
+            continue
+        if len(table.steps) > 1:
+            found |= _growth(name, table)
+        best = max(table.steps, key=lambda step: step.ratio.estimate)
+        largest = "largest_ratio" if name == "throughput" else "largest_partitions_ratio"
+        found[largest] = _noted(best.ratio, CHOSEN if len(table.steps) > 1 else "")
+    if by_rate is not None:
+        found |= _far_out(by_rate)
+    return {name: one for name, one in found.items() if np.isfinite(one.estimate)}
+
+
+def _growth(name: str, table: SideBySide) -> dict[str, Estimate]:
+    """How each system's percentile, and the ratio of both, grow along the steps."""
+    q, p = table.q, order.name(table.q)
+    (a, b), (a_last, b_last) = table.steps[0].tails, table.steps[-1].tails
+    steps = f"{number(table.steps[-1].step)} {table.unit} over {number(table.steps[0].step)}"
+    found = {
+        f"{name}_growth": _combined([(a_last, q, 1), (a, q, -1)], f"{p} of {a.name}, {steps}"),
+        f"other_{name}_growth": _combined([(b_last, q, 1), (b, q, -1)], f"{p} of {b.name}, {steps}"),
+    }
+    if name == "throughput":
+        terms = [(a_last, q, 1), (b_last, q, -1), (a, q, -1), (b, q, 1)]
+        found["ratio_growth"] = _combined(terms, f"ratio of both systems' {p}, {steps}")
+        found["growth_ratio"] = _combined(terms, f"growth of {p} of {a.name} over that of {b.name}, {steps}")
+        return found
+    ordered = sorted(table.steps, key=lambda step: step.ratio.estimate)
+    (a, b), (a_last, b_last) = ordered[0].tails, ordered[-1].tails
+    found["ratio_partitions_growth"] = _noted(
+        _combined(
+            [(a_last, q, 1), (b_last, q, -1), (a, q, -1), (b, q, 1)],
+            f"largest ratio of both systems' {p} over the smallest, over partitions",
+        ),
+        CHOSEN,
+    )
+    return found
+
+
+def _far_out(table: SideBySide) -> dict[str, Estimate]:
+    """p99.9 against p50 at the last step, and the largest ratio of any percentile there."""
+    a, b = table.steps[-1].tails
+    far, middle = order.name(FAR), order.name(MIDDLE)
+    at = f"at {number(table.steps[-1].step)} {table.unit}"
+    ratios = [
+        _combined([(a, q, 1), (b, q, -1)], f"{order.name(q)} of {a.name} over {b.name}, {at}")
+        for q in (MIDDLE, 0.9, 0.99, FAR)
+    ]
+    return {
+        "other_tail_growth": _combined(
+            [(b, FAR, 1), (b, MIDDLE, -1)], f"{far} over {middle} of {b.name}, {at}"
+        ),
+        "tail_ratio_growth": _combined(
+            [(a, FAR, 1), (b, FAR, -1), (a, MIDDLE, -1), (b, MIDDLE, 1)],
+            f"ratio of both systems' {far} over that of their {middle}, {at}",
+        ),
+        "largest_tail_ratio": _noted(max(ratios, key=lambda one: np.nan_to_num(one.estimate)), CHOSEN),
+    }
+
+
+def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Estimate:
+    """A product of quantiles of typical trials, each to the power 1 or -1, over the blocks that all have."""
+    logs = (
+        pd.concat(
+            [
+                sign * pd.Series(np.log(trials.by_trial(q))).groupby(list(trials.blocks)).mean()
+                for trials, q, sign in terms
+            ],
+            axis=1,
+        )
+        .replace([np.inf, -np.inf], np.nan)
+        .sum(axis=1, skipna=False)
+    )
+    kept = logs[np.isfinite(logs)]
+    out = len(logs) - len(kept)
+    one = geometric_mean(
+        np.exp(kept),
+        level,
+        unit_name="block",
+        quantity=quantity,
+        claim=f"{quantity if quantity.startswith('p') else quantity[0].upper() + quantity[1:]}, is {{}}",
+        method=METHOD,
+        assumption=ASSUMPTION,
+        warnings=(
+            f"{count(out, 'block')} left out: a quantile is that of a lost record, or a trial is missing",
+        )
+        if out
+        else (),
+    )
+    return replace(one, basis=count(len(kept), "block"))
+
+
+def _on_schedule(trials: SystemTrials) -> Estimate:
+    """The share of the trials in which the generator kept its schedule."""
+    ran = trials.rows[trials.rows.counts | (trials.rows.why == BEHIND)]
+    kept, n = int(ran.counts.sum()), len(ran)
+    low, high = exact_binomial(kept, n)
+    return Estimate(
+        quantity="trials in which the generator kept its schedule",
+        claim="The generator kept its schedule in {} of the trials",
+        estimate=kept / n if n else float("nan"),
+        low=low,
+        high=high,
+        unit="fraction",
+        n=n,
+        basis=count(n, "trial"),
+        method="exact binomial (Clopper & Pearson 1934)",
+        assumption="Trials are independent",
+    )
+
+
+def _noted(one: Estimate, note: str) -> Estimate:
+    return replace(one, warnings=(*one.warnings, note)) if note else one

@@ -1,0 +1,98 @@
+"""The knee of each system, held against the rate that its links allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import pandas as pd
+
+from ...errors import MissingDataError, ParameterError
+from ...formatting import quantity
+from ...stats.result import Estimate, Result
+from ...stats.tails.knee_rate import Knee, knee
+from .allowed import Allowed
+from .trials import RATE, SystemTrials
+
+
+@dataclass(frozen=True, repr=False)
+class Knees(Result):
+    """
+    The knee of each system.
+
+    Attributes
+    ----------
+    knees : dict of str to Knee
+        By system, as `stats.tails.knee` finds it.
+    links : dict of str to Estimate
+        The rate that the links allow each system, where links were sampled.
+    """
+
+    knees: dict[str, Knee]
+    links: dict[str, Estimate]
+
+    TITLE = "The knee of each system"
+    DRAWN_BY = "knees_figure.knees"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The knee of each system."""
+        return tuple(one.knee for one in self.knees.values())
+
+    @property
+    def sentence(self) -> str:
+        """The knee of each system, and what the links allow it."""
+        parts = []
+        for name, one in self.knees.items():
+            links = f" The links allow it {self.links[name].written}." if name in self.links else ""
+            parts.append(f"{name}: {one.sentence}{links}")
+        return " ".join(parts)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Those of each knee, with the system's name."""
+        return tuple(f"{name}: {text}" for name, one in self.knees.items() for text in one.knee.warnings)
+
+    def shown(self) -> pd.DataFrame:
+        """One row per system."""
+        rows = []
+        for name, one in self.knees.items():
+            row = {
+                "system": name,
+                "knee": one.knee.written if isfinite(one.knee.estimate) else one.where,
+                f"{one.knee.written_level} interval": one.knee.written_interval,
+                "a second run's": one.second_run.written_interval,
+                "by Kneedle": quantity(one.kneedle, "records/s") if isfinite(one.kneedle) else "",
+                "level before it": quantity(one.level_ms, "ms") if isfinite(one.level_ms) else "",
+            }
+            links = self.links.get(name)
+            row["links allow"] = "" if links is None else links.written
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def knees(
+    trials: SystemTrials, links: Allowed | None = None, *, q: float = 0.99, level: float = 0.95, **at
+) -> Knees:
+    """
+    The knee of each system in its trials at stepped rates.
+
+    Parameters
+    ----------
+    links : Allowed, optional
+        What the links allow each system, to show beside the knee; no part of how it is found.
+    at
+        What stays fixed: partitions=...
+
+    Raises
+    ------
+    MissingDataError
+        If a system has too few steps or blocks.
+    """
+    found = {}
+    for name in trials.systems:
+        try:
+            found[name] = knee(trials.stepped(name, RATE, **at), q, level=level)
+        except ParameterError as error:
+            raise MissingDataError(f"no knee of {name}: {error}") from error
+    return Knees(found, {} if links is None else links.rates)

@@ -1,0 +1,64 @@
+"""Was the warm-up long enough? The later half of the seconds that count is held against the earlier half."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from ...errors import MissingDataError
+from ...stats.lab.utilisation import KEY
+from ...stats.result import Estimate
+from ...stats.tails import of_open_loop
+from ...stats.tails import quantile_intervals as order
+from ...stats.trials.means import geometric_mean
+from .trials import SystemTrials
+
+METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
+ASSUMPTION = "Trials are independent; a drift within a trial goes the same way in all of them"
+
+
+def settled(
+    trials: SystemTrials,
+    tables: Mapping[str, pd.DataFrame],
+    *,
+    q: float = 0.99,
+    what: str = "end to end",
+    level: float = 0.95,
+) -> Estimate:
+    """
+    How a percentile changes from the earlier to the later half of the seconds that count, over all trials that kept up.
+
+    A single trial of a few seconds cannot be tested for stationarity; all of them together can. An interval around 1
+    shows no rise and no fall.
+
+    Raises
+    ------
+    MissingDataError
+        If no trial that kept up has two seconds.
+    """
+    histograms = trials.part(tables["open_loop_histograms"])
+    ratios = []
+    for _, part in histograms[(histograms.what == what) & ~histograms.warm_up].groupby(KEY):
+        windows = np.sort(part.window.unique())
+        half = len(windows) // 2
+        if not half:
+            continue
+        early, late = (
+            of_open_loop(part[part.window.isin(own)], what=what).quantile(q)
+            for own in (windows[:half], windows[-half:])
+        )
+        if np.isfinite([early, late]).all() and early > 0:
+            ratios.append(late / early)
+    if not ratios:
+        raise MissingDataError("no trial that kept up has two seconds that count.")
+    p = order.name(q)
+    return geometric_mean(
+        ratios,
+        level,
+        quantity=f"{p}, later half of a trial over the earlier",
+        claim=f"In the later half of the seconds that count, {p} is {{}} what it is in the earlier half",
+        method=METHOD,
+        assumption=ASSUMPTION,
+    )

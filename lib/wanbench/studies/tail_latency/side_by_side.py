@@ -1,0 +1,248 @@
+"""Tests 1 and 2 of the source: a percentile of two systems at each step, in the layout of its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import pandas as pd
+
+from ...checks import check_level, refusal
+from ...errors import MissingDataError
+from ...formatting import number
+from ...stats.result import Estimate, Result
+from ...stats.tails import quantile_intervals as order
+from ...stats.tails.repeated import TailTrials
+from ...stats.tails.system_verdicts import Verdicts, verdicts
+from .trials import RATE, STEPS, SystemTrials
+
+BEYOND = "beyond the time waited"
+"""In place of a percentile that is that of a record which never arrived."""
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """
+    One row of a table of the source.
+
+    Attributes
+    ----------
+    step : float
+        Records per second, or partitions.
+    a, b : Estimate
+        The percentile of each system, from the records of all its trials.
+    ratio : Estimate
+        The first system's over the second's, of typical trials, as `stats.tails.verdicts` has it.
+    verdict : str
+        On the second system: better, worse, tied, not enough data; those of all rows hold together.
+    reason : str
+        Why there are not enough data.
+    tails : (TailTrials, TailTrials)
+        The trials of each system that count.
+    kept_up : (bool, bool)
+        Whether each system kept up in every trial.
+    payload_bps : float
+        Payload of the rate asked for.
+    """
+
+    step: float
+    a: Estimate
+    b: Estimate
+    ratio: Estimate
+    verdict: str
+    reason: str
+    tails: tuple[TailTrials, TailTrials]
+    kept_up: tuple[bool, bool]
+    payload_bps: float
+
+
+@dataclass(frozen=True, repr=False)
+class SideBySide(Result):
+    """
+    A percentile of two systems along steps of rate or partitions.
+
+    Attributes
+    ----------
+    along : str
+        "rate_records_per_s" or "partitions".
+    q : float
+        0.99 for p99.
+    names : (str, str)
+        The systems.
+    steps : list of Step
+        In ascending order; only steps at which trials of both count.
+    points : DataFrame
+        One row per trial that counts: system, step, latency_ms, kept_up.
+    missing : list of float
+        Steps without a trial of both that counts.
+    verdicts : Verdicts
+    """
+
+    along: str
+    q: float
+    names: tuple[str, str]
+    steps: list[Step]
+    points: pd.DataFrame
+    missing: list[float]
+    verdicts: Verdicts
+
+    DRAWN_BY = "side_by_side_figure.side_by_side"
+
+    @property
+    def TITLE(self) -> str:
+        """Which percentile, along what, and the level of the intervals."""
+        return f"{self.name}, with {self.steps[0].a.written_level} intervals"
+
+    @property
+    def name(self) -> str:
+        """Which percentile, along what."""
+        return f"{order.name(self.q)} end to end by {STEPS[self.along]}"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """The ratio at each step, that at the highest step first."""
+        return tuple(step.ratio for step in reversed(self.steps))
+
+    @property
+    def sentence(self) -> str:
+        """At which steps the second system is better, worse or tied, and how each grows from the first to the last."""
+        of_word: dict[str, list[str]] = {}
+        for step in self.steps:
+            of_word.setdefault(step.verdict, []).append(f"{number(step.step)} ({step.ratio.written})")
+        verdicts = "; ".join(f"{word} at {', '.join(at)}" for word, at in of_word.items())
+        text = (
+            f"{order.name(self.q)} of {self.names[1]} against {self.names[0]}, by {self.unit} (in brackets that of "
+            f"{self.names[0]} over it): {verdicts}."
+        )
+        if len(self.steps) > 1:
+            first, last = self.steps[0], self.steps[-1]
+            grown = [
+                f"{name} goes from {_value(one)} to {_value(other)}"
+                for name, one, other in zip(self.names, (first.a, first.b), (last.a, last.b), strict=True)
+            ]
+            span = f"{number(first.step)} to {number(last.step)} {self.unit}"
+            text += f" From {span} that of {' and that of '.join(grown)}."
+        return text
+
+    @property
+    def unit(self) -> str:
+        """What a step counts."""
+        return "records/s" if self.along == RATE else "partitions"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Steps without two systems, steps that a system did not keep up with, and those of the ratios."""
+        over = [
+            f"{name} did not keep up at {', '.join(number(step.step) for step in self.steps if not step.kept_up[k])} "
+            f"{self.unit}, where its latency grows as long as a trial lasts"
+            for k, name in enumerate(self.names)
+            if any(not step.kept_up[k] for step in self.steps)
+        ]
+        gone = (
+            [f"no trial of both systems counts at {', '.join(map(number, self.missing))} {self.unit}"]
+            if self.missing
+            else []
+        )
+        return tuple(dict.fromkeys([*gone, *over, *super().cautions]))
+
+    def table(self) -> pd.DataFrame:
+        """One row per step: step, payload_bps, both percentiles and the ratio with their intervals, verdict."""
+        rows = []
+        for step in self.steps:
+            row = {"step": step.step, "payload_bps": step.payload_bps}
+            for prefix, one in (("a", step.a), ("b", step.b), ("ratio", step.ratio)):
+                row |= {prefix: one.estimate, f"{prefix}_low": one.low, f"{prefix}_high": one.high}
+            row |= {"a_kept_up": step.kept_up[0], "b_kept_up": step.kept_up[1]}
+            rows.append(row | {"verdict": step.verdict})
+        return pd.DataFrame(rows)
+
+    def shown(self) -> pd.DataFrame:
+        """The rows of the source's table; an asterisk where a system did not keep up."""
+        p, (a, b) = order.name(self.q), self.names
+        rows = []
+        for step in self.steps:
+            row = {"ingress": f"{number(step.payload_bps / 8e6, 2)} MB/s"} if self.along == RATE else {}
+            row[self.unit] = number(step.step)
+            for name, one, kept in zip(self.names, (step.a, step.b), step.kept_up, strict=True):
+                row[f"{p} of {name}"] = _spelled(one) + ("" if kept else " *")
+            row[f"{a} over {b}"] = _spelled(step.ratio)
+            row[f"{b} is"] = step.verdict + (f" ({step.reason})" if step.reason else "")
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def _value(one: Estimate) -> str:
+    return one.written if isfinite(one.estimate) else BEYOND
+
+
+def _spelled(one: Estimate) -> str:
+    if not isfinite(one.estimate):
+        return BEYOND
+    return f"{one.written} ({one.written_interval})" if one.written_interval else one.written
+
+
+def side_by_side(
+    trials: SystemTrials, along: str = RATE, *, q: float = 0.99, level: float = 0.95, **at
+) -> SideBySide:
+    """
+    A percentile of two systems at each step of the rate, or of the number of partitions.
+
+    Parameters
+    ----------
+    along : "rate_records_per_s" or "partitions"
+    q : float
+        The percentile as a share.
+    at
+        What stays fixed: partitions=..., or rate_records_per_s=...
+
+    Raises
+    ------
+    MissingDataError
+        If trials of both systems count at no step.
+    ParameterError
+        If there are not two systems.
+    """
+    level = check_level(level)
+    if len(trials.systems) != 2:
+        raise refusal("systems", ", ".join(trials.systems), "two of them")
+    found, missing, points = {}, [], []
+    for value in trials.steps(along, **at):
+        where = {**at, along: value}
+        try:
+            found[value] = tuple(trials.at(name, **where) for name in trials.systems)
+        except MissingDataError:
+            missing.append(value)
+            continue
+        points += [trials.stepped(name, along, **where) for name in trials.systems]
+    if not found:
+        raise MissingDataError(f"no step of {STEPS[along]} has a trial of both systems that counts.")
+    points = pd.concat(points, ignore_index=True)
+    points = points.assign(step=points[along], latency_ms=[tail.quantile(q) for tail in points["tail"]])
+    judged = verdicts(found, q, level=level)
+    steps = [
+        _step(value, pair, points[points.step == value], trials.systems, q, row, ratio)
+        for (value, pair), (_, row), ratio in zip(
+            found.items(), judged.rows.iterrows(), judged.ratios, strict=True
+        )
+    ]
+    columns = ["system", "step", "latency_ms", "kept_up"]
+    return SideBySide(along, q, trials.systems, steps, points[columns], missing, judged)
+
+
+def _step(value, pair, own: pd.DataFrame, names, q: float, row: pd.Series, ratio: Estimate) -> Step:
+    a, b = names
+    return Step(
+        value,
+        *(each.pooled.estimate(q, level=ratio.level) for each in pair),
+        ratio.transformed(
+            lambda b_over_a: 1 / b_over_a,
+            quantity=f"{order.name(q)} at {number(value)}, {a} over {b}",
+            claim=f"At {number(value)}, {order.name(q)} of a trial of {a} is {{}} that of {b}",
+            unit="times",
+        ),
+        row.verdict,
+        row.reason,
+        pair,
+        tuple(bool(own.kept_up[own.system == name].all()) for name in names),
+        float(own.payload_bps.iloc[0]),
+    )
