@@ -76,6 +76,14 @@ def test_a_workload_of_others_has_its_sizes_in_the_columns(tmp_path):
     }  # fmt: skip
     load = OpenMessaging("/x", workload, {"replicationFactor": 2})
     [row] = table(tmp_path, KafkaTrial(load)).to_dict("records")
-    names = ("topics", "partitions", "replication", "producers", "consumer_groups", "consumers", "record_bytes")
+    names = (
+        "topics",
+        "partitions",
+        "replication",
+        "producers",
+        "consumer_groups",
+        "consumers",
+        "record_bytes",
+    )
     assert [row[name] for name in names] == [2, 3, 2, 10, 4, 6, 100]
     assert (row["target_records_per_s"], row["duration_s"]) == (5.0, 120.0)

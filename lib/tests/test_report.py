@@ -69,6 +69,7 @@ def test_pages_say_that_they_are_replayed(site):
         "05-private-vs-internet",
         "06-geo-kafka",
         "07-region-loss",
+        "10-price-performance",
     }
 
 

@@ -2,15 +2,17 @@
 A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
 
 `start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time`,
-`together`, `systems_by_steps` and `rate_searches` (of `systems`) plan trials of Kafka and `fault_plans` those of its
-faults, `check_trials` refuses what cannot be measured, `progress` reports.
+`in_blocks`, `sizes_of_brokers`, `together`, `systems_by_steps` and `rate_searches` (of `systems`) plan trials of Kafka
+and `fault_plans` those of its faults, `check_trials` refuses what cannot be measured, `progress` reports.
 """
 
 from .calibrate import calibrate
 from .execute import measure
 from .fault_plans import fault_trials
+from .in_blocks import in_blocks
 from .one_at_a_time import at_level, bandwidth_delay_bytes, one_at_a_time
 from .rate_searches import rate_searches
+from .sizes_of_brokers import sizes_of_brokers
 from .start import carry_out, recording
 from .systems import System, systems
 from .systems_by_steps import systems_by_steps
@@ -25,10 +27,12 @@ __all__ = [
     "calibrate",
     "carry_out",
     "fault_trials",
+    "in_blocks",
     "measure",
     "one_at_a_time",
     "rate_searches",
     "recording",
+    "sizes_of_brokers",
     "systems",
     "systems_by_steps",
     "thesis",

@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..checks import check_number
 from ..errors import ParameterError
-from ..experiments import BrokerActions, BrokerMetrics, KafkaFault, KafkaTrial
+from ..experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaFault, KafkaTrial
 from ..experiments.base import Load
+from ..experiments.broker_sizes import NO_DISK_RATE
 from ..experiments.kafka_fault_faults import ON_BROKERS
+from ..kafka.broker_size import sizes_by_broker
 from ..labs.base import Lab
 from ..plan import Plan
 
@@ -25,7 +27,7 @@ def check_trials(
     That is: clients in a region that the lab does not have; more replicas than brokers; a `min.insync.replicas` above
     the replicas; socket buffers beyond what the kernel gives; gateways on a lab that has none; a cluster that there is
     not; of an external cluster what only the lab's own can do; actions on brokers that there are not, or on links of a
-    lab that cannot change them.
+    lab that cannot change them; sizes for other than all brokers, and disk rates.
 
     Parameters
     ----------
@@ -54,6 +56,7 @@ def check_trials(
                 _check_replicas(where, trial.load, len(brokers), settings)
                 _check_buffers(where, trial.load, settings, limits)
                 _check_actions(where, trial, lab, len(brokers))
+                _check_sizes(where, trial, len(brokers))
             if isinstance(trial, KafkaTrial) and trial.gateway_bps and not hasattr(lab, "set_gateway"):
                 raise ParameterError(
                     f"{where} has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a "
@@ -83,12 +86,22 @@ def _check_external(where, trial):
         asked = ["broker_settings"] * bool(trial.broker_settings)
         asked += [f"the fault {trial.fault}"] * (trial.fault in ON_BROKERS)
     else:
-        asked += [each.name for each in trial.beside if isinstance(each, BrokerActions | BrokerMetrics)]
+        asked += ["broker_sizes"] * (trial.broker_sizes is not None)
+        only_own = BrokerActions | BrokerMetrics | BrokerProcessors
+        asked += [each.name for each in trial.beside if isinstance(each, only_own)]
     if asked:
         raise ParameterError(
             f"{where} asks an external cluster for {', '.join(asked)}; allowed: what its clients can do, as "
             "its brokers run elsewhere."
         )
+
+
+def _check_sizes(where, trial, brokers):
+    if trial.broker_sizes is None:
+        return
+    sizes = sizes_by_broker(trial.broker_sizes, brokers)
+    if any(size is not None and size.disk_bps is not None for size in sizes):
+        raise ParameterError(f"{where} asks for a disk rate: {NO_DISK_RATE}; allowed: None.")
 
 
 def _check_regions(where, trial, lab):

@@ -7,6 +7,7 @@ Measuring bank: analysing code never imports it. The module of the same name in 
 from .base import ConcurrentExperiment, Experiment, ExperimentError
 from .broker_actions import BrokerAction, BrokerActions
 from .broker_metrics import BrokerMetrics
+from .broker_processors import BrokerProcessors
 from .cut import Cut
 from .detection import Detection
 from .host_metrics import HostMetrics
@@ -26,6 +27,7 @@ __all__ = [
     "BrokerAction",
     "BrokerActions",
     "BrokerMetrics",
+    "BrokerProcessors",
     "ConcurrentExperiment",
     "Cut",
     "Detection",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from ..checks import check_fields, refusal
+from ..checks import check_fields, check_flag, refusal
 from ..kafka import Broker
 from ..kafka.programs import scrape
 from ..labs.base import Host, Process
@@ -40,16 +41,20 @@ class BrokerMetrics(Sampling):
         How long to wait for an answer.
     duration_s : float
         Of `run`; while another experiment runs it lasts as long as that.
+    compressed : bool, optional
+        Keep the answers compressed, to a tenth and less; None: as they came.
     """
 
     interval_s: float = 5.0
     timeout_s: float = 4.0
     duration_s: float = 30.0
+    compressed: bool | None = None
 
     name: ClassVar[str] = "broker_metrics"
 
     def __post_init__(self):
         check_fields(self, ("interval_s", 0.2, 3600), ("timeout_s", 0.1, 600), ("duration_s", 0.1, LONGEST_S))
+        check_flag("BrokerMetrics compressed", self.compressed, optional=True)
         if self.timeout_s > self.interval_s:
             raise refusal(
                 "BrokerMetrics timeout_s", self.timeout_s, f"at most interval_s, {self.interval_s!r}"
@@ -90,7 +95,10 @@ class BrokerMetrics(Sampling):
             ended = list(pool.map(lambda process: process.stop(), started.values()))
         faults = []
         for node_id, done in zip(started, ended, strict=True):
-            files += keep(folder, self.name, f"{stem}.{node_id}", "prom.txt", done)
+            extension = "prom.txt"
+            if self.compressed:
+                done, extension = replace(done, stdout=gzip.compress(done.stdout, mtime=0)), "prom.txt.gz"
+            files += keep(folder, self.name, f"{stem}.{node_id}", extension, done)
             if done.returncode != 0:
                 faults.append(f"{ended_with(f'the program that asks broker {node_id}', done)}.")
         return faults

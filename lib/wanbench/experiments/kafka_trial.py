@@ -11,12 +11,14 @@ from typing import ClassVar
 
 from ..checks import check_choice, check_fields, check_name, refusal
 from ..errors import LabError, ParameterError
+from ..kafka.broker_size import BrokerSize, checked_sizes
 from ..kafka.security.kinds import KINDS
 from ..kafka.settings import checked_settings
 from ..labs.base import Host
 from ..links import LinkSettings
 from ..runs import RawFile
 from .base import ExperimentError, Load, cluster_of, links_of, reaching
+from .broker_sizes import sized
 from .iperf3 import Iperf3
 from .kafka_checks import setting_pairs
 from .ping import Ping
@@ -65,6 +67,9 @@ class KafkaTrial:
     cluster : str, optional
         The name of an external cluster, on which load and concurrent measurements then run. It cannot be restarted, so
         broker_settings and security must be None. None: the lab's own.
+    broker_sizes : BrokerSize or tuple, optional
+        Of all brokers; or of each in order, None for one without limits. They hold while the load and what stands
+        beside it run. None: no broker has limits.
     """
 
     load: Load
@@ -78,6 +83,7 @@ class KafkaTrial:
     gateway_bps: float | None = None
     system: str | None = None
     cluster: str | None = None
+    broker_sizes: BrokerSize | tuple[BrokerSize | None, ...] | None = None
 
     name: ClassVar[str] = "kafka_trial"
 
@@ -97,6 +103,7 @@ class KafkaTrial:
             settings = setting_pairs(self, "broker_settings")
             checked_settings(dict(settings))
             object.__setattr__(self, "broker_settings", settings or None)
+        object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
         check_choice("KafkaTrial security", self.security, KINDS, optional=True)
         check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
         for name in ("system", "cluster"):
@@ -132,6 +139,8 @@ class KafkaTrial:
         parts += [f"brokers with {name} {value}" for name, value in self.broker_settings or ()]
         parts += [self.security] if self.security else []
         parts += [f"gateways of {self.gateway_bps / 1e6:g} Mbit/s"] if self.gateway_bps else []
+        sizes = (self.broker_sizes,) if isinstance(self.broker_sizes, BrokerSize) else self.broker_sizes or ()
+        parts += [f"brokers {', '.join(str(size or 'without limits') for size in sizes)}"] if sizes else []
         parts += [f"background {self.background}"] if self.background else []
         parts += [str(self.ping)] if self.ping else []
         return "; ".join([*parts, *map(str, self.beside)])
@@ -155,6 +164,8 @@ class KafkaTrial:
         delayed = [_WhileSending(part, sending) for part in (self.background, self.ping) if part]
         try:
             with ExitStack() as stack:
+                if self.broker_sizes is not None:
+                    stack.enter_context(sized(source, self.broker_sizes))
                 for part in (*self.beside, *delayed):
                     more = {"sending": sending.wait} if getattr(part, "waits_for_load", False) else {}
                     files.append(stack.enter_context(part.concurrently(source, target, folder, stem, **more)))

@@ -121,6 +121,9 @@ def _kafka_settings(experiment, load):
     return {
         **{name: None if text is None else int(text) for name, text in numbers.items()},
         "broker_settings": json.dumps(brokers, sort_keys=True) if brokers else "",
+        "broker_sizes": json.dumps(sizes, sort_keys=True)
+        if (sizes := experiment.get("broker_sizes"))
+        else "",
     }
 
 

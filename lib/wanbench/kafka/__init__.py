@@ -8,6 +8,7 @@ from importlib import import_module
 
 _MODULES = {
     "Broker": "placement",
+    "BrokerSize": "broker_size",
     "Cluster": "cluster",
     "ClusterError": "errors",
     "ExternalCluster": "external",

@@ -167,6 +167,10 @@ class Cluster(BaseCluster):
         """A node's data folder on its host: a folder for each partition."""
         return self._node(node_id).data_folder
 
+    def pid_file(self, node_id: int) -> str:
+        """The file on a node's host that holds the id of its latest process."""
+        return self._node(node_id).pid_file
+
     def log(self, node_id: int) -> bytes:
         """What a node has logged so far, over all its starts."""
         node = self._node(node_id)

@@ -73,6 +73,11 @@ class Node:
         return f"{self.folder}/data"
 
     @property
+    def pid_file(self) -> str:
+        """The file that holds the id of its latest process."""
+        return f"{self.folder}/pid"
+
+    @property
     def command(self) -> list[str]:
         """The command that starts it."""
         flags = ["-XX:+ExitOnOutOfMemoryError", f"-XX:ErrorFile={self.folder}/hs_err.log", *self._flags]
@@ -113,7 +118,7 @@ class Node:
     def start(self) -> None:
         """Start the Java process with its own log; it does not serve yet."""
         self.starts += 1
-        self._process = self.host.start([*_WITH_PID_FILE, f"{self.folder}/pid", *self.command])
+        self._process = self.host.start([*_WITH_PID_FILE, self.pid_file, *self.command])
         self.is_up = True
 
     def stop(self) -> None:

@@ -1,0 +1,230 @@
+"""The study price-performance on trials with a known answer."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import claims
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.stats.trials.rates import TrialRates
+from wanbench.studies import price_performance as study
+from wanbench.studies.price_performance.comparisons import compare_all
+from wanbench.studies.price_performance.costs import with_price_range
+from wanbench.studies.price_performance.over_time import PANELS, OverTime
+from wanbench.studies.price_performance.prices import usd_per_hour
+from wanbench.studies.price_performance.trials import SizeTrials
+
+TRUE = {
+    # messages per second, p99 in ms, USD per hour
+    "small": (10_000.0, 800.0, 0.03),
+    "small again": (10_000.0, 800.0, 0.03),
+    "wide": (20_000.0, 400.0, 0.03),
+    "large": (20_000.0, 400.0, 0.06),
+}
+KEY = ["run_id", "test_id", "attempt"]
+
+
+def made(*, noise=0.03, blocks=3, seed=0, true=TRUE):
+    """Trials whose logarithms scatter by `noise`, and more between blocks."""
+    rng, rows = np.random.default_rng(seed), []
+    for block in range(1, blocks + 1):
+        drift = rng.normal(0, 0.05)
+        for name, (rate, p99, usd) in true.items():
+            reached = rate * np.exp(drift + rng.normal(0, noise))
+            sizes = json.dumps([{"name": name, "processors": 0.3, "price_usd_per_hour": usd}])
+            rows.append(
+                {"run_id": "r", "test_id": f"{len(rows):04d}", "attempt": 1, "setting": name, "block": block,
+                 "messages_per_s": reached, "p50_ms": p99 / 4, "p95_ms": p99 / 2, "usd_per_hour": usd,
+                 "p99_ms": p99 * np.exp(rng.normal(0, noise)), "usd_per_billion": usd / 3600 / reached * 1e9,
+                 "fullest_link": 0.95, "waited": 0.1, "machine_busy": 0.5, "iowait": 0.01,
+                 "brokers_sent_bps": 4e3 * reached, "brokers_used": 0.6,
+                 "broker_sizes": sizes}
+            )  # fmt: skip
+    return SizeTrials(pd.DataFrame(rows), pd.DataFrame({"setting": ["small"], "reason": ["a broker died"]}))
+
+
+def test_costs_are_price_over_rate_and_equal_sizes_tie():
+    costs = study.cost_per_billion(made())
+    cheapest = costs.costs.settings[0]
+    assert cheapest == "wide"
+    assert costs.costs.means["wide"].estimate == pytest.approx(0.03 / 3600 / 20_000 * 1e9, rel=0.1)
+    assert costs.costs.rank("wide") == (1, 1) and "shown to be the cheapest" in costs.sentence
+    assert set(costs.costs.ties("small")) == {"small again", "large"}
+    assert costs.ratio("small again", "small").low < 1 < costs.ratio("small again", "small").high
+    assert costs.lead.low > 1
+    assert costs.ratio("large", "small", of="messages_per_s").estimate == pytest.approx(2, rel=0.1)
+    tie = costs.price_that_ties("small", "wide")
+    assert tie.low < 0.015 < tie.high
+    assert any("small 1" in text for text in costs.cautions)
+    assert costs.figure().layout.meta["csv"].count("\n") == 5
+
+
+def test_a_setting_that_was_not_measured_is_named():
+    with pytest.raises(MissingDataError, match="huge"):
+        study.cost_per_billion(made()).ratio("huge", "small")
+    with pytest.raises(ParameterError, match="two settings or more"):
+        compare_all(made(true={"small": TRUE["small"]}).trials, "usd_per_billion", "USD")
+
+
+def test_without_repeats_nothing_is_told_apart():
+    costs = study.cost_per_billion(made(blocks=1))
+    assert all(costs.costs.rank(name) == (1, 4) for name in TRUE)
+    assert "no setting was measured twice" in str(costs)
+
+
+def test_false_orders_are_as_rare_as_the_level_says():
+    true = dict.fromkeys("abcd", TRUE["small"])
+    wrong = 0
+    for seed in range(100):
+        found = study.cost_per_billion(made(seed=seed, noise=0.1, true=true)).costs
+        wrong += any(found.rank(name) != (1, 4) for name in true)
+    assert wrong <= 12  # 5 are expected; more than 12 of 100 come once in a thousand
+
+
+def test_a_range_of_prices_stands_beside_the_interval():
+    found = with_price_range(study.cost_per_billion(made()), "wide", (0.015, 0.03, 0.06))
+    assert found.others[0].low < found.low < found.estimate < found.high < found.others[0].high
+
+
+def test_the_frontier_has_the_cheap_and_the_fast():
+    rows = study.frontier(study.cost_per_billion(made())).rows.set_index("setting")
+    assert rows.verdict["wide"] == "on the frontier of the means"
+    assert rows.verdict["small"] == "dominated" and rows.by["small"] == "wide"
+    assert rows.verdict["large"] != "dominated"  # as fast as wide, so not shown to be slower
+    assert study.frontier(study.cost_per_billion(made())).figure().layout.meta["name"] == "cost-against-p99"
+
+
+def test_the_full_resource_is_named_and_what_cannot_be_seen_is_said():
+    trials = made()
+    trials.trials.loc[trials.trials.setting == "wide", ["fullest_link", "waited"]] = [0.5, 0.8]
+    found = study.full_resource(trials)
+    full = found.rows.set_index("setting").full
+    assert full["small"] == "network" and full["wide"] == "processor quota"
+    assert "EBS" in found.sentence
+
+
+def test_too_few_processors_are_said_with_how_many_it_would_take():
+    cpus = pd.DataFrame({"subject": ["cpu 0", "cpu 1", "cpu all"]})
+    trials = made()
+    assert study.enough_processors(trials, {"metrics": cpus}, brokers=3).rows.enough.all()
+    sizes = json.dumps([{"name": "small", "processors": 0.8}] * 3)
+    trials.trials.loc[trials.trials.setting == "small", "broker_sizes"] = sizes
+    found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
+    assert "too few" in found.sentence and "would take 3" in found.sentence  # 2.4, and 0.4 of all else
+    with pytest.raises(MissingDataError, match="HostMetrics"):
+        study.enough_processors(trials, {}, brokers=3)
+
+
+def test_the_evidence_tries_the_claims_it_is_about():
+    trials = made()
+    rows = [
+        trials.trials[[*KEY, "setting"]].assign(quantity=name, at_s=1.0, value=value)
+        for name, value in (("requests", 50.0), ("CPU IOWait", 1.0))
+    ]
+    times = OverTime(pd.concat(rows, ignore_index=True), 5.0)
+    costs = study.cost_per_billion(trials)
+    found = study.evidence(costs, study.frontier(costs), times, plain="small", more_network="wide")
+    assert found["network_limit"].estimate == pytest.approx(2, rel=0.1)
+    assert found["producer_latency"].low > 1.5
+    assert found["rate_spread"].estimate >= 1
+    verdicts = claims.price_performance(**found).table().set_index("claim").verdict
+    assert verdicts["outbound"] is not None and verdicts["producer-latency"] is not None
+
+
+def test_prices_are_those_of_brokers_with_a_size():
+    one = '{"name": "a", "price_usd_per_hour": 0.02}'
+    assert usd_per_hour(one, 3, "a") == pytest.approx(0.06)
+    with pytest.raises(ParameterError, match="without a price"):
+        usd_per_hour('{"name": "a"}', 3, "a")
+
+
+def write_run(folder, logs):
+    """A run folder with what the recount reads: {test: (setting, usd per hour, records by second)}."""
+    tests = [
+        {
+            "id": test,
+            "setting": setting,
+            "experiments": [{"broker_sizes": [{"price_usd_per_hour": usd}, None]}],
+        }
+        for test, (setting, usd, _) in logs.items()
+    ]
+    events = [{"event": "run-started", "plan": {"tests": tests}}]
+    (folder / "kafka_load").mkdir()
+    for test, (_, _, records) in logs.items():
+        events += [{"event": "test-started", "test_id": test, "attempt": 1}]
+        events += [{"event": "test-finished", "test_id": test}]
+        rows = [[1, "t", 0, 100 + second, 1, n, 10 * n] for second, n in enumerate(records)]
+        times = {"counts_from_s": 100.4, "counts_until_s": 100.0 + len(records) - 0.5}
+        (folder / "kafka_load" / f"{test}.1.batches.json").write_text(json.dumps({"rows": rows}))
+        (folder / "kafka_load" / f"{test}.1.times.json").write_text(json.dumps(times))
+    (folder / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
+def test_the_recount_agrees_and_notices_a_lost_record(tmp_path):
+    logs = {
+        f"{n:04d}": (name, usd, [5, *[rate + 10 * n + second for second in range(6)], 5])
+        for n, (name, usd, rate) in enumerate(
+            [("a", 0.1, 900), ("b", 0.2, 1500), ("b", 0.2, 1510), ("a", 0.1, 910)]
+        )
+    }
+    write_run(tmp_path, logs)
+    rows = [
+        {"run_id": "r", "test_id": test, "attempt": 1, "setting": setting, "block": 1 + int(test) // 2,
+         "usd_per_hour": usd, "messages_per_s": (rate := sum(records[1:-1]) / 6),
+         "usd_per_billion": usd / 3600 / rate * 1e9}
+        for test, (setting, usd, records) in logs.items()
+    ]  # fmt: skip
+    none = pd.DataFrame(columns=["setting", "reason"])
+    found = study.recount_agrees(study.cost_per_billion(SizeTrials(pd.DataFrame(rows), none)), tmp_path)
+    assert found.rows.agrees.all() and len(found.rows) == 8, found
+    assert "All 8 cells" in found.sentence
+    rows[0]["messages_per_s"] *= 1.01
+    found = study.recount_agrees(study.cost_per_billion(SizeTrials(pd.DataFrame(rows), none)), tmp_path)
+    assert not found.rows.agrees.all() and "messages/s of a" in found.sentence
+
+
+def test_every_panel_has_a_unit_and_the_figure_a_line_per_trial():
+    trials = made(blocks=2).trials
+    rows = trials[[*KEY, "setting"]].assign(quantity="messages in", at_s=2.5, value=1.0, unit="1/s")
+    figure = OverTime(rows, 5.0).figure()
+    assert len(figure.data) == len(trials) and all(PANELS.values())
+
+
+def test_trials_have_the_largest_quantile_of_their_producers():
+    rates = pd.DataFrame(
+        {"run_id": "r", "test_id": ["1"], "attempt": 1, "setting": "a", "block": 1, "records_per_s": 1000.0,
+         "start_s": 10.0, "end_s": 20.0, "broker_sizes": '{"name": "a", "processors": 0.5, "price_usd_per_hour": 0.6}'}
+    )  # fmt: skip
+    none = pd.DataFrame(columns=["setting", "reason"])
+    producers = pd.DataFrame(
+        {"run_id": "r", "test_id": "1", "attempt": 1, "producer": [0, 0, 1, 1], "warmup": [True, False] * 2,
+         **{f"p{q}_latency_ms": [99.0, 5.0, 99.0, 7.0] for q in (50, 95, 99)}}
+    )  # fmt: skip
+    counted = [
+        ("user_s", 1.0, 2.0),
+        ("system_s", 0.5, 1.0),
+        ("quota_periods", 10, 60),
+        ("quota_waits", 1, 31),
+    ]
+    metrics = pd.DataFrame(
+        [
+            {"run_id": "r", "test_id": "1", "attempt": 1, "source": "process", "host": "h", "node_id": 1,
+             "subject": "broker", "metric": metric, "statistic": None, "value": value, "unit": "", "cumulative": True,
+             "at_utc": pd.Timestamp(at, unit="s", tz="UTC"), "interval_s": np.nan}
+            for metric, first, last in counted for at, value in ((11, first), (16, last))
+        ]
+    )  # fmt: skip
+    tests = pd.DataFrame(
+        {"setting": ["a", "b"], "outcome": ["done", "failed"], "reason": [None, "broker 1 ended"]}
+    )
+    tables = {"producers": producers, "metrics": metrics, "tests": tests}
+    found = study.size_trials(
+        TrialRates(rates, none, none, none, "made"), tables, brokers=3, price_factor=0.5
+    )
+    row = found.trials.iloc[0]
+    assert (row.p99_ms, row.p99_least_ms) == (7.0, 5.0)
+    assert row.usd_per_hour == pytest.approx(0.9) and row.usd_per_billion == pytest.approx(0.9 / 3.6e6 * 1e9)
+    assert row.processor_share == pytest.approx((1.0 + 0.5) / 5 / 0.5) and row.waited == pytest.approx(0.6)
+    assert found.failed.setting.tolist() == ["b"] and "broker 1 ended" in found.sentence

@@ -1,0 +1,90 @@
+"""
+Samples how much processor time a broker has used, and how often its quota made it wait.
+
+Runs on the broker's host with nothing but Python: `python processor_samples.py <settings in JSON>` with pid_file,
+interval_s, and about, which is printed. Started by `wanbench.experiments.broker_processors`; read by
+`wanbench.ingest.broker_processors`.
+
+The first line is JSON with about and ticks_per_s. Each further line is JSON: at_s (Unix s), user_ticks, system_ticks
+and starting_ticks of the process (/proc/<pid>/stat; starting_ticks tells one process from the next), and, where a
+control group limits it, what the kernel counted there: nr_periods, nr_throttled and throttled_ns. SIGTERM has it
+sample once more and end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+V1, V2 = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
+
+
+def read(path: str) -> str:
+    """A small file's text; "" if it cannot be read."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def used(pid: str) -> dict:
+    """Processor time of a process; {} if there is none."""
+    after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if len(after_name) < 20:
+        return {}
+    ticks = {"user_ticks": after_name[11], "system_ticks": after_name[12], "starting_ticks": after_name[19]}
+    return {name: int(text) for name, text in ticks.items()}
+
+
+def throttled(pid: str) -> dict:
+    """What the kernel counted of the quota of its control group; {} where it has none."""
+    for line in read(f"/proc/{pid}/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        own = path.rstrip("/")
+        if "cpu" in controllers.split(","):
+            folder, limited = V1 + own, read(f"{V1}{own}/cpu.cfs_quota_us").strip() not in ("", "-1")
+        elif number == "0" and not controllers:
+            folder, limited = V2 + own, read(f"{V2}{own}/cpu.max").split()[:1] not in ([], ["max"])
+        else:
+            continue
+        counted = dict(
+            line.split() for line in read(f"{folder}/cpu.stat").splitlines() if line.count(" ") == 1
+        )
+        if limited and "nr_throttled" in counted:
+            waited = counted.get("throttled_time") or 1000 * int(counted.get("throttled_usec", 0))
+            return {name: int(counted[name]) for name in ("nr_periods", "nr_throttled")} | {
+                "throttled_ns": int(waited)
+            }
+    return {}
+
+
+def sample(pid_file: str) -> dict:
+    """One line."""
+    pid = read(pid_file).strip()
+    found = used(pid) | throttled(pid) if pid.isdigit() else {}
+    return {"at_s": time.time(), **found}
+
+
+def main() -> None:
+    """Sample until told to stop."""
+    settings, stopped = json.loads(sys.argv[1]), threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print(json.dumps({**settings["about"], "ticks_per_s": os.sysconf("SC_CLK_TCK")}), flush=True)
+    due = time.monotonic()
+    while True:
+        print(json.dumps(sample(settings["pid_file"])), flush=True)
+        if stopped.is_set():
+            return
+        due = max(due + settings["interval_s"], time.monotonic())
+        stopped.wait(due - time.monotonic())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""
+Which size of broker carries the most messages per dollar: costs ranked with ties, the frontier of cost against latency,
+which resource is full, and the metrics over time.
+"""
+
+from .costs import cost_per_billion
+from .evidence import evidence
+from .frontier import frontier
+from .full_resource import full_resource
+from .machine import enough_processors
+from .over_time import over_time
+from .prices import per_processor_hour
+from .recount import recount_agrees
+from .trials import size_trials
+
+__all__ = [
+    "cost_per_billion",
+    "enough_processors",
+    "evidence",
+    "frontier",
+    "full_resource",
+    "over_time",
+    "per_processor_hour",
+    "recount_agrees",
+    "size_trials",
+]

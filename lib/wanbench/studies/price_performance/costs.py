@@ -1,0 +1,179 @@
+"""Cost per billion messages by setting, ranked with ties; and what each reaches against the others at its price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...errors import MissingDataError
+from ...formatting import count, number, percent
+from ...stats.cost.inputs import as_input
+from ...stats.cost.propagation import extremes
+from ...stats.result import Estimate, Interval, Result
+from .comparisons import Comparisons, compare_all
+from .trials import SizeTrials
+
+RATE, COST = "messages_per_s", "usd_per_billion"
+PRICE_RANGE = "every price and rate at its worst"
+
+
+@dataclass(frozen=True, repr=False)
+class SizeCosts(Result):
+    """
+    Cost per billion messages.
+
+    Attributes
+    ----------
+    trials : DataFrame
+        Of `SizeTrials`.
+    rates, costs : Comparisons
+        Messages per second; USD per billion messages.
+    failed : dict
+        Setting to the number of its attempts that gave no row.
+    """
+
+    trials: pd.DataFrame
+    rates: Comparisons
+    costs: Comparisons
+    failed: dict[str, int]
+
+    TITLE = "Cost per billion messages"
+    DRAWN_BY = "costs_figure.costs"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """What a billion messages cost, the cheapest setting first; then the messages per second in the same order."""
+        names = self.costs.settings
+        return tuple(each.means[name] for each in (self.costs, self.rates) for name in names)
+
+    @property
+    def sentence(self) -> str:
+        """The order of the means, and which settings may be the cheapest."""
+        costs, names = self.costs, self.costs.settings
+        listed = ", ".join(f"{name} {costs.means[name].written}" for name in names)
+        leaders = [name for name in names if costs.rank(name)[0] == 1]
+        lead = (
+            f"{leaders[0]} is shown to be the cheapest"
+            if len(leaders) == 1
+            else f"the cheapest is one of {', '.join(leaders)}: these tie"
+        )
+        return (
+            f"A billion messages cost {listed}; {lead} ({percent(costs.level)} intervals of all "
+            f"{count(len(costs.ratios) // 2, 'ratio')} together; {count(len(self.trials), 'trial')})."
+        )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Those of the estimates, and failures: a setting that fails costs more than what its other trials say."""
+        lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items() if n)
+        return (*super().cautions, *([f"trials that failed are in no cost ({lost})"] if lost else []))
+
+    @property
+    def lead(self) -> Estimate:
+        """The cost of the second cheapest setting over that of the cheapest."""
+        first, second = self.costs.settings[:2]
+        return self.costs.ratios[second, first]
+
+    def price_that_ties(self, setting: str, other: str) -> Estimate:
+        """The price of a setting at which a billion messages cost as much as with the other, in USD per hour."""
+        now = float(self.trials.usd_per_hour[self.trials.setting == setting].iloc[0])
+        return self.ratio(other, setting).transformed(
+            lambda ratio: now * ratio,
+            quantity=f"price at which {setting} ties with {other}",
+            claim=f"{setting} would cost as much per message as {other} at {{}} (it has {now:g})",
+            unit="USD/hour",
+        )
+
+    def ratio(self, setting: str, other: str, of: str = COST) -> Estimate:
+        """Cost (or with of="messages_per_s" rate) of a setting over another's; MissingDataError if one is missing."""
+        each = self.costs if of == COST else self.rates
+        if (setting, other) not in each.ratios:
+            raise MissingDataError(
+                f"no trials of {setting} and {other}; there are {', '.join(each.settings)}."
+            )
+        return each.ratios[setting, other]
+
+    def table(self) -> pd.DataFrame:
+        """Per setting: price, rate, cost, with intervals; rank and ties."""
+        rows = []
+        for name in self.costs.settings:
+            rate, cost = self.rates.means[name], self.costs.means[name]
+            best, worst = self.costs.rank(name)
+            rows.append(
+                {
+                    "setting": name,
+                    "trials": cost.n,
+                    "failed": self.failed.get(name, 0),
+                    "usd_per_hour": float(self.trials.usd_per_hour[self.trials.setting == name].iloc[0]),
+                    "messages_per_s": rate.estimate,
+                    "messages_per_s_low": rate.low,
+                    "messages_per_s_high": rate.high,
+                    "usd_per_billion": cost.estimate,
+                    "usd_per_billion_low": cost.low,
+                    "usd_per_billion_high": cost.high,
+                    "rank": f"{best}" if best == worst else f"{best} to {worst}",
+                    "ties": ", ".join(self.costs.ties(name)),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def shown(self) -> pd.DataFrame:
+        """The table as text."""
+        rows = []
+        for row in self.table().itertuples():
+            rate, cost = self.rates.means[row.setting], self.costs.means[row.setting]
+            rows.append(
+                {
+                    "setting": row.setting,
+                    "trials": f"{row.trials:,}" + (f" ({row.failed:,} failed)" if row.failed else ""),
+                    "USD per hour": number(row.usd_per_hour),
+                    "messages/s": rate.written.removesuffix(" messages/s"),
+                    "messages/s, interval": rate.written_interval,
+                    "USD per billion": cost.written.removesuffix(" USD"),
+                    "USD per billion, interval": cost.written_interval,
+                    "rank": row.rank,
+                    "tied with": row.ties,
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
+    """
+    What a billion messages cost with each setting: price per hour over messages per hour.
+
+    Ties: two settings tie unless the interval of the ratio of their costs leaves out 1; intervals of all pairs hold
+    together. So a tie is no proof that two are equal: the interval says by how much they may differ.
+    """
+    rates = compare_all(
+        trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}"
+    )
+    costs = compare_all(
+        trials.trials, COST, "USD", level=level, claim="With {name} a billion messages cost {{}}"
+    )
+    failed = trials.failed.setting.value_counts().to_dict()
+    return SizeCosts(trials.trials, rates, costs, {str(name): int(n) for name, n in failed.items()})
+
+
+def with_price_range(costs: SizeCosts, setting: str, usd_per_hour: tuple[float, float, float]) -> Estimate:
+    """
+    The cost of a setting with the ends that a range of prices (low, value, high; USD per hour of all its brokers)
+    gives it.
+
+    A price is no sample: the range is beside the interval, not in it.
+    """
+    rate, given = costs.rates.means[setting], as_input("price", usd_per_hour, "USD/hour")
+    inputs = {"rate": as_input("messages per second", rate, "messages/s", positive=True), "price": given}
+
+    def usd(values):
+        return values["price"] / (3600 * values["rate"]) * 1e9
+
+    low, high = extremes(usd, inputs)
+    found = rate.transformed(
+        lambda value: given.value / (3600 * value) * 1e9,
+        quantity=f"usd_per_billion, {setting}",
+        claim=f"With {setting} a billion messages cost {{}}",
+        unit="USD",
+    )
+    return Estimate(**{**found.__dict__, "others": (Interval(PRICE_RANGE, low, high),)})

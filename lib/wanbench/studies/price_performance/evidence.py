@@ -1,0 +1,95 @@
+"""What the trials say to the claims of the source: estimates by the parameters of `claims.price_performance`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from ...errors import ParameterError
+from ...formatting import count
+from ...stats.result import Estimate
+from .comparisons import compare_all
+from .costs import SizeCosts
+from .frontier import Frontier
+from .over_time import OverTime
+
+
+def evidence(
+    costs: SizeCosts,
+    frontier: Frontier | None,
+    times: OverTime,
+    *,
+    plain: str,
+    more_network: str | None = None,
+) -> dict[str, Estimate]:
+    """
+    Every estimate that a claim of the source asks for, as far as it was measured.
+
+    Parameters
+    ----------
+    plain, more_network : str
+        A setting, and one that differs from it in twice the rate of its network alone.
+    """
+    trials = _with_requests(costs.trials, times)
+    found = {"cost_lead": costs.lead, "rate_spread": _spread(trials, plain)}
+    if frontier is not None:
+        low, *_, high = frontier.latencies.settings
+        found["producer_latency"] = replace(
+            frontier.latencies.ratios[high, low],
+            quantity="largest p99 over smallest",
+            claim="The largest p99 of a setting is {} the smallest",
+        )
+    if more_network is not None:
+        for name, column, what in (
+            ("network_limit", "brokers_sent_bps", "bytes that brokers send"),
+            ("network_iowait", "iowait", "share of time in IOWait"),
+        ):
+            ratio = _ratio(trials, column, more_network, plain)
+            if ratio is not None:
+                claim = f"With twice the network's rate, {what} are {{}} those with the plain one"
+                found[name] = replace(ratio, quantity=f"{what}, twice the network", claim=claim)
+    best, other = costs.rates.settings[-1], plain
+    if best != other and (
+        ratio := _ratio(trials.assign(each=trials.requests / trials.messages_per_s), "each", best, other)
+    ):
+        found["requests_over_messages"] = replace(
+            ratio,
+            quantity="requests ratio over messages ratio",
+            claim=f"Between {best} and {other}, the ratio of requests is {{}} the ratio of messages",
+        )
+    return found
+
+
+def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
+    """Mean requests per second of each trial while it counts; NaN where brokers were not asked."""
+    rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
+    keys = ["run_id", "test_id", "attempt"]
+    return trials.merge(rows.groupby(keys).value.mean().rename("requests").reset_index(), on=keys, how="left")
+
+
+def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | None:
+    """None where either setting has no positive value."""
+    try:
+        pair = trials[trials.setting.isin([of, over])]
+        return compare_all(pair, column, "").ratios.get((of, over))
+    except ParameterError:
+        return None
+
+
+def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
+    """Largest over smallest rate of a setting's repeats: what was seen, without an interval."""
+    values = trials.messages_per_s[trials.setting == setting]
+    return Estimate(
+        quantity="largest rate over smallest of one size",
+        claim=f"The largest rate of a repeat of {setting} is {{}} the smallest",
+        estimate=float(values.max() / values.min()),
+        low=float("nan"),
+        high=float("nan"),
+        unit="times",
+        n=len(values),
+        basis=count(len(values), "trial"),
+        method="largest over smallest of the trials",
+        assumption="none: it describes these trials",
+        warnings=("more repeats would spread further",),
+    )

@@ -1,0 +1,65 @@
+"""Which resource of each setting was full, named from what was measured beside the load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import pandas as pd
+
+from ...formatting import quantity
+from ...stats.result import RowsResult
+from .trials import SizeTrials
+
+FULL = {
+    # column of SizeTrials.trials: what it is, from where on it is full
+    "fullest_link": ("network", 0.85),
+    "waited": ("processor quota", 0.5),
+    "machine_busy": ("processors of the machine", 0.95),
+    "iowait": ("disk", 0.25),
+}
+"""
+A link is full from 85 % of its rate, averaged over seconds: senders without any other limit come to nine tenths, as
+TCP gives way where a queue overflows. A quota is, where it ran out in half of its periods: requests then wait for the
+next one more often than not. All processors busy for 95 % of the time leave no room for a single process. Where a
+quarter of the time passes in IOWait, processors wait for disks that cannot keep up.
+"""
+UNSEEN = (
+    "Not seen from inside, and not tried here: credits of instances that burst, and the limits of attached volumes "
+    "(EBS); both are throttles of the provider's, outside the machine."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class FullResource(RowsResult):
+    """Per setting: the means of `FULL` over its trials (shares of 1), `full`, and how many trials."""
+
+    TITLE = "Which resource is full"
+
+    @property
+    def sentence(self) -> str:
+        """What is full, by setting."""
+        groups = self.rows.groupby("full", sort=False).setting
+        found = [f"{full} with {', '.join(names)}" for full, names in groups]
+        return f"Full: {'; '.join(found)}. {UNSEEN}"
+
+    def shown(self) -> pd.DataFrame:
+        """Shares in per cent."""
+        rows = self.rows[["setting", "trials"]].astype(str)
+        for column, (name, limit) in FULL.items():
+            rows[f"{name} (full from {quantity(limit, 'fraction')})"] = [
+                quantity(value, "fraction") if isfinite(value) else "unknown" for value in self.rows[column]
+            ]
+        return rows.assign(full=self.rows.full)
+
+
+def full_resource(trials: SizeTrials) -> FullResource:
+    """Which resource was full in the counted seconds of each setting's trials; several may be."""
+    rows = []
+    for name, part in trials.trials.groupby("setting", sort=False):
+        means = {column: float(part[column].mean()) for column in FULL}
+        full = [what for column, (what, limit) in FULL.items() if means[column] >= limit]
+        known = [column for column in FULL if isfinite(means[column])]
+        found = " and ".join(full) or ("nothing that was measured" if known else "nothing was measured")
+        rows.append({"setting": name, "trials": len(part)} | means | {"full": found})
+    return FullResource(pd.DataFrame(rows))

@@ -1,0 +1,86 @@
+"""Whether the machine has processors enough for sizes of brokers to differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, isfinite
+
+import pandas as pd
+
+from ...errors import MissingDataError
+from ...formatting import number
+from ...stats.result import RowsResult
+from .full_resource import FULL
+from .trials import SizeTrials, quotas_of
+
+
+@dataclass(frozen=True, repr=False)
+class Machine(RowsResult):
+    """
+    Processors that settings need, against those there are.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        Per setting: `quotas`, the sum of its brokers' quotas; `others`, processors that all else kept busy (clients,
+        relay, other work on the machine), mean over trials; `used` of the quotas; `needed`, quotas and others
+        together; `enough`.
+    processors : int
+        Of the machine.
+    """
+
+    processors: int
+
+    TITLE = "Processors needed"
+
+    @property
+    def sentence(self) -> str:
+        """Whether they suffice, and how many it would take."""
+        short = self.rows[~self.rows.enough]
+        most = self.rows.loc[self.rows.needed.idxmax()]
+        there = f"The machine has {self.processors} processors"
+        if short.empty:
+            return (
+                f"{there}; {most.setting} takes the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
+                f"of brokers, {number(most.others, 1)} for clients and all else). So quotas, where full, and not the "
+                "machine bound the brokers."
+            )
+        return (
+            f"{there}, too few for every size to get what its quota allows beside clients and all else: "
+            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. Brokers used "
+            f"{number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
+            f"{number(short.quotas.min(), 1)} to {number(short.quotas.max(), 1)}. Where sizes differ in "
+            "their processors alone, a tie may be the machine's."
+        )
+
+
+def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
+    """
+    Quotas of brokers and what all else keeps busy, against the processors of the machine.
+
+    `others` is measured while the brokers had less than they asked for, where processors were short: then it is too
+    low, and more would be needed. MissingDataError where sysstat did not record.
+    """
+    metrics = tables.get("metrics")
+    subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()
+    if not len(subjects):
+        raise MissingDataError("no samples of processors; measure with HostMetrics beside the load.")
+    n, rows = len(subjects), []
+    for name, part in trials.trials.groupby("setting", sort=False):
+        quotas = [quota for quota in quotas_of(part.broker_sizes.iloc[0], brokers) if quota]
+        others = (n * part.machine_busy - part.brokers_used).clip(lower=0).mean()
+        needed = float(sum(quotas) + (others if isfinite(others) else 0.0))
+        # Full to the last processor, nothing is left for a burst: the limit of `FULL` holds here too.
+        enough = needed <= n * FULL["machine_busy"][1]
+        rows.append(
+            {
+                "setting": name,
+                "quotas": float(sum(quotas)),
+                "used": float(part.brokers_used.mean()),
+                "others": float(others),
+                "needed": needed,
+                "enough": enough,
+            }
+        )
+    return Machine(pd.DataFrame(rows), n)

@@ -1,0 +1,39 @@
+"""What the brokers of a trial cost, from the sizes in its plan; and prices of emulated sizes from a dated list."""
+
+from __future__ import annotations
+
+import json
+
+from ...checks import check_number
+from ...errors import ParameterError
+from ...stats.cost.inputs import Input
+from ...stats.cost.price_list import price
+
+
+def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
+    """
+    The price of all brokers of a trial: those with a size, from column broker_sizes of table trials.
+
+    >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
+    0.5
+    """
+    sizes = json.loads(broker_sizes) if broker_sizes else None
+    each = [size for size in (sizes if isinstance(sizes, list) else [sizes] * brokers) if size is not None]
+    usd = [size.get("price_usd_per_hour") for size in each]
+    if not usd or None in usd:
+        raise ParameterError(
+            f"setting {setting} has brokers without a price; allowed: sizes with price_usd_per_hour."
+        )
+    return float(sum(usd))
+
+
+def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
+    """
+    A list price by the processor: that of an instance over its processors, with its region, date and source.
+
+    >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
+    0.048
+    """
+    check_number("processors", processors, 1, whole=True)
+    found = price(provider, item, **which)
+    return Input(f"{item} per processor", found.value / processors, "USD/hour", source=found.source)
