@@ -213,6 +213,21 @@ class MadeLoad:
     fails: bool = False
     fails_early: bool = False
     name: ClassVar[str] = "kafka_load"
+    topics: ClassVar[int] = 1
+    partitions: ClassVar[int] = 1
+    replication: ClassVar[int] = 1
+    topic_settings: ClassVar[tuple] = ()
+    producer_settings: ClassVar[tuple] = ()
+    consumer_settings: ClassVar[tuple] = ()
+
+    def expected_s(self, rtt_ms, rate_bps=None):
+        return 1.0
+
+    def expected_bytes(self, rtt_ms, rate_bps=None):
+        return None
+
+    def run_on(self, producers, consumers, folder, stem, *, when_sending=None):
+        raise AssertionError("nothing asks for clients in several regions")
 
     def run(self, source, target, folder, stem, when_sending):
         self.log.append("load")

@@ -72,7 +72,7 @@ declare(
     column(
         "broker_settings", "text?", "", "settings over the cluster's own: JSON, names sorted; empty: none"
     ),
-    column("broker_sizes", "text", "", "what brokers may use: JSON, one size or a list; empty: no limits"),
+    column("broker_sizes", "text?", "", "what brokers may use: JSON, one size or a list; empty: no limits"),
     column("security", "text?", "", "plain, tls or mtls; null: the cluster's own"),
     column(
         "gateway_bps", "number?", "bit/s", "rate that links leaving a region share; null: each has its own"
