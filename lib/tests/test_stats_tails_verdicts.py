@@ -17,6 +17,12 @@ def system(name, factors, n=20_000, seed=0, blocks=()):
     return tails.TailTrials(name, runs, blocks)
 
 
+def system_that_loses(name):
+    """Every tenth record never arrives."""
+    runs = [np.concatenate([np.random.default_rng(k).lognormal(3, 0.3, 900), [inf] * 100]) for k in range(4)]
+    return tails.TailTrials(name, [tails.of_values([run]) for run in runs])
+
+
 BLOCKS = np.array([1.0, 1.3, 0.8, 1.1])
 
 
@@ -59,10 +65,16 @@ def test_too_few_blocks_or_records_are_not_enough_data():
 
 def test_lost_records_count_as_the_slowest():
     a = system("a", BLOCKS)
-    lost = [np.concatenate([np.random.default_rng(k).lognormal(3, 0.3, 900), [inf] * 100]) for k in range(4)]
-    b = tails.TailTrials("b", [tails.of_values([run]) for run in lost])
+    b = system_that_loses("b")
     found = tails.verdict(a, b, 0.95)
     assert found.verdict == "worse" and np.isfinite(found.rows.ratio[0]) and "lost record" in str(found)
+
+
+def test_two_systems_that_both_lose_records_are_not_tied():
+    both = [system_that_loses(name) for name in "ab"]
+    found = tails.verdict(*both, 0.99)
+    assert found.verdict == "not enough data" and "lost record in 4 blocks" in found.rows.reason[0]
+    assert tails.verdict(*both, 0.5).verdict != "not enough data"
 
 
 def test_verdicts_of_a_table_hold_together():

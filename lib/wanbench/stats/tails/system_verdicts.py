@@ -273,4 +273,7 @@ def _too_few(a: TailTrials, b: TailTrials, q: float, blocks: int) -> str:
         return (
             f"a trial has {number(least, 0)} records; {order.name(q)} takes {number(MIN_BEYOND / (1 - q), 0)}"
         )
+    both = set.intersection(*(set(np.array(each.blocks)[np.isinf(each.by_trial(q))]) for each in (a, b)))
+    if both:
+        return f"{order.name(q)} of both is that of a lost record in {count(len(both), 'block')}"
     return ""
