@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 from scipy import stats
 
 from ...checks import check_level
-from ...formatting import percent
+from ...formatting import count, percent
 from .compare import TailComparison, compare_tails
 from .distribution import Tail
 from .quantile_intervals import check_quantile
@@ -69,8 +70,24 @@ def shift(a: Tail, b: Tail, at: Sequence[float] = SHIFT_AT, *, level: float = 0.
     single = single_level(at, level, units)
     found = compare_tails(a, b, at, level=single, **settings)
     note = f"; level {percent(round(single, 4))} each, so that {len(at)} hold together at {percent(level)}"
-    differences = tuple(replace(one, method=one.method + note) for one in found.differences)
+    cautions = tuple(dict.fromkeys((*a.cautions, *b.cautions, *_open_ends(found))))
+    differences = tuple(
+        replace(one, method=one.method + note, warnings=cautions) for one in found.differences
+    )
     return Shift(found.a, found.b, differences, level)
+
+
+def _open_ends(found: TailComparison) -> tuple[str, ...]:
+    """One caution on all quantiles of a side that have no upper end, in place of one for each."""
+    sides = [
+        (side.tail.name, sum(not isfinite(e.high) for e in side.estimates)) for side in (found.a, found.b)
+    ]
+    names = " and ".join(f"{count(n, 'quantile')} of {name}" for name, n in sides if n)
+    if not names:
+        return ()
+    return (
+        f"{names} have no upper end: the records beyond are lost, too few, or came in too few bursts; measure longer",
+    )
 
 
 def single_level(at: Sequence[float], level: float = 0.95, runs: int = 1) -> float:
