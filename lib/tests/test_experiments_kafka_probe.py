@@ -10,7 +10,7 @@ import pytest
 from scripted_lab import Reply, ScriptedHost, ScriptedLab, ScriptedProcess
 
 from wanbench.errors import CommandError, ParameterError
-from wanbench.experiments import ExperimentError, KafkaTrial, kafka_probe_session
+from wanbench.experiments import ExperimentError, KafkaLoad, KafkaTrial, kafka_probe_session
 from wanbench.experiments.kafka_probe import KafkaProbe
 from wanbench.ingest import kafka_probe
 from wanbench.kafka.admin.ask import AnswerError
@@ -282,12 +282,14 @@ def test_a_probe_that_is_not_ready_in_time_names_what_it_waited_for_and_what_it_
     assert any(file.path.endswith("0002.1.probe.json") for file in alone.value.files)
 
 
-def test_a_trial_goes_on_without_a_probe_that_is_not_ready(probed, tmp_path):
+def test_a_trial_goes_on_without_a_probe_that_is_not_ready(probed, tmp_path, monkeypatch):
     source, target, _ = probed(consumer=COORDINATOR, lasts_s=None)
     times = {"started_at_utc": "", "ended_at_utc": ""}
     left = write_raw(tmp_path, "kafka_load", "a.txt", b"", **times)
-    load = SimpleNamespace(run=lambda *hosts_and_place, when_sending: [left])
-    files = KafkaTrial(load, beside=(KafkaProbe(start_timeout_s=1),)).run(source, target, tmp_path, "0001.1")
+    monkeypatch.setattr(KafkaLoad, "run", lambda *load_hosts_and_place, when_sending: [left])
+    files = KafkaTrial(KafkaLoad(), beside=(KafkaProbe(start_timeout_s=1),)).run(
+        source, target, tmp_path, "0001.1"
+    )
     assert {"kafka_load/a.txt", "kafka_probe/0001.1.probe.json"} <= {file.path for file in files}
 
 

@@ -69,6 +69,7 @@ def test_pages_say_that_they_are_replayed(site):
         "05-private-vs-internet",
         "06-geo-kafka",
         "07-region-loss",
+        "08-tail-latency",
         "10-price-performance",
     }
 

@@ -236,13 +236,13 @@ def rate_per_h(events: int, hours: float, *, level: float = 0.95) -> Estimate:
     (0.0, 0.369)
     """
     tail = (1 - level) / 2
-    low = stats.chi2.ppf(tail, 2 * events) / 2 / hours if events and hours else 0.0
+    low = float(stats.chi2.ppf(tail, 2 * events)) / 2 / hours if events and hours else 0.0
     return Estimate(
         quantity="false alarms per hour and broker",
         claim="In undisturbed time each broker had false alarms at a rate of {}",
         estimate=events / hours if hours else nan,
         low=low if hours else nan,
-        high=stats.chi2.ppf(1 - tail, 2 * events + 2) / 2 / hours if hours else nan,
+        high=float(stats.chi2.ppf(1 - tail, 2 * events + 2)) / 2 / hours if hours else nan,
         unit="per hour",
         n=1 if hours else 0,
         basis=f"{count(events, 'alarm')} in {number(hours, 2)} hours of brokers",
