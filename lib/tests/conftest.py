@@ -1,5 +1,6 @@
 """What all tests need."""
 
+import re
 import signal
 import sys
 from contextlib import suppress
@@ -70,7 +71,7 @@ SHARED_SETTINGS = {
 
 
 @pytest.fixture(scope="session")
-def shared_cluster():
+def running_cluster():
     """
     The cluster that tests use and leave as it was: brokers 1, 2 and 3 in eu, us and asia, 10 ms apart one way, with
     metrics and mutual TLS on every connection. Tests that stop, kill or cut off a broker make a cluster of their own.
@@ -84,18 +85,43 @@ def shared_cluster():
         yield started
 
 
+OWN_SETTINGS = {
+    # Faults are noticed soon, so that tests need not wait.
+    "broker.session.timeout.ms": 3000,
+    "broker.heartbeat.interval.ms": 500,
+    "replica.lag.time.max.ms": 3000,
+    "group.min.session.timeout.ms": 3000,
+    "num.io.threads": 4,
+}
+
+
+@pytest.fixture(scope="session")
+def own_cluster():
+    """
+    The cluster whose brokers tests may stop, kill, freeze, slow and cut off, if they bring them back: 1, 2 and 3 in eu,
+    us and asia, 10 ms apart one way, two hosts in each region, plain connections.
+    """
+    links = dict.fromkeys(permutations(SHARED_REGIONS, 2), LinkSettings(10))
+    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    with (
+        LocalLab(SHARED_REGIONS, links, hosts_per_region=2) as lab,
+        kafka.Cluster(lab, SHARED_REGIONS, settings=OWN_SETTINGS, **options) as started,
+    ):
+        yield started
+
+
 @pytest.fixture
-def cluster(shared_cluster):
+def shared_cluster(running_cluster):
     """The shared cluster; after the test its links are as they were, and topics that the test made are gone."""
-    lab = shared_cluster.lab
+    lab = running_cluster.lab
     links = dict(lab.links)
-    yield shared_cluster
+    yield running_cluster
     for pair, link in links.items():
         if lab.links[pair] != link:
             lab.set_link(*pair, **asdict(link))
-    for topic in topics_in_logs(shared_cluster):
+    for topic in topics_in_logs(running_cluster):
         with suppress(WanbenchError):  # its folder may outlive a topic that is deleted
-            shared_cluster.delete_topic(topic)
+            running_cluster.delete_topic(topic)
 
 
 def topics_in_logs(cluster) -> set[str]:
@@ -109,44 +135,42 @@ def topics_in_logs(cluster) -> set[str]:
 
 
 @pytest.fixture
-def lab(cluster):
+def shared_lab(shared_cluster):
     """The lab of the shared cluster."""
-    return cluster.lab
+    return shared_cluster.lab
 
 
-LONGEST = ("pytest.mark.kafka", "pytest.mark.lab", "test_report.py", "built_site")
-"""Groups that take longest start first, so that no process works through one of them alone at the end."""
+GROUPS = {
+    "shared cluster": r"shared_(cluster|lab)",
+    "own cluster": r"pytest\.mark\.kafka",
+    "lab": r"pytest\.mark\.lab",
+    "test_report.py": r"(?m)^def site\b",
+    "example site": r"built_site",
+}
+"""
+Tests that stay in one process, by what their module's text holds: those of the cluster that all share, those that start
+or break clusters, those that make a lab, those of the project's own site, those of the example site, which is built
+once. The longest come first, so that no process works through one of them alone at the end.
+"""
 
 
 def pytest_collection_modifyitems(items):
     """Bring the tests into the order in which their groups start."""
-    items.sort(key=lambda item: _turn(item.path))
-
-
-@cache
-def _turn(path: Path) -> int:
-    group = path.name if path.name in LONGEST else _group(path)
-    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
+    order = list(GROUPS)
+    items.sort(key=lambda item: order.index(_group(item.path)) if _group(item.path) in order else len(order))
 
 
 class ByModule(LoadScopeScheduling):
-    """
-    Which tests stay in one process where several run side by side: those of one module, as they share its fixtures;
-    all that use the cluster of the tests; all that make their own lab; all that read the example site, which is
-    built once.
-    """
+    """Tests of one module stay in one process, as they share its fixtures; so do those of one of `GROUPS`."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return _group(self.config.rootpath / module) or module
+        return _group(self.config.rootpath / nodeid.partition("::")[0])
 
 
 @cache
-def _group(path: Path) -> str | None:
+def _group(path: Path) -> str:
     text = path.read_text()
-    return next(
-        (mark for mark in ("pytest.mark.kafka", "pytest.mark.lab", "built_site") if mark in text), None
-    )
+    return next((name for name, pattern in GROUPS.items() if re.search(pattern, text)), path.name)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,12 +6,12 @@ import pytest
 from sasl_plain import SaslPlain
 
 from wanbench.campaign import carry_out, start, systems, systems_by_steps
-from wanbench.experiments import HostMetrics, KafkaLoad, KafkaTrial
+from wanbench.experiments import HostMetrics, KafkaLoad
 from wanbench.ingest import tabulate
 from wanbench.kafka import Cluster
 from wanbench.kafka.lab import KafkaLab
 from wanbench.labs import LocalLab, matrix_links
-from wanbench.plan import Trial, make_trials
+from wanbench.plan import make_trials
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
@@ -89,7 +89,7 @@ def test_the_labs_cluster_and_an_external_one_side_by_side(far, no_names, tmp_pa
             {"name": "theirs", "load": {"linger_ms": 10}, "cluster": "far"},
         ]
     )
-    steps = {"target_records_per_s": [100, 200]}
+    steps = {"target_records_per_s": [100]}
     trials = systems_by_steps(
         compared, load(no_names), steps, replicates=1, beside=(HostMetrics(interval_s=1),)
     )
@@ -106,7 +106,7 @@ def test_the_labs_cluster_and_an_external_one_side_by_side(far, no_names, tmp_pa
         retries=0,
         progress=False,
     )
-    assert run.finished and run.tests().outcome.tolist() == ["done"] * 4, run.tests().reason.tolist()
+    assert run.finished and run.tests().outcome.tolist() == ["done"] * 2, run.tests().reason.tolist()
     run.verify()
     about = json.dumps(run.lab["external"])
     assert run.lab["external"]["far"]["brokers"] == [{"node_id": 1, "rack": "elsewhere"}]
@@ -144,13 +144,3 @@ def test_without_brokers_of_its_own_a_lab_has_clients_only(far, no_names):
         described = opened.describe()
         assert "cluster" not in described and described["tools"]["Kafka"].startswith("4.")
     assert host.cluster is None and not host.clusters and not lab.is_open
-
-
-def test_a_campaign_on_an_external_cluster_alone(far, no_names):
-    trial = Trial("alone", (KafkaTrial(load(no_names)),))
-    plan = make_trials([trial], from_region="here", to_region="elsewhere", more_regions=["there"])
-    run = carry_out(
-        plan, LINKS, lab="local", campaign="alone", external={"far": far}, retries=0, progress=False
-    )
-    assert run.tests().outcome.tolist() == ["done"], run.tests().reason.tolist()
-    assert "cluster" not in run.lab and list(run.lab["external"]) == ["far"]

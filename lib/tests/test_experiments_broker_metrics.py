@@ -351,7 +351,8 @@ def test_without_brokers_that_can_be_asked_it_does_not_start(tmp_path, monkeypat
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_real_brokers_count_what_was_produced(lab, cluster, tmp_path):
+def test_real_brokers_count_what_was_produced(shared_cluster, tmp_path):
+    cluster, lab = shared_cluster, shared_cluster.lab
     source, target = lab.host("us"), lab.host("eu")
     cluster.create_topic("bench", placement=[[1], [2]])
 

@@ -1,7 +1,5 @@
 """Fault episodes on a cluster of three brokers in three regions: what is lost, and that everything comes back."""
 
-from itertools import permutations
-
 import pytest
 from patience import comes_about
 
@@ -9,38 +7,22 @@ from wanbench.experiments import KafkaFault
 from wanbench.experiments.kafka_fault_faults import Fault
 from wanbench.ingest import kafka_fault
 from wanbench.kafka import Cluster
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
 REGIONS = ["eu", "us", "asia"]
-SETTINGS = {
-    "broker.session.timeout.ms": 3000,
-    "broker.heartbeat.interval.ms": 500,
-    "replica.lag.time.max.ms": 3000,
-    "group.min.session.timeout.ms": 3000,
-}
 CLIENTS = {"session.timeout.ms": 4000, "heartbeat.interval.ms": 1000}
 
 
-@pytest.fixture(scope="module")
-def lab():
-    with LocalLab(REGIONS, dict.fromkeys(permutations(REGIONS, 2), LinkSettings(10))) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def own_cluster(lab):
-    """Not the cluster that tests share: its brokers are killed, frozen and cut off."""
-    with Cluster(lab, REGIONS, profile="functional", heap_mb=256, settings=SETTINGS) as started:
-        yield started
+@pytest.fixture
+def lab(own_cluster):
+    return own_cluster.lab
 
 
 def run(lab, folder, **changes):
     settings = {
         "before_s": 2.0,
-        "fault_s": 6.0,
+        "fault_s": 10.0,
         "after_s": 120.0,
         "topic_settings": {"min.insync.replicas": 2},
     }
@@ -65,7 +47,7 @@ def in_sync(cluster):
     return all(set(p["isr"]) == set(p["replicas"]) for topic in topics for p in topic["partitions"])
 
 
-@pytest.mark.parametrize(("fault", "at"), [("cut", "controller"), ("kill", "us"), ("freeze", "consumers")])
+@pytest.mark.parametrize(("fault", "at"), [("cut", "controller"), ("kill", "us")])
 def test_with_all_acknowledgements_nothing_is_lost_and_everything_comes_back(
     lab, own_cluster, tmp_path, fault, at
 ):
@@ -89,12 +71,10 @@ def test_a_fault_is_healed_when_something_else_fails(lab, own_cluster, tmp_path,
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Fault, "begin", failing)
-    for number, (fault, at) in enumerate([("cut", "us"), ("slow", "asia"), ("freeze", "us"), ("kill", "us")]):
-        (folder := tmp_path / str(number)).mkdir()
-        links = dict(lab.links)
-        with pytest.raises(KeyboardInterrupt):
-            run(lab, folder, fault=fault, at=at)
-        assert not lab.cut_pairs and lab.links == links and all(own_cluster.runs(node) for node in (1, 2, 3))
+    links = dict(lab.links)
+    with pytest.raises(KeyboardInterrupt):
+        run(lab, tmp_path, fault="freeze", at="us", before_s=0.5)
+    assert lab.links == links and all(own_cluster.runs(node) for node in (1, 2, 3))
     assert own_cluster.ask(lab.host("us"), "cluster")["brokers"]
 
 
@@ -106,7 +86,7 @@ def test_a_node_that_does_not_outlive_its_thaw_is_part_of_the_result(lab, own_cl
         cluster._node(node_id)._signal("KILL")
 
     monkeypatch.setattr(Cluster, "thaw", fatal)
-    row = run(lab, tmp_path, fault="freeze", at="us", after_s=5.0)["faults"].iloc[0]
+    row = run(lab, tmp_path, fault="freeze", at="us", fault_s=2.0, after_s=5.0)["faults"].iloc[0]
     assert "ended with status" in row.incomplete and row.isna().error and row.isna().healthy_at_s
     assert own_cluster.runs(2)
 
@@ -128,18 +108,3 @@ def test_the_end_of_a_log_is_above_the_high_watermark_until_replicas_have_it(lab
     assert row["end"] == 50 >= row["high_watermark"]
     wanted = [{"partition": 0, "high_watermark": 50, "end": 50}]
     assert comes_about(lambda: own_cluster.ask(host, "log_ends", topic=topic) == wanted)
-
-
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_clients_reach_a_cluster_with_mutual_tls(cluster, tmp_path, protocol):
-    found = run(
-        cluster.lab,
-        tmp_path,
-        fault="none",
-        client_settings={"group.protocol": protocol},
-        before_s=3.0,
-        fault_s=2.0,
-    )
-    assert lost(found) == [0, 0] and found["faults"].group_protocol[0] == protocol
-    stable = found["group_samples"].dropna(subset="member")
-    assert set(stable.member) == {0, 1, 2} and set(stable.client_region) == set(REGIONS)

@@ -4,7 +4,6 @@ from itertools import permutations
 
 import pytest
 
-from wanbench import kafka
 from wanbench.experiments import (
     BrokerMetrics,
     HostMetrics,
@@ -14,11 +13,26 @@ from wanbench.experiments import (
     LinkSamples,
 )
 from wanbench.ingest import kafka_open_loop, kafka_rate_search
+from wanbench.kafka import Cluster
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
 from wanbench.stats.tails import of_open_loop
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka, pytest.mark.timing]
+
+
+@pytest.fixture
+def lab(shared_lab):
+    return shared_lab
+
+
+@pytest.fixture(scope="module")
+def narrow_lab():
+    """A lab of its own, with one broker behind links of 4 Mbit/s."""
+    links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("us", "eu"), 2)}
+    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
+    with LocalLab(["us", "eu"], links) as lab, Cluster(lab, ["eu"], **options):
+        yield lab
 
 
 def tables(lab, folder, load, source="us", target="eu"):
@@ -47,16 +61,13 @@ def test_the_delay_of_the_links_shows_in_both_latencies(lab, tmp_path):
     assert received.quantile(0.5) > publish.quantile(0.01)
 
 
-def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_time(tmp_path):
+def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_time(narrow_lab, tmp_path):
     """200 records/s of 10 kB are 16 Mbit/s, over a link of 4 Mbit/s."""
-    links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("a", "b"), 2)}
     load = KafkaOpenLoop(
         200, record_bytes=10_000, replication=1, groups=1, duration_s=8, warmup_s=2, drain_s=2, batch_bytes=100_000,
         producer_settings={"queue.buffering.max.kbytes": 4_000},
     )  # fmt: skip
-    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
-    with LocalLab(["a", "b"], links) as lab, kafka.Cluster(lab, ["b"], **options):
-        found = tables(lab, tmp_path, load, "a", "b")
+    found = tables(narrow_lab, tmp_path, load)
     [row] = found["open_loop_loads"].to_dict("records")
     backlog = found["open_loop_seconds"].backlog_records
     assert row["n_intended"] == 2_000 > row["n_sent"] > row["n_acknowledged"]
@@ -80,14 +91,11 @@ def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path
     assert not [topic["name"] for topic in asked if topic["name"].startswith("open-loop-")]
 
 
-def test_a_search_finds_what_a_link_carries(tmp_path):
+def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
     """4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add; a machine with other work may end it early."""
-    links = {pair: LinkSettings(5, rate_bps=4e6) for pair in permutations(("a", "b"), 2)}
     load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=6, warmup_s=2, drain_s=2)
-    search = KafkaRateSearch(load, 1_500, 10, 160, steps=3)
-    options = {"profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
-    with LocalLab(["a", "b"], links) as lab, kafka.Cluster(lab, ["b"], **options):
-        search.run(lab.host("a"), lab.host("b"), tmp_path, "0001.1")
+    search = KafkaRateSearch(load, 1_500, 10, 160, steps=2)
+    search.run(narrow_lab.host("us"), narrow_lab.host("eu"), tmp_path, "0001.1")
     steps = kafka_rate_search.read(tmp_path / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
     assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
     assert steps.fell_behind.any() or steps.iloc[-1].failed_from_records_per_s > 40

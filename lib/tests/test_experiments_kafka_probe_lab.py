@@ -60,8 +60,8 @@ def measured(lab, folder, stem, **settings):
 @pytest.mark.lab
 @pytest.mark.kafka
 @pytest.mark.timing
-def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
-    found = measured(lab, tmp_path, "0001.1", duration_s=4.0, hold_share=0.02, hold_ms=500.0)
+def test_held_records_show_in_the_tail_and_nowhere_else(shared_lab, tmp_path):
+    found = measured(shared_lab, tmp_path, "0001.1", duration_s=4.0, hold_share=0.02, hold_ms=500.0)
     records, [row] = found["probe_records"], found["probes"].to_dict("records")
     assert row["n_intended"] == row["n_received"] == row["n_acknowledged"] == 200
     assert (row["n_duplicates"], row["n_damaged"], row["n_negative"], row["clock_offset_ms"]) == (0, 0, 0, 0)
@@ -78,9 +78,9 @@ def test_held_records_show_in_the_tail_and_nowhere_else(lab, tmp_path):
 @pytest.mark.lab
 @pytest.mark.kafka
 @pytest.mark.timing
-def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
+def test_a_replica_across_the_path_adds_its_round_trip(shared_lab, tmp_path):
     found = measured(
-        lab,
+        shared_lab,
         tmp_path,
         "0001.1",
         duration_s=3.0,
@@ -97,13 +97,13 @@ def test_a_replica_across_the_path_adds_its_round_trip(lab, tmp_path):
 @pytest.mark.lab
 @pytest.mark.kafka
 @pytest.mark.timing
-def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
+def test_a_stopped_broker_shows_in_every_record_of_that_time(shared_lab, tmp_path):
     """
     Two groups, three partitions and a clock that is ahead: open loop, so what stands still is seen by all.
 
     On the shared cluster: a second is too short for the other brokers to miss the one that stands still.
     """
-    source, target = lab.host("us"), lab.host("eu")
+    source, target = shared_lab.host("us"), shared_lab.host("eu")
     pids = broker_pids(source.cluster.log_folder(1))
     probe = KafkaProbe(
         duration_s=60.0, interval_s=0.02, groups=2, partitions=3, placement=((1,),) * 3, clock_shift_ms=250.0
@@ -141,13 +141,13 @@ def test_a_stopped_broker_shows_in_every_record_of_that_time(lab, tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_region(lab, tmp_path):
+def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_region(shared_lab, tmp_path):
     """Broker 2, in the source's region, leads; the consumer runs in the target's, where broker 1 follows."""
     load = KafkaLoad(
         partitions=1, replication=2, placement=((2, 1),), records=600, duration_s=None, target_records_per_s=200,
         client_rack="region", consumer_windows=False, start_timeout_s=300.0, consumer_timeout_s=120.0,
     )  # fmt: skip
-    load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
+    load.run(shared_lab.host("us"), shared_lab.host("eu"), tmp_path, "s")
     batches = json.loads((tmp_path / "kafka_load/s.batches.json").read_text())["rows"]
     assert {broker for broker, *_ in batches} == {2}
     printed = (tmp_path / "kafka_load/s.consumer-0-0.txt").read_text()
@@ -156,15 +156,15 @@ def test_a_load_leads_where_it_is_placed_and_its_consumers_read_in_their_own_reg
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_a_probe_that_cannot_start_says_why(lab, tmp_path):
+def test_a_probe_that_cannot_start_says_why(shared_lab, tmp_path):
     with pytest.raises(ExperimentError, match=r"the probe cannot start: .*replication factor"):
-        measured(lab, tmp_path, "0001.1", placement=None, replication=4)
+        measured(shared_lab, tmp_path, "0001.1", placement=None, replication=4)
 
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(lab, tmp_path):
-    source, target = lab.host("us"), lab.host("eu")
+def test_a_block_that_fails_ends_the_probe_and_keeps_what_it_measured(shared_lab, tmp_path):
+    source, target = shared_lab.host("us"), shared_lab.host("eu")
     probe = KafkaProbe(duration_s=60.0, interval_s=0.05, placement=((1,),))
     with pytest.raises(ZeroDivisionError), probe.concurrently(source, target, tmp_path, "0001.1") as files:
         time.sleep(1.5)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -19,26 +18,18 @@ from wanbench.ingest import broker_metrics, broker_pauses
 from wanbench.kafka import Cluster, ClusterError
 from wanbench.kafka.admin import ask as admin
 from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
-REGIONS = ["eu", "us", "asia"]
-LINKS = dict.fromkeys(permutations(REGIONS, 2), LinkSettings(5))
+
+@pytest.fixture
+def cluster(own_cluster):
+    return own_cluster
 
 
-@pytest.fixture(scope="module")
-def lab():
-    with LocalLab(REGIONS, LINKS, hosts_per_region=2) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def cluster(lab):
-    """Not the cluster that tests share: brokers are stopped, killed and cut off here."""
-    settings = {"num.io.threads": 4, "replica.lag.time.max.ms": 9000}
-    with Cluster(lab, REGIONS, profile="functional", heap_mb=256, settings=settings) as started:
-        yield started
+@pytest.fixture
+def lab(own_cluster):
+    return own_cluster.lab
 
 
 def javas():
@@ -58,12 +49,14 @@ def in_sync(cluster, topic):
 def test_it_serves_from_every_region(lab, cluster):
     assert cluster.bootstrap == "10.1.0.1:9092,10.2.0.1:9092,10.3.0.1:9092"
     assert all(host.cluster is cluster for hosts in lab.hosts.values() for host in hosts)
+    brokers = [(1, "eu", False), (2, "us", False), (3, "asia", False)]
+
+    def seen():
+        found = cluster.ask(lab.host("us"), "cluster")["brokers"]
+        return sorted((each["node_id"], each["rack"], each["is_fenced"]) for each in found)
+
+    assert comes_about(lambda: seen() == brokers), seen()
     answer = cluster.ask(lab.host("us"), "cluster")
-    assert [(each["node_id"], each["rack"], each["is_fenced"]) for each in answer["brokers"]] == [
-        (1, "eu", False),
-        (2, "us", False),
-        (3, "asia", False),
-    ]
     assert answer["voters"] == [1, 2, 3]
     cluster.check()
 
@@ -216,26 +209,24 @@ def test_a_port_in_use_is_named_with_who_has_it(lab, cluster):
     cluster.check()
 
 
-def test_a_broker_that_dies_is_noticed_and_all_is_gone_at_the_end(lab, cluster):
-    pid = (
-        lab.host("asia").run(["cat", f"{cluster.log_folder(3)}/../pid"], timeout_s=10).stdout.decode().strip()
-    )
-    lab.host("asia").run(["kill", "-ABRT", pid], timeout_s=10)
+def test_a_broker_that_dies_is_noticed_and_all_is_gone_at_the_end():
+    with LocalLab(["eu"], {}) as lab:
+        with Cluster(lab, ["eu"], profile="functional", heap_mb=256) as cluster:
+            host = lab.host("eu")
+            pid = host.run(["cat", f"{cluster.log_folder(1)}/../pid"], timeout_s=10).stdout.decode().strip()
+            host.run(["kill", "-ABRT", pid], timeout_s=10)
 
-    def is_noticed():
-        try:
-            cluster.check()
-        except LabError as error:
-            assert "broker 3 on asia/0 ended with status" in str(error)
-            return True
-        return False
+            def is_noticed():
+                try:
+                    cluster.check()
+                except LabError as error:
+                    assert "broker 1 on eu/0 ended with status" in str(error)
+                    return True
+                return False
 
-    assert comes_about(is_noticed)
-    scratch = [Path(host.scratch) for hosts in lab.hosts.values() for host in hosts]
-    cluster.__exit__(None, None, None)
-    assert not [arguments for arguments in javas() if any(str(folder) in arguments for folder in scratch)]
-    assert not [found for folder in scratch for found in folder.glob("kafka-[0-9]*")]
-    assert all(host.cluster is None for hosts in lab.hosts.values() for host in hosts)
+            assert comes_about(is_noticed)
+        assert not [arguments for arguments in javas() if host.scratch in arguments]
+        assert not list(Path(host.scratch).glob("kafka-[0-9]*")) and host.cluster is None
 
 
 SCRIPT = """
