@@ -2,7 +2,6 @@
 
 import re
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -17,9 +16,6 @@ from wanbench import kafka
 from wanbench.errors import WanbenchError
 from wanbench.labs.local import LocalLab
 from wanbench.links import LinkSettings
-
-# Notebooks hold no international addresses; to build the grammar of these takes jsonschema 2 s in every process.
-sys.modules["rfc3987_syntax"] = None
 
 for name, examples in (("test", 60), ("fuzz", 10_000)):
     settings.register_profile(

@@ -5,7 +5,12 @@ wanbench: repeat, audit and extend claims about the network between clouds and a
 loaded when it is first named, so analysing does not load what measures.
 """
 
+import sys
 from importlib import import_module
+
+# Notebooks hold no international addresses; to build their grammar, jsonschema takes up to 3 s in every process that
+# reads a notebook or shows its first figure. It does without where this module cannot be imported.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 __version__ = "0.1.0"
 

@@ -50,6 +50,8 @@ def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
     try:
         data = _of_rows(name, data) if isinstance(data, list) else dict(data)
         n = max((len(values) for values in data.values() if not _is_single(values)), default=0)
+        if not n:
+            return _empty(name).copy()
         typed = {
             column.name: column.check(_series(data.get(column.name), n, column.dtype), name)
             for column in core(name)
@@ -57,6 +59,11 @@ def fitting(path, name: str, data: list[dict] | Mapping) -> pd.DataFrame:
         return pd.DataFrame(typed)
     except (ParameterError, OverflowError, UnicodeEncodeError) as error:
         raise RawDataError(path, None, error, f"values that table {name} allows") from error
+
+
+@cache
+def _empty(name: str) -> pd.DataFrame:
+    return pd.DataFrame({column.name: pd.Series([], dtype=column.dtype) for column in core(name)})
 
 
 def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:

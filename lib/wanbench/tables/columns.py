@@ -74,16 +74,20 @@ class Column:
 
         Only conversions that lose nothing are made: see `tables.validate`.
         """
+        if not len(values):
+            return pd.Series([], dtype=self.dtype, name=self.name)
         values = values.reset_index(drop=True)
         null = values.isna()
         if not self.nullable:
             self._refuse(null, values, table)
         typed, wrong = CONVERTERS[self.type](values, null)
-        self._refuse(wrong & ~null, values, table)
+        if wrong is not None:
+            self._refuse(wrong & ~null, values, table)
         if self.type in ("count", "number"):
-            if self.minimum is not None:
+            # The extremes first: thousands of files have columns of some rows, where every comparison of a column costs.
+            if self.minimum is not None and _is_true(typed.min() < self.minimum):
                 self._refuse((typed < self.minimum).fillna(False).astype(bool), values, table)
-            if self.maximum is not None:
+            if self.maximum is not None and _is_true(typed.max() > self.maximum):
                 self._refuse((typed > self.maximum).fillna(False).astype(bool), values, table)
         if self.allowed:
             self._refuse(~null & ~typed.isin(self.allowed), values, table)
@@ -101,18 +105,19 @@ class Column:
             raise ParameterError(f"{cell} is {value}; allowed: {self.allows}.")
 
 
-def _none(values):
-    return pd.Series(False, index=values.index)
+def _is_true(compared) -> bool:
+    """Whether a comparison came out true; one with null did not."""
+    return compared is not pd.NA and bool(compared)
 
 
 def _convert_text(values, null):
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(object)
     if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
-        return values.astype("str"), _none(values)
+        return values.astype("str"), None
     if pd.api.types.infer_dtype(values) in ("string", "empty"):
         try:
-            return values.where(~null, None).astype("str"), _none(values)
+            return values.where(~null, None).astype("str"), None
         except UnicodeEncodeError:  # a lone surrogate, found below
             pass
     wrong = ~values.map(_is_plain_text).astype(bool)
@@ -133,7 +138,7 @@ def _convert_count(values, null):
     if values.dtype == object:
         if pd.api.types.infer_dtype(values) in ("integer", "empty"):
             try:
-                return values.where(~null, None).astype("Int64"), _none(values)
+                return values.where(~null, None).astype("Int64"), None
             except OverflowError:  # more than 64 bits, found below
                 pass
         wrong = ~values.map(_is_whole_number).astype(bool)
@@ -146,7 +151,7 @@ def _convert_count(values, null):
         wrong = (values > np.iinfo("int64").max).fillna(False).astype(bool)
         return values.where(~wrong, 0).astype("Int64"), wrong
     if pd.api.types.is_integer_dtype(values.dtype):
-        return values, _none(values)
+        return values, None
     return values, ~null
 
 
@@ -169,7 +174,8 @@ def _convert_number(values, null):
         wrong = ~values.map(_is_number).astype(bool)
         values = values.where(~(null | wrong), np.nan).astype("float64")
     elif pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
-        values, wrong = values.astype("float64"), _none(values)
+        values = values.astype("float64")
+        return values, np.isinf(values)
     else:
         return values, ~null
     return values, wrong | np.isinf(values)
@@ -186,14 +192,14 @@ def _is_number(value) -> bool:
 
 def _convert_flag(values, null):
     if pd.api.types.is_bool_dtype(values.dtype):
-        return values.astype("boolean"), _none(values)
+        return values.astype("boolean"), None
     wrong = ~values.map(lambda value: isinstance(value, (bool, np.bool_))).astype(bool)
     return values.where(~(null | wrong), None).astype("boolean"), wrong
 
 
 def _convert_time(values, null):
     if isinstance(values.dtype, pd.DatetimeTZDtype):
-        return values.dt.tz_convert("UTC"), _none(values)
+        return values.dt.tz_convert("UTC"), None
     typed = pd.Series(pd.NaT, index=values.index, dtype="datetime64[us, UTC]")
     if pd.api.types.is_datetime64_dtype(values.dtype) or pd.api.types.is_numeric_dtype(values.dtype):
         return typed, ~null
@@ -218,3 +224,4 @@ CONVERTERS = {
     "flag": _convert_flag,
     "time": _convert_time,
 }
+"""By type: of values and which of them are null, the typed values and which are wrong (None: none of them)."""
