@@ -9,15 +9,14 @@ from wanbench.campaign import carry_out, start, systems, systems_by_steps
 from wanbench.experiments import HostMetrics, KafkaLoad
 from wanbench.ingest import tabulate
 from wanbench.kafka import Cluster
-from wanbench.kafka.lab import KafkaLab
 from wanbench.labs import LocalLab, matrix_links
 from wanbench.plan import make_trials
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
 MARK = "zQ7marked-pass-word"
-REGIONS = ("elsewhere", "here", "there")  # a plan sorts them: 10.1.0.1 and on
 THEIRS, OURS = "10.1.0.1:9092", "10.3.0.1:9092"
+"""A plan sorts its regions: elsewhere, here, there."""
 LINKS = matrix_links(dict.fromkeys([("here", "there"), ("here", "elsewhere")], 4), rate_bps=5e7)
 SMALL = {"profile": "functional", "heap_mb": 256, "metrics": False, "start_timeout_s": 300}
 USERS = SaslPlain({"boss": "boss-word", "ada": MARK}, ["boss", "ada"], encrypted=True)
@@ -133,14 +132,3 @@ def test_the_labs_cluster_and_an_external_one_side_by_side(far, no_names, tmp_pa
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 20 and not [path for path in files if MARK.encode() in path.read_bytes()]
     assert MARK not in "".join(capfd.readouterr())
-
-
-def test_without_brokers_of_its_own_a_lab_has_clients_only(far, no_names):
-    lab = WithAnother(REGIONS, LINKS)
-    with KafkaLab(lab, external={"far": far}) as opened:
-        host = opened.hosts["here"][0]
-        assert host.cluster is host.clusters["far"] is opened.external["far"]
-        assert host.clusters["far"].seen_from(host) is host.clusters["far"].seen_from(host) is not host
-        described = opened.describe()
-        assert "cluster" not in described and described["tools"]["Kafka"].startswith("4.")
-    assert host.cluster is None and not host.clusters and not lab.is_open

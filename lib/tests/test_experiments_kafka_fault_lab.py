@@ -6,7 +6,6 @@ from patience import comes_about
 from wanbench.experiments import KafkaFault
 from wanbench.experiments.kafka_fault_faults import Fault
 from wanbench.ingest import kafka_fault
-from wanbench.kafka import Cluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
@@ -76,19 +75,6 @@ def test_a_fault_is_healed_when_something_else_fails(lab, own_cluster, tmp_path,
         run(lab, tmp_path, fault="freeze", at="us", before_s=0.5)
     assert lab.links == links and all(own_cluster.runs(node) for node in (1, 2, 3))
     assert own_cluster.ask(lab.host("us"), "cluster")["brokers"]
-
-
-def test_a_node_that_does_not_outlive_its_thaw_is_part_of_the_result(lab, own_cluster, tmp_path, monkeypatch):
-    thaw = Cluster.thaw
-
-    def fatal(cluster, node_id):
-        thaw(cluster, node_id)
-        cluster._node(node_id)._signal("KILL")
-
-    monkeypatch.setattr(Cluster, "thaw", fatal)
-    row = run(lab, tmp_path, fault="freeze", at="us", fault_s=2.0, after_s=5.0)["faults"].iloc[0]
-    assert "ended with status" in row.incomplete and row.isna().error and row.isna().healthy_at_s
-    assert own_cluster.runs(2)
 
 
 def test_the_end_of_a_log_is_above_the_high_watermark_until_replicas_have_it(lab, own_cluster):

@@ -342,4 +342,4 @@ class TestStaticFiles:
         assert names == {"rtt-by-distance.csv", *drawn}
 
     def test_first_figure_is_the_thumbnail(self, site):
-        assert 'src="figures/00-example/rtt-by-distance-800x450.png"' in (site / "index.html").read_text()
+        assert 'src="figures/00-example/rtt-by-distance-800x450.svg"' in (site / "index.html").read_text()

@@ -36,6 +36,7 @@ def site(tmp_path_factory):
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wanbench.publish.static.ENDINGS", ("svg",))  # the form that pages show
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
         made = Site(root(), folder / "site", folder / "build")
         records = publish(jobs, made)
@@ -92,9 +93,9 @@ def test_rtt_is_called_a_check_of_the_pipeline(site):
 @pytest.mark.skipif(browser() is None, reason="no Chromium on this machine")
 def test_pages_have_no_fault_in_a_browser_without_a_network(site):
     pytest.importorskip("playwright.sync_api")
-    from test_site_browser import faults_of_site, offline_browser
+    from test_site_browser import NARROW, faults_of_site, offline_browser
 
-    with offline_browser() as context:
+    with offline_browser(NARROW) as context:
         assert faults_of_site(context, site[1].folder) == []
 
 

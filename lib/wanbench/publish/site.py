@@ -89,7 +89,7 @@ class Site:
                 kind=page.kind,
                 title=page.title,
                 lead=str(page.lead),
-                thumbnail=f"figures/{page.name}/{page.cover}-800x450.png" if page.cover else "",
+                thumbnail=f"figures/{page.name}/{page.cover}-800x450.svg" if page.cover else "",
                 basis=_basis(page),
                 remark=page.remark or "",
                 made_from=made_from,

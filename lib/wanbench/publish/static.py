@@ -20,6 +20,7 @@ from ..files import replaced_folder
 from .figures import Figure
 
 SIZES_PX = ((1200, 675), (800, 450))
+ENDINGS = ("svg", "png")
 KEY = "drawn-from.sha256"
 START_S = 60
 RENDER_S = 60
@@ -41,7 +42,7 @@ def static_names(name: str) -> list[str]:
     >>> static_names("rtt")
     ['rtt-1200x675.svg', 'rtt-1200x675.png', 'rtt-800x450.svg', 'rtt-800x450.png']
     """
-    return [f"{name}-{width}x{height}.{ending}" for width, height in SIZES_PX for ending in ("svg", "png")]
+    return [f"{name}-{width}x{height}.{ending}" for width, height in SIZES_PX for ending in ENDINGS]
 
 
 def normalised_svg(svg: bytes) -> bytes:

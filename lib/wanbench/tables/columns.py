@@ -84,7 +84,7 @@ class Column:
         if wrong is not None:
             self._refuse(wrong & ~null, values, table)
         if self.type in ("count", "number"):
-            # The extremes first: thousands of files have columns of some rows, where every comparison of a column costs.
+            # The extremes first: of the short columns of thousands of files, every comparison costs.
             if self.minimum is not None and _is_true(typed.min() < self.minimum):
                 self._refuse((typed < self.minimum).fillna(False).astype(bool), values, table)
             if self.maximum is not None and _is_true(typed.max() > self.maximum):
