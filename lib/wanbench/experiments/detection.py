@@ -34,7 +34,7 @@ class Detection:
     A broker that is named is demoted if no more than half of the brokers are in alarm: else the cause is hardly one
     broker. All partitions that it leads, of all topics, get it as their last replica, and the first in sync leads; at
     the end replicas are in their earlier order again, and preferred replicas lead. Beside `BrokerActions` that change
-    the same order, what was first there comes back only of one of the two.
+    the same order, what was there before either comes back.
 
     Every latency is kept, so that another detector can be tried on it (`wanbench.stats.time.detection`).
 

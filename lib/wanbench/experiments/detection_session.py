@@ -127,9 +127,7 @@ class DetectionSession:
         """Have a broker lead nothing; how many partitions another now leads."""
         view = self._cluster.ask(self.host, "topics", internal=True)
         order = leadership.without_leader(view, node_id)
-        for topic, partitions in leadership.present(view, order).items():
-            for partition, replicas in partitions.items():
-                self._original.setdefault(topic, {}).setdefault(partition, replicas)
+        leadership.merge(self._original, leadership.remember(self._cluster.first_order, view, order))
         self._demoted.add(node_id)
         if not order:
             return 0
@@ -155,6 +153,7 @@ class DetectionSession:
         if self._original:
             self._attempt(lambda: self._cluster.ask(self.host, "lead", replicas=self._original))
             self._attempt(lambda: self._cluster.ask(self.host, "elect"))
+            leadership.forget(self._cluster.first_order, self._original)
 
     def _attempt(self, do: Callable[[], object]) -> None:
         try:

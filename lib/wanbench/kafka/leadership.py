@@ -78,6 +78,34 @@ def present(view: Sequence[dict], order: Order) -> Order:
     return now
 
 
+def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
+    """
+    Note in `first` the present order of what is about to get another one, unless an earlier order is noted there;
+    returns what `first` then has of it.
+
+    >>> view = [{"name": "t", "partitions": [{"partition": 0, "replicas": [2, 1]}]}]
+    >>> remember({"t": {"0": [1, 2]}}, view, {"t": {"0": [2, 1]}})
+    {'t': {'0': [1, 2]}}
+    """
+    return {
+        topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
+        for topic, partitions in present(view, order).items()
+    }
+
+
+def forget(first: Order, order: Order) -> None:
+    """Drop from `first` the partitions of an order."""
+    for topic, partitions in order.items():
+        for n in partitions:
+            first.get(topic, {}).pop(n, None)
+
+
+def merge(order: Order, more: Order) -> None:
+    """Add partitions of another order to an order."""
+    for topic, partitions in more.items():
+        order.setdefault(topic, {}).update(partitions)
+
+
 def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:
     """The leader of each partition."""
     return {(topic, row["partition"]): row["leader"] for topic, row in partitions(view)}
