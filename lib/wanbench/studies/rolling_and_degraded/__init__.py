@@ -1,6 +1,8 @@
 """Rolling restarts, slow brokers with and without demotion, and piled leaders: latency by episode, under one load."""
 
+from .degraded import degraded
+from .piled import piled
 from .restarts import restarts
 from .trials import trials
 
-__all__ = ["restarts", "trials"]
+__all__ = ["degraded", "piled", "restarts", "trials"]

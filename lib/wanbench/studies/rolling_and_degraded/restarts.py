@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import nan
 
 import numpy as np
 import pandas as pd
 
-from ...formatting import count, percent, quantity
+from ...formatting import count, percent
 from ...stats.outages.bounds import Median, median_of
 from ...stats.result import Estimate, Result
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
@@ -50,7 +50,6 @@ class Restarts(Result):
     level: float = 0.95
 
     TITLE = "Restarts: median, and interval"
-    DRAWN_BY = "restarts_figure.restarts"
 
     @property
     def settings(self) -> list[str]:
@@ -61,7 +60,7 @@ class Restarts(Result):
         """The median of a quantity over the restarts of a setting."""
         own, (title, unit) = self.rows[self.rows.setting == setting], QUANTITIES[name]
         return median_of(
-            own[name].astype(float), own.back_censored if name == "back_s" else (), level=self.level, unit=unit,
+            floats(own[name]), own.back_censored if name == "back_s" else (), level=self.level, unit=unit,
             quantity=f"{title}, {setting}", claim=f"Under “{setting}”, {title} per restart: {{}}",
         )  # fmt: skip
 
@@ -85,7 +84,11 @@ class Restarts(Result):
         """Per setting: excess p99 per restart, and how long it lasts."""
         parts = []
         for name in self.settings:
-            excess, back, own = self.of(name, "excess_p99_ms"), self.of(name, "back_s"), self.rows.setting == name
+            excess, back, own = (
+                self.of(name, "excess_p99_ms"),
+                self.of(name, "back_s"),
+                self.rows.setting == name,
+            )
             spikes = int((self.rows.back_s[own] > 0).sum())
             parts.append(
                 f"“{name}” adds {spelled(excess)} to p99 per restart, which was beyond its earlier interval in "
@@ -100,10 +103,18 @@ class Restarts(Result):
     def shown(self) -> pd.DataFrame:
         """One row per quantity, one column per setting."""
         columns = {
-            name: [str((self.rows.setting == name).sum()), *(spelled(self.of(name, key)) for key in QUANTITIES)]
+            name: [
+                str((self.rows.setting == name).sum()),
+                *(spelled(self.of(name, key)) for key in QUANTITIES),
+            ]
             for name in self.settings
         }
         return pd.DataFrame({"": ["restarts", *(title for title, _ in QUANTITIES.values())]} | columns)
+
+
+def floats(values: pd.Series) -> np.ndarray:
+    """As floats, NaN for a missing one."""
+    return pd.to_numeric(values, errors="coerce").astype("Float64").to_numpy(dtype=float, na_value=nan)
 
 
 def spelled(estimate: Median) -> str:
@@ -163,14 +174,3 @@ def _row(trial: DisturbedTrial, action, over_s, next_s, before, measured: Distur
         "leaders_moved": action.leaders_moved,
         "n_lost": tail.n_lost,
     }
-
-
-def said_of(row) -> str:
-    """
-    A restart in a few words, for figures.
-
-    >>> said_of(pd.Series({"kind": "kill", "node_id": 2, "worst_ms": 1234.0}))
-    'kill of broker 2, slowest record 1,230 ms'
-    """
-    worst = quantity(row.worst_ms, "ms") if isfinite(row.worst_ms) else "never received"
-    return f"{row.kind} of broker {row.node_id}, slowest record {worst}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite, nan
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...checks import check_columns, check_number, check_table
 from ...errors import MissingDataError
 from ...formatting import count, number, percent, quantity
 from ...stats.result import RowsResult
-from ...stats.tails import of_open_loop
+from ...stats.tails import histograms
 from ...stats.tails.distribution import Tail
 from ...stats.trials.attempts import attempts_of
 
@@ -21,7 +22,7 @@ KEY = ["run_id", "test_id", "attempt"]
 WINDOW_S = 3
 """Seconds whose p99 is held against undisturbed ones: at 200 records/s, six of their records are beyond it."""
 BEHIND = "the generator fell behind its schedule"
-OWN_TOPICS = "open-loop-"
+OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
 """Names of the load's topics begin with it."""
 NEEDED = {
     "tests": (*KEY, "outcome"),
@@ -31,6 +32,10 @@ NEEDED = {
     "broker_actions": (*KEY, "node_id", "kind", "rolling", "began_at_s", "done_at_s", "healthy_at_s"),
     "cluster_samples": (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr"),
 }
+
+
+Second = tuple[np.ndarray, np.ndarray, int]
+"""Values in us, their counts, and records that were lost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,30 +73,43 @@ class DisturbedTrial:
         return float(self.start_s + self.about.duration_s)
 
     @property
+    def clients(self) -> str:
+        """The region of the clients."""
+        return self.about.from_region
+
+    @property
     def quiet_s(self) -> float:
         """When the first action began; the end if there was none."""
         return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
 
-    def seconds(self, from_s: float, to_s: float, *, whole: bool = False) -> pd.DataFrame:
-        """The histograms of the seconds that overlap with a stretch of time; with `whole` those that lie in it."""
-        first, last = self.histograms.start_s, self.histograms.start_s + 1
-        inside = (first >= from_s) & (last <= to_s) if whole else (last > from_s) & (first < to_s)
-        return self.histograms[inside]
+    @cached_property
+    def seconds(self) -> dict[float, list[Second]]:
+        """By the start of each second what every group saw of the records due in it."""
+        found: dict[float, list[Second]] = {}
+        for row in self.histograms.sort_values("start_s").itertuples():
+            found.setdefault(float(row.start_s), []).append(
+                (*histograms.decoded(row.histogram), int(row.n_lost))
+            )
+        return found
+
+    def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
+        """The starts of the seconds that overlap with a stretch of time; with `whole` of those that lie in it."""
+        if whole:
+            return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
+        return [start for start in self.seconds if start + 1 > from_s and start < to_s]
 
     def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
         """Latencies of the records due in these seconds; None if there is no such second."""
-        seconds = self.seconds(from_s, to_s, whole=whole)
-        return of_open_loop(seconds, warm_up=0.0, name=self.about.setting) if len(seconds) else None
+        return merged(
+            part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start]
+        )
 
     def windows(self, from_s: float, to_s: float, window_s: int) -> pd.DataFrame:
         """start_s, end_s and p99_ms of every `window_s` successive whole seconds; a lost record is slower than all."""
-        seconds = self.seconds(from_s, to_s, whole=True)
-        starts = np.unique(seconds.start_s)
-        rows = []
-        for first, last in zip(starts, starts[window_s - 1 :], strict=False):
-            part = seconds[(seconds.start_s >= first) & (seconds.start_s <= last)]
-            p99 = of_open_loop(part, warm_up=0.0).quantile(0.99)
-            rows.append({"start_s": first, "end_s": last + 1, "p99_ms": p99})
+        starts, rows = self.between(from_s, to_s, whole=True), []
+        for at in range(len(starts) - window_s + 1):
+            tail = merged(part for start in starts[at : at + window_s] for part in self.seconds[start])
+            rows.append((starts[at], starts[at] + window_s, tail.quantile(0.99)))
         return pd.DataFrame(rows, columns=["start_s", "end_s", "p99_ms"])
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int, int]:
@@ -141,6 +159,7 @@ class DisturbedTrials(RowsResult):
     n_windows: int
 
     TITLE = "Trials"
+    DRAWN_BY = "timeline_figure.timeline"
 
     @property
     def level(self) -> float:
@@ -151,7 +170,11 @@ class DisturbedTrials(RowsResult):
     def sentence(self) -> str:
         """How many trials count, and the limit."""
         out = self.rows[~self.rows.counts]
-        lost = f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}" if len(out) else ""
+        lost = (
+            f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}"
+            if len(out)
+            else ""
+        )
         return (
             f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. Undisturbed, p99 of "
             f"{count(self.window_s, 'second')} in a row was {quantity(self.limit_ms, 'ms')} at most, in "
@@ -175,15 +198,20 @@ class DisturbedTrials(RowsResult):
 
     def undisturbed(self, block) -> Tail:
         """Latencies of all undisturbed seconds of a block."""
-        parts = [
-            each.seconds(each.start_s, each.quiet_s, whole=True) for each in self.items if each.about.block == block
-        ]
-        return of_open_loop(pd.concat(parts), warm_up=0.0, name="undisturbed seconds")
+        return merged(
+            part
+            for each in self.items
+            if each.about.block == block
+            for start in each.between(each.start_s, each.quiet_s, whole=True)
+            for part in each.seconds[start]
+        )
 
     def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
         """The trials with such an action; MissingDataError if there is none."""
         found = [
-            each for each in self.items if (each.actions.kind.isin(kinds) & (each.actions.rolling == rolling)).any()
+            each
+            for each in self.items
+            if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
         ]
         if not found:
             raise MissingDataError(f"no trial with {' or '.join(kinds)} counts.")
@@ -213,7 +241,7 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
     attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
     loads = tables["open_loop_loads"]
     attempts = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]]
-    attempts = attempts.merge(loads.drop(columns=["from_region", "to_region"], errors="ignore"), on=KEY, how="left")
+    attempts = attempts.merge(loads, on=KEY, how="left")
     items, rows = [], []
     for _, about in attempts.iterrows():
         trial = _trial(tables, about)
@@ -222,7 +250,10 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
         tail = None if why else trial.tail(trial.start_s, trial.quiet_s, whole=True)
         rows.append(
             row
-            | {"undisturbed_s": nan if why else trial.quiet_s - trial.start_s, "n": about.get("n_intended", nan)}
+            | {
+                "undisturbed_s": nan if why else trial.quiet_s - trial.start_s,
+                "n": about.get("n_intended", nan),
+            }
             | {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
             | {"p99_ms": nan if tail is None else tail.quantile(0.99)}
         )
@@ -246,15 +277,16 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
             return pd.DataFrame(columns=KEY)
         return frame[np.logical_and.reduce([(frame[key] == about[key]).to_numpy(dtype=bool) for key in KEY])]
 
-    histograms, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
+    latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
-        samples = samples[samples.topic.astype(str).str.startswith(OWN_TOPICS)]
-    if len(histograms):
-        histograms = histograms[(histograms.what == "end to end") & ~histograms.warm_up.astype(bool)]
+        prefix = OWN_TOPICS.format(test_id=about.test_id, attempt=about.attempt)
+        samples = samples[samples.topic.astype(str).str.startswith(prefix)]
+    if len(latencies):
+        latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
     actions = own("broker_actions").reindex(columns=tables["broker_actions"].columns)
     demotes = bool(len(runs) and runs.demote_on_alarm.any())
     return DisturbedTrial(
-        about, demotes, histograms, actions, samples.reindex(columns=tables["cluster_samples"].columns),
+        about, demotes, latencies, actions, samples.reindex(columns=tables["cluster_samples"].columns),
         own("link_samples"),
     )  # fmt: skip
 
@@ -268,6 +300,15 @@ def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
     if pd.isna(about.fell_behind) or trial.histograms.empty:
         return "it left no load"
     return BEHIND if about.fell_behind else ""
+
+
+def merged(parts: Iterable[Second]) -> Tail | None:
+    """The latencies of several seconds as one distribution; None if there is none."""
+    parts = list(parts)
+    if not parts:
+        return None
+    values_us, counts = histograms.summed((values, counts) for values, counts, _ in parts)
+    return Tail("", values_us / 1_000, counts, sum(lost for *_, lost in parts))
 
 
 def back_after_s(windows: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
