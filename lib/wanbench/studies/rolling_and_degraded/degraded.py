@@ -37,9 +37,9 @@ class Degraded(Result):
         broker in the same block.
     rows : DataFrame
         One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the warm-up was over),
-        demoted_s (after its beginning; NaN: not demoted), p99 of the block's undisturbed seconds (`before_ms`), of both
-        halves of the slowness (`early_ms`, `late_ms`) and after it (`after_ms`); `late_back`, `after_back`: p99 of that
-        is within its earlier interval; back_s, back_censored (of the whole, from the beginning to where p99 is back);
+        detected_s and demoted_s (after its beginning; NaN: not), p99 of the block's undisturbed seconds (`before_ms`),
+        of both halves of the slowness (`early_ms`, `late_ms`) and after it (`after_ms`); `late_back`, `after_back`: p99
+        of that is within its earlier interval; back_s, back_censored (from the beginning until p99 is back);
         led_late, synced_late, led_after, led_before (partitions of the load).
     limit_ms : float
         Of p99, as `DisturbedTrials` has it.
@@ -108,11 +108,12 @@ class Degraded(Result):
         rows = []
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
-            demoted = own.demoted_s.dropna()
             row = {"": label(name, demotes), "episodes": str(len(own))}
-            row["demoted"] = f"{len(demoted)}" + (
-                f", after {quantity(demoted.median(), 's')}" if len(demoted) else ""
-            )
+            for what in ("detected", "demoted"):
+                after = own[f"{what}_s"].dropna()
+                row[what] = f"{len(after)}" + (
+                    f", after {quantity(after.median(), 's')}" if len(after) else ""
+                )
             row["undisturbed"] = self.of(name, demotes, "before").written
             row |= {PHASES[phase]: spelled(self.of(name, demotes, phase)) for phase in PHASES}
             for phase in ("late", "after"):
@@ -175,7 +176,8 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
         back_s, censored = back_after_s(
             trial.windows(begin_s, next_s, measured.window_s), begin_s, measured.limit_ms
         )
-        own = alarms[(alarms.node_id == action.node_id) & alarms.demoted_at_s.between(begin_s, end_s)]
+        own = alarms[alarms.node_id == action.node_id]
+        alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
         rows.append(
             {
                 **{name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block")},
@@ -185,7 +187,8 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
                 "how": _how(action),
                 "begin_s": begin_s - trial.start_s,
                 "end_s": end_s - trial.start_s,
-                "demoted_s": float(own.demoted_at_s.min()) - begin_s if len(own) else nan,
+                "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
+                "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
                 **p99,
                 "late_back": p99["late_ms"] <= measured.limit_ms,
                 "after_back": p99["after_ms"] <= measured.limit_ms,
@@ -213,7 +216,7 @@ def _how(action) -> str:
 
 
 def _alarms(trial: DisturbedTrial, detections) -> pd.DataFrame:
-    columns = ["test_id", "attempt", "node_id", "demoted_at_s"]
+    columns = ["test_id", "attempt", "node_id", "at_s", "demoted_at_s"]
     if detections is None or detections.empty:
         return pd.DataFrame(columns=columns, dtype=float)
     mine = (detections.test_id == trial.about.test_id) & (detections.attempt == trial.about.attempt)
