@@ -24,8 +24,8 @@ LEVEL = 0.95
 WINDOW_S = 3
 """Seconds whose p99 is held against undisturbed ones: at 200 records/s, six of their records are beyond it."""
 BEHIND = "the generator itself was late, p99 by {}"
-"""Beyond what `wanbench.open_loop` allows of the trial's own p99: a machine that starts a broker is late by some ms, which
-matters where latency is usual, and not where it is a second."""
+"""Beyond what `wanbench.open_loop` allows of the trial's own p99: a machine that starts a broker is late by some ms,
+which matters where latency is usual, and not where it is a second."""
 OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
 """Names of the load's topics begin with it."""
 NEEDED = {
@@ -297,7 +297,7 @@ def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTri
 
     latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
     if len(samples):
-        prefix = OWN_TOPICS.format(test_id=about.test_id, attempt=about.attempt)
+        prefix = OWN_TOPICS.format(test_id=about.test_id, attempt=int(about.attempt))
         samples = samples[samples.topic.astype(str).str.startswith(prefix)]
     if len(latencies):
         latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
