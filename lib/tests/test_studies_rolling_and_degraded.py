@@ -132,7 +132,12 @@ def test_demotion_is_held_against_the_same_slowness_without(made, measured):
     by = found.rows.set_index("demotes")
     assert by.late_ms.tolist() == pytest.approx([400, 20], rel=0.01)
     assert by.late_back.tolist() == [False, True] and by.after_back.all()
-    assert by.back_s.tolist() == [8.0, 3.0] and by.demoted_s[True] == 2.0 and np.isnan(by.demoted_s[False])
+    assert (
+        by.back_s.tolist() == [8.0, 3.0]
+        and by.back_censored.tolist() == [True, False]
+        and by.demoted_s[True] == 2.0
+        and np.isnan(by.demoted_s[False])
+    )
     assert found.demotion.estimate == pytest.approx(1 / 20, rel=0.01) and found.demotion.n == 1
     assert (by.led_late[True], by.synced_late[True], by.led_after[True]) == (0, 3, 1)
     assert found.back("slow", True, "late").estimate == 1 and "no interval" in found.cautions[0]

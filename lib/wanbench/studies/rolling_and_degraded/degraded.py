@@ -19,7 +19,12 @@ from .restarts import spelled
 from .trials import DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("slow", "link")
-PHASES = {"early": "first half of it", "late": "second half of it", "after": "after it"}
+PHASES = {
+    "early": "first half of it",
+    "late": "second half of it",
+    "return": "just after it",
+    "after": "after that",
+}
 SETTLE_S = 2.0
 """After a broker is well, and leads again where it had been demoted, until latency counts as that after it."""
 METHOD = "t on the logarithm of the ratio, episode by episode"
@@ -38,8 +43,9 @@ class Degraded(Result):
     rows : DataFrame
         One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the warm-up was over),
         detected_s and demoted_s (after its beginning; NaN: not), p99 of the block's undisturbed seconds (`before_ms`),
-        of both halves of the slowness (`early_ms`, `late_ms`) and after it (`after_ms`); `late_back`, `after_back`: p99
-        of that is within its earlier interval; back_s, back_censored (from the beginning until p99 is back);
+        of both halves of the slowness (`early_ms`, `late_ms`), until it leads again and `SETTLE_S` more (`return_ms`),
+        and after that (`after_ms`); `late_back`, `after_back`: p99 of that is within its earlier interval; back_s,
+        back_censored (from the beginning until p99 is back, while it is slow);
         led_late, synced_late, led_after, led_before (partitions of the load).
     limit_ms : float
         Of p99, as `DisturbedTrials` has it.
@@ -171,11 +177,11 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
             "before_ms": before_ms,
             "early_ms": _p99(trial, begin_s, middle_s),
             "late_ms": _p99(trial, middle_s, end_s),
+            "return_ms": _p99(trial, end_s, well_s),
             "after_ms": _p99(trial, well_s, next_s),
         }
-        back_s, censored = back_after_s(
-            trial.windows(begin_s, next_s, measured.window_s), begin_s, measured.limit_ms
-        )
+        windows = trial.windows(begin_s, end_s, measured.window_s)
+        back_s, censored = back_after_s(windows, begin_s, measured.limit_ms)
         own = alarms[alarms.node_id == action.node_id]
         alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
         rows.append(
