@@ -12,7 +12,7 @@ import pandas as pd
 from ...checks import check_level
 from ...errors import MissingDataError
 from ...formatting import count, quantity
-from ...stats.outages.bounds import Median, median_of, share_of
+from ...stats.outages.bounds import Median, median_of
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import half_width, ratio_estimate
 from .restarts import spelled
@@ -37,9 +37,9 @@ class Degraded(Result):
 
     Attributes
     ----------
-    demotion : Estimate
-        p99 in the second half of a slowness with demotion over that without, by pairs of episodes: the same kind and
-        broker in the same block.
+    demotions : dict
+        Kind of slowness to the Estimate of p99 in its second half with demotion over that without, by pairs of
+        episodes: the same broker in the same block.
     rows : DataFrame
         One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the warm-up was over),
         detected_s and demoted_s (after its beginning; NaN: not), p99 of the block's undisturbed seconds (`before_ms`),
@@ -51,13 +51,18 @@ class Degraded(Result):
         Of p99, as `DisturbedTrials` has it.
     """
 
-    demotion: Estimate
+    demotions: dict[str, Estimate]
     rows: pd.DataFrame
     limit_ms: float
     level: float = 0.95
 
     TITLE = "Slow brokers: median p99, and in how many episodes it was within its earlier interval"
     DRAWN_BY = "degraded_figure.degraded"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """What demotion makes of p99, by kind of slowness."""
+        return tuple(each for each in self.demotions.values() if each.n)
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
         """The episodes of one kind of slowness, with or without demotion."""
@@ -82,19 +87,10 @@ class Degraded(Result):
             values, level=self.level, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}"
         )
 
-    def back(self, system: str, demotes: bool, phase: str) -> Estimate:
-        """The share of episodes whose p99 in the phase "late" or "after" was within its earlier interval."""
-        own, about = self.arm(system, demotes), f"{label(system, demotes)}, {PHASES[phase]}"
-        return share_of(
-            int(own[f"{phase}_back"].sum()), len(own), level=self.level, unit_name="episode",
-            quantity=f"p99 within its earlier interval, {about}",
-            claim=f"With “{about}”, p99 was within its earlier interval in {{}} of the episodes",
-        )  # fmt: skip
-
     @property
     def sentence(self) -> str:
         """Per kind: p99 before, late in the slowness with and without demotion, and in how many it was back."""
-        parts = [self.demotion.sentence] if self.demotion.n else []
+        parts = [each.sentence for each in self.estimates]
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
             before, late = (self.of(name, demotes, phase).written for phase in ("before", "late"))
@@ -158,7 +154,8 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
     if not rows:
         raise MissingDataError("no slowness of a broker was over before its load was.")
     frame = pd.DataFrame(rows)
-    return Degraded(_paired(frame, level), frame, measured.limit_ms, level)
+    demotions = {name: _paired(name, part, level) for name, part in frame.groupby("system", sort=False)}
+    return Degraded(demotions, frame, measured.limit_ms, level)
 
 
 def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:
@@ -229,12 +226,9 @@ def _alarms(trial: DisturbedTrial, detections) -> pd.DataFrame:
     return detections[mine][columns]
 
 
-def _paired(rows: pd.DataFrame, level: float) -> Estimate:
+def _paired(system: str, rows: pd.DataFrame, level: float) -> Estimate:
     """Late p99 with demotion over that without, over pairs of episodes."""
-    sides = {
-        on: part.groupby(["system", "block", "node_id"]).late_ms.first()
-        for on, part in rows.groupby("demotes")
-    }
+    sides = {on: part.groupby(["block", "node_id"]).late_ms.first() for on, part in rows.groupby("demotes")}
     both = pd.DataFrame(sides).dropna() if len(sides) == 2 else pd.DataFrame({False: [], True: []})
     both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
     logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
@@ -242,8 +236,8 @@ def _paired(rows: pd.DataFrame, level: float) -> Estimate:
     return ratio_estimate(
         float(logs.mean()) if len(logs) else nan,
         half,
-        quantity="p99 in the second half of a slowness, with demotion over without",
-        claim="With demotion, p99 in the second half of a slowness is {} that without",
+        quantity=f"p99 in the second half of “{system}”, with demotion over without",
+        claim=f"With demotion, p99 in the second half of “{system}” is {{}} that without",
         n=len(logs),
         basis=count(len(logs), "pair of episodes", "pairs of episodes"),
         method=METHOD,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...formatting import count
 from ...stats.outages.bounds import median_of, share_of
-from ...stats.result import Estimate
+from ...stats.result import Estimate, Result
 from ...stats.trials.means import half_width, ratio_estimate
 from .degraded import METHOD, Degraded
 from .restarts import Restarts
@@ -18,24 +18,29 @@ EPISODES = "Episodes are independent and alike"
 
 
 def evidence(
-    restarted: Restarts | None = None, slowed: Degraded | None = None, found=None
+    restarted: Restarts | None = None,
+    slowed: Degraded | None = None,
+    found: Result | None = None,
+    *,
+    roll: str | None = None,
+    kind: str | None = None,
 ) -> dict[str, Estimate]:
     """
     Every estimate that a claim of the source asks for, as far as it was measured.
 
     Parameters
     ----------
-    restarted : Restarts
-        Of its controlled restarts, for the source patches brokers.
-    slowed : Degraded
     found : Detected
         Of `wanbench.stats.detection`.
+    roll, kind : str
+        The roll and the kind of slowness that stand for the source's: brokers that are patched, and a degraded disk.
     """
     made: dict[str, Estimate] = {}
     if restarted is not None:
-        made |= _of_restarts(restarted.rows[restarted.rows.kind == "restart"])
+        made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
     if slowed is not None:
-        made |= _of_slowness(slowed)
+        made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
+        made["demotion"] = slowed.demotions.get(kind)
     if found is not None:
         made["degraded_found"] = found.share
     return {
@@ -62,8 +67,7 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     }  # fmt: skip
 
 
-def _of_slowness(slowed: Degraded) -> dict[str, Estimate | None]:
-    rows = slowed.rows
+def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
     first = demoted.back_s[~demoted.back_censored.astype(bool)]
     return {
@@ -71,7 +75,6 @@ def _of_slowness(slowed: Degraded) -> dict[str, Estimate | None]:
         "degraded_fenced": _share(
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
         ),
-        "demotion": slowed.demotion if slowed.demotion.n else None,
         "demotion_rest": _ratio(demoted.late_ms / demoted.before_ms, "p99 after demotion, over that undisturbed"),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
         "demotion_copied": _share(demoted.synced_late > 0, "demotions in which the broker still followed in sync"),

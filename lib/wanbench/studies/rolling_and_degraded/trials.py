@@ -148,8 +148,8 @@ class DisturbedTrials(RowsResult):
     Attributes
     ----------
     rows : DataFrame
-        One row per trial: setting, block, `counts`, `why` (not), undisturbed_s, n (records), n_lost, and p99_ms of its
-        undisturbed seconds, which are those after the warm-up and before its first action.
+        One row per trial: setting, block, `counts`, `why` (not), undisturbed_s, n (records), n_lost, client_errors,
+        and p99_ms of its undisturbed seconds, which are those after the warm-up and before its first action.
     items : tuple of DisturbedTrial
         Those that count.
     window_s : int
@@ -196,6 +196,7 @@ class DisturbedTrials(RowsResult):
                 "never received": self.rows.n_lost.map(lambda n: number(n, 0)),
                 "undisturbed": self.rows.undisturbed_s.map(lambda s: f"{number(s, 0)} s"),
                 "p99 of that": self.rows.p99_ms.map(lambda ms: quantity(ms, "ms") if isfinite(ms) else ""),
+                "clients' errors": self.rows.client_errors.fillna(""),
                 "left out because": self.rows.why,
             }
         )
@@ -252,6 +253,7 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
         trial = _trial(tables, about)
         why = _why_not(about, trial)
         row = {"setting": about.setting, "block": about.block, "counts": not why, "why": why}
+        row["client_errors"] = about.get("client_errors")
         tail = None if why else trial.tail(trial.start_s, trial.quiet_s, whole=True)
         rows.append(
             row
