@@ -12,6 +12,7 @@ from ..experiments import BrokerAction, BrokerActions, Detection, KafkaOpenLoop,
 TO_RESTORE_S = 1.0
 """From a broker's full speed to its leading again: the command that ends its slowness is over by then."""
 _OF_ROLL = ("load", "broker_settings")
+_OF_SLOWNESS = "take_out"
 
 
 def rolls(
@@ -68,7 +69,8 @@ def slowed(
     Parameters
     ----------
     kinds : mapping of str to mapping
-        Fields of a `BrokerAction`, such as {"kind": "slow", "share": 0.1}. The name becomes the trial's `system`.
+        Fields of a `BrokerAction`, such as {"kind": "slow", "share": 0.1}; and "take_out", that of the detection which
+        demotes. The name becomes the trial's `system`.
     detection : Detection
     first_s, slow_s, calm_s : float
         When the first broker is slowed; how long each; and how long all are well before the next.
@@ -85,13 +87,14 @@ def slowed(
     check_number("brokers", brokers, 1, 9, whole=True)
     made, turn_s = {}, slow_s + calm_s
     for name, given in kinds.items():
-        slow, restored = [], []
+        slow, restored, given = [], [], dict(given)
+        take_out = given.pop(_OF_SLOWNESS, None)
         for turn in range(brokers):
             at_s = first_s + turn * turn_s
             slow.append(_action(name, given, node_id=turn + 1, at_s=at_s, for_s=slow_s))
             restored.append(BrokerAction("restore", at_s=at_s + slow_s + TO_RESTORE_S))
         for label, demotes, actions in ((name, False, slow), (f"{name}, demoted", True, slow + restored)):
-            watched = replace(detection, demote_on_alarm=demotes)
+            watched = replace(detection, demote_on_alarm=demotes, take_out=take_out if demotes else None)
             made[label] = KafkaTrial(
                 replace(load, duration_s=first_s + brokers * turn_s - load.warmup_s),
                 system=name,

@@ -75,7 +75,7 @@ class Acts:
         for node_id in sorted(self._down):
             take_back(f"broker {node_id} started", lambda node_id=node_id: self._start(node_id))
         if self._originals:
-            take_back("replicas in their order", lambda: self._lead(self._originals))
+            take_back("replicas in their order", lambda: self._lead(self._originals, others=True))
             leadership.forget(self.cluster.first_order, self._originals)
             self._originals = {}
         return undone, faults
@@ -184,7 +184,7 @@ class Acts:
     def _restore(self, action, view, row) -> None:
         whole = action.node_id is None
         order = deepcopy(self.cluster.first_order) if whole else self._orders.pop(action.node_id, {})
-        row["how"] |= self._lead(order)
+        row["how"] |= self._lead(order, others=True)  # a detector beside may have taken a broker out
         # what is as it was first needs no undoing
         self._originals = {
             topic: left
@@ -198,7 +198,7 @@ class Acts:
         leadership.merge(self._originals, leadership.remember(self.cluster.first_order, view, order))
         row["how"] |= self._lead(order)
 
-    def _lead(self, order: leadership.Order) -> dict:
+    def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
         if not order:
             return {"ordered": 0, "led": 0, "missing": 0}
-        return self.cluster.ask(self.host, "lead", replicas=order)
+        return self.cluster.ask(self.host, "lead", replicas=order, others=others)

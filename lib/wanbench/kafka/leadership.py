@@ -39,6 +39,24 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
     return order
 
 
+def without_replica(view: Sequence[dict], node_id: int) -> Order:
+    """
+    The replicas without those of a broker, wherever another is in sync: it is then neither asked nor waited for.
+
+    >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
+    >>> without_replica([{"name": "t", "partitions": [row]}], 1)
+    {'t': {'0': [3, 2]}}
+    """
+    order: Order = {}
+    for topic, row in partitions(view):
+        others = [each for each in row["replicas"] if each != node_id]
+        if node_id in row["replicas"] and set(others) & set(row["isr"]):
+            order.setdefault(topic, {})[str(row["partition"])] = sorted(
+                others, key=lambda each: each not in row["isr"]
+            )
+    return order
+
+
 def all_led_by(view: Sequence[dict], node_id: int) -> Order:
     """The order in which a broker leads every partition of which it has a replica."""
     order: Order = {}

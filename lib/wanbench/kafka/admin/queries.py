@@ -230,9 +230,16 @@ def elect(admin: KafkaAdminClient, topic: str | None = None, unclean: bool = Fal
     return {"changed": changed}
 
 
-def lead(admin: KafkaAdminClient, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0) -> dict:
+def lead(
+    admin: KafkaAdminClient,
+    replicas: dict[str, dict[str, list[int]]],
+    wait_s: float = 30.0,
+    others: bool = False,
+) -> dict:
     """
     Give partitions another order of the replicas that they have, and have the first in sync of each lead; no data move.
+
+    With `others` the replicas may be others than they have: what is new is copied first.
 
     Parameters
     ----------
@@ -248,7 +255,7 @@ def lead(admin: KafkaAdminClient, replicas: dict[str, dict[str, list[int]]], wai
     there = _partitions(admin, replicas)
     wanted = {each: replicas[each.topic][str(each.partition)] for each in there}
     for each, order in wanted.items():
-        if sorted(order) != sorted(there[each]["replicas"]):
+        if not others and sorted(order) != sorted(there[each]["replicas"]):
             reason = f"partition {each.partition} of {each.topic!r} has replicas {there[each]['replicas']}, not {order}"
             raise Refused(errors.InvalidReplicaAssignmentError, reason)
     if changed := {each: order for each, order in wanted.items() if order != there[each]["replicas"]}:
