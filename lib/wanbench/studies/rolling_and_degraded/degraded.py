@@ -25,7 +25,7 @@ PHASES = {
     "return": "just after it",
     "after": "after that",
 }
-SETTLE_S = 2.0
+SETTLE_S = 1.0
 """After a broker is well, and leads again where it had been demoted, until latency counts as that after it."""
 METHOD = "t on the logarithm of the ratio, episode by episode"
 
