@@ -40,7 +40,8 @@ def trial(
         "late_p99_ms": 1.0,
         "error": None,
     }
-    about |= {"from_region": "clients", "n_intended": RATE * (seconds + WARM_UP)} | load
+    about |= {"from_region": "clients", "n_intended": RATE * (seconds + WARM_UP), "n_acknowledged": 90}
+    about |= {"n_received_per_group_min": 90} | load
     done = [
         key | {"node_id": node, "kind": kind, "rolling": kind in ("restart", "kill"), "detail": '{"share": 0.1}'}
         | {"leaders_moved": 1, "error": None}
@@ -171,6 +172,7 @@ def test_the_claims_get_what_was_measured(made, measured):
     verdicts = claims.rolling_and_degraded(**evidence).table().set_index("claim").verdict
     assert evidence["roll_spikes"].estimate == 1 and evidence["demotion_copied"].estimate == 1
     assert verdicts[["roll-every", "no-leadership", "restores"]].tolist() == ["comes out"] * 3
+    assert verdicts["rediscover"] == verdicts["demotion-safe"] == "comes out"
     assert verdicts["roll-seconds"] == "the data do not tell"
 
 

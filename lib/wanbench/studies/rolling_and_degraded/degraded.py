@@ -46,7 +46,7 @@ class Degraded(Result):
         of both halves of the slowness (`early_ms`, `late_ms`), until it leads again and `SETTLE_S` more (`return_ms`),
         and after that (`after_ms`); `late_back`, `after_back`: p99 of that is within its earlier interval; back_s,
         back_censored (from the beginning until p99 is back, while it is slow);
-        led_late, synced_late, led_after, led_before (partitions of the load).
+        led_late, synced_late, led_after, led_before (partitions of the load); acknowledged, received (by the trial).
     limit_ms : float
         Of p99, as `DisturbedTrials` has it.
     """
@@ -174,7 +174,7 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
             "before_ms": before_ms,
             "early_ms": _p99(trial, begin_s, middle_s),
             "late_ms": _p99(trial, middle_s, end_s),
-            "return_ms": _p99(trial, end_s, well_s),
+            "return_ms": _p99(trial, end_s, well_s, whole=False),
             "after_ms": _p99(trial, well_s, next_s),
         }
         windows = trial.windows(begin_s, end_s, measured.window_s)
@@ -193,6 +193,8 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
                 "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
                 "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
                 **p99,
+                "acknowledged": int(trial.about.n_acknowledged),
+                "received": int(trial.about.n_received_per_group_min),
                 "late_back": p99["late_ms"] <= measured.limit_ms,
                 "after_back": p99["after_ms"] <= measured.limit_ms,
                 "back_s": back_s,
@@ -206,8 +208,8 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
     return rows
 
 
-def _p99(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    tail = trial.tail(from_s, to_s, whole=True)
+def _p99(trial: DisturbedTrial, from_s: float, to_s: float, *, whole: bool = True) -> float:
+    tail = trial.tail(from_s, to_s, whole=whole)
     return nan if tail is None else tail.quantile(0.99)
 
 

@@ -12,7 +12,7 @@ from ...stats.outages.bounds import median_of, share_of
 from ...stats.result import Estimate, Result
 from ...stats.trials.means import half_width, ratio_estimate
 from .degraded import METHOD, Degraded
-from .restarts import Restarts
+from .restarts import Restarts, floats
 
 EPISODES = "Episodes are independent and alike"
 
@@ -41,6 +41,10 @@ def evidence(
     if slowed is not None:
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
         made["demotion"] = slowed.demotions.get(kind)
+        far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
+        made["link_disturbed"] = _ratio(
+            far.early_ms / far.before_ms, "p99 on disturbed links, over that undisturbed"
+        )
     if found is not None:
         made["degraded_found"] = found.share
     return {
@@ -59,6 +63,7 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
             spikes, len(rows), unit_name="restart", quantity="restarts with p99 beyond its earlier interval",
             claim="p99 was beyond its earlier interval in {} of the restarts",
         ),
+        "roll_errors": _share(floats(rows.leaders_moved) > 0, "restarts after which clients had to find other leaders"),
         "roll_worst_s": Estimate(
             quantity="slowest record of all restarts", claim="The slowest record of all restarts took {}",
             estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),
@@ -69,6 +74,7 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
 
 def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
     without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
+    trials = demoted.drop_duplicates(["run_id", "test_id"])
     first = demoted.back_s[~demoted.back_censored.astype(bool)]
     return {
         "degraded": _ratio(without.early_ms / without.before_ms, "p99 while a broker is slow, over that undisturbed"),
@@ -76,6 +82,10 @@ def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
             without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
         ),
         "demotion_rest": _ratio(demoted.late_ms / demoted.before_ms, "p99 after demotion, over that undisturbed"),
+        "demotion_lost": share_of(
+            int(np.maximum(trials.acknowledged - trials.received, 0).sum()), int(trials.acknowledged.sum()),
+            quantity="acknowledged records lost, with demotion", claim="{} of the acknowledged records were lost",
+        ),
         "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
         "demotion_copied": _share(demoted.synced_late > 0, "demotions in which the broker still followed in sync"),
         "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),

@@ -58,7 +58,7 @@ class Piled(Result):
         ]
         trials = count(self.rows.test_id.nunique(), "trial")
         phases = f"Before: {before}. All leaders on one broker: {piled}. Spread again: {spread}."
-        return f"{phases} {'; '.join(moves)} ({trials})."
+        return f"{phases} {'; '.join(moves).replace('moving', 'Moving', 1)} ({trials})."
 
     def _phase(self, name: str) -> str:
         shares = [self.of(name, column, "fraction").estimate for column in ("leader_share", "sent_share")]

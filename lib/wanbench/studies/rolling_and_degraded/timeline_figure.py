@@ -29,8 +29,8 @@ def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = ""
     shown = [trial for found in first.values() for trial in found]
     if not shown:
         raise MissingDataError(f"no trial of {', '.join(settings)} counts.")
-    titles = [theme.plain(f"{each.about.setting}, block {each.about.block}") for each in shown]
-    figure = make_subplots(len(shown), 1, subplot_titles=titles, vertical_spacing=0.3 / len(shown))
+    titles = [theme.plain(each.about.setting) for each in shown]
+    figure = make_subplots(len(shown), 1, vertical_spacing=0.3 / len(shown))
     tables = []
     for row, trial in enumerate(shown, start=1):
         seconds = by_second(trial)
@@ -45,7 +45,7 @@ def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = ""
         )
         tables += [seconds.assign(trial=trial.about.setting), _shade(figure, trial, row)]
         values = np.concatenate([seconds[name] for name in LINES])
-        figure.update_yaxes(title="latency", row=row, col=1, **theme.log_axis(values, "ms", 6))
+        figure.update_yaxes(title=titles[row - 1], row=row, col=1, **theme.log_axis(values, "ms", 6))
     figure.update_xaxes(title="second of the schedule, after the warm-up", row=len(shown), col=1)
     figure.update_annotations(font_size=13)
     figure.update_layout(height=ABOVE_PX + PANEL_PX * len(shown), legend=theme.LEGEND_ON_TOP)
@@ -55,7 +55,7 @@ def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = ""
         figure,
         name="latency-and-actions",
         title="Latency while brokers are disturbed",
-        subtitle="Median, p99 and slowest of the records due in each second, from when they were due to receipt. "
+        subtitle="Latency from due to received: median, p99 and slowest of the records due in each second. "
         "Shaded: from the beginning of each action until its end, lighter until no partition was under-replicated. "
         f"Dashed: {quantity(result.limit_ms, 'ms')}, the upper end of the earlier interval of p99.",
         alt=f"Latency over time of {', '.join(titles)}. {caption}",
