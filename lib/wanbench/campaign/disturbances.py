@@ -81,7 +81,7 @@ def slowed(
     >>> made = slowed(KafkaOpenLoop(100), {"slow": {"kind": "slow"}}, Detection(), brokers=2, **times)
     >>> [(name, trial.load.duration_s) for name, trial in made.items()]
     [('slow', 45.0), ('slow, demoted', 45.0)]
-    >>> print(made["slow, demoted"].beside[1].actions[1])
+    >>> print(made["slow, demoted"].beside[1].actions[2])
     restore at 31 s
     """
     check_number("brokers", brokers, 1, 9, whole=True)

@@ -239,7 +239,7 @@ def lead(
     """
     Give partitions another order of the replicas that they have, and have the first in sync of each lead; no data move.
 
-    With `others` the replicas may be others than they have: what is new is copied first.
+    With `others` the replicas may be others than they have: what is new is copied first, and waited for.
 
     Parameters
     ----------
@@ -258,6 +258,7 @@ def lead(
         if not others and sorted(order) != sorted(there[each]["replicas"]):
             reason = f"partition {each.partition} of {each.topic!r} has replicas {there[each]['replicas']}, not {order}"
             raise Refused(errors.InvalidReplicaAssignmentError, reason)
+    copied = {each for each, order in wanted.items() if set(order) - set(there[each]["replicas"])}
     if changed := {each: order for each, order in wanted.items() if order != there[each]["replicas"]}:
         for each, error in admin.alter_partition_reassignments(changed).items():
             if error is not None:
@@ -273,12 +274,13 @@ def lead(
             break
         if len(ordered) == len(wanted):  # those whose first replica is not in sync stay as they are
             able = [each for each in ordered if wanted[each][0] in there[each]["isr"] and each not in led]
-            if not able:
+            if not able and not copied - set(led):
                 break
             by_topic: dict[str, list[int]] = {}
             for each in able:
                 by_topic.setdefault(each.topic, []).append(each.partition)
-            admin.elect_leaders(0, by_topic, raise_errors=False)
+            if by_topic:
+                admin.elect_leaders(0, by_topic, raise_errors=False)
         time.sleep(_PAUSE_S)
     n = sum(len(partitions) for partitions in replicas.values())
     if not wanted:
