@@ -172,6 +172,9 @@ def test_a_partition_moves(cluster, host):
     assert set(partitions(cluster, host, "moves")[0]["isr"]) == {2, 3}
     assert cluster.ask(host, "elect", topic="moves")["changed"] in (0, 1)
     assert comes_about(lambda: partitions(cluster, host, "moves")[0]["leader"] == 3, 240, 0.2)
+    for replicas in ([2], [3, 2]):  # taken out, and copied again before it leads
+        answer = cluster.ask(host, "lead", replicas={"moves": {"0": replicas}}, others=True, wait_s=40)
+        assert answer == {"ordered": 1, "led": 1, "missing": 0}
 
 
 @pytest.mark.lab

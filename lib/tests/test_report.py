@@ -71,6 +71,7 @@ def test_pages_say_that_they_are_replayed(site):
         "06-geo-kafka",
         "07-region-loss",
         "08-tail-latency",
+        "09-rolling-and-degraded",
         "10-price-performance",
     }
 

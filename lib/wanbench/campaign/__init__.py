@@ -2,11 +2,13 @@
 A campaign: a plan carried out on a lab, resumed where it was stopped, or replayed from its recording.
 
 `start` chooses the lab, `execute` measures, `calibrate` tries link settings, `trial_plans`, `one_at_a_time`,
-`in_blocks`, `sizes_of_brokers`, `together`, `systems_by_steps` and `rate_searches` (of `systems`) plan trials of Kafka
-and `fault_plans` those of its faults, `check_trials` refuses what cannot be measured, `progress` reports.
+`in_blocks`, `sizes_of_brokers`, `disturbances`, `together`, `systems_by_steps` and `rate_searches` (of `systems`)
+plan trials of Kafka and `fault_plans` those of its faults, `check_trials` refuses what cannot be measured,
+`progress` reports.
 """
 
 from .calibrate import calibrate
+from .disturbances import piled, rolls, slowed
 from .execute import measure
 from .fault_plans import fault_trials
 from .in_blocks import in_blocks
@@ -30,9 +32,12 @@ __all__ = [
     "in_blocks",
     "measure",
     "one_at_a_time",
+    "piled",
     "rate_searches",
     "recording",
+    "rolls",
     "sizes_of_brokers",
+    "slowed",
     "systems",
     "systems_by_steps",
     "thesis",

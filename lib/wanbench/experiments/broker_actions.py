@@ -41,7 +41,8 @@ class BrokerAction:
         too. "demote": it becomes the last in the replicas of every partition that it leads or is preferred for, and the
         first that is in sync leads; no data move. (Kafka has no command that takes a broker out of the in-sync
         replicas: a demoted broker goes on following, and acknowledgements "all" still wait for it.) "restore": the
-        order of replicas before its latest "demote" or "skew". "skew": it leads every partition that it has.
+        order of replicas before its latest "demote" or "skew"; of all brokers, that before anything changed it, what a
+        `Detection` beside has demoted too. "skew": it leads every partition that it has.
         "rebalance": all brokers lead equally many partitions of each topic.
 
         The last four concern all topics, Kafka's own too, that are there at the time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict
 
 from ..errors import LabError
@@ -74,7 +75,8 @@ class Acts:
         for node_id in sorted(self._down):
             take_back(f"broker {node_id} started", lambda node_id=node_id: self._start(node_id))
         if self._originals:
-            take_back("replicas in their order", lambda: self._lead(self._originals))
+            take_back("replicas in their order", lambda: self._lead(self._originals, others=True))
+            leadership.forget(self.cluster.first_order, self._originals)
             self._originals = {}
         return undone, faults
 
@@ -180,8 +182,9 @@ class Acts:
         self._reorder(None, leadership.balanced(view), view, row)
 
     def _restore(self, action, view, row) -> None:
-        order = self._originals if action.node_id is None else self._orders.pop(action.node_id, {})
-        row["how"] |= self._lead(order)
+        whole = action.node_id is None
+        order = deepcopy(self.cluster.first_order) if whole else self._orders.pop(action.node_id, {})
+        row["how"] |= self._lead(order, others=True)  # a detector beside may have taken a broker out
         # what is as it was first needs no undoing
         self._originals = {
             topic: left
@@ -190,15 +193,12 @@ class Acts:
         }
 
     def _reorder(self, node_id: int | None, order: leadership.Order, view, row) -> None:
-        before = leadership.present(view, order)
-        for topic, partitions in before.items():
-            for partition, replicas in partitions.items():
-                self._originals.setdefault(topic, {}).setdefault(partition, replicas)
         if node_id is not None:
-            self._orders[node_id] = before
+            self._orders[node_id] = leadership.present(view, order)
+        leadership.merge(self._originals, leadership.remember(self.cluster.first_order, view, order))
         row["how"] |= self._lead(order)
 
-    def _lead(self, order: leadership.Order) -> dict:
+    def _lead(self, order: leadership.Order, *, others: bool = False) -> dict:
         if not order:
             return {"ordered": 0, "led": 0, "missing": 0}
-        return self.cluster.ask(self.host, "lead", replicas=order)
+        return self.cluster.ask(self.host, "lead", replicas=order, others=others)

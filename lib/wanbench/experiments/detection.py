@@ -34,7 +34,7 @@ class Detection:
     A broker that is named is demoted if no more than half of the brokers are in alarm: else the cause is hardly one
     broker. All partitions that it leads, of all topics, get it as their last replica, and the first in sync leads; at
     the end replicas are in their earlier order again, and preferred replicas lead. Beside `BrokerActions` that change
-    the same order, what was first there comes back only of one of the two.
+    the same order, what was there before either comes back.
 
     Every latency is kept, so that another detector can be tried on it (`wanbench.stats.time.detection`).
 
@@ -45,6 +45,9 @@ class Detection:
         Between two records to a broker.
     record_bytes : int
     demote_on_alarm : bool
+    take_out : bool, optional
+        A broker that is demoted is also taken out of the replicas of every partition that another has in sync: nobody
+        waits for it, and it copies nothing until what was there before is restored. None: it goes on following.
     settle_s : float
         Of the load, before the detector begins to learn.
     duration_s : float
@@ -62,6 +65,7 @@ class Detection:
     demote_on_alarm: bool = False
     settle_s: float = 5.0
     duration_s: float = 300.0
+    take_out: bool | None = None
 
     name: ClassVar[str] = "detection"
     waits_for_load: ClassVar[bool] = True
@@ -72,6 +76,7 @@ class Detection:
         if not isinstance(self.detector, DetectorSettings):
             raise refusal("Detection detector", self.detector, "DetectorSettings")
         check_flag("Detection demote_on_alarm", self.demote_on_alarm)
+        check_flag("Detection take_out", self.take_out, optional=True)
         check_fields(self, ("record_bytes", 1, 100_000), whole=True)
         check_fields(
             self,

@@ -126,10 +126,9 @@ class DetectionSession:
     def _demote(self, node_id: int) -> int:
         """Have a broker lead nothing; how many partitions another now leads."""
         view = self._cluster.ask(self.host, "topics", internal=True)
-        order = leadership.without_leader(view, node_id)
-        for topic, partitions in leadership.present(view, order).items():
-            for partition, replicas in partitions.items():
-                self._original.setdefault(topic, {}).setdefault(partition, replicas)
+        less = leadership.without_replica if self.settings.take_out else leadership.without_leader
+        order = less(view, node_id)
+        leadership.merge(self._original, leadership.remember(self._cluster.first_order, view, order))
         self._demoted.add(node_id)
         if not order:
             return 0
@@ -138,7 +137,7 @@ class DetectionSession:
             for topic, row in leadership.partitions(view)
             if row["leader"] == node_id
         }
-        answer = self._cluster.ask(self.host, "lead", replicas=order)
+        answer = self._cluster.ask(self.host, "lead", replicas=order, others=bool(self.settings.take_out))
         if answer["led"] == sum(map(len, order.values())):
             return len(led)
         now = leadership.leaders(self._cluster.ask(self.host, "topics", internal=True))
@@ -153,8 +152,9 @@ class DetectionSession:
 
     def _restore(self) -> None:
         if self._original:
-            self._attempt(lambda: self._cluster.ask(self.host, "lead", replicas=self._original))
+            self._attempt(lambda: self._cluster.ask(self.host, "lead", replicas=self._original, others=True))
             self._attempt(lambda: self._cluster.ask(self.host, "elect"))
+            leadership.forget(self._cluster.first_order, self._original)
 
     def _attempt(self, do: Callable[[], object]) -> None:
         try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 
 from ..labs.base import Host, Lab, Process
+from . import leadership
 from .admin import ask as admin
 from .java_commands import Jars, checked_flags, checked_heap, java_command
 from .security.access import ClientFiles
@@ -16,6 +18,11 @@ class BaseCluster(ABC):
     """A cluster that clients on the hosts of a lab can reach. A subclass says how, and whether it is open."""
 
     lab: Lab
+
+    @cached_property
+    def first_order(self) -> leadership.Order:
+        """The order of replicas of each partition before the first of the experiments that run now changed it."""
+        return {}
 
     @abstractmethod
     def _open_jars(self) -> Jars: ...

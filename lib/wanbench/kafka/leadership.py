@@ -39,6 +39,24 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
     return order
 
 
+def without_replica(view: Sequence[dict], node_id: int) -> Order:
+    """
+    The replicas without those of a broker, wherever another is in sync: it is then neither asked nor waited for.
+
+    >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
+    >>> without_replica([{"name": "t", "partitions": [row]}], 1)
+    {'t': {'0': [3, 2]}}
+    """
+    order: Order = {}
+    for topic, row in partitions(view):
+        others = [each for each in row["replicas"] if each != node_id]
+        if node_id in row["replicas"] and set(others) & set(row["isr"]):
+            order.setdefault(topic, {})[str(row["partition"])] = sorted(
+                others, key=lambda each: each not in row["isr"]
+            )
+    return order
+
+
 def all_led_by(view: Sequence[dict], node_id: int) -> Order:
     """The order in which a broker leads every partition of which it has a replica."""
     order: Order = {}
@@ -76,6 +94,34 @@ def present(view: Sequence[dict], order: Order) -> Order:
         if str(row["partition"]) in order.get(topic, {}):
             now.setdefault(topic, {})[str(row["partition"])] = list(row["replicas"])
     return now
+
+
+def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
+    """
+    Note in `first` the present order of what is about to get another one, unless an earlier order is noted there;
+    returns what `first` then has of it.
+
+    >>> view = [{"name": "t", "partitions": [{"partition": 0, "replicas": [2, 1]}]}]
+    >>> remember({"t": {"0": [1, 2]}}, view, {"t": {"0": [2, 1]}})
+    {'t': {'0': [1, 2]}}
+    """
+    return {
+        topic: {n: first.setdefault(topic, {}).setdefault(n, replicas) for n, replicas in partitions.items()}
+        for topic, partitions in present(view, order).items()
+    }
+
+
+def forget(first: Order, order: Order) -> None:
+    """Drop from `first` the partitions of an order."""
+    for topic, partitions in order.items():
+        for n in partitions:
+            first.get(topic, {}).pop(n, None)
+
+
+def merge(order: Order, more: Order) -> None:
+    """Add partitions of another order to an order."""
+    for topic, partitions in more.items():
+        order.setdefault(topic, {}).update(partitions)
 
 
 def leaders(view: Sequence[dict]) -> dict[tuple[str, int], int | None]:

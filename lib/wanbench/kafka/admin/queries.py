@@ -230,9 +230,16 @@ def elect(admin: KafkaAdminClient, topic: str | None = None, unclean: bool = Fal
     return {"changed": changed}
 
 
-def lead(admin: KafkaAdminClient, replicas: dict[str, dict[str, list[int]]], wait_s: float = 30.0) -> dict:
+def lead(
+    admin: KafkaAdminClient,
+    replicas: dict[str, dict[str, list[int]]],
+    wait_s: float = 30.0,
+    others: bool = False,
+) -> dict:
     """
     Give partitions another order of the replicas that they have, and have the first in sync of each lead; no data move.
+
+    With `others` the replicas may be others than they have: what is new is copied first, and waited for.
 
     Parameters
     ----------
@@ -248,9 +255,10 @@ def lead(admin: KafkaAdminClient, replicas: dict[str, dict[str, list[int]]], wai
     there = _partitions(admin, replicas)
     wanted = {each: replicas[each.topic][str(each.partition)] for each in there}
     for each, order in wanted.items():
-        if sorted(order) != sorted(there[each]["replicas"]):
+        if not others and sorted(order) != sorted(there[each]["replicas"]):
             reason = f"partition {each.partition} of {each.topic!r} has replicas {there[each]['replicas']}, not {order}"
             raise Refused(errors.InvalidReplicaAssignmentError, reason)
+    copied = {each for each, order in wanted.items() if set(order) - set(there[each]["replicas"])}
     if changed := {each: order for each, order in wanted.items() if order != there[each]["replicas"]}:
         for each, error in admin.alter_partition_reassignments(changed).items():
             if error is not None:
@@ -266,12 +274,13 @@ def lead(admin: KafkaAdminClient, replicas: dict[str, dict[str, list[int]]], wai
             break
         if len(ordered) == len(wanted):  # those whose first replica is not in sync stay as they are
             able = [each for each in ordered if wanted[each][0] in there[each]["isr"] and each not in led]
-            if not able:
+            if not able and not copied - set(led):
                 break
             by_topic: dict[str, list[int]] = {}
             for each in able:
                 by_topic.setdefault(each.topic, []).append(each.partition)
-            admin.elect_leaders(0, by_topic, raise_errors=False)
+            if by_topic:
+                admin.elect_leaders(0, by_topic, raise_errors=False)
         time.sleep(_PAUSE_S)
     n = sum(len(partitions) for partitions in replicas.values())
     if not wanted:

@@ -1,0 +1,199 @@
+"""The study of disturbed brokers, on made-up trials with a known answer: 20 ms, and what an action adds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wanbench import claims
+from wanbench.campaign import in_blocks, rolls, slowed
+from wanbench.errors import MissingDataError, ParameterError
+from wanbench.experiments import Detection, KafkaOpenLoop
+from wanbench.ingest.kafka_probe.histograms import encoded
+from wanbench.studies import rolling_and_degraded as study
+
+START_S, WARM_UP, RATE = 1_800_000_000.0, 2, 100
+TOPIC = "open-loop-{}.1-abc-0"
+
+
+def trial(
+    test_id, setting, seconds, slow=(), actions=(), *, block=1, leads=(), demotes=None, alarms=(), **load
+):
+    """
+    Rows by table. `slow`: (from, to, ms) in s since the warm-up, when records take that long. `actions`: (kind, node,
+    began, done, healthy). `leads`: (at, leader of the three partitions, brokers in sync).
+    """
+    key = {"run_id": "run", "test_id": test_id, "attempt": 1}
+    zero = START_S + 1000 * int(test_id) + WARM_UP
+    system = None if demotes is None else "slow"
+    histograms = []
+    for second in range(-WARM_UP, seconds):
+        ms = max([20.0, *(value for first, last, value in slow if first <= second < last)])
+        values = np.full(RATE, ms * 1000.0)
+        values[: RATE // 2] = 10_000.0
+        row = key | {"what": "end to end", "group": 0, "window": second + WARM_UP, "start_s": zero + second}
+        row |= {"warm_up": second < 0, "n_lost": 0, "histogram": encoded(values)}
+        histograms.append(row)
+    about = {
+        "start_s": zero - WARM_UP,
+        "warmup_s": WARM_UP,
+        "duration_s": seconds,
+        "late_p99_ms": 1.0,
+        "error": None,
+    }
+    about |= {"from_region": "clients", "n_intended": RATE * (seconds + WARM_UP), "n_acknowledged": 90}
+    about |= {"n_received_per_group_min": 90} | load
+    done = [
+        key | {"node_id": node, "kind": kind, "rolling": kind in ("restart", "kill"), "detail": '{"share": 0.1}'}
+        | {"leaders_moved": 1, "error": None}
+        | {f"{name}_at_s": zero + at for name, at in zip(("began", "done", "healthy"), times, strict=True)}
+        | {"in_force_at_s": zero + times[0]}
+        for kind, node, *times in actions
+    ]  # fmt: skip
+    samples = [
+        key | {"at_s": zero + at, "topic": TOPIC.format(test_id), "partition": n, "leader": leader}
+        | {"isr": isr, "n_isr": len(isr.split(","))}
+        for at, leaders, isr in leads
+        for n, leader in enumerate(leaders)
+    ]  # fmt: skip
+    found = [
+        key | {"node_id": node, "at_s": zero + at, "demoted_at_s": zero + at + 0.5 if demotes else np.nan}
+        for node, at in alarms
+    ]
+    return {
+        "trials": [key | {"setting": setting, "system": system, "block": block}],
+        "tests": [key | {"outcome": "done", "started_at_utc": pd.Timestamp(zero, unit="s", tz="UTC")}],
+        "open_loop_loads": [key | about],
+        "open_loop_histograms": histograms,
+        "broker_actions": done,
+        "cluster_samples": samples,
+        "detection_runs": [] if demotes is None else [key | {"demote_on_alarm": demotes}],
+        "detections": found,
+    }
+
+
+def tables(*trials):
+    found = {name: pd.DataFrame([row for each in trials for row in each[name]]) for name in trials[0]}
+    found["trials"] = found["trials"].drop(columns="attempt")
+    return {name: frame for name, frame in found.items() if len(frame)}
+
+
+WHOLE = (1, 2, 3), "1,2,3"
+QUIET = trial("1", "undisturbed", 30)
+ROLL = trial(
+    "2", "restart", 40, slow=[(10, 13, 500.0), (25, 27, 900.0)],
+    actions=[("restart", 1, 10.0, 12.5, 14.0), ("restart", 2, 25.0, 27.0, 28.0)],
+    leads=[(0, *WHOLE), (10.5, (2, 2, 3), "2,3"), (13.5, (2, 2, 3), "1,2,3"), (40, *WHOLE)],
+)  # fmt: skip
+SLOW = trial(
+    "3", "slow", 30, [(10, 18, 400.0)], [("slow", 1, 10.0, 18.0, 18.5)], leads=[(0, *WHOLE)], demotes=False
+)
+DEMOTED = trial(
+    "4", "slow, demoted", 30, [(10, 13, 400.0)], [("slow", 1, 10.0, 18.0, 18.5), ("restore", None, 19.0, 20.0, 20.5)],
+    leads=[(0, *WHOLE), (12, (2, 2, 3), "1,2,3"), (20, *WHOLE)], demotes=True, alarms=[(1, 11.5)],
+)  # fmt: skip
+PILED = trial(
+    "5", "leaders piled", 24, [(8, 10, 60.0)], [("skew", 1, 8.0, 9.5, 9.5), ("rebalance", None, 16.0, 17.0, 17.0)],
+    leads=[(0, *WHOLE), (9.5, (1, 1, 1), "1,2,3"), (17, *WHOLE)],
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made():
+    return tables(QUIET, ROLL, SLOW, DEMOTED, PILED)
+
+
+@pytest.fixture(scope="module")
+def measured(made):
+    return study.trials(made)
+
+
+def test_the_limit_is_that_of_undisturbed_windows(measured):
+    assert measured.limit_ms == pytest.approx(20, rel=0.01) and measured.level == 1 - 1 / (
+        measured.n_windows + 1
+    )
+    assert measured.n_windows == 10 + 3 + 3 + 3 + 2
+    assert "5 trials of 5 count" in str(measured) and len(measured.shown()) == 5
+    late = tables(QUIET, trial("2", "restart", 40, late_p99_ms=9.0))
+    assert "not: restart (the generator itself was late, p99 by 9.00 ms)" in str(study.trials(late))
+
+
+def test_each_restart_has_what_was_added_to_it(measured):
+    found = study.restarts(measured)
+    assert found.rows.excess_p99_ms.tolist() == pytest.approx([480, 880], rel=0.01)
+    assert found.rows.back_s.tolist() == [3.0, 2.0] and not found.rows.back_censored.any()
+    assert found.rows.under_replicated_s.tolist() == [3.0, 0.0]
+    assert found.of("restart", "excess_p99_ms").estimate == pytest.approx(680, rel=0.01)
+    assert "in 2 of 2 restarts" in str(found)
+    with pytest.raises(MissingDataError, match="no trial with restart or kill"):
+        study.restarts(study.trials(tables(QUIET)))
+
+
+def test_demotion_is_held_against_the_same_slowness_without(made, measured):
+    found = study.degraded(measured, made)
+    by = found.rows.set_index("demotes")
+    assert by.late_ms.tolist() == pytest.approx([400, 20], rel=0.01)
+    assert by.late_back.tolist() == [False, True] and by.after_back.all()
+    assert (
+        by.back_s.tolist() == [8.0, 3.0]
+        and by.back_censored.tolist() == [True, False]
+        and by.demoted_s[True] == 2.0
+        and np.isnan(by.demoted_s[False])
+    )
+    [ratio] = found.estimates
+    assert ratio.estimate == pytest.approx(1 / 20, rel=0.01) and ratio.n == 1
+    assert (by.led_late[True], by.synced_late[True], by.led_after[True]) == (0, 3, 1)
+    assert "no interval" in found.cautions[0] and "in 1 of 1 episode (1 broker demoted)" in str(found)
+    assert len(found.figure().data) == 4 and len(found.shown()) == 2
+
+
+def test_piled_leaders_are_seen_phase_by_phase(measured):
+    found = study.piled(measured)
+    rows = found.rows.set_index("phase")
+    assert rows.leader_share["on one broker"] == 1 and rows.leader_share["spread again"] == pytest.approx(
+        1 / 3
+    )
+    assert (
+        rows.p99_ms["moving to one"] == pytest.approx(60, rel=0.01) and rows.lasts_s["moving to one"] == 1.5
+    )
+    assert "leads 100 % of the partitions" in str(found) and len(found.shown()) == 5
+
+
+def test_the_timeline_shows_every_action(measured):
+    figure = measured.figure(settings=["restart", "slow, demoted"])
+    assert len(figure.data) == 6 and "restart 2" in figure.layout.meta["csv"]
+    with pytest.raises(MissingDataError):
+        measured.figure(settings=["nothing"])
+
+
+def test_the_claims_get_what_was_measured(made, measured):
+    evidence = study.evidence(
+        study.restarts(measured), study.degraded(measured, made), roll="restart", kind="slow"
+    )
+    verdicts = claims.rolling_and_degraded(**evidence).table().set_index("claim").verdict
+    assert evidence["roll_spikes"].estimate == 1 and evidence["demotion_copied"].estimate == 1
+    assert verdicts[["roll-every", "no-leadership", "restores"]].tolist() == ["comes out"] * 3
+    assert verdicts["rediscover"] == verdicts["demotion-safe"] == "comes out"
+    assert verdicts["roll-seconds"] == "the data do not tell"
+
+
+def test_plans_say_what_is_wrong_with_a_disturbance():
+    load = KafkaOpenLoop(100)
+    made = slowed(
+        load,
+        {"far": {"kind": "link", "delay_ms": 50}},
+        Detection(),
+        brokers=2,
+        first_s=70,
+        slow_s=5,
+        calm_s=5,
+    )
+    assert [trial.setting for trial in in_blocks(made, replicates=1, seed=0)] != [] and made[
+        "far"
+    ].system == "far"
+    for wrong, why in (
+        ({"share": 0.1}, "has no kind"),
+        ({"kind": "kill", "node_id": 1}, "node_id; allowed"),
+        ({"kind": "kill", "load": {"rate": 1}}, "changes rate"),
+    ):
+        with pytest.raises(ParameterError, match=why):
+            rolls(load, {"x": wrong}, calm_s=1)

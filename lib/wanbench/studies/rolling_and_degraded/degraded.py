@@ -1,0 +1,249 @@
+"""Every slowness of a broker as an episode, with and without demotion: p99 before, early, late, and after it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from ...checks import check_level
+from ...errors import MissingDataError
+from ...formatting import count, quantity
+from ...stats.outages.bounds import Median, median_of
+from ...stats.result import Estimate, Result
+from ...stats.trials.means import half_width, ratio_estimate
+from .restarts import spelled
+from .trials import DisturbedTrial, DisturbedTrials, back_after_s
+
+KINDS = ("slow", "link")
+PHASES = {
+    "early": "first half of it",
+    "late": "second half of it",
+    "return": "just after it",
+    "after": "after that",
+}
+SETTLE_S = 1.0
+"""After a broker is well, and leads again where it had been demoted, until latency counts as that after it."""
+METHOD = "t on the logarithm of the ratio, episode by episode"
+
+
+@dataclass(frozen=True, repr=False)
+class Degraded(Result):
+    """
+    Slow brokers with and without demotion.
+
+    Attributes
+    ----------
+    demotions : dict
+        Kind of slowness to the Estimate of p99 in its second half with demotion over that without, by pairs of
+        episodes: the same broker in the same block.
+    rows : DataFrame
+        One row per episode: system, setting, demotes, block, node_id, how, begin_s, end_s (since the warm-up was over),
+        detected_s and demoted_s (after its beginning; NaN: not), p99 of the block's undisturbed seconds (`before_ms`),
+        of both halves of the slowness (`early_ms`, `late_ms`), until it leads again and `SETTLE_S` more (`return_ms`),
+        and after that (`after_ms`); `late_back`, `after_back`: p99 of that is within its earlier interval; back_s,
+        back_censored (from the beginning until p99 is back, while it is slow);
+        led_late, synced_late, led_after, led_before (partitions of the load); acknowledged, received (by the trial).
+    limit_ms : float
+        Of p99, as `DisturbedTrials` has it.
+    """
+
+    demotions: dict[str, Estimate]
+    rows: pd.DataFrame
+    limit_ms: float
+    level: float = 0.95
+
+    TITLE = "Slow brokers: median p99, and in how many episodes it was within its earlier interval"
+    DRAWN_BY = "degraded_figure.degraded"
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """What demotion makes of p99, by kind of slowness."""
+        return tuple(each for each in self.demotions.values() if each.n)
+
+    def arm(self, system: str, demotes: bool) -> pd.DataFrame:
+        """The episodes of one kind of slowness, with or without demotion."""
+        return self.rows[(self.rows.system == system) & (self.rows.demotes == demotes)]
+
+    @property
+    def arms(self) -> list[tuple[str, bool]]:
+        """Every kind of slowness without demotion and with it."""
+        present = set(zip(self.rows.system, self.rows.demotes, strict=True))
+        return [
+            (name, on)
+            for name in dict.fromkeys(self.rows.system)
+            for on in (False, True)
+            if (name, on) in present
+        ]
+
+    def of(self, system: str, demotes: bool, phase: str) -> Median:
+        """The median p99 of a phase over the episodes of an arm; `phase` is "before" or one of PHASES."""
+        about = f"{label(system, demotes)}, {PHASES.get(phase, phase)}"
+        values = self.arm(system, demotes)[f"{phase}_ms"].astype(float)
+        return median_of(
+            values, level=self.level, unit="ms", quantity=f"p99, {about}", claim=f"p99 of “{about}”: {{}}"
+        )
+
+    @property
+    def sentence(self) -> str:
+        """Per kind: p99 before, late in the slowness with and without demotion, and in how many it was back."""
+        parts = [each.sentence for each in self.estimates]
+        for name, demotes in self.arms:
+            own = self.arm(name, demotes)
+            before, late = (self.of(name, demotes, phase).written for phase in ("before", "late"))
+            demoted = f" ({count(int(own.demoted_s.notna().sum()), 'broker')} demoted)" if demotes else ""
+            parts.append(
+                f"“{label(name, demotes)}”: p99 {before} undisturbed, {late} in the second half of the slowness, "
+                f"within its earlier interval in {int(own.late_back.sum())} of {count(len(own), 'episode')}{demoted}."
+            )
+        return " ".join(parts)
+
+    def table(self) -> pd.DataFrame:
+        """One row per episode."""
+        return self.rows
+
+    def shown(self) -> pd.DataFrame:
+        """One row per arm."""
+        rows = []
+        for name, demotes in self.arms:
+            own = self.arm(name, demotes)
+            row = {"": label(name, demotes), "episodes": str(len(own))}
+            for what in ("detected", "demoted"):
+                after = own[f"{what}_s"].dropna()
+                row[what] = f"{len(after)}" + (
+                    f", after {quantity(after.median(), 's')}" if len(after) else ""
+                )
+            row["undisturbed"] = self.of(name, demotes, "before").written
+            row |= {PHASES[phase]: spelled(self.of(name, demotes, phase)) for phase in PHASES}
+            for phase in ("late", "after"):
+                row[f"back, {PHASES[phase]}"] = f"{int(own[f'{phase}_back'].sum())} of {len(own)}"
+            row["p99 beyond it for"] = spelled(
+                median_of(own.back_s, own.back_censored, level=self.level, unit="s", quantity="", claim="{}")
+            )
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def label(system: str, demotes: bool) -> str:
+    """An arm's name."""
+    return f"{system}, demoted" if demotes else system
+
+
+def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degraded:
+    """
+    Every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
+
+    Both halves of an episode are the same stretches of time in every arm, whether or not the detector has named the
+    broker by then: what demotion saves includes what a late or missed detection does not.
+
+    Parameters
+    ----------
+    measured : DisturbedTrials
+    tables : mapping of DataFrame
+        detections, for when brokers were demoted.
+    """
+    check_level(level)
+    rows = [
+        row
+        for trial in measured.with_kind(*KINDS)
+        for row in _episodes(trial, measured, tables.get("detections"))
+    ]
+    if not rows:
+        raise MissingDataError("no slowness of a broker was over before its load was.")
+    frame = pd.DataFrame(rows)
+    demotions = {name: _paired(name, part, level) for name, part in frame.groupby("system", sort=False)}
+    return Degraded(demotions, frame, measured.limit_ms, level)
+
+
+def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> list[dict]:
+    before_ms = measured.undisturbed(trial.about.block).quantile(0.99)
+    actions, rows = trial.actions, []
+    slow = actions[actions.kind.isin(KINDS) & actions.in_force_at_s.notna() & actions.done_at_s.notna()]
+    starts = np.append(slow.began_at_s.astype(float), trial.end_s)
+    restored = actions[(actions.kind == "restore") & actions.done_at_s.notna()]
+    alarms = _alarms(trial, detections)
+    for action in slow.itertuples():
+        begin_s, end_s = float(action.in_force_at_s), float(action.done_at_s)
+        middle_s, next_s = (begin_s + end_s) / 2, float(starts[starts > begin_s].min())
+        again = restored[(restored.began_at_s >= end_s) & (restored.began_at_s < next_s)].done_at_s
+        well_s = float(max([end_s, *again.astype(float)])) + SETTLE_S
+        p99 = {
+            "before_ms": before_ms,
+            "early_ms": _p99(trial, begin_s, middle_s),
+            "late_ms": _p99(trial, middle_s, end_s),
+            "return_ms": _p99(trial, end_s, well_s, whole=False),
+            "after_ms": _p99(trial, well_s, next_s),
+        }
+        windows = trial.windows(begin_s, end_s, measured.window_s)
+        back_s, censored = back_after_s(windows, begin_s, measured.limit_ms)
+        own = alarms[alarms.node_id == action.node_id]
+        alarm, demoted = own[own.at_s.between(begin_s, end_s)], own[own.demoted_at_s.between(begin_s, end_s)]
+        rows.append(
+            {
+                **{name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block")},
+                "system": trial.about.system,
+                "demotes": trial.demotes,
+                "node_id": int(action.node_id),
+                "how": _how(action),
+                "begin_s": begin_s - trial.start_s,
+                "end_s": end_s - trial.start_s,
+                "detected_s": float(alarm.at_s.min()) - begin_s if len(alarm) else nan,
+                "demoted_s": float(demoted.demoted_at_s.min()) - begin_s if len(demoted) else nan,
+                **p99,
+                "acknowledged": int(trial.about.n_acknowledged),
+                "received": int(trial.about.n_received_per_group_min),
+                "late_back": p99["late_ms"] <= measured.limit_ms,
+                "after_back": p99["after_ms"] <= measured.limit_ms,
+                "back_s": back_s,
+                "back_censored": censored,
+                "led_before": trial.leads(action.node_id, begin_s)[1],
+                "led_late": trial.leads(action.node_id, end_s)[1],
+                "synced_late": trial.leads(action.node_id, end_s)[2],
+                "led_after": trial.leads(action.node_id, next_s - 1)[1],
+            }
+        )
+    return rows
+
+
+def _p99(trial: DisturbedTrial, from_s: float, to_s: float, *, whole: bool = True) -> float:
+    tail = trial.tail(from_s, to_s, whole=whole)
+    return nan if tail is None else tail.quantile(0.99)
+
+
+def _how(action) -> str:
+    how = json.loads(action.detail) if isinstance(action.detail, str) else {}
+    return ", ".join(
+        f"{name} {how[name]}" for name in ("by", "share", "delay_ms", "loss", "rate_bps") if name in how
+    )
+
+
+def _alarms(trial: DisturbedTrial, detections) -> pd.DataFrame:
+    columns = ["test_id", "attempt", "node_id", "at_s", "demoted_at_s"]
+    if detections is None or detections.empty:
+        return pd.DataFrame(columns=columns, dtype=float)
+    mine = (detections.test_id == trial.about.test_id) & (detections.attempt == trial.about.attempt)
+    return detections[mine][columns]
+
+
+def _paired(system: str, rows: pd.DataFrame, level: float) -> Estimate:
+    """Late p99 with demotion over that without, over pairs of episodes."""
+    sides = {on: part.groupby(["block", "node_id"]).late_ms.first() for on, part in rows.groupby("demotes")}
+    both = pd.DataFrame(sides).dropna() if len(sides) == 2 else pd.DataFrame({False: [], True: []})
+    both = both[np.isfinite(both).all(axis=1) & (both > 0).all(axis=1)]
+    logs = np.log(both[True] / both[False]).to_numpy(dtype=float)
+    half = float(half_width(logs, level))
+    return ratio_estimate(
+        float(logs.mean()) if len(logs) else nan,
+        half,
+        quantity=f"p99 in the second half of “{system}”, with demotion over without",
+        claim=f"With demotion, p99 in the second half of “{system}” is {{}} that without",
+        n=len(logs),
+        basis=count(len(logs), "pair of episodes", "pairs of episodes"),
+        method=METHOD,
+        assumption="Pairs of episodes are independent and alike; log ratios scatter about symmetrically",
+        level=level,
+        warnings=() if isfinite(half) else ("no interval: fewer than two pairs of episodes",),
+    )

@@ -1,0 +1,118 @@
+"""What the episodes say to the claims of the source: estimates by the parameters of `claims.rolling_and_degraded`."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+
+import numpy as np
+import pandas as pd
+
+from ...formatting import count
+from ...stats.outages.bounds import median_of, share_of
+from ...stats.result import Estimate, Result
+from ...stats.trials.means import half_width, ratio_estimate
+from .degraded import METHOD, Degraded
+from .restarts import Restarts, floats
+
+EPISODES = "Episodes are independent and alike"
+
+
+def evidence(
+    restarted: Restarts | None = None,
+    slowed: Degraded | None = None,
+    found: Result | None = None,
+    *,
+    roll: str | None = None,
+    kind: str | None = None,
+) -> dict[str, Estimate]:
+    """
+    Every estimate that a claim of the source asks for, as far as it was measured.
+
+    Parameters
+    ----------
+    found : Detected
+        Of `wanbench.stats.detection`.
+    roll, kind : str
+        The roll and the kind of slowness that stand for the source's: brokers that are patched, and a degraded disk.
+    """
+    made: dict[str, Estimate] = {}
+    if restarted is not None:
+        made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
+    if slowed is not None:
+        made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
+        made["demotion"] = slowed.demotions.get(kind)
+        far = slowed.rows[~slowed.rows.demotes & slowed.rows.how.str.contains("delay_ms|loss")]
+        made["link_disturbed"] = _ratio(
+            far.early_ms / far.before_ms, "p99 on disturbed links, over that undisturbed"
+        )
+    if found is not None:
+        made["degraded_found"] = found.share
+    return {
+        name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)
+    }
+
+
+def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
+    if rows.empty:
+        return {}
+    spikes = int((rows.back_s > 0).sum())
+    worst = float(rows.worst_ms.max() / 1e3)
+    return {
+        "roll": _ratio(rows.p99_ms / rows.undisturbed_p99_ms, "p99 of a controlled restart, over that undisturbed"),
+        "roll_spikes": share_of(
+            spikes, len(rows), unit_name="restart", quantity="restarts with p99 beyond its earlier interval",
+            claim="p99 was beyond its earlier interval in {} of the restarts",
+        ),
+        "roll_errors": _share(floats(rows.leaders_moved) > 0, "restarts after which clients had to find other leaders"),
+        "roll_worst_s": Estimate(
+            quantity="slowest record of all restarts", claim="The slowest record of all restarts took {}",
+            estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),
+            method="maximum: a lower limit of what restarts can reach", assumption="none: it was seen",
+        ),
+    }  # fmt: skip
+
+
+def _of_slowness(rows: pd.DataFrame) -> dict[str, Estimate | None]:
+    without, demoted = rows[~rows.demotes], rows[rows.demotes & rows.demoted_s.notna()]
+    trials = demoted.drop_duplicates(["run_id", "test_id"])
+    first = demoted.back_s[~demoted.back_censored.astype(bool)]
+    return {
+        "degraded": _ratio(without.early_ms / without.before_ms, "p99 while a broker is slow, over that undisturbed"),
+        "degraded_fenced": _share(
+            without.led_late < without.led_before, "slownesses in which Kafka itself moved the broker's leaders"
+        ),
+        "demotion_rest": _ratio(demoted.late_ms / demoted.before_ms, "p99 after demotion, over that undisturbed"),
+        "demotion_lost": share_of(
+            int(np.maximum(trials.acknowledged - trials.received, 0).sum()), int(trials.acknowledged.sum()),
+            quantity="acknowledged records lost, with demotion", claim="{} of the acknowledged records were lost",
+        ),
+        "demotion_led": _share(demoted.led_late > 0, "demotions in which the broker still led a partition"),
+        "demotion_copied": _share(demoted.synced_late > 0, "demotions in which the broker still followed in sync"),
+        "demotion_restored": _share(demoted.led_after >= demoted.led_before, "demotions after which it led again"),
+        "demotion_min": median_of(
+            first / 60, unit="min", quantity="from the start of a slowness until p99 was back, demoted",
+            claim="From the start of a slowness until p99 was back, with demotion: {}",
+        ) if len(first) else None,
+    }  # fmt: skip
+
+
+def _ratio(values: pd.Series, quantity: str) -> Estimate | None:
+    """The geometric mean of ratios over episodes; None if one is unknown or infinite."""
+    ratios = values.to_numpy(dtype=float)
+    if not len(ratios) or not np.isfinite(ratios).all() or (ratios <= 0).any():
+        return None
+    logs = np.log(ratios)
+    half = float(half_width(logs, 0.95))
+    return ratio_estimate(
+        float(logs.mean()), half, quantity=quantity, claim=f"{quantity[0].upper()}{quantity[1:]}: {{}}", n=len(logs),
+        basis=count(len(logs), "episode"), method=METHOD, assumption=EPISODES,
+        warnings=() if isfinite(half) else ("no interval: a single episode",),
+    )  # fmt: skip
+
+
+def _share(hits: pd.Series, quantity: str) -> Estimate | None:
+    if not len(hits):
+        return None
+    return share_of(
+        int(hits.sum()), len(hits), unit_name="episode", quantity=quantity, claim=f"Share of {quantity}: {{}}"
+    )

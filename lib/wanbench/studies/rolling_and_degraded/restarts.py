@@ -1,0 +1,176 @@
+"""Every restart of a roll as an episode: what it adds to the tail, what fails, and how long until all is as before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+import pandas as pd
+
+from ...formatting import count, percent
+from ...stats.outages.bounds import Median, median_of
+from ...stats.result import Estimate, Result
+from .trials import DisturbedTrial, DisturbedTrials, back_after_s
+
+KINDS = ("restart", "kill")
+CALM_S = 3.0
+"""After the cluster is whole again: clients have found it by then, as librdkafka waits 1 s at most to connect again."""
+QUANTITIES = {
+    "excess_p99_ms": ("excess p99", "ms"),
+    "excess_p999_ms": ("excess p99.9", "ms"),
+    "worst_ms": ("slowest record", "ms"),
+    "back_s": ("p99 beyond its earlier interval for", "s"),
+    "down_s": ("until it answered again", "s"),
+    "under_replicated_s": ("under-replicated for", "s"),
+    "leaders_moved": ("leaders moved", "partitions"),
+    "n_lost": ("records never received", "records"),
+}
+"""Column to its title and unit."""
+
+
+@dataclass(frozen=True, repr=False)
+class Restarts(Result):
+    """
+    Restarts one by one, and their medians by setting.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per restart: setting, block, kind, node_id, at_s (s since the warm-up was over), undisturbed_p99_ms (of
+        its block), p99_ms, p999_ms of the records that were due from its beginning until `CALM_S` after the cluster was
+        whole, and the columns of QUANTITIES; `back_censored`: the next restart came before p99 was back. An excess is
+        over the undisturbed seconds of the block.
+    limit_ms : float
+        Of p99, as `DisturbedTrials` has it.
+    """
+
+    rows: pd.DataFrame
+    limit_ms: float
+    level: float = 0.95
+
+    TITLE = "Restarts: median, and interval"
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings, in order of measuring."""
+        return list(dict.fromkeys(self.rows.setting))
+
+    def of(self, setting: str, name: str) -> Median:
+        """The median of a quantity over the restarts of a setting."""
+        own, (title, unit) = self.rows[self.rows.setting == setting], QUANTITIES[name]
+        return median_of(
+            floats(own[name]), own.back_censored if name == "back_s" else (), level=self.level, unit=unit,
+            quantity=f"{title}, {setting}", claim=f"Under “{setting}”, {title} per restart: {{}}",
+        )  # fmt: skip
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Excess p99 and p99.9 of every setting, and how long p99 was beyond its earlier interval."""
+        names = ("excess_p99_ms", "excess_p999_ms", "back_s")
+        return tuple(self.of(setting, name) for setting in self.settings for name in names)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Few restarts, and intervals that are wider or open."""
+        level = min(each.level for each in self.estimates)
+        few = f"few restarts: intervals from the smallest to the largest hold {percent(level)}"
+        gone = self.rows[np.isinf(self.rows.worst_ms.astype(float))]
+        lost = f"records were never received in {count(len(gone), 'restart')}: they count as slower than all others"
+        return (*((few,) if level < self.level else ()), *((lost,) if len(gone) else ()))
+
+    @property
+    def sentence(self) -> str:
+        """Per setting: excess p99 per restart, and how long it lasts."""
+        parts = []
+        for name in self.settings:
+            excess, back, own = (
+                self.of(name, "excess_p99_ms"),
+                self.of(name, "back_s"),
+                self.rows.setting == name,
+            )
+            spikes = int((self.rows.back_s[own] > 0).sum())
+            parts.append(
+                f"“{name}” adds {spelled(excess)} to p99 per restart, which was beyond its earlier interval in "
+                f"{spikes} of {count(int(own.sum()), 'restart')}, for {spelled(back)}."
+            )
+        return " ".join(parts)
+
+    def table(self) -> pd.DataFrame:
+        """One row per restart."""
+        return self.rows
+
+    def shown(self) -> pd.DataFrame:
+        """One row per quantity, one column per setting."""
+        columns = {
+            name: [
+                str((self.rows.setting == name).sum()),
+                *(spelled(self.of(name, key)) for key in QUANTITIES),
+            ]
+            for name in self.settings
+        }
+        return pd.DataFrame({"": ["restarts", *(title for title, _ in QUANTITIES.values())]} | columns)
+
+
+def floats(values: pd.Series) -> np.ndarray:
+    """As floats, NaN for a missing one."""
+    return pd.to_numeric(values, errors="coerce").astype("Float64").to_numpy(dtype=float, na_value=nan)
+
+
+def spelled(estimate: Median) -> str:
+    """
+    Median and interval with the unit.
+
+    >>> spelled(median_of([80, 120.4, 95], quantity="x", claim="{}", unit="ms"))
+    '95 ms (80 to 120)'
+    """
+    if not estimate.n:
+        return "not seen"
+    ends = f" ({estimate.written_interval})" if estimate.written_interval else ""
+    return f"{'at least ' if estimate.at_least else ''}{estimate.written}{ends}"
+
+
+def restarts(measured: DisturbedTrials, *, level: float = 0.95) -> Restarts:
+    """
+    Every restart of the rolls that count; MissingDataError if there is none.
+
+    A restart lasts from its beginning until `CALM_S` after all brokers were there and no partition was
+    under-replicated, or until the next one or the end of the load.
+    """
+    found = []
+    for trial in measured.with_kind(*KINDS, rolling=True):
+        base = measured.undisturbed(trial.about.block)
+        before = {"p99_ms": base.quantile(0.99), "p999_ms": base.quantile(0.999)}
+        done = trial.actions[trial.actions.kind.isin(KINDS) & trial.actions.done_at_s.notna()]
+        begun = np.append(trial.actions.began_at_s.dropna().astype(float), trial.end_s)
+        for action in done.itertuples():
+            next_s = float(begun[begun > action.began_at_s].min())
+            over_s = next_s if pd.isna(action.healthy_at_s) else min(next_s, action.healthy_at_s + CALM_S)
+            found.append(_row(trial, action, over_s, next_s, before, measured))
+    return Restarts(pd.DataFrame(found), measured.limit_ms, level)
+
+
+def _row(trial: DisturbedTrial, action, over_s, next_s, before, measured: DisturbedTrials) -> dict:
+    tail = trial.tail(action.began_at_s, over_s)
+    windows = trial.windows(action.began_at_s - 1, next_s, measured.window_s)
+    back_s, censored = back_after_s(windows, action.began_at_s, measured.limit_ms)
+    p99, p999 = tail.quantile(0.99), tail.quantile(0.999)
+    return {
+        **{name: trial.about[name] for name in ("run_id", "test_id", "attempt", "setting", "block")},
+        "kind": action.kind,
+        "node_id": int(action.node_id),
+        "at_s": action.began_at_s - trial.start_s,
+        "over_s": over_s - trial.start_s,
+        "undisturbed_p99_ms": before["p99_ms"],
+        "p99_ms": p99,
+        "p999_ms": p999,
+        "excess_p99_ms": p99 - before["p99_ms"],
+        "excess_p999_ms": p999 - before["p999_ms"],
+        "worst_ms": tail.quantile(1 - 1e-9),
+        "back_s": back_s,
+        "back_censored": censored,
+        "down_s": action.done_at_s - action.began_at_s,
+        "under_replicated_s": trial.under_replicated_s(action.began_at_s, next_s),
+        "leaders_moved": action.leaders_moved,
+        "n_lost": tail.n_lost,
+    }

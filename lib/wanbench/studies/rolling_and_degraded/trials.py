@@ -1,0 +1,353 @@
+"""The trials of a run with what was done to brokers in each: latency second by second, actions, leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from ...checks import check_columns, check_number, check_table
+from ...errors import MissingDataError
+from ...formatting import count, number, percent, quantity
+from ...open_loop import LATE_MS, LATE_PART
+from ...stats.result import RowsResult
+from ...stats.tails import histograms
+from ...stats.tails.distribution import Tail
+from ...stats.trials.attempts import attempts_of
+
+KEY = ["run_id", "test_id", "attempt"]
+LEVEL = 0.95
+WINDOW_S = 3
+"""Seconds whose p99 is held against undisturbed ones: at 200 records/s, six of their records are beyond it."""
+BEHIND = "the generator itself was late, p99 by {}"
+"""Beyond what `wanbench.open_loop` allows of the trial's own p99: a machine that starts a broker is late by some ms,
+which matters where latency is usual, and not where it is a second."""
+OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
+"""Names of the load's topics begin with it."""
+NEEDED = {
+    "tests": (*KEY, "outcome"),
+    "trials": ("run_id", "test_id", "setting", "system", "block"),
+    "open_loop_loads": (*KEY, "start_s", "warmup_s", "duration_s", "late_p99_ms", "error"),
+    "open_loop_histograms": (*KEY, "what", "window", "start_s", "warm_up", "n_lost", "histogram"),
+}
+ACTIONS = (
+    *KEY, "node_id", "kind", "rolling", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s", "detail",
+    "leaders_moved",
+)  # fmt: skip
+SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
+"""Of tables that a run without actions does not have."""
+Second = tuple[np.ndarray, np.ndarray, int]
+"""Values in us, their counts, and records that were lost."""
+
+
+@dataclass(frozen=True, eq=False)
+class DisturbedTrial:
+    """
+    One trial.
+
+    Attributes
+    ----------
+    about : Series
+        run_id, test_id, attempt, setting, system, block, and the row of open_loop_loads.
+    demotes : bool
+        Brokers that the detector named were demoted.
+    histograms : DataFrame
+        Of table open_loop_histograms, end to end and after the warm-up.
+    actions, samples, links : DataFrame
+        Of tables broker_actions, cluster_samples (the load's topics only) and link_samples.
+    """
+
+    about: pd.Series
+    demotes: bool
+    histograms: pd.DataFrame
+    actions: pd.DataFrame
+    samples: pd.DataFrame
+    links: pd.DataFrame
+
+    @property
+    def start_s(self) -> float:
+        """When the load's warm-up was over, in Unix s."""
+        return float(self.about.start_s + self.about.warmup_s)
+
+    @property
+    def end_s(self) -> float:
+        """When the last record was due."""
+        return float(self.start_s + self.about.duration_s)
+
+    @property
+    def clients(self) -> str:
+        """The region of the clients."""
+        return self.about.from_region
+
+    @property
+    def quiet_s(self) -> float:
+        """When the first action began; the end if there was none."""
+        return float(np.nanmin([self.end_s, *self.actions.began_at_s.astype(float)]))
+
+    @cached_property
+    def seconds(self) -> dict[float, list[Second]]:
+        """By the start of each second what every group saw of the records due in it."""
+        found: dict[float, list[Second]] = {}
+        for row in self.histograms.sort_values("start_s").itertuples():
+            found.setdefault(float(row.start_s), []).append(
+                (*histograms.decoded(row.histogram), int(row.n_lost))
+            )
+        return found
+
+    def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
+        """The starts of the seconds that overlap with a stretch of time; with `whole` of those that lie in it."""
+        if whole:
+            return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
+        return [start for start in self.seconds if start + 1 > from_s and start < to_s]
+
+    def tail(self, from_s: float, to_s: float, *, whole: bool = False) -> Tail | None:
+        """Latencies of the records due in these seconds; None if there is no such second."""
+        return merged(
+            part for start in self.between(from_s, to_s, whole=whole) for part in self.seconds[start]
+        )
+
+    def windows(self, from_s: float, to_s: float, window_s: int) -> pd.DataFrame:
+        """start_s, end_s and p99_ms of every `window_s` successive whole seconds; a lost record is slower than all."""
+        starts, rows = self.between(from_s, to_s, whole=True), []
+        for at in range(len(starts) - window_s + 1):
+            tail = merged(part for start in starts[at : at + window_s] for part in self.seconds[start])
+            rows.append((starts[at], starts[at] + window_s, tail.quantile(0.99)))
+        return pd.DataFrame(rows, columns=["start_s", "end_s", "p99_ms"])
+
+    def leads(self, node_id: int, at_s: float) -> tuple[int, int, int]:
+        """Partitions of the load, those that a broker leads, and those it is in sync for, as last seen at a time."""
+        seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
+        if seen.empty:
+            return 0, 0, 0
+        seen = seen[seen.at_s == seen.at_s.max()]
+        synced = sum(str(int(node_id)) in str(isr).split(",") for isr in seen.isr)
+        return len(seen), int((seen.leader == node_id).sum()), synced
+
+    def under_replicated_s(self, from_s: float, to_s: float) -> float:
+        """Time within a stretch, by the samples, in which a partition of the load had a replica out of sync."""
+        samples = self.samples
+        if samples.empty:
+            return nan
+        full = samples.groupby(["topic", "partition"]).n_isr.transform("max")
+        bad = (samples.leader.isna() | (samples.n_isr < full)).groupby(samples.at_s).any()
+        at_s = bad.index.to_numpy(dtype=float)
+        until = np.append(at_s[1:], at_s[-1])
+        overlap = np.minimum(until, to_s) - np.maximum(at_s, from_s)
+        return float(np.clip(overlap, 0, None)[bad.to_numpy()].sum())
+
+
+@dataclass(frozen=True, repr=False)
+class DisturbedTrials(RowsResult):
+    """
+    The trials that count, and what latency is while nobody disturbs the brokers.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per trial: setting, block, `counts`, `why` (not), undisturbed_s, n (records), n_lost, client_errors,
+        and p99_ms of its undisturbed seconds, which are those after the warm-up and before its first action.
+    items : tuple of DisturbedTrial
+        Those that count.
+    window_s : int
+    limit_ms : float
+        Upper end of the earlier interval of p99: one more stretch of `window_s` undisturbed seconds stays within it
+        with the probability `level`.
+    level : float
+    n_windows : int
+        Undisturbed stretches of the run that do not overlap.
+    """
+
+    items: tuple[DisturbedTrial, ...]
+    window_s: int
+    limit_ms: float
+    level: float
+    n_windows: int
+
+    TITLE = "Trials"
+    DRAWN_BY = "timeline_figure.timeline"
+
+    @property
+    def sentence(self) -> str:
+        """How many trials count, and the limit."""
+        out = self.rows[~self.rows.counts]
+        lost = (
+            f"; not: {', '.join(f'{row.setting} ({row.why})' for row in out.itertuples())}"
+            if len(out)
+            else ""
+        )
+        stretches = count(self.n_windows, "undisturbed stretch", "undisturbed stretches")
+        return (
+            f"{count(int(self.rows.counts.sum()), 'trial')} of {len(self.rows)} count{lost}. From {stretches}, p99 of "
+            f"{count(self.window_s, 'further second')} in a row stays within {quantity(self.limit_ms, 'ms')} with "
+            f"probability {percent(round(self.level, 3))}: the upper end of its earlier interval."
+        )
+
+    def shown(self) -> pd.DataFrame:
+        """One row per trial."""
+        return pd.DataFrame(
+            {
+                "trial": self.rows.setting,
+                "block": self.rows.block.map(number),
+                "records": self.rows.n.map(lambda n: number(n, 0)),
+                "never received": self.rows.n_lost.map(lambda n: number(n, 0)),
+                "undisturbed": self.rows.undisturbed_s.map(lambda s: f"{number(s, 0)} s"),
+                "p99 of that": self.rows.p99_ms.map(lambda ms: quantity(ms, "ms") if isfinite(ms) else ""),
+                "clients' errors": self.rows.client_errors.fillna(""),
+                "left out because": self.rows.why,
+            }
+        )
+
+    def undisturbed(self, block) -> Tail:
+        """Latencies of all undisturbed seconds of a block."""
+        return merged(
+            part
+            for each in self.items
+            if each.about.block == block
+            for start in each.between(each.start_s, each.quiet_s, whole=True)
+            for part in each.seconds[start]
+        )
+
+    def with_kind(self, *kinds: str, rolling: bool = False) -> list[DisturbedTrial]:
+        """The trials with such an action; MissingDataError if there is none."""
+        found = [
+            each
+            for each in self.items
+            if (each.actions.kind.isin(kinds) & (each.actions["rolling"] == rolling)).any()
+        ]
+        if not found:
+            raise MissingDataError(f"no trial with {' or '.join(kinds)} counts.")
+        return found
+
+
+def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> DisturbedTrials:
+    """
+    The trials of a run of `wanbench.campaign.disturbances`.
+
+    Parameters
+    ----------
+    tables : mapping of DataFrame
+        Of one run: those of NEEDED; broker_actions, cluster_samples, detection_runs and link_samples as far as
+        there are any.
+    window_s : int
+        Whole seconds whose p99 decides whether latency is back.
+
+    Raises
+    ------
+    MissingDataError
+        If no trial counts, or none was undisturbed for `window_s`.
+    """
+    check_number("window_s", window_s, 1, 600, whole=True)
+    for name, columns in NEEDED.items():
+        check_columns(name, check_table(name, tables), columns)
+    attempts, out = attempts_of(tables["tests"], tables["trials"])
+    attempts = pd.concat([attempts, pd.DataFrame(out)], ignore_index=True)
+    loads = tables["open_loop_loads"]
+    attempts = attempts[[*KEY, "setting", "system", "block", *(["reason"] if out else [])]]
+    attempts = attempts.merge(loads, on=KEY, how="left")
+    items, rows = [], []
+    for _, about in attempts.iterrows():
+        trial = _trial(tables, about)
+        why = _why_not(about, trial)
+        row = {"setting": about.setting, "block": about.block, "counts": not why, "why": why}
+        row["client_errors"] = about.get("client_errors")
+        tail = None if why else trial.tail(trial.start_s, trial.quiet_s, whole=True)
+        rows.append(
+            row
+            | {
+                "undisturbed_s": nan if why else trial.quiet_s - trial.start_s,
+                "n": about.get("n_intended", nan),
+            }
+            | {"n_lost": nan if why else int(trial.histograms.n_lost.sum())}
+            | {"p99_ms": nan if tail is None else tail.quantile(0.99)}
+        )
+        items += [] if why else [trial]
+    undisturbed = [_apart(each, window_s) for each in items]
+    p99 = np.concatenate([np.zeros(0), *undisturbed])
+    if not len(p99):
+        raise MissingDataError(f"no trial was undisturbed for {window_s} s.")
+    return DisturbedTrials(pd.DataFrame(rows), tuple(items), window_s, *upper_end(p99), len(p99))
+
+
+def upper_end(p99_ms: np.ndarray) -> tuple[float, float]:
+    """
+    What one more value stays within, by order statistics (Hahn & Meeker 1991, section 5.4), and with which probability:
+    `LEVEL`, or less where there are too few values for it.
+
+    >>> upper_end(np.arange(1.0, 40.0)), upper_end(np.array([1.0, 5.0, 2.0]))
+    ((38.0, 0.95), (5.0, 0.75))
+    """
+    n = len(p99_ms)
+    rank = min(ceil(LEVEL * (n + 1) - 1e-9), n)
+    return float(np.sort(p99_ms)[rank - 1]), rank / (n + 1)
+
+
+def _apart(trial: DisturbedTrial, window_s: int) -> np.ndarray:
+    """p99 of its undisturbed windows that do not overlap."""
+    return trial.windows(trial.start_s, trial.quiet_s, window_s).p99_ms.to_numpy(dtype=float)[::window_s]
+
+
+def _trial(tables: Mapping[str, pd.DataFrame], about: pd.Series) -> DisturbedTrial:
+    def own(name: str) -> pd.DataFrame:
+        frame = tables.get(name)
+        if frame is None or frame.empty:
+            return pd.DataFrame(columns=KEY)
+        return frame[np.logical_and.reduce([(frame[key] == about[key]).to_numpy(dtype=bool) for key in KEY])]
+
+    latencies, samples, runs = own("open_loop_histograms"), own("cluster_samples"), own("detection_runs")
+    if len(samples):
+        prefix = OWN_TOPICS.format(test_id=about.test_id, attempt=int(about.attempt))
+        samples = samples[samples.topic.astype(str).str.startswith(prefix)]
+    if len(latencies):
+        latencies = latencies[(latencies.what == "end to end") & ~latencies.warm_up.astype(bool)]
+    actions = own("broker_actions").reindex(columns=list(ACTIONS))
+    demotes = bool(len(runs) and runs.demote_on_alarm.any())
+    return DisturbedTrial(
+        about, demotes, latencies, actions, samples.reindex(columns=list(SAMPLES)),
+        own("link_samples"),
+    )  # fmt: skip
+
+
+def _why_not(about: pd.Series, trial: DisturbedTrial) -> str:
+    """Why a trial does not count; "" if it does."""
+    if isinstance(reason := about.get("reason"), str):
+        return reason.removeprefix("that ")
+    if isinstance(about.error, str) and about.error:
+        return about.error
+    if pd.isna(about.late_p99_ms) or trial.histograms.empty:
+        return "it left no load"
+    allowed_ms = max(LATE_MS, LATE_PART * trial.tail(trial.start_s, trial.end_s).quantile(0.99))
+    return BEHIND.format(quantity(about.late_p99_ms, "ms")) if about.late_p99_ms > allowed_ms else ""
+
+
+def merged(parts: Iterable[Second]) -> Tail | None:
+    """The latencies of several seconds as one distribution; None if there is none."""
+    parts = list(parts)
+    if not parts:
+        return None
+    values_us, counts = histograms.summed((values, counts) for values, counts, _ in parts)
+    return Tail("", values_us / 1_000, counts, sum(lost for *_, lost in parts))
+
+
+def back_after_s(windows: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
+    """
+    How long p99 was beyond the limit: from a time to the start of the first window at or after the slowest one that is
+    within the limit; 0 if none is beyond. True with it if no window was within: the time is then a lower limit.
+
+    >>> windows = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0], "end_s": [12.0, 13.0, 14.0, 15.0]})
+    >>> back_after_s(windows.assign(p99_ms=[20.0, 300.0, 90.0, 18.0]), 9.5, 25.0)
+    (3.5, False)
+    """
+    later = windows[windows.end_s > from_s]
+    if later.empty:
+        return nan, False
+    if (later.p99_ms <= limit_ms).all():
+        return 0.0, False
+    after = later[later.start_s >= later.start_s[later.p99_ms.idxmax()]]
+    within = after[after.p99_ms <= limit_ms]
+    if within.empty:
+        return float(later.end_s.max() - from_s), True
+    return float(within.start_s.iloc[0] - from_s), False
