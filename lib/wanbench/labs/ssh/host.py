@@ -149,6 +149,11 @@ class SshHost(Host):
         except OSError as error:
             raise LabError(f"{target} cannot be written: {error.strerror or error}.") from None
 
+    def _connect(self):
+        return Connection(
+            self.name, self.login, patience_s=self.patience_s, python=self.python, sudo=self.sudo
+        )
+
     def __repr__(self):
         return f"<host {self.name} at {self.address}>"
 

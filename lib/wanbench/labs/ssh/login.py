@@ -76,9 +76,9 @@ class Login:
     def _proxy(self, alive_s):
         if self.jump is not None:
             words = [*self.jump._ssh(alive_s), "-W", f"[{self.address}]:{self.port}", *self.jump._to()]
-            return "exec " + shlex.join(words).replace("%", "%%")
+            return shlex.join(words).replace("%", "%%")
         # A literal "%" is refused by the inventory, so that only %h and %p are replaced.
-        return "exec " + shlex.join(self.proxy_command) if self.proxy_command else None
+        return shlex.join(self.proxy_command) if self.proxy_command else None
 
 
 def _quoted(path):

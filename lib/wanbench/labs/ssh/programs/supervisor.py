@@ -45,7 +45,7 @@ class Command:
 
     def __init__(self, words, folder, environment):
         self.stdout, self.stderr = (tempfile.TemporaryFile(dir=folder) for _ in range(2))
-        self.process, self.status, self.ended_at_utc = None, None, None
+        self.process, self.status, self.started_at_utc, self.ended_at_utc = None, None, now(), None
         try:
             self.process = subprocess.Popen(
                 words,
@@ -179,7 +179,7 @@ class Supervisor:
 
     def do_start(self, payload, name, command):
         one = self.commands[name] = Command(command, self.folder, self.environment)
-        return {"started_at_utc": now(), "pid": one.process.pid if one.process else None}, b""
+        return {"started_at_utc": one.started_at_utc}, b""
 
     def do_signal(self, payload, name, number):
         if name in self.commands:
