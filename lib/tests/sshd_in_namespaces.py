@@ -1,8 +1,8 @@
 """
 Real sshd's in the namespaces of a local lab, one for each region, and an inventory that reaches them.
 
-One more region, `OPERATOR`, stands for where the driver is: its links are those of the control connections, so a host can
-be cut off from the driver and not from the others. Each login's proxy command enters its namespace and connects from
+One more region, `OPERATOR`, stands for where the driver is: its links are those of the control connections, so a host
+can be cut off from the driver and not from the others. Each login's proxy command enters its namespace and connects from
 there. A control device of the machine's own would need rights outside the lab's namespaces, and would be left behind.
 """
 

@@ -125,6 +125,9 @@ class Lab(ABC):
         Kernel settings asked for on every host.
     cluster_settings : mapping or None
         What was asked of the Kafka cluster that the lab holds; None where there is none.
+    settings : mapping
+        What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the
+        same.
     """
 
     kind: str
@@ -132,6 +135,7 @@ class Lab(ABC):
     links: Mapping[tuple[str, str], Any] = MappingProxyType({})
     sysctls: Mapping[str, str] = MappingProxyType({})
     cluster_settings: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def __enter__(self) -> Lab: ...

@@ -74,7 +74,9 @@ class Connection:
             )
         except OSError as error:
             self._said.close()
-            raise LabError(f"ssh cannot be started: {error.strerror or error}; install openssh-client.") from None
+            raise LabError(
+                f"ssh cannot be started: {error.strerror or error}; install openssh-client."
+            ) from None
         self._read = self._ssh.stdout
         try:
             self._begin(program)

@@ -30,8 +30,8 @@ class Login:
     jump : Login, optional
         Log in there first.
     proxy_command : sequence of str
-        A command whose stdin and stdout lead to the host, in place of a TCP connection from here: "%h" and "%p" in it are
-        address and port.
+        A command whose stdin and stdout lead to the host, in place of a TCP connection from here: "%h" and "%p" in it
+        are address and port.
     """
 
     address: str

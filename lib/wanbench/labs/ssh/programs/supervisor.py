@@ -1,10 +1,10 @@
 """
-Runs commands on a host for as long as somebody listens. Started through SSH by `wanbench.labs.ssh.connection`, which sends
-this file; it needs nothing but Python (3.8 or newer, on Linux).
+Runs commands on a host for as long as somebody listens. Started through SSH by `wanbench.labs.ssh.connection`, which
+sends this file; it needs nothing but Python (3.8 or newer, on Linux).
 
-stdin brings requests and stdout takes replies: a line of JSON with the field "size", then so many bytes. When stdin ends,
-or nothing came for the time that the first request names, every process that descends from this one is ended and the
-scratch folder removed. So nothing stays behind when the other end, sshd or the path between them goes.
+stdin brings requests and stdout takes replies: a line of JSON with the field "size", then so many bytes. When stdin
+ends, or nothing came for the time that the first request names, every process that descends from this one is ended and
+the scratch folder removed. So nothing stays behind when the other end, sshd or the path between them goes.
 """
 
 import ctypes
@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
+from datetime import UTC, datetime
 
 CHUNK = 1 << 20
 GRACE_S = 2.0
@@ -32,8 +34,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def now():
     """UTC, ISO 8601 with microseconds, by this host's clock."""
-    seconds, rest = divmod(time.time_ns(), 10**9)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%06d+00:00" % (rest // 1000)
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 class Gone(Exception):
@@ -44,7 +45,8 @@ class Command:
     """A command in a session of its own, its output in files without names."""
 
     def __init__(self, words, folder, environment):
-        self.stdout, self.stderr = (tempfile.TemporaryFile(dir=folder) for _ in range(2))
+        self.stdout = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self.stderr = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self.process, self.status, self.started_at_utc, self.ended_at_utc = None, None, now(), None
         try:
             self.process = subprocess.Popen(
@@ -58,7 +60,7 @@ class Command:
                 preexec_fn=die_with_parent,
             )
         except OSError as error:  # as a shell would say it
-            self.stderr.write(("%s: %s\n" % (words[0], error.strerror or error)).encode(errors="replace"))
+            self.stderr.write(f"{words[0]}: {error.strerror or error}\n".encode(errors="replace"))
             self.stderr.flush()
             self.end(127 if isinstance(error, FileNotFoundError) else 126)
 
@@ -67,10 +69,8 @@ class Command:
 
     def signal(self, number):
         if self.status is None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
-            except ProcessLookupError:
-                pass
 
 
 def die_with_parent():
@@ -136,7 +136,7 @@ class Supervisor:
             while data:
                 data = data[os.write(1, data) :]
         except (BrokenPipeError, ConnectionResetError):
-            raise Gone
+            raise Gone from None
 
     def reap(self):
         """Take in processes that ended, also those whose parents ended before them, and tell of commands."""
@@ -160,9 +160,10 @@ class Supervisor:
         sizes = [os.fstat(file.fileno()).st_size for file in (one.stdout, one.stderr)]
         told = {"ended": name, "status": one.status, "ended_at_utc": one.ended_at_utc, "sizes": sizes}
         one.ended_at_utc = None
-        whole = sum(sizes) <= CHUNK
-        output = b"".join(os.pread(file.fileno(), size, 0) for file, size in zip((one.stdout, one.stderr), sizes))
-        self.send(dict(told, whole=whole), output if whole else b"")
+        whole, output = sum(sizes) <= CHUNK, b""
+        if whole:
+            output = os.pread(one.stdout.fileno(), sizes[0], 0) + os.pread(one.stderr.fileno(), sizes[1], 0)
+        self.send(dict(told, whole=whole), output)
         if whole:
             self.do_forget(b"", name)
 
@@ -221,15 +222,11 @@ class Supervisor:
         while (left := descendants()) and time.monotonic() - start < MOST_S:
             if time.monotonic() - start > GRACE_S:
                 for pid in left:
-                    try:
+                    with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
-            try:
+            with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
-            except ChildProcessError:
-                pass
             time.sleep(0.01)
         shutil.rmtree(self.folder, ignore_errors=True)
 
