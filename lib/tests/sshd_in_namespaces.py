@@ -2,8 +2,9 @@
 Real sshd's in the namespaces of a local lab, one for each region, and an inventory that reaches them.
 
 One more region, `OPERATOR`, stands for where the driver is: its links are those of the control connections, so a host
-can be cut off from the driver and not from the others. Each login's proxy command enters its namespace and connects from
-there. A control device of the machine's own would need rights outside the lab's namespaces, and would be left behind.
+can be cut off from the driver and not from the others. Each login's proxy command enters its namespace and connects
+from there. A control device of the machine's own would need rights outside the lab's namespaces, and would be
+left behind.
 """
 
 import os
@@ -21,6 +22,8 @@ from wanbench.links.launch import is_rootless, search_path
 
 OPERATOR = "lab:operator"
 PORT = 2222
+PATIENCE_S = 4
+SECRET = "planted-in-the-key-files"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 FORWARD = """
@@ -90,7 +93,18 @@ class SshdLab:
         self.lab.__enter__()
         try:
             for name in ("host_key", "user_key"):
-                make_key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / name)]
+                make_key = [
+                    "ssh-keygen",
+                    "-q",
+                    "-t",
+                    "ed25519",
+                    "-N",
+                    "",
+                    "-C",
+                    SECRET,
+                    "-f",
+                    str(self.folder / name),
+                ]
                 subprocess.run(make_key, check=True)
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # where sshd gives up its rights
             for region in self.regions:
@@ -153,8 +167,6 @@ class SshdLab:
                 "region": region,
                 "control_address": self.address(region),
                 "address": self.address(region),
-                "latitude_deg": 10.0 * number,
-                "longitude_deg": 0.0,
             }
             for number, region in enumerate(self.regions)
         ]
@@ -165,6 +177,7 @@ class SshdLab:
             "key_file": "user_key",
             "known_hosts_file": "known_hosts",
             "python": sys.executable,
+            "patience_s": PATIENCE_S,
             "proxy_command": proxy,
         }
         path.write_text(yaml.safe_dump({"defaults": shared, "hosts": hosts}))

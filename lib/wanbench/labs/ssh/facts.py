@@ -41,9 +41,11 @@ OLDEST_JAVA = 17
 _TIMEOUT_S = 120.0
 
 
-def facts_of(host: Host, python: str, sysctls: Iterable[str] = ()) -> dict:
+def facts_of(host: Host, python: str, sysctls: Iterable[str] = (), peer: str | None = None) -> dict:
     """
     Kernel, processors, sysctls, tools and modules of a host, as `programs/facts.py` prints them.
+
+    `peer` is an address to which the congestion control is asked for.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def facts_of(host: Host, python: str, sysctls: Iterable[str] = ()) -> dict:
     """
     program = f"{host.scratch}/{Path(facts.__file__).name}"
     host.put(Path(facts.__file__), program)
-    asked = [python, program, host.address, *dict.fromkeys([*SYSCTLS, *sysctls])]
+    asked = [python, program, host.address, peer or host.address, *dict.fromkeys([*SYSCTLS, *sysctls])]
     done = host.run(asked, timeout_s=_TIMEOUT_S)
     try:
         return json.loads(done.stdout)

@@ -88,6 +88,12 @@ class SshHost(Host):
         if connection is not None:
             connection.close()
 
+    def __enter__(self) -> SshHost:
+        return self.open()
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
     @property
     def connection(self) -> Connection:
         """The open connection; LabError if there can be none, or if the host was rebooted since the last one."""

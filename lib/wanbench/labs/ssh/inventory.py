@@ -9,15 +9,22 @@ from pathlib import Path
 
 from wanbench.checks import check_flag, check_name, check_number, refusal
 from wanbench.errors import ParameterError
-from wanbench.labs.ssh.host import SshHost
+from wanbench.labs.ssh.host import PATIENCE_S, SshHost
 from wanbench.labs.ssh.login import Login
 from wanbench.plain_yaml import parse_yaml
 from wanbench.regions import catalogue
 
 _LOGIN = ("user", "key_file", "known_hosts_file", "port")
 _HOST = ("name", "region", "latitude_deg", "longitude_deg", "control_address", "address")
-_OTHER = ("jump", "proxy_command", "python", "sudo")
-_DEFAULTS = {"port": 22, "python": "python3", "sudo": False, "jump": None, "proxy_command": None}
+_OTHER = ("jump", "proxy_command", "python", "sudo", "patience_s")
+_DEFAULTS = {
+    "port": 22,
+    "python": "python3",
+    "sudo": False,
+    "jump": None,
+    "proxy_command": None,
+    "patience_s": PATIENCE_S,
+}
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 _IPV4 = re.compile(r"(\d{1,3}\.){3}\d{1,3}")
 
@@ -120,8 +127,8 @@ class _Reader:
         )
         if (latitude is None) != (longitude is None) or (latitude is None and region not in self.catalogued):
             raise ParameterError(
-                f"{place}: region {region!r} needs latitude_deg and longitude_deg: both, or neither for a region of the "
-                "catalogue (wanbench.regions.catalogue())."
+                f"{place}: region {region!r} needs latitude_deg and longitude_deg: both, or neither for a region "
+                "of the catalogue (wanbench.regions.catalogue())."
             )
         login = self._login(place, given, "control_address")
         address = given.get("address", login.address)
@@ -146,6 +153,7 @@ class _Reader:
                 proxy_command=_words(f"{place}: proxy_command", proxy),
                 python=_word(f"{place}: python", given["python"]),
                 sudo=check_flag(f"{place}: sudo", given["sudo"]),
+                patience_s=check_number(f"{place}: patience_s", given["patience_s"], 2, 3600),
             ),
             latitude,
             longitude,

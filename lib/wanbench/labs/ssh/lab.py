@@ -16,7 +16,6 @@ from wanbench.labs.ssh.host import SshHost
 from wanbench.labs.ssh.inventory import Inventory, read_inventory
 
 CLOCK_EXCHANGES = 10
-_CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 
 class SshLab(Lab):
@@ -93,7 +92,7 @@ class SshLab(Lab):
             known = {name: facts[name] for name in facts if name not in ("manager", "has_address")}
             lost = list(entry.host.reconnected)
             hosts.append({**entry.as_dict(), **known, "boot_id": boot_id, "clock": clock, "lost": lost})
-        used = {host["sysctls"][_CONGESTION_CONTROL] or "not known" for host in hosts}
+        used = {host["congestion_control"] or "not known" for host in hosts}
         return {
             "kind": self.kind,
             "hosts": hosts,
@@ -106,13 +105,14 @@ class SshLab(Lab):
 
     def _prepare(self, host: SshHost) -> dict:
         host.open()
-        found = facts_of(host, host.connection.hello["python"], self.sysctls)
+        others = [entry.host.address for entry in self._entries if entry.host.region != host.region]
+        found = facts_of(host, host.connection.hello["python"], self.sysctls, *others[:1])
         if missing := lacking(found, PATHS):
             raise LabError(f"{host.name} lacks {', '.join(missing)}: {install_command(found, missing)}")
         if not found["has_address"]:
             raise LabError(
-                f"{host.name} has no address {host.address} of its own, so no server can listen on it. Behind an address "
-                "translation, give the inner address, and a network that joins the hosts' inner addresses."
+                f"{host.name} has no address {host.address} of its own, so no server can listen on it. Behind an "
+                "address translation, give the inner address, and a network that joins the hosts' inner addresses."
             )
         for name, value in self.sysctls.items():
             if found["sysctls"][name] != value:

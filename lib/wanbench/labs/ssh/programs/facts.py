@@ -1,8 +1,9 @@
 """
-Says what a host is: python facts.py ADDRESS [SYSCTL ...]. Needs nothing but Python.
+Says what a host is: python facts.py ADDRESS PEER [SYSCTL ...]. Needs nothing but Python.
 
 Prints a JSON object: kernel, processors, what the sysctls are set to (null: not there), the first line of each
-tool's own word on its version, which Python modules there are, which package manager, and whether the address is the host's own.
+tool's own word on its version, which Python modules there are, which package manager, and whether the address is the
+host's own.
 """
 
 import importlib.util
@@ -58,7 +59,19 @@ def is_own(address):
     return True
 
 
-def main(address, *sysctls):
+def congestion_control(address, peer):
+    """What a connection to the peer would use: its route may say other than the sysctl. The peer need not answer."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+        tried.setblocking(False)
+        try:
+            tried.bind((address, 0))
+            tried.connect_ex((peer, 9))
+            return tried.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\0")[0].decode()
+        except OSError:
+            return None
+
+
+def main(address, peer, *sysctls):
     """Print everything."""
     sys.path = [folder for folder in sys.path if folder]
     facts = {
@@ -68,6 +81,7 @@ def main(address, *sysctls):
         "processors": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "python": platform.python_version(),
+        "congestion_control": congestion_control(address, peer),
         "sysctls": {name: sysctl(name) for name in sysctls},
         "tools": {tool: said for tool in TOOLS for said in [version(tool)] if said},
         "modules": [name for name in MODULES if importlib.util.find_spec(name)],
