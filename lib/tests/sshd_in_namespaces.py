@@ -11,12 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from itertools import permutations
+from pathlib import Path
+from uuid import uuid4
 
 import yaml
 from patience import comes_about
 
 from wanbench.labs.local import LocalLab
+from wanbench.labs.ssh.programs.supervisor import PREFIX
 from wanbench.links import LinkSettings
 from wanbench.links.launch import is_rootless, search_path
 
@@ -147,6 +151,18 @@ class SshdLab:
     def sessions(self, region):
         """The process ids, inside the lab, of the sshd's that serve logins of a region."""
         return self._children((self.folder / f"{self.regions.index(region)}.pid").read_text().strip())
+
+    def reboot(self, region):
+        """Kill all that serves a region's logins, and start its sshd with a new boot id."""
+        self.stop_sshd(region)
+        self.start_sshd(region, boot_id=str(uuid4()))
+
+    def left(self):
+        """What supervisors have left: themselves, commands that tests run, and folders."""
+        words = ["pgrep", "-fa", "wanbench-supervisor|^iperf3|^ping|^sleep 600"]
+        found = self.lab.host(self.regions[0]).run(words, timeout_s=30, ok=None).stdout.decode()
+        folders = Path(tempfile.gettempdir()).glob(f"{PREFIX}*")
+        return [*found.splitlines(), *map(str, folders)]
 
     def _children(self, pid):
         done = self.lab.host(self.regions[0]).run(["pgrep", "-P", pid], timeout_s=30, ok=None)

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,6 +18,10 @@ from wanbench.labs.ssh.login import Login
 
 PATIENCE_S = 30.0
 """For how long host and driver hear nothing from each other before they give up: longer than routes take to settle."""
+
+
+class HostRebooted(LabError):
+    """The host was started anew since the last connection to it: what ran there, and its scratch folder, are gone."""
 
 
 class SshHost(Host):
@@ -63,7 +68,6 @@ class SshHost(Host):
             control_address, user, key_file, known_hosts_file, port, jump, tuple(proxy_command)
         )
         self.python, self.sudo, self.patience_s = python, sudo, patience_s
-        self.reconnected: list[str] = []
         self._lock, self._connection, self._boot_id = threading.Lock(), None, None
 
     def open(self) -> SshHost:
@@ -106,12 +110,16 @@ class SshHost(Host):
                     self._connection = self._connect()
                 except LabError as error:
                     raise LabError(f"{lost}; {error}") from None
-                self.reconnected.append(lost)
                 before, self._boot_id = self._boot_id, self._connection.hello["boot_id"]
                 if self._boot_id != before:
-                    self.reconnected[-1] = f"{self.name} was rebooted"
-                    raise LabError(f"{self.name} was rebooted; before that, {lost}.")
+                    raise HostRebooted(f"{self.name} was rebooted; {lost}")
             return self._connection
+
+    def check(self) -> None:
+        """LabError unless the host answers, if need be over a new connection."""
+        with suppress(HostRebooted):
+            self.connection.ask("clock")
+        self.connection.ask("clock")
 
     @property
     def scratch(self) -> str:

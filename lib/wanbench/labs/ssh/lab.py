@@ -82,16 +82,13 @@ class SshLab(Lab):
     def describe(self) -> dict:
         if not self._facts:
             raise LabError("the lab is not open; use it in a with statement.")
-        boot_ids = self._at_once(
-            lambda host: host.connection.hello["boot_id"]
-        )  # LabError from one that is gone
+        self._at_once(SshHost.check)
         clocks = self._at_once(lambda host: clock_of(host).as_dict())
         hosts = []
-        for entry, clock, boot_id in zip(self._entries, clocks, boot_ids, strict=True):
+        for entry, clock in zip(self._entries, clocks, strict=True):
             facts = self._facts[entry.host.name]
             known = {name: facts[name] for name in facts if name not in ("manager", "has_address")}
-            lost = list(entry.host.reconnected)
-            hosts.append({**entry.as_dict(), **known, "boot_id": boot_id, "clock": clock, "lost": lost})
+            hosts.append({**entry.as_dict(), **known, "clock": clock})
         used = {host["congestion_control"] or "not known" for host in hosts}
         return {
             "kind": self.kind,
