@@ -49,31 +49,29 @@ def latency(folder):
     for delay_ms in (1, 40):
         where = folder / str(delay_ms)
         where.mkdir()
-        with SshdLab(where, matrix_links({("a:a", "b:b"): 10.0}), delay_ms) as sshd:
-            rows = {"local lab": timed(lambda: sshd.lab.host("a:a").run(["true"], timeout_s=30))}
-            with SshLab(["a:a"], inventory=sshd.inventory) as lab:
-                host = lab.host("a:a")
-                rows["one kept connection"] = timed(lambda: host.run(["true"], timeout_s=30))
+        with SshdLab(where, matrix_links({("aws:eu-west-1", "aws:us-east-1"): 10.0}), delay_ms) as sshd:
+            rows = {"local lab": timed(sshd.lab.host("aws:eu-west-1").run, ["true"], timeout_s=30)}
+            with SshLab(["aws:eu-west-1"], inventory=sshd.inventory) as lab:
+                host = lab.host("aws:eu-west-1")
+                rows["one kept connection"] = timed(host.run, ["true"], timeout_s=30)
             words = host.login.command(["true"], 30)
             socket = ["-S", str(where / "socket")]
             master = subprocess.Popen([words[0], *socket, "-M", "-N", *words[1:-2]], stdin=subprocess.DEVNULL)
             assert comes_about((where / "socket").exists)
             client = [words[0], *socket, *words[1:]]
-            rows["ControlMaster"] = timed(
-                lambda: subprocess.run(client, stdin=subprocess.DEVNULL, check=True)
-            )
+            rows["ControlMaster"] = timed(subprocess.run, client, stdin=subprocess.DEVNULL, check=True)
             master.terminate()
             master.wait()
         for name, seconds in rows.items():
             print(f"{2 * delay_ms:>3} ms to the host, {name:<20} {seconds * 1000:7.1f} ms a command")
 
 
-def timed(action, times=30):
+def timed(action, *arguments, times=30, **options):
     """Median duration in s."""
     seconds = []
     for _ in range(times):
         start = time.perf_counter()
-        action()
+        action(*arguments, **options)
         seconds.append(time.perf_counter() - start)
     return statistics.median(seconds)
 

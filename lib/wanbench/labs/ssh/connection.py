@@ -75,7 +75,7 @@ class Connection:
         except OSError as error:
             self._said.close()
             raise LabError(
-                f"ssh cannot be started: {error.strerror or error}; install openssh-client."
+                f"ssh cannot be started: {error.strerror or error}; `wanbench doctor` says how to install it."
             ) from None
         self._read = self._ssh.stdout
         try:
