@@ -13,7 +13,10 @@ PING, IPERF3 = Ping(count=5, interval_s=0.1), Iperf3(duration_s=1, omit_s=1, win
 
 
 def plan():
-    return make_plan(regions=REGIONS, experiments=[PING, IPERF3], rate_bps=20e6)
+    one, two, three = REGIONS
+    return make_plan(
+        pairs=[(one, two), (two, three), (three, one)], experiments=[PING, IPERF3], rate_bps=20e6
+    )
 
 
 def carry_out(data_folder, inventory):

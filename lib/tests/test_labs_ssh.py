@@ -179,6 +179,11 @@ def test_what_keeps_a_host_from_being_used_is_said(sshd, tmp_path, capsys):
             SshLab([FIRST], inventory=sshd.inventory).__enter__()
     finally:
         known.write_text(lines)
+    other = sshd.folder / "other.yml"
+    other.write_text(sshd.inventory.read_text().replace("user: root", "user: planted"))
+    with pytest.raises(LabError, match="host-0: Permission denied") as caught:
+        SshLab([FIRST], inventory=other).__enter__()
+    assert "planted" not in str(caught.value) and sshd.address(FIRST) not in str(caught.value)
     with pytest.raises(LabError, match=r"sudo sysctl -w net.core.rmem_max='7'"):
         SshLab([FIRST], inventory=sshd.inventory, sysctls={"net.core.rmem_max": "7"}).__enter__()
     assert len(read_inventory(sshd.inventory).entries) == len(ssh_driver.REGIONS)

@@ -53,7 +53,7 @@ class Connection:
     """
 
     def __init__(self, name: str, login: Login, *, patience_s: float, python: str, sudo: bool):
-        self.name, self.patience_s = name, patience_s
+        self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}
         self._write_lock, self._state_lock = threading.Lock(), threading.Lock()
@@ -237,6 +237,6 @@ class Connection:
             self._said.seek(max(0, size - 2000))
             lines = self._said.read().decode(errors="replace").strip().splitlines()
             if lines:
-                return lines[-1].strip()[:300]
+                return self._login.without_secrets(lines[-1].strip(), self.name)[:300]
         status = self._ssh.poll()
         return "it ended" if status is None else f"ssh ended with status {status}"

@@ -50,12 +50,20 @@ class Login:
         """
         return [*self._ssh(alive_s), *self._to(), "--", shlex.join(remote)]
 
+    def without_secrets(self, text: str, name: str) -> str:
+        """What ssh said, fit for a journal: without addresses and users to log in with, and paths of keys."""
+        if self.jump is not None:
+            text = self.jump.without_secrets(text, f"{name}'s jump")
+        for path in (self.key_file, self.known_hosts_file):
+            text = text.replace(str(path), "(a file of the inventory)")
+        return text.replace(f"{self.user}@{self.address}", name).replace(self.address, name)
+
     def _ssh(self, alive_s):
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "yes",
             "UserKnownHostsFile": _quoted(self.known_hosts_file),
-            "GlobalKnownHostsFile": "none",
+            "GlobalKnownHostsFile": "/dev/null",
             "UpdateHostKeys": "no",
             "IdentitiesOnly": "yes",
             "IdentityAgent": "none",
