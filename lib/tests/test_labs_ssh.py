@@ -149,7 +149,7 @@ def test_a_host_that_is_rebooted_between_commands_says_so_once(sshd, lab):
     host = lab.host(FIRST)
     before = host.scratch
     sshd.reboot(FIRST)
-    assert comes_about(lambda: not host._connection.is_open)
+    assert comes_about(lambda: not host._kept.connection.is_open)
     with pytest.raises(LabError, match="host-0 was rebooted"):
         host.run(["true"], timeout_s=30)
     assert host.run(["true"], timeout_s=30).returncode == 0

@@ -22,7 +22,8 @@ _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka":
 """The modules that our programs import besides the standard library, and the packages that hold them."""
 
 # The Python that the host is known to have answers, or the first that it has: the one that runs this code, which a host
-# on this machine shares, or else the host's own. Folders without a name are left out, for Python would look in the folder where the command starts.
+# on this machine shares, or else the host's own. Folders without a name are left out, for Python would look in the
+# folder where the command starts.
 _FIND_PYTHON = (
     'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 )

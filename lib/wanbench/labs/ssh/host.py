@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,6 +23,15 @@ PATIENCE_S = 30.0
 
 class HostRebooted(LabError):
     """The host was started anew since the last connection to it: what ran there, and its scratch folder, are gone."""
+
+
+@dataclass
+class _Kept:
+    """The connection to a host, which copies of the host share."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    connection: Connection | None = None
+    boot_id: str | None = None
 
 
 class SshHost(Host):
@@ -68,7 +78,7 @@ class SshHost(Host):
             control_address, user, key_file, known_hosts_file, port, jump, tuple(proxy_command)
         )
         self.python, self.sudo, self.patience_s = python, sudo, patience_s
-        self._lock, self._connection, self._boot_id = threading.Lock(), None, None
+        self._kept = _Kept()
 
     def open(self) -> SshHost:
         """
@@ -79,16 +89,16 @@ class SshHost(Host):
         LabError
             If the host cannot be reached, its key is not the known one, or it has no Python that works.
         """
-        with self._lock:
-            if self._connection is None:
-                self._connection = self._connect()
-                self._boot_id = self._connection.hello["boot_id"]
+        with self._kept.lock:
+            if self._kept.connection is None:
+                self._kept.connection = self._connect()
+                self._kept.boot_id = self._kept.connection.hello["boot_id"]
         return self
 
     def close(self) -> None:
         """End everything that runs there, remove the scratch folder, disconnect. Safe to call twice."""
-        with self._lock:
-            connection, self._connection = self._connection, None
+        with self._kept.lock:
+            connection, self._kept.connection = self._kept.connection, None
         if connection is not None:
             connection.close()
 
@@ -101,19 +111,19 @@ class SshHost(Host):
     @property
     def connection(self) -> Connection:
         """The open connection; LabError if there can be none, or if the host was rebooted since the last one."""
-        with self._lock:
-            if self._connection is None:
+        with self._kept.lock:
+            if self._kept.connection is None:
                 raise LabError(f"{self.name} is not open; use its lab in a with statement.")
-            if not self._connection.is_open:
-                lost = self._connection.reason
+            if not self._kept.connection.is_open:
+                lost = self._kept.connection.reason
                 try:
-                    self._connection = self._connect()
+                    self._kept.connection = self._connect()
                 except LabError as error:
                     raise LabError(f"{lost}; {error}") from None
-                before, self._boot_id = self._boot_id, self._connection.hello["boot_id"]
-                if self._boot_id != before:
+                before, self._kept.boot_id = self._kept.boot_id, self._kept.connection.hello["boot_id"]
+                if self._kept.boot_id != before:
                     raise HostRebooted(f"{self.name} was rebooted; {lost}")
-            return self._connection
+            return self._kept.connection
 
     def check(self) -> None:
         """LabError unless the host answers, if need be over a new connection."""
