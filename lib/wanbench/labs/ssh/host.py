@@ -127,7 +127,7 @@ class SshHost(Host):
 
     def check(self) -> None:
         """LabError unless the host answers, if need be over a new connection."""
-        with suppress(HostRebooted):
+        with suppress(HostRebooted, ConnectionLost):
             self.connection.ask("clock")
         self.connection.ask("clock")
 
