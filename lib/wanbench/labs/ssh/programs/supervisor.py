@@ -263,7 +263,7 @@ def lock(folder):
 
 
 def remove_abandoned():
-    """Remove folders whose supervisors were killed before they could."""
+    """Remove folders whose supervisors were killed before they could, and end what still works in them."""
     for folder in glob.glob(os.path.join(tempfile.gettempdir(), PREFIX + "*")):
         try:
             mine = os.lstat(folder).st_uid == os.geteuid() and time.time() - os.lstat(folder).st_mtime > 60
@@ -271,6 +271,10 @@ def remove_abandoned():
         except OSError:
             continue
         if held is not None:
+            for path in glob.glob("/proc/[0-9]*/cwd"):
+                with suppress(OSError):
+                    if (os.readlink(path) + "/").startswith(folder + "/"):
+                        os.kill(int(path.split("/")[2]), signal.SIGKILL)
             shutil.rmtree(folder, ignore_errors=True)
             os.close(held)
 
