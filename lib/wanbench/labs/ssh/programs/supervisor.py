@@ -215,15 +215,12 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for one in self.commands.values():
-            one.signal(signal.SIGTERM)
-            one.signal(signal.SIGCONT)
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            signal_all(descendants(), number)
         start = time.monotonic()
         while (left := descendants()) and time.monotonic() - start < MOST_S:
             if time.monotonic() - start > GRACE_S:
-                for pid in left:
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+                signal_all(left, signal.SIGKILL)
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
@@ -233,6 +230,12 @@ class Supervisor:
 
 def leave(number, frame):
     raise Gone
+
+
+def signal_all(pids, number):
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def descendants():
