@@ -5,7 +5,7 @@ openssh-server.
     python benchmarks/ssh_lab.py latency            commands: our connection, ControlMaster, the local lab
     python benchmarks/ssh_lab.py survey             the survey of page 02, on both labs
     python benchmarks/ssh_lab.py kafka              loads of one Kafka study, on both labs by turns
-    python benchmarks/ssh_lab.py faults [COUNT]     driver or sshd killed, host cut off or rebooted, at random moments
+    python benchmarks/ssh_lab.py faults [COUNT [SEED]]    driver or sshd killed, host cut off or rebooted, at random moments
 """
 
 import os
@@ -130,8 +130,8 @@ def kafka(folder):
         print(rates[["setting", "batches_per_s", "throughput_bps"]].to_string(index=False))
 
 
-def faults(folder, count=50):
-    rng = random.Random(1)
+def faults(folder, count=50, seed=1):
+    rng = random.Random(seed)
     links = geodesic_links(ssh_driver.REGIONS, rate_bps=20e6)
     told = {kind: [0, 0] for kind in ("driver", "sshd", "cut", "reboot")}
     with SshdLab(folder, links) as sshd:
