@@ -4,8 +4,9 @@ openssh-server.
 
     python benchmarks/ssh_lab.py latency            commands: our connection, ControlMaster, the local lab
     python benchmarks/ssh_lab.py survey             the survey of page 02, on both labs
-    python benchmarks/ssh_lab.py kafka              loads of one Kafka study, on both labs by turns
-    python benchmarks/ssh_lab.py faults [COUNT [SEED]]    driver or sshd killed, host cut off or rebooted, at random moments
+    python benchmarks/ssh_lab.py kafka              loads of one Kafka study, on one lab and then the other
+    python benchmarks/ssh_lab.py faults [COUNT [SEED]]
+                                                    driver or sshd killed, host cut off or rebooted, at random moments
 """
 
 import os
