@@ -149,7 +149,7 @@ def faults(folder, count=50, seed=1):
             failed = sum(one.outcome == "failed" for one in run.attempts())
             told[kind][1] += starts > 1 or failed > 0
             print(
-                f"{number + 1:>3}. {kind} after {after_s:.1f} s: {starts} start(s), {failed} attempt(s) failed, nothing left",
+                f"{number + 1:>3}. {kind} after {after_s:.1f} s: {starts} start(s), {failed} failed, nothing left",
                 flush=True,
             )
     for kind, (times, struck) in told.items():
