@@ -4,7 +4,7 @@ openssh-server.
 
     python benchmarks/ssh_lab.py latency            commands: our connection, ControlMaster, the local lab
     python benchmarks/ssh_lab.py survey             the survey of page 02, on both labs
-    python benchmarks/ssh_lab.py kafka              loads of one Kafka study, on one lab and then the other
+    python benchmarks/ssh_lab.py kafka              loads of one Kafka study, on both labs by turns
     python benchmarks/ssh_lab.py faults [COUNT [SEED]]
                                                     driver or sshd killed, host cut off or rebooted, at random moments
 """
@@ -21,9 +21,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib" / "tests"))
 
+import numpy as np
 import ssh_driver
 import sshd_in_namespaces
 from patience import comes_about
+from scipy.stats import ttest_ind
 from sshd_in_namespaces import OPERATOR, SshdLab
 
 from wanbench import campaign, ingest, plan, stats
@@ -108,27 +110,38 @@ def kafka(folder):
     os.environ["WANBENCH_DATA"] = str(folder / "data")
     regions = ["aws:us-east-2", "aws:eu-west-1"]
     links = matrix_links({tuple(regions): 80.0}, rate_bps=100e6)
-    sizes = {"16 KiB": 16_384, "64 KiB": 65_536}
+    sizes = {"cold start": 16_384, "16 KiB": 16_384, "64 KiB": 65_536}
     trials = [
         plan.Trial(
             name,
-            (KafkaTrial(KafkaLoad(batch_bytes=size, duration_s=4, warmup_s=2, drain=False)),),
+            (KafkaTrial(KafkaLoad(batch_bytes=sizes[name], duration_s=6, warmup_s=2, drain=False)),),
         )
-        for _ in range(3)
-        for name, size in sizes.items()
+        for name in ("cold start", "16 KiB", "64 KiB", "64 KiB", "16 KiB")
     ]
     whole = plan.make_trials(trials, from_region=regions[0], to_region=regions[1], seed=1)
-    options = {"brokers": [regions[1]], "cluster": {"profile": "functional", "heap_mb": 384}}
+    options = {"brokers": [regions[1]], "cluster": {"profile": "functional", "heap_mb": 384}, "fresh": True}
+    logs = {"ssh": [], "local": []}
     with SshdLab(folder, links, 10.0) as sshd:
-        run = campaign.carry_out(
-            whole, links, lab="ssh", lab_options={"inventory": str(sshd.inventory)}, campaign="ssh", **options
+        of = {"ssh": {"lab_options": {"inventory": str(sshd.inventory)}}, "local": {}}
+        for kind in ("ssh", "local", "local", "ssh"):
+            run = campaign.carry_out(whole, links, lab=kind, campaign=kind, **of[kind], **options)
+            tables = ingest.tabulate(run.folder)
+            print(kind, {key: len(table) for key, table in sorted(tables.items()) if len(table)})
+            logs[kind].append(stats.trial_rates(tables).rates)
+    for name in list(sizes)[1:]:
+        of_kind = {kind: np.log(by_setting(rates, name)) for kind, rates in logs.items()}
+        test = ttest_ind(of_kind["ssh"], of_kind["local"], equal_var=False)
+        low, high = np.exp(test.confidence_interval(0.95))
+        ratio = np.exp(of_kind["ssh"].mean() - of_kind["local"].mean())
+        rates = {kind: np.exp(values).round(1).tolist() for kind, values in of_kind.items()}
+        print(
+            f"{name}: ssh over local {ratio:.3f} (95 % interval {low:.3f} to {high:.3f}), batches/s {rates}"
         )
-    runs = {"ssh": run, "local": campaign.carry_out(whole, links, lab="local", campaign="local", **options)}
-    for name, run in runs.items():
-        tables = ingest.tabulate(run.folder)
-        print(name, {key: len(table) for key, table in sorted(tables.items()) if len(table)})
-        rates = stats.trial_rates(tables).rates
-        print(rates[["setting", "batches_per_s", "throughput_bps"]].to_string(index=False))
+
+
+def by_setting(rates, name):
+    """Batches per second of all trials of one setting."""
+    return np.concatenate([one[one.setting == name].batches_per_s.to_numpy() for one in rates])
 
 
 def faults(folder, count=50, seed=1):
