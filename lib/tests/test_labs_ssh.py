@@ -18,7 +18,7 @@ from wanbench.campaign import measure
 from wanbench.cli import main
 from wanbench.errors import CommandError, LabError
 from wanbench.labs import LocalLab, SshLab, geodesic_links
-from wanbench.labs.ssh import read_inventory
+from wanbench.labs.ssh import SshHost, read_inventory
 
 pytestmark = pytest.mark.lab
 
@@ -168,6 +168,18 @@ def test_a_killed_driver_leaves_nothing_and_the_next_goes_on(sshd, tmp_path):
     assert any(event["event"] == "resumed" for event in run.events())
     outcomes = [one.test_id for one in run.attempts() if one.outcome == "done"]
     assert sorted(outcomes) == sorted(test.id for test in ssh_driver.plan().tests), "each once"
+
+
+def test_a_host_behind_a_jump_host_is_reached_through_it(sshd):
+    gate, behind = (entry.host for entry in read_inventory(sshd.inventory).entries[:2])
+    login = behind.login
+    options = {name: getattr(login, name) for name in ("user", "key_file", "known_hosts_file", "port")}
+    through = SshHost(
+        "behind", behind.region, behind.address, control_address=login.address, jump=gate.login, **options
+    )
+    with through:
+        came_from = through.run(["sh", "-c", "echo $SSH_CONNECTION"], timeout_s=30).stdout.split()[0]
+    assert came_from.decode() == gate.address
 
 
 def test_what_keeps_a_host_from_being_used_is_said(sshd, tmp_path, capsys):
