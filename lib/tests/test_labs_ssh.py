@@ -82,11 +82,9 @@ def test_a_survey_is_that_of_the_local_lab_and_holds_no_secret(sshd, tmp_path):
     }
     tables = {kind: ingest.tabulate(run.folder) for kind, run in runs.items()}
     for name in ("tests", "echoes", "transfers", "intervals"):
-        if name in tables["local"]:
-            one, other = tables["local"][name], tables["ssh"][name]
-            assert (list(one), list(one.dtypes), len(one)) == (list(other), list(other.dtypes), len(other)), (
-                name
-            )
+        one, other = tables["local"][name], tables["ssh"][name]
+        assert (list(one), list(one.dtypes)) == (list(other), list(other.dtypes)), name
+        assert len(one) == len(other) or name == "intervals"  # iperf3 may add a short one at the end
     pairs = {
         kind: ingest.summarise_pairs(one).set_index(["from_region", "to_region"])
         for kind, one in tables.items()
