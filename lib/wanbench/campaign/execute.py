@@ -110,6 +110,7 @@ def _settings(lab):
         "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items()),
         "sysctls": dict(lab.sysctls),
     }
+    settings |= {"settings": dict(lab.settings)} if lab.settings else {}
     return settings | ({"cluster": lab.cluster_settings} if lab.cluster_settings else {})
 
 

@@ -76,6 +76,10 @@ class KafkaLab(Lab):
     def sysctls(self):
         return self.lab.sysctls
 
+    @property
+    def settings(self):
+        return self.lab.settings
+
     def counters(self) -> list[dict] | None:
         """The same as of the underlying lab."""
         return self.lab.counters()

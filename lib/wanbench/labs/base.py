@@ -63,7 +63,8 @@ class Host(ABC):
 
     `links` can cut, heal and change what joins it to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
     None where the network is real. `cluster` is the Kafka cluster that the lab holds; None where there is none.
-    `clusters` are those that run elsewhere and can be reached, by name.
+    `clusters` are those that run elsewhere and can be reached, by name. `python` is the host's Python, if
+    it is known.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Host(ABC):
     address: str
     links = None
     cluster = None
+    python: str | None = None
     clusters: Mapping[str, Any] = MappingProxyType({})
 
     @property
@@ -125,6 +127,9 @@ class Lab(ABC):
         Kernel settings asked for on every host.
     cluster_settings : mapping or None
         What was asked of the Kafka cluster that the lab holds; None where there is none.
+    settings : mapping
+        What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the
+        same.
     """
 
     kind: str
@@ -132,6 +137,7 @@ class Lab(ABC):
     links: Mapping[tuple[str, str], Any] = MappingProxyType({})
     sysctls: Mapping[str, str] = MappingProxyType({})
     cluster_settings: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def __enter__(self) -> Lab: ...

@@ -1,0 +1,202 @@
+"""
+Hosts by SSH against the same namespaces entered directly. Real sshd's run in a local lab's namespaces; needs root and
+openssh-server.
+
+    python benchmarks/ssh_lab.py latency            commands: our connection, ControlMaster, the local lab
+    python benchmarks/ssh_lab.py survey             the survey of page 02, on both labs
+    python benchmarks/ssh_lab.py kafka              loads of one Kafka study, on both labs by turns
+    python benchmarks/ssh_lab.py faults [COUNT [SEED]]
+                                                    driver or sshd killed, host cut off or rebooted, at random moments
+"""
+
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib" / "tests"))
+
+import numpy as np
+import ssh_driver
+import sshd_in_namespaces
+from patience import comes_about
+from scipy.stats import ttest_ind
+from sshd_in_namespaces import OPERATOR, SshdLab
+
+from wanbench import campaign, ingest, plan, stats
+from wanbench.experiments import KafkaLoad, KafkaTrial
+from wanbench.labs import geodesic_links, matrix_links
+from wanbench.labs.ssh import SshLab
+from wanbench.runs import find
+
+REGIONS = [
+    "aws:eu-west-1",
+    "aws:us-east-1",
+    "aws:ap-northeast-1",
+    "gcp:europe-west2",
+    "gcp:us-west1",
+    "gcp:asia-southeast1",
+    "azure:westeurope",
+    "azure:canadacentral",
+]
+DRIVER_S = 9
+"""About what the driver of the tests takes; faults strike within this time."""
+
+
+def latency(folder):
+    for delay_ms in (1, 40):
+        where = folder / str(delay_ms)
+        where.mkdir()
+        with SshdLab(where, matrix_links({("aws:eu-west-1", "aws:us-east-1"): 10.0}), delay_ms) as sshd:
+            rows = {"local lab": timed(sshd.lab.host("aws:eu-west-1").run, ["true"], timeout_s=30)}
+            with SshLab(["aws:eu-west-1"], inventory=sshd.inventory) as lab:
+                host = lab.host("aws:eu-west-1")
+                rows["one kept connection"] = timed(host.run, ["true"], timeout_s=30)
+            words = host.login.command(["true"], 30)
+            socket = ["-S", str(where / "socket")]
+            master = subprocess.Popen([words[0], *socket, "-M", "-N", *words[1:-2]], stdin=subprocess.DEVNULL)
+            assert comes_about((where / "socket").exists)
+            client = [words[0], *socket, *words[1:]]
+            rows["ControlMaster"] = timed(subprocess.run, client, stdin=subprocess.DEVNULL, check=True)
+            master.terminate()
+            master.wait()
+        for name, seconds in rows.items():
+            print(f"{2 * delay_ms:>3} ms to the host, {name:<20} {seconds * 1000:7.1f} ms a command")
+
+
+def timed(action, *arguments, times=30, **options):
+    """Median duration in s."""
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        action(*arguments, **options)
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def survey(folder):
+    links = geodesic_links(REGIONS, path_inflation=1.5, rate_bps=50_000_000)
+    wanbench = [str(Path(sys.executable).with_name("wanbench")), "run", "02"]
+    settings = {**os.environ, "WANBENCH_DATA": str(folder / "data")}
+    with SshdLab(folder, links, 10.0) as sshd:
+        words = ["-p", "lab=ssh", "-p", f"lab_options={{inventory: {sshd.inventory}}}", "-p", "campaign=ssh"]
+        subprocess.run([*wanbench, *words], env=settings, check=True)
+    subprocess.run([*wanbench, "-p", "campaign=local"], env=settings, check=True)
+    subprocess.run([*wanbench, "-p", "campaign=again", "-p", "seed=2"], env=settings, check=True)
+    pairs = {}
+    for name in ("local", "again", "ssh"):
+        [run] = find(folder / "data", name)
+        tables = ingest.tabulate(run.folder)
+        print(name, {key: len(table) for key, table in sorted(tables.items()) if len(table)})
+        pairs[name] = ingest.summarise_pairs(tables)
+        print(name, stats.fit_rtt(pairs[name]).slope)
+    columns = ["from_region", "to_region"]
+    indexed = {name: table.set_index(columns).sort_index() for name, table in pairs.items()}
+    for other in ("again", "ssh"):
+        rtt = indexed[other].rtt_ms - indexed["local"].rtt_ms
+        rate = indexed[other].throughput_bps / indexed["local"].throughput_bps
+        low, middle, high = rtt.quantile([0.05, 0.5, 0.95])
+        print(f"{other} less local, RTT: median {middle:.3f} ms, 90 % of pairs {low:.3f} to {high:.3f} ms")
+        low, middle, high = rate.quantile([0.05, 0.5, 0.95])
+        print(f"{other} over local, throughput: median {middle:.4f}, 90 % of pairs {low:.4f} to {high:.4f}")
+
+
+def kafka(folder):
+    os.environ["WANBENCH_DATA"] = str(folder / "data")
+    regions = ["aws:us-east-2", "aws:eu-west-1"]
+    links = matrix_links({tuple(regions): 80.0}, rate_bps=100e6)
+    sizes = {"cold start": 16_384, "16 KiB": 16_384, "64 KiB": 65_536}
+    trials = [
+        plan.Trial(
+            name,
+            (KafkaTrial(KafkaLoad(batch_bytes=sizes[name], duration_s=6, warmup_s=2, drain=False)),),
+        )
+        for name in ("cold start", "16 KiB", "64 KiB", "64 KiB", "16 KiB")
+    ]
+    whole = plan.make_trials(trials, from_region=regions[0], to_region=regions[1], seed=1)
+    options = {"brokers": [regions[1]], "cluster": {"profile": "functional", "heap_mb": 384}, "fresh": True}
+    logs = {"ssh": [], "local": []}
+    with SshdLab(folder, links, 10.0) as sshd:
+        of = {"ssh": {"lab_options": {"inventory": str(sshd.inventory)}}, "local": {}}
+        for kind in ("ssh", "local", "local", "ssh"):
+            run = campaign.carry_out(whole, links, lab=kind, campaign=kind, **of[kind], **options)
+            tables = ingest.tabulate(run.folder)
+            print(kind, {key: len(table) for key, table in sorted(tables.items()) if len(table)})
+            logs[kind].append(stats.trial_rates(tables).rates)
+    for name in list(sizes)[1:]:
+        of_kind = {kind: np.log(by_setting(rates, name)) for kind, rates in logs.items()}
+        test = ttest_ind(of_kind["ssh"], of_kind["local"], equal_var=False)
+        low, high = np.exp(test.confidence_interval(0.95))
+        ratio = np.exp(of_kind["ssh"].mean() - of_kind["local"].mean())
+        rates = {kind: np.exp(values).round(1).tolist() for kind, values in of_kind.items()}
+        print(
+            f"{name}: ssh over local {ratio:.3f} (95 % interval {low:.3f} to {high:.3f}), batches/s {rates}"
+        )
+
+
+def by_setting(rates, name):
+    """Batches per second of all trials of one setting."""
+    return np.concatenate([one[one.setting == name].batches_per_s.to_numpy() for one in rates])
+
+
+def faults(folder, count=50, seed=1):
+    rng = random.Random(seed)
+    links = geodesic_links(ssh_driver.REGIONS, rate_bps=20e6)
+    told = {kind: [0, 0] for kind in ("driver", "sshd", "cut", "reboot")}
+    with SshdLab(folder, links) as sshd:
+        for number in range(count):
+            kind, after_s = rng.choice(sorted(told)), rng.uniform(0, DRIVER_S)
+            data = folder / f"data-{number}"
+            starts = strike(sshd, kind, after_s, data, rng.choice(ssh_driver.REGIONS))
+            assert comes_about(lambda: not sshd.left()), sshd.left()
+            [run] = find(data)
+            run.verify()
+            done = sorted(one.test_id for one in run.attempts() if one.outcome == "done")
+            assert run.finished and done == sorted(test.id for test in ssh_driver.plan().tests), done
+            told[kind][0] += 1
+            failed = sum(one.outcome == "failed" for one in run.attempts())
+            told[kind][1] += starts > 1 or failed > 0
+            print(
+                f"{number + 1:>3}. {kind} after {after_s:.1f} s: {starts} start(s), {failed} failed, nothing left",
+                flush=True,
+            )
+    for kind, (times, struck) in told.items():
+        print(f"{kind}: {times} times, {struck} of them in the middle of a test or of opening")
+
+
+def strike(sshd, kind, after_s, data, region):
+    """Run the driver until it has ended well, and spoil its first start; how often it was started."""
+    words = [sys.executable, ssh_driver.__file__, str(data), str(sshd.inventory)]
+    driver = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    time.sleep(after_s)
+    if kind == "driver":
+        driver.send_signal(signal.SIGKILL)
+    elif kind == "sshd":
+        if pids := sshd.sessions(region):
+            sshd.lab.host(region).run(["kill", "-9", *pids], timeout_s=30, ok=None)
+    elif kind == "cut":
+        sshd.lab.cut(OPERATOR, region)
+        time.sleep(3 * sshd_in_namespaces.PATIENCE_S)
+        sshd.lab.heal(OPERATOR, region)
+    else:
+        sshd.reboot(region)
+    starts, failed = 1, driver.wait()
+    while failed:
+        assert starts < 4, "it does not end well"
+        starts, failed = starts + 1, subprocess.run(words, check=False).returncode
+    return starts
+
+
+if __name__ == "__main__":
+    if reason := sshd_in_namespaces.unavailable():
+        sys.exit(reason)
+    what, *rest = sys.argv[1:] or ["latency"]
+    with tempfile.TemporaryDirectory(prefix="wanbench-benchmark-") as name:
+        {"latency": latency, "survey": survey, "kafka": kafka, "faults": faults}[what](
+            Path(name), *map(int, rest)
+        )
