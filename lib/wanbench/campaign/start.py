@@ -6,6 +6,7 @@ of it.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,7 @@ def carry_out(
     brokers: Sequence[str] = (),
     cluster: Mapping | None = None,
     external: Mapping[str, Mapping] | None = None,
+    lab_options: Mapping | None = None,
     **options,
 ) -> Run:
     """
@@ -63,6 +65,8 @@ def carry_out(
         no brokers, and one such cluster, for all trials. Secrets stand in environment variables, which parameters
         ending in `_from` name; what is given itself, such as `bootstrap`, is in the manifest if `parameters` has it.
         Its brokers must be within reach of the lab's hosts: those of a local lab reach nothing outside it.
+    lab_options : mapping, optional
+        What this kind of lab takes besides, such as `instance_type` and `budget_usd` of "aws"; see its class.
     **options
         `retries`, `progress`, `fresh` of `measure`.
 
@@ -77,12 +81,14 @@ def carry_out(
     check_choice("lab", lab, [*LABS, SAMPLES])
     if lab == SAMPLES:
         return recording(plan, campaign, links)
-    opened = LABS[lab](
+    opened = _lab(
+        lab,
         plan.regions,
         _within(links, plan),
         hosts_per_region=_most_in_a_region(brokers, (cluster or {}).get("controllers", "combined")),
         sysctls=sysctls,
         seed=plan.seed,
+        **(lab_options or {}),
     )
     has_kafka = bool(brokers or external)
     check_trials(plan, opened, brokers, cluster or {}, external or {})
@@ -94,6 +100,15 @@ def carry_out(
         parameters=parameters,
         **options,
     )
+
+
+def _lab(kind, *arguments, **options):
+    """The lab, not yet open; ParameterError if this kind of lab does not take one of the options, or lacks one."""
+    try:
+        inspect.signature(LABS[kind]).bind(*arguments, **options)
+    except TypeError as error:
+        raise ParameterError(f"lab_options of lab {kind!r}: {error}.") from None
+    return LABS[kind](*arguments, **options)
 
 
 def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:

@@ -125,6 +125,8 @@ class Lab(ABC):
         Kernel settings asked for on every host.
     cluster_settings : mapping or None
         What was asked of the Kafka cluster that the lab holds; None where there is none.
+    settings : mapping
+        What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the same.
     """
 
     kind: str
@@ -132,6 +134,7 @@ class Lab(ABC):
     links: Mapping[tuple[str, str], Any] = MappingProxyType({})
     sysctls: Mapping[str, str] = MappingProxyType({})
     cluster_settings: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def __enter__(self) -> Lab: ...
@@ -142,6 +145,15 @@ class Lab(ABC):
     @abstractmethod
     def describe(self) -> dict:
         """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
+
+    def agree_to(self, plan, campaign: str) -> None:  # noqa: B027
+        """
+        Called before the lab is opened, with what is left of the plan: show what that costs, ask, and raise LabError if it
+        is not agreed to. Nothing to do where a lab costs nothing.
+        """
+
+    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
+        """Called before each round; raises LabError where the round would exceed a budget. What is done is kept."""
 
     def counters(self) -> list[dict] | None:
         """What every link carried since the lab opened; None on a real network, where this is not counted."""

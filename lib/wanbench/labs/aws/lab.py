@@ -1,0 +1,394 @@
+"""The lab of rented hosts on AWS."""
+
+from __future__ import annotations
+
+import getpass
+import ipaddress
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization as form
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ...checks import check_flag, check_name, check_number, refusal
+from ...errors import LabError, ParameterError
+from ...plan import cost as costing
+from ...plan.plan import Plan
+from ...runs import RawFile, write_raw
+from ...runs.journal import now_utc
+from ..base import Host, Lab
+from ..spending import Estimate, agree, check_budget
+from .clients import Aws
+from .launch import Instance, allow_hosts, launch, prepare_region, wait_until_running
+from .leases import Lease
+from .list_prices import list_prices
+from .preflight import Wanted, everywhere, survey
+from .tags import Tags
+from .teardown import SETTLE_S, take_down
+from .user_data import user_data
+
+OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
+USER = "ec2-user"
+PACKAGES = ("iperf3", "java-21-amazon-corretto-headless")
+"""Of Amazon Linux 2023: what measures TCP, and what Kafka runs on."""
+MIN_TTL_S, MAX_TTL_S = 900, 86_400
+TTL_OVER_EXPECTED = 2.0
+"""Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""
+START_S = 600
+"""For a host to start, to install `PACKAGES`, and to answer by SSH."""
+HOURS_PER_MONTH = 730
+
+
+class AwsLab(Lab):
+    """
+    Hosts on AWS: launched on entering, gone on leaving, whatever happened.
+
+    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`.
+
+    Parameters
+    ----------
+    regions : sequence of str
+        Of the catalogue, all of cloud "aws".
+    links : mapping
+        Not used: the network is real.
+    hosts_per_region : int
+    sysctls : mapping, optional
+        Set on every host.
+    seed : int
+        Not used.
+    instance_type : str
+    zones : {region: zone}, optional
+        Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
+    volume_gb : int, optional
+        A volume (gp3) of this size on every host, mounted on /wanbench.
+    operator_address : str, optional
+        The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
+        variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
+    owner : str, optional
+        Who can be asked about the hosts; a tag. By default the name of the user here.
+    ttl_s : int, optional
+        After this the hosts end themselves; by default it follows from the plan.
+    budget_usd : float, optional
+        Refuse or stop what would exceed it. It holds from opening the lab to closing it, with the highest prices.
+    price_overrides : {item: price}, optional
+        In place of AWS's price list and the dated tables; see `wanbench.plan.prices`.
+    packages : sequence of str
+        To be installed on the hosts.
+    private_addresses : bool
+        Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
+    yes : bool
+        Agree to what it costs.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is not as described.
+    BudgetError
+        On entering: see `wanbench.labs.spending.agree`.
+    LabError
+        On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
+    """
+
+    kind = "aws"
+
+    def __init__(
+        self,
+        regions: Sequence[str],
+        links: Mapping | None = None,
+        *,
+        hosts_per_region: int = 1,
+        sysctls: Mapping[str, str] | None = None,
+        seed: int = 0,
+        instance_type: str,
+        zones: Mapping[str, str] | None = None,
+        volume_gb: int | None = None,
+        operator_address: str | None = None,
+        owner: str | None = None,
+        ttl_s: int | None = None,
+        budget_usd: float | None = None,
+        price_overrides: Mapping[str, float] | None = None,
+        packages: Sequence[str] = PACKAGES,
+        private_addresses: bool = False,
+        yes: bool = False,
+        aws: Aws | None = None,
+        settle_s: float = SETTLE_S,
+        connect: Callable[..., Host] | None = None,
+    ):
+        if other := [name for name in regions if not name.startswith("aws:")]:
+            raise ParameterError(f"A lab on AWS has no host in {', '.join(other)}; allowed: regions of aws.")
+        zones = dict(zones or {})
+        if strange := set(zones) - set(regions):
+            raise ParameterError(f"zones names {', '.join(sorted(strange))}; the lab has {', '.join(regions)}.")
+        count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
+        volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
+        self.instance_type = check_name("instance_type", instance_type)
+        self.wanted = {
+            name: Wanted(name.removeprefix("aws:"), instance_type, count, zones.get(name), volume_gb)
+            for name in regions
+        }
+        self.sysctls = dict(sysctls or {})
+        self.operator = _operator(operator_address)
+        self.owner = check_name("owner", owner or getpass.getuser())
+        self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
+        self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
+        self.price_overrides = dict(price_overrides or {})
+        self.packages = tuple(check_name("packages", name) for name in packages)
+        self.private_addresses = check_flag("private_addresses", private_addresses)
+        self.yes = check_flag("yes", yes)
+        self.settings = {
+            "instance_type": instance_type,
+            "zones": zones,
+            "volume_gb": volume_gb,
+            "private_addresses": private_addresses,
+        }
+        self.hosts, self.instances = {}, {}
+        self._aws, self._settle_s, self._connect = aws or Aws(), settle_s, connect or _by_ssh
+        self._sites = self._lease = self._opened = self._estimate = None
+        self._campaign, self._sent = "by-hand", {}
+
+    def agree_to(self, plan: Plan | None, campaign: str) -> None:
+        """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
+        self._sites, notes = survey(self._aws, list(self.wanted.values()))
+        self._campaign = campaign
+        if plan is not None and self.ttl_s is None:
+            wanted_s = TTL_OVER_EXPECTED * (plan.expected_s() + costing.SET_UP_S) + 1800
+            self.ttl_s = int(min(max(wanted_s, MIN_TTL_S), MAX_TTL_S))
+        self.ttl_s = self.ttl_s or 3600
+        regions = [each.region for each in self.wanted.values()]
+        listed = list_prices(self._aws, regions, self.instance_type)
+        if not listed:
+            notes.append("AWS's price list does not answer; these are prices of dated tables.")
+        self._prices = costing.prices({"aws": {**listed, **self.price_overrides}})
+        if plan is None:
+            self._estimate = self._cost(None, self.ttl_s, set_up_s=0)
+        else:
+            self._estimate = self._cost(plan.sent_bytes(), plan.expected_s(), set_up_s=costing.SET_UP_S)
+        notes.append(f"Hosts end themselves after {self.ttl_s / 3600:.1f} hours.")
+        agree(self._estimate, budget_usd=self.budget_usd, yes=self.yes, notes=notes)
+
+    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
+        """Stop before a round that would exceed the budget; see `Lab.before_round`."""
+        if self.budget_usd is not None:
+            following = self._cost(sent_bytes, expected_s, set_up_s=0)
+            check_budget(self.spent().high_usd, following.high_usd, self.budget_usd)
+
+    def spent(self) -> Estimate:
+        """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
+        for host in (host for hosts in self.hosts.values() for host in hosts):
+            sent = _sent(host.run(["cat", "/proc/net/dev"], timeout_s=30).stdout.decode())
+            self._sent[host.name] = (host.region, sent)
+        by_region: dict[tuple[str, str], float] = {}
+        for region, sent in self._sent.values():
+            # Where to is not counted; between regions is what almost all of it is.
+            by_region[region, "aws:"] = by_region.get((region, "aws:"), 0.0) + sent
+        return self._cost(by_region, time.monotonic() - self._opened if self._opened else 0.0, set_up_s=0)
+
+    def __enter__(self) -> AwsLab:
+        if self._lease is not None:
+            raise LabError("the lab is open already.")
+        if self._estimate is None:
+            self.agree_to(None, self._campaign)
+        self._lease = Lease()
+        try:
+            self._open()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def _open(self):
+        operator_key, operator_public = _key_pair()
+        host_key, host_public = _key_pair()
+        key_file = self._lease.folder / "operator"
+        key_file.touch(mode=0o600)
+        key_file.write_text(operator_key)
+        expires_at = datetime.now(UTC) + timedelta(seconds=self.ttl_s)
+        tags = Tags(self._lease.run, self._campaign, self.owner, expires_at)
+        document = user_data(
+            expires_at=expires_at,
+            host_key=host_key,
+            host_key_public=host_public,
+            packages=self.packages,
+            volume=any(each.volume_gb for each in self.wanted.values()),
+        )
+        self._opened = time.monotonic()
+
+        def start(site):
+            group = prepare_region(self._aws, site, tags, operator_public, self.operator)
+            launch(self._aws, site, tags, group, document)
+            return group, wait_until_running(self._aws, site, tags.run)
+
+        started = everywhere(start, self._sites)
+        everyone = [instance for _, instances in started for instance in instances]
+
+        def join(site_and_started):
+            site, (group, own) = site_and_started
+            others = [each.public_address for each in everyone if each not in own]
+            allow_hosts(self._aws, site.wanted.region, group, others)
+
+        everywhere(join, list(zip(self._sites, started, strict=True)))
+        known_hosts = self._lease.folder / "known_hosts"
+        known_hosts.write_text("".join(f"{each.public_address} {host_public}\n" for each in everyone))
+        for name, (_, instances) in zip(self.wanted, started, strict=True):
+            self.instances[name] = instances
+            self.hosts[name] = [
+                self._host(name, number, each, key_file, known_hosts) for number, each in enumerate(instances)
+            ]
+        everywhere(self._prepare_host, [host for hosts in self.hosts.values() for host in hosts])
+
+    def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
+        """The only place that says how a host of this lab is reached."""
+        return self._connect(
+            f"{region}/{number}",
+            region,
+            instance.private_address if self.private_addresses else instance.public_address,
+            control_address=instance.public_address,
+            user=USER,
+            key_file=key_file,
+            known_hosts_file=known_hosts,
+            sudo=True,
+        )
+
+    def _prepare_host(self, host: Host) -> None:
+        """Wait until a host answers and has finished its first start; set its sysctls."""
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                host.open()
+                break
+            except LabError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(2)
+        # Status 2: done, with errors that it could recover from.
+        host.run(["cloud-init", "status", "--wait"], timeout_s=START_S, ok=(0, 2))
+        for name, value in self.sysctls.items():
+            host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
+
+    def __exit__(self, *exception) -> None:
+        lease, self._lease = self._lease, None
+        if lease is None:
+            return
+        left = ["not known: taking down was cut short"]
+        try:
+            left = _uninterrupted(lambda: self._take_down(lease.run))
+        finally:
+            lease.release(all_gone=not left)
+        if left:
+            raise LabError(
+                f"REMAINS on AWS, and costs money: {'; '.join(left)}. `wanbench sweep` tries again."
+            )
+
+    def _take_down(self, run: str) -> list[str]:
+        for host in (host for hosts in self.hosts.values() for host in hosts):
+            try:
+                host.close()
+            except (LabError, OSError) as error:
+                print(f"wanbench: {host.name}: {error}", file=sys.stderr)
+        self.hosts, self.instances = {}, {}
+        regions = [each.region for each in self.wanted.values()]
+        return take_down(self._aws, regions, lambda each: True, run=run, settle_s=self._settle_s)
+
+    def keep(self, folder: Path, stem: str) -> list[RawFile]:
+        """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
+        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
+        prices = self._prices[self._prices["cloud"] == "aws"].to_dict("records")
+        told = {"expected": self._estimate.as_dict(), "spent": self.spent().as_dict(), "prices": prices}
+        content = json.dumps(told, indent=1).encode() + b"\n"
+        return [write_raw(folder, "lab_cost", f"{stem}.json", content, **ends)]
+
+    def describe(self) -> dict:
+        """What the manifest keeps; no account id and no instance id."""
+        return {
+            "kind": self.kind,
+            **self.settings,
+            "sysctls": self.sysctls,
+            "hosts": [
+                {
+                    "name": host.name,
+                    "region": host.region,
+                    "address": host.address,
+                    "zone": instance.zone,
+                    "instance_type": self.instance_type,
+                    "image": site.image,
+                    "kernel": host.run(["uname", "-r"], timeout_s=30).stdout.decode().strip(),
+                }
+                for (name, hosts), site in zip(self.hosts.items(), self._sites, strict=True)
+                for host, instance in zip(hosts, self.instances[name], strict=True)
+            ],
+        }
+
+    def _cost(self, sent_bytes, measuring_s, *, set_up_s) -> Estimate:
+        wanted = list(self.wanted.values())
+        per_host_hour = {"public address": 1.0}
+        if wanted[0].volume_gb:
+            per_host_hour["volume"] = wanted[0].volume_gb / HOURS_PER_MONTH
+        table = costing.cost(
+            regions=list(self.wanted),
+            sent_bytes=sent_bytes,
+            measuring_s=measuring_s,
+            instance_types={"aws": self.instance_type},
+            price_list=self._prices,
+            hosts_per_region=wanted[0].count,
+            per_host_hour=per_host_hour,
+            set_up_s=set_up_s,
+        )
+        return Estimate(table, wanted[0].count * len(wanted), (measuring_s + set_up_s) / 3600)
+
+
+def _by_ssh(*arguments, **options) -> Host:
+    from ..ssh import SshHost
+
+    return SshHost(*arguments, **options)
+
+
+def _operator(address: str | None) -> str:
+    given = address or os.environ.get(OPERATOR_VARIABLE, "")
+    try:
+        network = ipaddress.IPv4Network(given)
+    except ValueError:
+        network = None
+    if network is None or network.prefixlen < 24:
+        raise refusal(
+            f"operator_address (or {OPERATOR_VARIABLE})",
+            given,
+            "the IPv4 address that logs in, or a network of at most 256 addresses",
+        )
+    return str(network)
+
+
+def _key_pair() -> tuple[str, str]:
+    """A new ed25519 key in OpenSSH's formats: private, public."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption())
+    public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
+    return private.decode(), public.decode()
+
+
+def _sent(proc_net_dev: str) -> float:
+    """Bytes that all interfaces but the loopback have sent."""
+    lines = [line.partition(":") for line in proc_net_dev.splitlines()[2:]]
+    return float(sum(int(rest.split()[8]) for name, _, rest in lines if name.strip() != "lo"))
+
+
+def _uninterrupted(work):
+    """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
+    interruption = None
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        while True:
+            try:
+                result = future.result()
+                break
+            except (KeyboardInterrupt, SystemExit) as raised:
+                interruption = raised
+                print("wanbench: hosts on AWS are being taken down; this takes about a minute.", file=sys.stderr)
+    if interruption is not None and not result:
+        raise interruption
+    return result
