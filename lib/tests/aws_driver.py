@@ -1,17 +1,26 @@
-"""A stand-in for AWS, and a driver that can be killed: both for tests of hosts on AWS."""
+"""
+A stand-in for AWS on this machine, and a driver of a lab on it that can be killed.
+
+As a program it opens and closes a lab in a child of its own for every line it reads: a number n has the child killed when
+it makes its n-th call, 0 lets it come to its end. It answers each line with the child's number of calls, or with "killed".
+"""
 
 import logging
 import os
-import time
+import signal
+import sys
+import threading
 from contextlib import contextmanager
 
-from scripted_lab import ScriptedHost
+from scripted_lab import Reply, ScriptedHost, well
 
-from wanbench.labs.aws import AwsLab
-from wanbench.labs.aws.clients import Aws
+from wanbench.labs.aws import AwsLab, clients, launch, sweep, teardown
 
+REGIONS = ["aws:eu-west-1", "aws:us-east-1", "aws:sa-east-1"]
+CODES = [name.removeprefix("aws:") for name in REGIONS]
+SETTLE_S = 0.3
 ACCOUNT = "123456789012"
-KEY_ID, SECRET, TOKEN = "AKIAPLANTEDPLANTED00", "planted/secret+key00000000000000000000", "planted-session-token"
+KEY_ID, SECRET, TOKEN = "AKIAPLANTEDPLANTED00", "planted/secret+key/0000000000000000000", "planted-session-token"
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": KEY_ID,
     "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -27,21 +36,112 @@ NET_DEV = b"Inter-|\n face |\n lo: 9 0 0 0 0 0 0 0 9 0\n ens5: 0 0 0 0 0 0 0 0 2
 
 @contextmanager
 def moto_server():
-    """The address of a new, empty AWS on this machine."""
+    """The address of a new AWS on this machine, and a function that says whether it answers nobody at the moment."""
     from moto.server import ThreadedMotoServer
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+    logging.getLogger("moto").setLevel(logging.CRITICAL)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
-        yield "http://{}:{}".format(*server.get_host_and_port())
+        yield "http://{}:{}".format(*server.get_host_and_port()), _is_idle
     finally:
         server.stop()
 
 
+def _is_idle():
+    return not [thread for thread in threading.enumerate() if "process_request" in thread.name]
+
+
+def left_in(codes=CODES, account=ACCOUNT):
+    """What the stand-in itself knows of, in these regions: not by the library's own listing."""
+    from moto.ec2 import ec2_backends
+
+    left = []
+    for code in codes:
+        backend = ec2_backends[account][code]
+        instances = [each for one in backend.reservations.values() for each in one.instances]
+        left += [each.id for each in instances if each.state != "terminated"]
+        left += list(backend.key_pairs)
+        left += list(backend.volumes)
+        groups = [each for one in backend.groups.values() for each in one.values()]
+        left += [each.id for each in groups if each.name != "default"]
+    return left
+
+
+def in_a_hurry():
+    """Pauses for a stand-in that answers at once, and patience for a machine that does not."""
+    launch.POLL_S = teardown.POLL_S = 0.05
+    clients.TIMEOUT_S = 300
+
+
 class OpenedHost(ScriptedHost):
-    """A host of a lab on AWS that answers from a script; keeps how it was to be reached."""
+    """A host of a lab on AWS that answers from a script."""
 
     def __init__(self, name, region, address, **how):
-        super().__init__(None, region, 0)
+        super().__init__(_Script(), region, 0)
         self.name, self.address, self.how = name, address, how
+
+    def open(self):
+        return self
+
+    def close(self):
+        pass
+
+
+class _Script:
+    def __init__(self):
+        self.processes = []
+
+    @staticmethod
+    def script(host, command):
+        if command[0] == "cat":
+            return Reply(NET_DEV)
+        return Reply(b"6.1.0\n") if command[0] in ("uname", "cloud-init", "sysctl") else well(host, command)
+
+
+def lab_on_aws(regions=REGIONS, **options):
+    """A lab whose hosts answer from a script."""
+    given = {"instance_type": "t3.micro", "yes": True, "connect": OpenedHost, "settle_s": SETTLE_S}
+    return AwsLab(regions, **given | options)
+
+
+def sweep_now(**options):
+    """Sweep the regions of the tests."""
+    return sweep(**{"yes": True, "regions": CODES, "settle_s": SETTLE_S} | options)
+
+
+def _drive(killed_at):
+    calls, lock, told = [0], threading.Lock(), clients.Aws._told
+
+    def counted(self, *arguments):
+        with lock:
+            calls[0] += 1
+            if calls[0] == killed_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return told(self, *arguments)
+
+    clients.Aws._told = counted
+    with lab_on_aws(hosts_per_region=2):
+        pass
+    return calls[0]
+
+
+def main():
+    import boto3  # noqa: F401  once, for all children
+
+    in_a_hurry()
+    for line in sys.stdin:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(writing, str(_drive(int(line))).encode())
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            print(pipe.read() or "killed", flush=True)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -57,7 +57,7 @@ def listed(aws: Aws, region: str, run: str | None = None) -> list[Resource]:
         ),
         *(Resource(VOLUME, each["VolumeId"], region, each["State"], _tags(each)) for each in volumes),
         *(Resource(GROUP, each["GroupId"], region, tags=_tags(each)) for each in groups),
-        *(Resource(KEY_PAIR, each["KeyPairId"], region, tags=_tags(each)) for each in keys),
+        *(Resource(KEY_PAIR, each["KeyName"], region, tags=_tags(each)) for each in keys),
     ]
 
 
@@ -67,7 +67,7 @@ def take_down(
     which: Callable[[Resource], bool],
     *,
     run: str | None = None,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float | None = None,
     settle_s: float = SETTLE_S,
 ) -> list[str]:
     """
@@ -80,13 +80,15 @@ def take_down(
     run : str, optional
         Only what this run made is looked at.
     timeout_s : float
-        For each region; regions are worked on side by side.
+        For each region; regions are worked on side by side. By default `TIMEOUT_S`.
 
     Returns
     -------
     list of str
         What remains, and the regions that could not be listed: what is not known is not gone. Empty if all is well.
     """
+
+    timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
 
     def work(region):
         try:
@@ -122,7 +124,7 @@ def _delete(aws: Aws, each: Resource) -> str | None:
         if each.kind == INSTANCE and each.state != "shutting-down":
             aws.call("ec2", each.region, "terminate_instances", InstanceIds=[each.id])
         elif each.kind == KEY_PAIR:
-            aws.call("ec2", each.region, "delete_key_pair", KeyPairId=each.id)
+            aws.call("ec2", each.region, "delete_key_pair", KeyName=each.id)
         elif each.kind == GROUP:
             aws.call("ec2", each.region, "delete_security_group", GroupId=each.id)
         elif each.kind == VOLUME and each.state == "available":

@@ -1,0 +1,155 @@
+"""Hosts on AWS against moto's server: made with tags, measured on, taken down; a killed driver; planted secrets."""
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aws_driver
+import pytest
+from aws_driver import ACCOUNT, CODES, ENVIRONMENT, KEY_ID, REGIONS, SECRET, TOKEN, lab_on_aws, left_in, sweep_now
+from patience import comes_about
+
+from wanbench.campaign import measure
+from wanbench.errors import LabError
+from wanbench.experiments import Iperf3, Ping
+from wanbench.labs.aws import clients, lab, leases, preflight, tags, teardown
+from wanbench.labs.spending import BudgetError
+from wanbench.plan import make_plan
+
+PING = Ping(count=2, interval_s=0.01)
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory):
+    """A stand-in for AWS, with planted credentials and a data folder; whether it answers nobody at the moment."""
+    with pytest.MonkeyPatch.context() as patch, aws_driver.moto_server() as (address, is_idle):
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        patch.setenv("AWS_ENDPOINT_URL", address)
+        patch.setenv("WANBENCH_DATA", str(tmp_path_factory.mktemp("data")))
+        aws_driver.in_a_hurry()
+        yield is_idle
+
+
+def plan_of(regions=REGIONS, **options):
+    return make_plan(regions=regions, experiments=[PING], batch=1, **options)
+
+
+def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
+    aws = clients.Aws()
+    with lab_on_aws(hosts_per_region=2, zones={"aws:eu-west-1": "eu-west-1b"}, volume_gb=8) as opened:
+        found = [each for code in CODES for each in teardown.listed(aws, code)]
+        kinds = [each.kind for each in found]
+        assert [kinds.count(kind) for kind in ("instance", "volume", "security group", "key pair")] == [6, 6, 3, 3]
+        assert {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
+        assert not any(tags.is_expired(each.tags) for each in found)
+        assert {tags.RUN, tags.OWNER, tags.EXPIRES} <= set.intersection(*(set(each.tags) for each in found))
+        host = opened.host("aws:eu-west-1", 1)
+        assert os.stat(host.how["key_file"]).st_mode & 0o777 == 0o600
+        known = Path(host.how["known_hosts_file"]).read_text().splitlines()
+        assert len(known) == 6 and all(" ssh-ed25519 " in line for line in known)
+        assert {each["zone"] for each in opened.describe()["hosts"] if each["region"] == "aws:eu-west-1"} == {"eu-west-1b"}
+        [group] = [each.id for each in found if each.kind == "security group" and each.region == "eu-west-1"]
+        [rules] = aws.pages("ec2", "eu-west-1", "describe_security_groups", "SecurityGroups", GroupIds=[group])
+        open_to = {each["CidrIp"] for rule in rules["IpPermissions"] for each in rule["IpRanges"]}
+        others = {f"{each.address}/32" for name in REGIONS[1:] for each in opened.hosts[name]}
+        assert open_to == {"192.0.2.7/32"} | others
+        # Another sweep on this machine leaves a lab that is open.
+        assert sweep_now(everything=True) == 0
+        assert len([each for code in CODES for each in teardown.listed(aws, code)]) == len(found)
+    assert left_in() == [] and not list(leases.lease_folder().iterdir())
+
+
+def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(idle):
+    command = [sys.executable, aws_driver.__file__]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, **pipes) as driver:
+
+        def drive(killed_at):
+            driver.stdin.write(f"{killed_at}\n")
+            driver.stdin.flush()
+            return driver.stdout.readline().strip()
+
+        try:
+            calls = int(drive(0))
+            assert left_in() == []
+            # The last kill is when hosts run for sure: in taking down.
+            for killed_at in (*random.Random(14).sample(range(25, calls), 2), calls - 5):
+                assert drive(killed_at) == "killed"
+                assert comes_about(idle)
+                assert left_in() or leases.free_leases()
+                assert sweep_now() == 0
+                assert left_in() == [] and not list(leases.lease_folder().iterdir())
+        finally:
+            driver.stdin.close()
+
+
+def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):
+    aws = clients.Aws()
+    [site], _ = preflight.survey(aws, [preflight.Wanted("eu-west-1", "t3.micro")])
+    public_key = lab._key_pair()[1]
+    for hours in (1, -1):
+        of_run = tags.Tags(f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours))
+        aws_driver.launch.prepare_region(aws, site, of_run, public_key, "192.0.2.7/32")
+    assert len(left_in()) == 4
+    assert sweep_now(yes=False, ask=lambda question: "no") == 1
+    assert len(left_in()) == 4
+    with pytest.raises(LabError, match="Nobody can be asked"):
+        sweep_now(yes=False, ask=lambda question: (_ for _ in ()).throw(EOFError()))
+    assert sweep_now() == 0
+    assert len(left_in()) == 2
+    assert "expired" in (shown := capsys.readouterr().out) and "in use" in shown and "owner eve" in shown
+    assert sweep_now(everything=True) == 0
+    assert left_in() == []
+
+
+def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
+    told = clients.Aws._told
+
+    def refused(self, service, region, operation, ask):
+        if operation == "delete_key_pair" or (operation == "describe_volumes" and region == "sa-east-1"):
+            raise clients.AwsError(f"{operation} in {region}: not now", "NotNow")
+        return told(self, service, region, operation, ask)
+
+    monkeypatch.setattr(teardown, "TIMEOUT_S", 0.2)
+    with pytest.raises(LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in sa-east-1"):
+        with lab_on_aws():
+            monkeypatch.setattr(clients.Aws, "_told", refused)
+    monkeypatch.undo()
+    assert left_in()
+    assert sweep_now() == 0 and left_in() == []
+
+
+def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
+    run = measure(plan_of(), lab_on_aws(), data_folder=tmp_path, campaign="planted", progress=False)
+    cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
+    assert cost["spent"]["items"][2]["amount"] == pytest.approx(3 * 2.0)
+    assert run.lab["hosts"][0]["kernel"] == "6.1.0"
+    with pytest.raises(clients.AwsError) as refused:
+        clients.Aws().call("ec2", "eu-west-1", "describe_images", ExecutableUsers=[f"{ACCOUNT}", KEY_ID], ImageIds=["bad"])
+    texts = {path: path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
+    shown = capsys.readouterr()
+    for text in (*texts.values(), shown.out, shown.err, str(refused.value), repr(lab_on_aws())):
+        assert not [planted for planted in (ACCOUNT, KEY_ID, SECRET, TOKEN, "PRIVATE KEY") if planted in text]
+    assert left_in() == []
+
+
+def test_a_budget_refuses_or_stops_and_the_next_call_goes_on(idle, tmp_path):
+    options = {"price_overrides": {"egress between regions": 0.01}, "owner": "ada"}
+    with pytest.raises(BudgetError, match="is not known"):
+        measure(make_plan(regions=REGIONS, experiments=[Iperf3()]), lab_on_aws(budget_usd=9), data_folder=tmp_path, campaign="b")
+    with pytest.raises(BudgetError, match="Nothing was started"):
+        measure(plan_of(), lab_on_aws(budget_usd=0.001, **options), data_folder=tmp_path, campaign="b")
+    assert left_in() == []
+    # Each look at the hosts' counters finds 6 GB, which cost 0.06 USD: enough for no round.
+    with pytest.raises(BudgetError, match="stopped here"):
+        measure(plan_of(), lab_on_aws(budget_usd=0.05, **options), data_folder=tmp_path, campaign="c", progress=False)
+    assert left_in() == []
+    run = measure(plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False)
+    assert run.finished and (run.tests().outcome == "done").all()
+    assert re.search("BudgetError", (run.folder / "journal.jsonl").read_text())
