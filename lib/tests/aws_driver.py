@@ -20,7 +20,11 @@ REGIONS = ["aws:eu-west-1", "aws:us-east-1", "aws:sa-east-1"]
 CODES = [name.removeprefix("aws:") for name in REGIONS]
 SETTLE_S = 0.3
 ACCOUNT = "123456789012"
-KEY_ID, SECRET, TOKEN = "AKIAPLANTEDPLANTED00", "planted/secret+key/0000000000000000000", "planted-session-token"
+KEY_ID, SECRET, TOKEN = (
+    "AKIAPLANTEDPLANTED00",
+    "planted/secret+key/0000000000000000000",
+    "planted-session-token",
+)
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": KEY_ID,
     "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -80,13 +84,20 @@ class OpenedHost(ScriptedHost):
 
     def __init__(self, name, region, address, **how):
         super().__init__(_Script(), region, 0)
-        self.name, self.address, self.how = name, address, how
+        self.name, self.address, self.how, self.files = name, address, how, {}
 
     def open(self):
         return self
 
     def close(self):
         pass
+
+    @property
+    def scratch(self):
+        return "/scratch"
+
+    def put(self, source, target):
+        self.files[target] = source.read_text()
 
 
 class _Script:
@@ -97,7 +108,11 @@ class _Script:
     def script(host, command):
         if command[0] == "cat":
             return Reply(NET_DEV)
-        return Reply(b"6.1.0\n") if command[0] in ("uname", "cloud-init", "sysctl") else well(host, command)
+        return (
+            Reply(b"6.1.0\n")
+            if command[0] in ("uname", "cloud-init", "sysctl", "ip", "nft")
+            else well(host, command)
+        )
 
 
 def lab_on_aws(regions=REGIONS, **options):
@@ -128,8 +143,8 @@ def _drive(killed_at):
 
 
 def main():
-    import boto3  # noqa: F401  once, for all children
-
+    for service in ("ec2", "ssm", "pricing", "service-quotas"):
+        clients.Aws().client(service, "us-east-1")  # reads its description, for all children
     in_a_hurry()
     for line in sys.stdin:
         reading, writing = os.pipe()

@@ -11,7 +11,18 @@ from pathlib import Path
 
 import aws_driver
 import pytest
-from aws_driver import ACCOUNT, CODES, ENVIRONMENT, KEY_ID, REGIONS, SECRET, TOKEN, lab_on_aws, left_in, sweep_now
+from aws_driver import (
+    ACCOUNT,
+    CODES,
+    ENVIRONMENT,
+    KEY_ID,
+    REGIONS,
+    SECRET,
+    TOKEN,
+    lab_on_aws,
+    left_in,
+    sweep_now,
+)
 from patience import comes_about
 
 from wanbench.campaign import measure
@@ -45,7 +56,12 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
     with lab_on_aws(hosts_per_region=2, zones={"aws:eu-west-1": "eu-west-1b"}, volume_gb=8) as opened:
         found = [each for code in CODES for each in teardown.listed(aws, code)]
         kinds = [each.kind for each in found]
-        assert [kinds.count(kind) for kind in ("instance", "volume", "security group", "key pair")] == [6, 6, 3, 3]
+        assert [kinds.count(kind) for kind in ("instance", "volume", "security group", "key pair")] == [
+            6,
+            6,
+            3,
+            3,
+        ]
         assert {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
         assert not any(tags.is_expired(each.tags) for each in found)
         assert {tags.RUN, tags.OWNER, tags.EXPIRES} <= set.intersection(*(set(each.tags) for each in found))
@@ -53,12 +69,18 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
         assert os.stat(host.how["key_file"]).st_mode & 0o777 == 0o600
         known = Path(host.how["known_hosts_file"]).read_text().splitlines()
         assert len(known) == 6 and all(" ssh-ed25519 " in line for line in known)
-        assert {each["zone"] for each in opened.describe()["hosts"] if each["region"] == "aws:eu-west-1"} == {"eu-west-1b"}
+        assert {each["zone"] for each in opened.describe()["hosts"] if each["region"] == "aws:eu-west-1"} == {
+            "eu-west-1b"
+        }
         [group] = [each.id for each in found if each.kind == "security group" and each.region == "eu-west-1"]
-        [rules] = aws.pages("ec2", "eu-west-1", "describe_security_groups", "SecurityGroups", GroupIds=[group])
+        [rules] = aws.pages(
+            "ec2", "eu-west-1", "describe_security_groups", "SecurityGroups", GroupIds=[group]
+        )
         open_to = {each["CidrIp"] for rule in rules["IpPermissions"] for each in rule["IpRanges"]}
-        others = {f"{each.address}/32" for name in REGIONS[1:] for each in opened.hosts[name]}
-        assert open_to == {"192.0.2.7/32"} | others
+        assert open_to == {"192.0.2.7/32"} | {
+            f"{each.address}/32" for name in REGIONS for each in opened.hosts[name]
+        }
+        assert f"dnat to {host.address}" in host.files["/scratch/own-address.nft"]
         # Another sweep on this machine leaves a lab that is open.
         assert sweep_now(everything=True) == 0
         assert len([each for code in CODES for each in teardown.listed(aws, code)]) == len(found)
@@ -94,7 +116,9 @@ def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):
     [site], _ = preflight.survey(aws, [preflight.Wanted("eu-west-1", "t3.micro")])
     public_key = lab._key_pair()[1]
     for hours in (1, -1):
-        of_run = tags.Tags(f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours))
+        of_run = tags.Tags(
+            f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours)
+        )
         aws_driver.launch.prepare_region(aws, site, of_run, public_key, "192.0.2.7/32")
     assert len(left_in()) == 4
     assert sweep_now(yes=False, ask=lambda question: "no") == 1
@@ -117,9 +141,13 @@ def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
         return told(self, service, region, operation, ask)
 
     monkeypatch.setattr(teardown, "TIMEOUT_S", 0.2)
-    with pytest.raises(LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in sa-east-1"):
-        with lab_on_aws():
-            monkeypatch.setattr(clients.Aws, "_told", refused)
+    with (
+        pytest.raises(
+            LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in sa-east-1"
+        ),
+        lab_on_aws(),
+    ):
+        monkeypatch.setattr(clients.Aws, "_told", refused)
     monkeypatch.undo()
     assert left_in()
     assert sweep_now() == 0 and left_in() == []
@@ -131,7 +159,9 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
     assert cost["spent"]["items"][2]["amount"] == pytest.approx(3 * 2.0)
     assert run.lab["hosts"][0]["kernel"] == "6.1.0"
     with pytest.raises(clients.AwsError) as refused:
-        clients.Aws().call("ec2", "eu-west-1", "describe_images", ExecutableUsers=[f"{ACCOUNT}", KEY_ID], ImageIds=["bad"])
+        clients.Aws().call(
+            "ec2", "eu-west-1", "describe_images", ExecutableUsers=[f"{ACCOUNT}", KEY_ID], ImageIds=["bad"]
+        )
     texts = {path: path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
     shown = capsys.readouterr()
     for text in (*texts.values(), shown.out, shown.err, str(refused.value), repr(lab_on_aws())):
@@ -142,14 +172,27 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
 def test_a_budget_refuses_or_stops_and_the_next_call_goes_on(idle, tmp_path):
     options = {"price_overrides": {"egress between regions": 0.01}, "owner": "ada"}
     with pytest.raises(BudgetError, match="is not known"):
-        measure(make_plan(regions=REGIONS, experiments=[Iperf3()]), lab_on_aws(budget_usd=9), data_folder=tmp_path, campaign="b")
+        measure(
+            make_plan(regions=REGIONS, experiments=[Iperf3()]),
+            lab_on_aws(budget_usd=9),
+            data_folder=tmp_path,
+            campaign="b",
+        )
     with pytest.raises(BudgetError, match="Nothing was started"):
         measure(plan_of(), lab_on_aws(budget_usd=0.001, **options), data_folder=tmp_path, campaign="b")
     assert left_in() == []
     # Each look at the hosts' counters finds 6 GB, which cost 0.06 USD: enough for no round.
     with pytest.raises(BudgetError, match="stopped here"):
-        measure(plan_of(), lab_on_aws(budget_usd=0.05, **options), data_folder=tmp_path, campaign="c", progress=False)
+        measure(
+            plan_of(),
+            lab_on_aws(budget_usd=0.05, **options),
+            data_folder=tmp_path,
+            campaign="c",
+            progress=False,
+        )
     assert left_in() == []
-    run = measure(plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False)
+    run = measure(
+        plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False
+    )
     assert run.finished and (run.tests().outcome == "done").all()
     assert re.search("BudgetError", (run.folder / "journal.jsonl").read_text())

@@ -40,7 +40,9 @@ class Stubbed(clients.Aws):
                 if isinstance(answer, dict):
                     stubber.add_response(operation, answer, *expected)
                 else:
-                    stubber.add_client_error(operation, *answer, expected_params=expected[0] if expected else None)
+                    stubber.add_client_error(
+                        operation, *answer, expected_params=expected[0] if expected else None
+                    )
             stubber.activate()
 
     def client(self, service, region):
@@ -49,14 +51,27 @@ class Stubbed(clients.Aws):
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch):
-    for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}.items():
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_MAX_ATTEMPTS": "1",
+    }.items():
         monkeypatch.setenv(name, value)
 
 
 def test_no_capacity_is_tried_in_another_zone_and_then_told():
     none = ("InsufficientInstanceCapacity", "no m5.large here, 123456789012")
     asked = dict.fromkeys(
-        ["ImageId", "InstanceType", "MinCount", "MaxCount", "KeyName", "UserData", "MetadataOptions", "NetworkInterfaces"]
+        [
+            "ImageId",
+            "InstanceType",
+            "MinCount",
+            "MaxCount",
+            "KeyName",
+            "UserData",
+            "MetadataOptions",
+            "NetworkInterfaces",
+        ]
         + ["BlockDeviceMappings", "TagSpecifications"],
         ANY,
     ) | {"InstanceInitiatedShutdownBehavior": "terminate"}
@@ -64,7 +79,9 @@ def test_no_capacity_is_tried_in_another_zone_and_then_told():
     aws = Stubbed(ec2=[("run_instances", none, by_zone[0]), ("run_instances", {"Instances": []}, by_zone[1])])
     assert launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n") == "eu-west-1b"
     aws = Stubbed(ec2=[("run_instances", none, each) for each in by_zone])
-    with pytest.raises(LabError, match=r"No zone of eu-west-1 has 2 x m5.large.*no m5.large here, \(account\)"):
+    with pytest.raises(
+        LabError, match=r"No zone of eu-west-1 has 2 x m5.large.*no m5.large here, \(account\)"
+    ):
         launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n")
     aws = Stubbed(ec2=[("run_instances", ("UnauthorizedOperation", "You may not."), by_zone[0])])
     with pytest.raises(clients.AwsError, match="You may not"):
@@ -132,7 +149,9 @@ def product(*usd):
 
 
 def test_the_price_list_comes_first_and_dated_tables_stand_for_the_rest(monkeypatch):
-    monkeypatch.setattr("wanbench.labs.aws.list_prices.everywhere", lambda work, items: [work(each) for each in items])
+    monkeypatch.setattr(
+        "wanbench.labs.aws.list_prices.everywhere", lambda work, items: [work(each) for each in items]
+    )
     answers = [[product(0.096)], [product(0.02, 0.0)], [product(0.153)], []]
     aws = Stubbed(pricing=[("get_products", {"PriceList": each}) for each in answers])
     found = list_prices(aws, ["us-east-1", "sa-east-1"], "m5.large")
@@ -171,7 +190,10 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
 
 def test_a_host_gets_its_key_and_its_end():
     text = user_data(
-        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC), host_key="KEY\n", host_key_public="ssh-ed25519 A", volume=True
+        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC),
+        host_key="KEY\n",
+        host_key_public="ssh-ed25519 A",
+        volume=True,
     )
     assert text.startswith("#cloud-config\n") and len(text) < 16_384
     config = yaml.safe_load(text)
@@ -192,7 +214,11 @@ def test_a_host_gets_its_key_and_its_end():
     ],
 )
 def test_parameters_that_are_refused(given, said):
-    options = {"regions": ["aws:eu-west-1"], "instance_type": "t3.micro", "operator_address": "192.0.2.7"} | given
+    options = {
+        "regions": ["aws:eu-west-1"],
+        "instance_type": "t3.micro",
+        "operator_address": "192.0.2.7",
+    } | given
     with pytest.raises(ParameterError, match=said):
         AwsLab(**options)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from functools import cache
 from typing import Any
 
 from ...errors import LabError
@@ -49,12 +50,11 @@ class Aws:
 
     def client(self, service: str, region: str) -> Any:
         """The boto3 client."""
-        import boto3  # takes a third of a second, which only users of AWS should pay
-        from botocore.config import Config
+        from botocore.config import Config  # takes a third of a second, which only users of AWS should pay
 
         with self._lock:
             if self._session is None:
-                self._session = boto3.session.Session()
+                self._session = session()
             if (service, region) not in self._clients:
                 attempts = int(os.environ.get("AWS_MAX_ATTEMPTS", MAX_ATTEMPTS))
                 self._clients[service, region] = self._session.client(
@@ -92,8 +92,27 @@ class Aws:
         except BotoCoreError as error:
             code, text = "", str(error)
         # Not chained: the original message may name the account.
-        message = f"{service} {operation} in {region}: {code + ': ' if code else ''}{without_identities(text)}"
+        message = (
+            f"{service} {operation} in {region}: {code + ': ' if code else ''}{without_identities(text)}"
+        )
         raise AwsError(message, code) from None
+
+
+def session() -> Any:
+    """A boto3 session. All of a process read the descriptions of services once: those of EC2 take a third of a second."""
+    import boto3
+    import botocore.session
+
+    core = botocore.session.get_session()
+    core.register_component("data_loader", _descriptions())
+    return boto3.session.Session(botocore_session=core)
+
+
+@cache
+def _descriptions():
+    from botocore.loaders import create_loader
+
+    return create_loader()
 
 
 def without_identities(text: str) -> str:

@@ -18,16 +18,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ...checks import check_flag, check_name, check_number, refusal
 from ...errors import LabError, ParameterError
-from ...plan import cost as costing
+from ...plan.cost import SET_UP_S
 from ...plan.plan import Plan
 from ...runs import RawFile, write_raw
 from ...runs.journal import now_utc
 from ..base import Host, Lab
 from ..spending import Estimate, agree, check_budget
 from .clients import Aws
+from .costs import Costs, bytes_sent
 from .launch import Instance, allow_hosts, launch, prepare_region, wait_until_running
 from .leases import Lease
-from .list_prices import list_prices
+from .own_address import own_public_address
 from .preflight import Wanted, everywhere, survey
 from .tags import Tags
 from .teardown import SETTLE_S, take_down
@@ -35,14 +36,13 @@ from .user_data import user_data
 
 OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
 USER = "ec2-user"
-PACKAGES = ("iperf3", "java-21-amazon-corretto-headless")
-"""Of Amazon Linux 2023: what measures TCP, and what Kafka runs on."""
+PACKAGES = ("iperf3", "iputils", "nftables", "sysstat", "java-21-amazon-corretto-headless")
+"""Of Amazon Linux 2023: what measures paths, what gives a host its public address, what watches it, what Kafka runs on."""
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
 """Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""
 START_S = 600
 """For a host to start, to install `PACKAGES`, and to answer by SSH."""
-HOURS_PER_MONTH = 730
 
 
 class AwsLab(Lab):
@@ -124,7 +124,9 @@ class AwsLab(Lab):
             raise ParameterError(f"A lab on AWS has no host in {', '.join(other)}; allowed: regions of aws.")
         zones = dict(zones or {})
         if strange := set(zones) - set(regions):
-            raise ParameterError(f"zones names {', '.join(sorted(strange))}; the lab has {', '.join(regions)}.")
+            raise ParameterError(
+                f"zones names {', '.join(sorted(strange))}; the lab has {', '.join(regions)}."
+            )
         count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
         volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
         self.instance_type = check_name("instance_type", instance_type)
@@ -157,37 +159,40 @@ class AwsLab(Lab):
         self._sites, notes = survey(self._aws, list(self.wanted.values()))
         self._campaign = campaign
         if plan is not None and self.ttl_s is None:
-            wanted_s = TTL_OVER_EXPECTED * (plan.expected_s() + costing.SET_UP_S) + 1800
+            wanted_s = TTL_OVER_EXPECTED * (plan.expected_s() + SET_UP_S) + 1800
             self.ttl_s = int(min(max(wanted_s, MIN_TTL_S), MAX_TTL_S))
         self.ttl_s = self.ttl_s or 3600
-        regions = [each.region for each in self.wanted.values()]
-        listed = list_prices(self._aws, regions, self.instance_type)
-        if not listed:
-            notes.append("AWS's price list does not answer; these are prices of dated tables.")
-        self._prices = costing.prices({"aws": {**listed, **self.price_overrides}})
+        one = next(iter(self.wanted.values()))
+        self._costs = Costs(
+            self._aws,
+            list(self.wanted),
+            instance_type=one.instance_type,
+            hosts_per_region=one.count,
+            volume_gb=one.volume_gb,
+            overrides=self.price_overrides,
+        )
         if plan is None:
-            self._estimate = self._cost(None, self.ttl_s, set_up_s=0)
+            self._estimate = self._costs.of(None, self.ttl_s)
         else:
-            self._estimate = self._cost(plan.sent_bytes(), plan.expected_s(), set_up_s=costing.SET_UP_S)
-        notes.append(f"Hosts end themselves after {self.ttl_s / 3600:.1f} hours.")
+            self._estimate = self._costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=SET_UP_S)
+        notes += [*self._costs.notes, f"Hosts end themselves after {self.ttl_s / 3600:.1f} hours."]
         agree(self._estimate, budget_usd=self.budget_usd, yes=self.yes, notes=notes)
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
         """Stop before a round that would exceed the budget; see `Lab.before_round`."""
         if self.budget_usd is not None:
-            following = self._cost(sent_bytes, expected_s, set_up_s=0)
+            following = self._costs.of(sent_bytes, expected_s)
             check_budget(self.spent().high_usd, following.high_usd, self.budget_usd)
 
     def spent(self) -> Estimate:
         """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
         for host in (host for hosts in self.hosts.values() for host in hosts):
-            sent = _sent(host.run(["cat", "/proc/net/dev"], timeout_s=30).stdout.decode())
-            self._sent[host.name] = (host.region, sent)
+            self._sent[host.name] = (host.region, bytes_sent(host))
         by_region: dict[tuple[str, str], float] = {}
         for region, sent in self._sent.values():
             # Where to is not counted; between regions is what almost all of it is.
             by_region[region, "aws:"] = by_region.get((region, "aws:"), 0.0) + sent
-        return self._cost(by_region, time.monotonic() - self._opened if self._opened else 0.0, set_up_s=0)
+        return self._costs.of(by_region, time.monotonic() - self._opened)
 
     def __enter__(self) -> AwsLab:
         if self._lease is not None:
@@ -228,9 +233,8 @@ class AwsLab(Lab):
         everyone = [instance for _, instances in started for instance in instances]
 
         def join(site_and_started):
-            site, (group, own) = site_and_started
-            others = [each.public_address for each in everyone if each not in own]
-            allow_hosts(self._aws, site.wanted.region, group, others)
+            site, (group, _) = site_and_started
+            allow_hosts(self._aws, site.wanted.region, group, [self._address(each) for each in everyone])
 
         everywhere(join, list(zip(self._sites, started, strict=True)))
         known_hosts = self._lease.folder / "known_hosts"
@@ -240,14 +244,15 @@ class AwsLab(Lab):
             self.hosts[name] = [
                 self._host(name, number, each, key_file, known_hosts) for number, each in enumerate(instances)
             ]
-        everywhere(self._prepare_host, [host for hosts in self.hosts.values() for host in hosts])
+        hosts = [host for name in self.hosts for host in self.hosts[name]]
+        everywhere(self._prepare_host, list(zip(hosts, everyone, strict=True)))
 
     def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
         """The only place that says how a host of this lab is reached."""
         return self._connect(
             f"{region}/{number}",
             region,
-            instance.private_address if self.private_addresses else instance.public_address,
+            self._address(instance),
             control_address=instance.public_address,
             user=USER,
             key_file=key_file,
@@ -255,8 +260,13 @@ class AwsLab(Lab):
             sudo=True,
         )
 
-    def _prepare_host(self, host: Host) -> None:
-        """Wait until a host answers and has finished its first start; set its sysctls."""
+    def _address(self, instance: Instance) -> str:
+        """The address over which is measured."""
+        return instance.private_address if self.private_addresses else instance.public_address
+
+    def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
+        """Wait until a host answers and has finished its first start; set its sysctls, and give it its address."""
+        host, instance = host_and_instance
         deadline = time.monotonic() + START_S
         while True:
             try:
@@ -270,6 +280,8 @@ class AwsLab(Lab):
         host.run(["cloud-init", "status", "--wait"], timeout_s=START_S, ok=(0, 2))
         for name, value in self.sysctls.items():
             host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
+        if not self.private_addresses:
+            own_public_address(host, instance.private_address, instance.public_address)
 
     def __exit__(self, *exception) -> None:
         lease, self._lease = self._lease, None
@@ -298,7 +310,7 @@ class AwsLab(Lab):
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
         """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
         ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
-        prices = self._prices[self._prices["cloud"] == "aws"].to_dict("records")
+        prices = self._costs.prices.query("cloud == 'aws'").to_dict("records")
         told = {"expected": self._estimate.as_dict(), "spent": self.spent().as_dict(), "prices": prices}
         content = json.dumps(told, indent=1).encode() + b"\n"
         return [write_raw(folder, "lab_cost", f"{stem}.json", content, **ends)]
@@ -323,23 +335,6 @@ class AwsLab(Lab):
                 for host, instance in zip(hosts, self.instances[name], strict=True)
             ],
         }
-
-    def _cost(self, sent_bytes, measuring_s, *, set_up_s) -> Estimate:
-        wanted = list(self.wanted.values())
-        per_host_hour = {"public address": 1.0}
-        if wanted[0].volume_gb:
-            per_host_hour["volume"] = wanted[0].volume_gb / HOURS_PER_MONTH
-        table = costing.cost(
-            regions=list(self.wanted),
-            sent_bytes=sent_bytes,
-            measuring_s=measuring_s,
-            instance_types={"aws": self.instance_type},
-            price_list=self._prices,
-            hosts_per_region=wanted[0].count,
-            per_host_hour=per_host_hour,
-            set_up_s=set_up_s,
-        )
-        return Estimate(table, wanted[0].count * len(wanted), (measuring_s + set_up_s) / 3600)
 
 
 def _by_ssh(*arguments, **options) -> Host:
@@ -371,12 +366,6 @@ def _key_pair() -> tuple[str, str]:
     return private.decode(), public.decode()
 
 
-def _sent(proc_net_dev: str) -> float:
-    """Bytes that all interfaces but the loopback have sent."""
-    lines = [line.partition(":") for line in proc_net_dev.splitlines()[2:]]
-    return float(sum(int(rest.split()[8]) for name, _, rest in lines if name.strip() != "lo"))
-
-
 def _uninterrupted(work):
     """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
     interruption = None
@@ -388,7 +377,9 @@ def _uninterrupted(work):
                 break
             except (KeyboardInterrupt, SystemExit) as raised:
                 interruption = raised
-                print("wanbench: hosts on AWS are being taken down; this takes about a minute.", file=sys.stderr)
+                print(
+                    "wanbench: hosts on AWS are being taken down; this takes about a minute.", file=sys.stderr
+                )
     if interruption is not None and not result:
         raise interruption
     return result

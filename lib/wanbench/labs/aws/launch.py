@@ -142,7 +142,9 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
             if error.code not in NO_CAPACITY:
                 raise
             told.append(str(error))
-    raise LabError(f"No zone of {wanted.region} has {wanted.count} x {wanted.instance_type}: {' '.join(told)}")
+    raise LabError(
+        f"No zone of {wanted.region} has {wanted.count} x {wanted.instance_type}: {' '.join(told)}"
+    )
 
 
 def wait_until_running(aws: Aws, site: Site, run: str, timeout_s: float = START_TIMEOUT_S) -> list[Instance]:

@@ -23,7 +23,8 @@ VCPU_QUOTAS = {
 """Quota of running on-demand vCPUs by the letters of the instance family; of others the quota is not looked up."""
 RULES_QUOTA, USUAL_RULES = "L-0EA8095F", 60
 """Rules of one security group, in each direction, and how many an account has where the quota cannot be read."""
-CALLS_AT_ONCE = 8
+CALLS_AT_ONCE = 40
+"""Regions that are worked on side by side: all, as each has its own limit of requests."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,9 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
         "ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}]
     )
     if not vpcs:
-        raise LabError(f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one.")
+        raise LabError(
+            f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one."
+        )
     vpc = vpcs[0]["VpcId"]
     found = aws.pages(
         "ec2",
@@ -157,7 +160,9 @@ def _type(aws: Aws, wanted: Wanted) -> Mapping:
     supported = found["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next((each for each in ARCHITECTURES if each in supported), None)
     if architecture is None:
-        raise LabError(f"{wanted.instance_type} is {', '.join(supported)}; allowed: {', '.join(ARCHITECTURES)}.")
+        raise LabError(
+            f"{wanted.instance_type} is {', '.join(supported)}; allowed: {', '.join(ARCHITECTURES)}."
+        )
     return {"architecture": architecture, "vcpus": found["VCpuInfo"]["DefaultVCpus"]}
 
 
@@ -185,9 +190,7 @@ def _quotas(aws: Aws, wanted: Wanted, rules: int) -> tuple[list[str], list[str]]
 
 def _quota(aws, region, service, code):
     try:
-        answer = aws.call(
-            "service-quotas", region, "get_service_quota", ServiceCode=service, QuotaCode=code
-        )
+        answer = aws.call("service-quotas", region, "get_service_quota", ServiceCode=service, QuotaCode=code)
     except AwsError:
         return None
     return answer["Quota"]["Value"]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ...errors import LabError
-from .clients import Aws, AwsError
+from .clients import Aws, AwsError, session
 from .leases import FREE, HELD, forget, free_leases, lease_state
 from .preflight import enabled_regions, everywhere
 from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
@@ -102,6 +102,4 @@ def _confirmed(ask, count):
 
 
 def _home() -> str:
-    import boto3
-
-    return boto3.session.Session().region_name or HOME
+    return session().region_name or HOME
