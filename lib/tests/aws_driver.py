@@ -1,8 +1,9 @@
 """
 A stand-in for AWS on this machine, and a driver of a lab on it that can be killed.
 
-As a program it opens and closes a lab in a child of its own for every line it reads: a number n has the child killed when
-it makes its n-th call, 0 lets it come to its end. It answers each line with the child's number of calls, or with "killed".
+As a program it opens and closes a lab in a child of its own for every line it reads: a number n has the child killed
+when it makes its n-th call, 0 lets it come to its end. It answers each line with the child's number of calls, or with
+"killed".
 """
 
 import logging

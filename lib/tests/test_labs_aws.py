@@ -28,9 +28,11 @@ from patience import comes_about
 from wanbench.campaign import measure
 from wanbench.errors import LabError
 from wanbench.experiments import Iperf3, Ping
+from wanbench.ingest import tabulate
 from wanbench.labs.aws import clients, lab, leases, preflight, tags, teardown
 from wanbench.labs.spending import BudgetError
 from wanbench.plan import make_plan
+from wanbench.publish.colophon import colophon
 
 PING = Ping(count=2, interval_s=0.01)
 
@@ -158,6 +160,9 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
     cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
     assert cost["spent"]["items"][2]["amount"] == pytest.approx(3 * 2.0)
     assert run.lab["hosts"][0]["kernel"] == "6.1.0"
+    # 2 GB from each of three hosts; three hosts for five minutes of ping were expected.
+    assert str(colophon(run).runs[0]["lab"]) == "aws, 0.12 to 0.48 USD spent, 0.00 to 0.00 USD expected"
+    assert set(tabulate(run.folder)["tests"].outcome) == {"done"}
     with pytest.raises(clients.AwsError) as refused:
         clients.Aws().call(
             "ec2", "eu-west-1", "describe_images", ExecutableUsers=[f"{ACCOUNT}", KEY_ID], ImageIds=["bad"]

@@ -1,6 +1,6 @@
 """
-What moto cannot answer (quotas, prices, capacity, client tokens), by botocore's stubber, which refuses requests and answers
-that AWS's own description of its API does not allow; and the policy in docs/clouds/aws.md against the calls that are made.
+What moto cannot answer (quotas, prices, capacity, client tokens), by botocore's stubber, which refuses requests and
+answers that AWS's own description of its API does not allow; and the policy in docs/clouds/aws.md against the calls.
 """
 
 import ast
@@ -14,6 +14,7 @@ import yaml
 from botocore.stub import ANY, Stubber
 
 import wanbench
+from wanbench import cli
 from wanbench.errors import LabError, ParameterError
 from wanbench.folders import root
 from wanbench.labs import spending
@@ -61,20 +62,9 @@ def credentials(monkeypatch):
 
 def test_no_capacity_is_tried_in_another_zone_and_then_told():
     none = ("InsufficientInstanceCapacity", "no m5.large here, 123456789012")
-    asked = dict.fromkeys(
-        [
-            "ImageId",
-            "InstanceType",
-            "MinCount",
-            "MaxCount",
-            "KeyName",
-            "UserData",
-            "MetadataOptions",
-            "NetworkInterfaces",
-        ]
-        + ["BlockDeviceMappings", "TagSpecifications"],
-        ANY,
-    ) | {"InstanceInitiatedShutdownBehavior": "terminate"}
+    given = "ImageId InstanceType MinCount MaxCount KeyName UserData MetadataOptions NetworkInterfaces"
+    asked = dict.fromkeys([*given.split(), "BlockDeviceMappings", "TagSpecifications"], ANY)
+    asked["InstanceInitiatedShutdownBehavior"] = "terminate"
     by_zone = [asked | {"ClientToken": f"{TAGS.run}-eu-west-1{zone}"} for zone in "ab"]
     aws = Stubbed(ec2=[("run_instances", none, by_zone[0]), ("run_instances", {"Instances": []}, by_zone[1])])
     assert launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n") == "eu-west-1b"
@@ -137,7 +127,7 @@ def test_quotas_count_what_runs_already():
 
     [site], notes = survey({"Quota": {"Value": 8.0}})
     assert site.subnets == (("eu-west-1b", "s-b"),) and site.image == "ami-1" and notes == []
-    with pytest.raises(LabError, match="4 vCPUs of m5.large are needed, 4 of the quota of 7"):
+    with pytest.raises(LabError, match=r"4 vCPUs of m5\.large are needed, 4 of the quota of 7"):
         survey({"Quota": {"Value": 7.0}})
     _, notes = survey(("AccessDeniedException", "no"))
     assert notes == ["The quota of vCPUs in eu-west-1 cannot be read."]
@@ -236,3 +226,10 @@ def test_the_policy_in_the_docs_allows_what_the_code_calls_and_no_more():
     allowed = {action for statement in policy["Statement"] for action in statement["Action"]}
     # Tags are set by the call that makes a resource, which needs this permission besides.
     assert allowed == called | {"ec2:CreateTags"}
+
+
+def test_the_command_sweep_hands_on_what_it_is_told(monkeypatch):
+    told = []
+    monkeypatch.setattr("wanbench.labs.aws.sweep", lambda **options: told.append(options) or 1)
+    assert cli.main(["sweep", "--yes"]) == 1 and cli.main(["sweep", "--all"]) == 1
+    assert told == [{"yes": True, "everything": False}, {"yes": False, "everything": True}]

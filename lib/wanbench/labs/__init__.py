@@ -22,8 +22,8 @@ __all__ = ["LABS", "MIN_RTT_MS", "AwsLab", "LocalLab", "geodesic_links", "matrix
 
 LABS: dict[str, Callable[..., Lab]] = {"local": LocalLab, "aws": AwsLab}
 """
-Every kind of lab by name; each is made of regions and links, with `hosts_per_region`, `sysctls` and `seed`, and options of
-its own.
+Every kind of lab by name; each is made of regions and links, with `hosts_per_region`, `sysctls` and `seed`, and
+options of its own.
 """
 
 MIN_RTT_MS = 0.5

@@ -126,7 +126,8 @@ class Lab(ABC):
     cluster_settings : mapping or None
         What was asked of the Kafka cluster that the lab holds; None where there is none.
     settings : mapping
-        What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the same.
+        What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the
+        same.
     """
 
     kind: str
@@ -148,8 +149,8 @@ class Lab(ABC):
 
     def agree_to(self, plan, campaign: str) -> None:  # noqa: B027
         """
-        Called before the lab is opened, with what is left of the plan: show what that costs, ask, and raise LabError if it
-        is not agreed to. Nothing to do where a lab costs nothing.
+        Called before the lab is opened, with what is left of the plan: show what that costs, ask, and raise LabError
+        if it is not agreed to. Nothing to do where a lab costs nothing.
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027

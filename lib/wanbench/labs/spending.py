@@ -92,12 +92,13 @@ def agree(
     if budget_usd is not None:
         if estimate.unknown:
             raise BudgetError(
-                f"The price or amount of {', '.join(estimate.unknown)} is not known, so the budget of {budget_usd:.2f} USD "
-                "cannot be kept; give price_overrides and rate_bps, or no budget."
+                f"The price or amount of {', '.join(estimate.unknown)} is not known, so the budget of "
+                f"{budget_usd:.2f} USD cannot be kept; give price_overrides and rate_bps, or no budget."
             )
         if estimate.high_usd > budget_usd:
             raise BudgetError(
-                f"Up to {estimate.high_usd:.2f} USD are expected, the budget is {budget_usd:.2f} USD. Nothing was started."
+                f"Up to {estimate.high_usd:.2f} USD are expected, the budget is {budget_usd:.2f} USD. "
+                "Nothing was started."
             )
     if yes or os.environ.get(YES_VARIABLE) == "1":
         return
@@ -105,8 +106,8 @@ def agree(
         answer = ask("Start it? [yes/no] ")
     except (EOFError, RuntimeError):  # a kernel without a person before it raises RuntimeError
         raise BudgetError(
-            f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD and nobody can be asked here; `--yes` (or "
-            f"{YES_VARIABLE}=1) agrees to it. Nothing was started."
+            f"This costs {estimate.low_usd:.2f} to {estimate.high_usd:.2f} USD and nobody can be asked here; "
+            f"`--yes` (or {YES_VARIABLE}=1) agrees to it. Nothing was started."
         ) from None
     if answer.strip().lower() not in ("y", "yes"):
         raise BudgetError("Not agreed to. Nothing was started.")

@@ -29,8 +29,8 @@ class AwsError(LabError):
     """
     AWS refuses a call or does not answer.
 
-    `code` is AWS's own, such as "InsufficientInstanceCapacity"; empty where no answer came. The message holds no account
-    id, no key id and no encoded message.
+    `code` is AWS's own, such as "InsufficientInstanceCapacity"; empty where no answer came. The message holds no
+    account id, no key id and no encoded message.
     """
 
     def __init__(self, message: str, code: str = ""):
@@ -99,7 +99,7 @@ class Aws:
 
 
 def session() -> Any:
-    """A boto3 session. All of a process read the descriptions of services once: those of EC2 take a third of a second."""
+    """A boto3 session; all of a process share the descriptions of services, as EC2 alone takes a third of a second."""
     import boto3
     import botocore.session
 

@@ -17,8 +17,8 @@ class Costs:
     """
     Costs of equal hosts in some regions (names of the catalogue).
 
-    `prices` is the table they follow from: `overrides`, then AWS's price list, then the dated tables. `notes` says where
-    the price list did not answer.
+    `prices` is the table they follow from: `overrides`, then AWS's price list, then the dated tables. `notes` says
+    where the price list did not answer.
     """
 
     def __init__(

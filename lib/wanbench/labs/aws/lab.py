@@ -37,7 +37,7 @@ from .user_data import user_data
 OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
 USER = "ec2-user"
 PACKAGES = ("iperf3", "iputils", "nftables", "sysstat", "java-21-amazon-corretto-headless")
-"""Of Amazon Linux 2023: what measures paths, what gives a host its public address, what watches it, what Kafka runs on."""
+"""Of Amazon Linux 2023: to measure paths, to give a host its public address, to watch it, to run Kafka."""
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
 """Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""

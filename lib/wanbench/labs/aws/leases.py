@@ -1,6 +1,6 @@
 """
-Which runs are still driven from this machine: a lease is a file that its driver holds locked and the kernel lets go when
-the driver ends, however it ends.
+Which runs are still driven from this machine: a lease is a file that its driver holds locked, and that the kernel lets
+go when the driver ends, however it ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Lease:
     """
     A run's lease, written before the run's first resource is made and removed once nothing of it is left.
 
-    `run` is the id that all resources of the run carry as a tag; `folder`, of mode 0700, is for its keys and goes with it.
+    `run` is the id that all resources of the run carry as a tag; `folder`, of mode 0700, is for its keys and goes with
+    it.
     """
 
     def __init__(self):

@@ -15,7 +15,7 @@ ASK = "us-east-1"
 
 def list_prices(aws: Aws, regions: Sequence[str], instance_type: str) -> dict[str, tuple[float, float]]:
     """
-    Lowest and highest on-demand price over these regions (AWS's own names) by item, as `wanbench.plan.prices` takes them.
+    Lowest and highest on-demand price over these regions (AWS's own names) by item, for `wanbench.plan.prices`.
 
     Only items that the price list answers for all of the regions are in it; those of the dated tables stand for others.
     """

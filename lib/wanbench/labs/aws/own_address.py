@@ -1,6 +1,6 @@
 """
-A host of AWS does not have its public address: AWS translates it. Servers that are to be reached under it, and clients that
-bind to it, need it on the host.
+A host of AWS does not have its public address: AWS translates it. Servers that are to be reached under it, and clients
+that bind to it, need it on the host.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Tags:
 
 
 def is_expired(tags: Mapping[str, str], now: datetime | None = None) -> bool:
-    """Whether the expiry tag lies in the past. One that is missing or unreadable counts as past: nobody counts on it."""
+    """Whether the expiry tag lies in the past; one that is missing or unreadable does."""
     try:
         expires = datetime.strptime(tags[EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except (KeyError, ValueError):
