@@ -1,6 +1,6 @@
 """
 Kills a driver of 46 hosts in 20 regions at 50 random moments and sweeps after each: prints what every kill left, and
-fails if a sweep leaves anything. AWS is moto's server, on this machine over HTTP; WANBENCH_KILLS=5 kills but five times.
+fails if a sweep leaves anything. AWS is moto's server, on this machine over HTTP; WANBENCH_KILLS=5 kills five times.
 """
 
 import contextlib

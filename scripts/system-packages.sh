@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.."
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
-purposes=(measuring Kafka "static figures")
+purposes=(measuring "hosts by SSH" Kafka "static figures")
 
 minimum_java=17 # of Kafka's brokers, as in lib/wanbench/kafka/available.py
 
@@ -76,29 +76,41 @@ install_or_each() { # package names: together, or else the ones this system has
     return $failed
 }
 
-sysstat_installed() {
-    [[ $(dpkg-query -W -f '${Status}' sysstat 2>/dev/null) = *" installed" ]]
+installed() { # package
+    [[ $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) = *" installed" ]]
 }
 
-stop_sampling() { # Debian's sysstat samples the whole machine every 10 minutes from its installation on; a lab needs sar only
+# Debian starts what it installs: sysstat samples the machine every 10 minutes, where a lab needs sar only, and sshd lets in
+# whoever has an account, where tests start their own.
+services=(sysstat openssh-server)
+switch_off() { # package that was installed just now
     command -v systemctl >/dev/null 2>&1 || return 0
-    as_root systemctl disable --now "${sysstat_units[@]}" </dev/null >&2 &&
-        echo "Switched off the system-wide sampling of sysstat, which was installed just now: ${sysstat_units[*]}" >&2
+    local what units
+    case "$1" in
+    sysstat) what="the system-wide sampling" units=(sysstat-collect.timer sysstat-summary.timer sysstat.service) ;;
+    *) what="the server" units=(ssh.socket ssh.service) ;;
+    esac
+    as_root systemctl disable --now "${units[@]}" </dev/null >&2 &&
+        echo "Switched off $what of $1, which was installed just now: ${units[*]}" >&2
 }
-sysstat_units=(sysstat-collect.timer sysstat-summary.timer sysstat.service)
 
 can_install() {
     command -v apt-get >/dev/null 2>&1 && as_root true 2>/dev/null
 }
 
 if can_install; then
-    sysstat_installed && had_sysstat=yes || had_sysstat=no
+    had=" "
+    for package in "${services[@]}"; do
+        ! installed "$package" || had+="$package "
+    done
     for purpose in "${purposes[@]}"; do
         wanted=$(missing "$purpose" | cut -d, -f3 | tr ' ' '\n' | sort -u | tr '\n' ' ')
         # shellcheck disable=SC2086  # one package per word
         [ -z "${wanted// /}" ] || install_or_each $wanted || echo "apt-get could not install: $wanted" >&2
     done
-    [ $had_sysstat = yes ] || ! sysstat_installed || stop_sampling
+    for package in "${services[@]}"; do
+        [[ "$had" = *" $package "* ]] || ! installed "$package" || switch_off "$package"
+    done
     python_present || install_debian python3 python3-venv || true
 fi
 
@@ -115,6 +127,7 @@ for purpose in "${purposes[@]}"; do
         done
         case "$purpose" in
         measuring) echo "Without these nothing can be measured here; the committed samples are replayed instead." ;;
+        *SSH) echo "Without these no hosts can be reached by SSH, or the tests of that are skipped." ;;
         Kafka) echo "Without these experiments with Kafka cannot run here." ;;
         *) echo "Without it pages have interactive figures only, and the browser tests are skipped." ;;
         esac

@@ -26,6 +26,7 @@ SHARED = {
     "folders",
     "formatting",
     "open_loop",
+    "plain_yaml",
     "regions",
     "runs",
     "tables",

@@ -4,8 +4,9 @@ import nbformat
 import pytest
 
 from wanbench.errors import ParameterError
+from wanbench.plain_yaml import parse_yaml
 from wanbench.publish.parameters import check_parameters, declared_parameters, parse_assignment
-from wanbench.publish.presets import find_preset, parse_yaml, preset_paths, read_parameters
+from wanbench.publish.presets import find_preset, preset_paths, read_parameters
 
 CELL = """
 # where to measure

@@ -83,19 +83,20 @@ def test_installs_only_what_is_missing_and_asks_nothing(bare):
         'echo "$DEBIAN_FRONTEND $*" >>"$LOG"; read -r && echo "stdin was open" >>"$LOG"; exit 0',
     )
     system_packages(bare)
-    updated, measuring, kafka, figures = (bare / "log").read_text().splitlines()
+    updated, measuring, ssh, kafka, figures = (bare / "log").read_text().splitlines()
     assert updated.startswith("noninteractive") and updated.endswith("update")
     assert measuring.startswith("noninteractive") and measuring.endswith(
         "install iperf3 iproute2 sysstat util-linux"
     )
+    assert ssh.endswith("install openssh-client openssh-server")
     assert kafka.endswith("install maven openjdk-17-jre-headless")
     assert figures.endswith("install chromium fonts-dejavu-core libatomic1")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
 @pytest.mark.parametrize("was_there", [False, True], ids=["installed now", "there before"])
-def test_the_sampling_of_sysstat_is_switched_off_only_where_it_was_installed_now(bare, was_there):
-    """dpkg knows sysstat as installed from the first install on, or before any."""
+def test_services_are_switched_off_only_where_they_were_installed_now(bare, was_there):
+    """dpkg knows packages as installed from the first install on, or before any."""
     python_stub(bare)
     program(bare, "apt-get", 'echo "$*" >>"$LOG"')
     program(bare, "systemctl", 'echo "systemctl $*" >>"$LOG"')
@@ -104,6 +105,7 @@ def test_the_sampling_of_sysstat_is_switched_off_only_where_it_was_installed_now
     done = system_packages(bare)
     off = "systemctl disable --now sysstat-collect.timer sysstat-summary.timer sysstat.service"
     assert ((bare / "log").read_text().splitlines().count(off) == 1) is not was_there
+    assert ((bare / "log").read_text().count("disable --now ssh.socket ssh.service") == 1) is not was_there
     assert ("Switched off the system-wide sampling of sysstat" in done.stderr) is not was_there
 
 
@@ -120,7 +122,7 @@ def test_goes_on_when_apt_fails(bare):
 @pytest.mark.skipif(os.geteuid() != 0, reason="installs as root; as another user it would need sudo")
 def test_a_package_that_this_system_has_not_keeps_no_other_away(bare):
     python_stub(bare)
-    for name in ("iperf3", "ping", "ip", "sar", "sadf", "unshare", "nsenter", "chromium"):
+    for name in ("iperf3", "ping", "ip", "sar", "sadf", "unshare", "nsenter", "ssh", "sshd", "chromium"):
         program(bare, name, "exit 0")
     program(bare, "apt-get", 'echo "$*" >>"$LOG"; [[ "$*" != *openjdk-17* ]]')
     done = system_packages(bare)
@@ -210,7 +212,7 @@ def test_scripts_parse_and_are_executable(path):
 def test_programs_table_is_complete():
     rows = list(csv.DictReader(PROGRAMS.open()))
     assert rows and all(all(row.values()) and None not in row for row in rows)
-    assert {row["needed_for"] for row in rows} == {"measuring", "Kafka", "static figures"}
+    assert {row["needed_for"] for row in rows} == {"measuring", "hosts by SSH", "Kafka", "static figures"}
 
 
 def test_uv_can_be_cut_out_of_the_lock():

@@ -100,6 +100,12 @@ def parser() -> argparse.ArgumentParser:
     sweep.set_defaults(command=sweep_command)
 
     doctor = commands.add_parser("doctor", help="say what is missing on this machine and how to get it")
+    doctor.add_argument(
+        "--inventory",
+        type=Path,
+        metavar="FILE",
+        help="say it of the hosts of an inventory (see docs/hosts.md)",
+    )
     doctor.set_defaults(command=doctor_command)
     return whole
 
@@ -181,10 +187,10 @@ def _agree_beforehand(yes: bool) -> None:
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
-    """`wanbench doctor`: what there is and what is missing."""
-    from .doctor import checks
+    """`wanbench doctor`: what there is and what is missing, here or on the hosts of an inventory."""
+    from .doctor import checks, checks_of_hosts
 
-    found = checks()
+    found = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
     for check in found:
         print(check)
     return 0 if all(check.found for check in found) else 1

@@ -6,8 +6,12 @@ import csv
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
+
+from .errors import LabError
 
 MEASURING, KAFKA, FIGURES = "measuring", "Kafka", "static figures"
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -59,6 +63,42 @@ def checks() -> list[Check]:
         _local_lab(),
         _kafka(),
     ]
+
+
+def checks_of_hosts(inventory: Path) -> list[Check]:
+    """What each host of an inventory has and lacks; one that cannot be reached lacks everything, and why is said."""
+    from .labs.ssh import read_inventory
+
+    entries = read_inventory(inventory).entries
+    with ThreadPoolExecutor(max_workers=32) as threads:
+        return [
+            check for some in threads.map(_checks_of, [entry.host for entry in entries]) for check in some
+        ]
+
+
+def _checks_of(host) -> list[Check]:
+    from .labs.ssh import facts as about
+
+    found, everything = [], f"everything in {host.region}"
+    try:
+        with host:
+            python = host.connection.hello["python"]
+            facts = about.facts_of(host, python)
+    except LabError as error:
+        return [Check(f"{host.name}: SSH", everything, None, (str(error),))]
+    found.append(Check(f"{host.name}: SSH", everything, f"Linux {facts['kernel']}, Python {facts['python']}"))
+    own = "the host's own" if facts["has_address"] else None
+    remedy = "the host itself must have it, so that servers can listen on it"
+    found.append(Check(f"{host.name}: {host.address}", about.PATHS, own, (remedy,)))
+    lacking = [name for purpose in (about.PATHS, about.KAFKA) for name in about.lacking(facts, purpose)]
+    for name, purpose in about.NEEDS.items():
+        there = None if name in lacking else facts["tools"][name]
+        found.append(Check(f"{host.name}: {name}", purpose, there, (about.install_command(facts, [name]),)))
+    for name, package in about.MODULES.items():
+        there = f"module {name}" if name in facts["modules"] else None
+        remedy = about.module_command(python, [name])
+        found.append(Check(f"{host.name}: {package}", about.KAFKA, there, (remedy,)))
+    return found
 
 
 def _program(row: dict[str, str]) -> Check:

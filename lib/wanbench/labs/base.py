@@ -63,7 +63,8 @@ class Host(ABC):
 
     `links` can cut, heal and change what joins it to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
     None where the network is real. `cluster` is the Kafka cluster that the lab holds; None where there is none.
-    `clusters` are those that run elsewhere and can be reached, by name.
+    `clusters` are those that run elsewhere and can be reached, by name. `python` is the host's Python, if
+    it is known.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Host(ABC):
     address: str
     links = None
     cluster = None
+    python: str | None = None
     clusters: Mapping[str, Any] = MappingProxyType({})
 
     @property

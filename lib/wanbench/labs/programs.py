@@ -21,8 +21,9 @@ _TIMEOUT_S = 30.0
 _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
 """The modules that our programs import besides the standard library, and the packages that hold them."""
 
-# The first Python that the host has answers: the one that runs this code, which a host on this machine shares, or else
-# the host's own. Folders without a name are left out, for Python would look in the folder where the command starts.
+# The Python that the host is known to have answers, or the first that it has: the one that runs this code, which a host
+# on this machine shares, or else the host's own. Folders without a name are left out, for Python would look in the
+# folder where the command starts.
 _FIND_PYTHON = (
     'for python in "$@"; do command -v "$python" >/dev/null && exec "$python" -c "$0"; done; exit 127'
 )
@@ -65,7 +66,8 @@ def host_python(host: Host) -> HostPython:
     """
     remembered = _remembered(host)
     if remembered.python is None:
-        command = ["sh", "-c", _FIND_PYTHON, _QUESTION, sys.executable, "python3"]
+        tried = [host.python] if host.python else [sys.executable, "python3"]
+        command = ["sh", "-c", _FIND_PYTHON, _QUESTION, *tried]
         done = host.run(command, timeout_s=_TIMEOUT_S, ok=None)
         try:
             answer = json.loads(done.stdout)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import ParameterError
 
-FILES = ("workload", "driver")
+FILES = ("workload", "driver", "inventory")
 """Parameters whose values are paths of files, as are those of every name that ends in `ENDING`, at any depth."""
 ENDING = "_file"
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import nbformat
 
 from ..errors import ParameterError
+from ..plain_yaml import parse_yaml
 from .kinds import Kind, Misfit, kind_of_annotation, kind_of_value
 from .notebooks import read_notebook
-from .presets import parse_yaml
 
 TAG = "parameters"
 

@@ -1,0 +1,28 @@
+"""A driver that measures a small plan on SSH hosts, as a process that tests may kill: DATA_FOLDER INVENTORY."""
+
+import sys
+
+from wanbench.campaign import measure
+from wanbench.experiments import Iperf3, Ping
+from wanbench.labs.ssh import SshLab
+from wanbench.plan import make_plan
+
+REGIONS = ("aws:eu-west-1", "aws:us-east-1", "gcp:us-west1")
+# The window bounds throughput, so that it is the same whatever else the machine does.
+PING, IPERF3 = Ping(count=5, interval_s=0.1), Iperf3(duration_s=1, omit_s=1, window_bytes=65_536)
+
+
+def plan():
+    one, two, three = REGIONS
+    return make_plan(
+        pairs=[(one, two), (two, three), (three, one)], experiments=[PING, IPERF3], rate_bps=20e6
+    )
+
+
+def carry_out(data_folder, inventory):
+    lab = SshLab(REGIONS, inventory=inventory)
+    return measure(plan(), lab, data_folder=data_folder, campaign="ssh", progress=False)
+
+
+if __name__ == "__main__":
+    carry_out(*sys.argv[1:])

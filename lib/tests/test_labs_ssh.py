@@ -1,0 +1,191 @@
+"""Hosts by SSH: real sshd's in the namespaces of a local lab, killed, cut off and rebooted."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import ssh_driver
+import sshd_in_namespaces
+from patience import comes_about
+from sshd_in_namespaces import OPERATOR, SECRET, SshdLab
+
+from wanbench import ingest
+from wanbench.campaign import measure
+from wanbench.cli import main
+from wanbench.errors import CommandError, LabError
+from wanbench.labs import LocalLab, SshLab, geodesic_links
+from wanbench.labs.ssh import read_inventory
+
+pytestmark = pytest.mark.lab
+
+FIRST = ssh_driver.REGIONS[0]
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory):
+    if reason := sshd_in_namespaces.unavailable():
+        pytest.skip(reason)
+    links = geodesic_links(ssh_driver.REGIONS, rate_bps=20e6)
+    with SshdLab(tmp_path_factory.mktemp("sshd"), links) as opened:
+        yield opened
+
+
+@pytest.fixture
+def lab(sshd):
+    with SshLab(ssh_driver.REGIONS, inventory=sshd.inventory) as opened:
+        yield opened
+    assert comes_about(lambda: not sshd.left())
+
+
+def same(host, command, **options):
+    done = host.run(command, timeout_s=30, **options)
+    return done.returncode, done.stdout, done.stderr.replace(b"setsid: failed to execute ", b"")
+
+
+def test_commands_do_the_same_as_on_a_local_host(sshd, lab, tmp_path):
+    here, there = sshd.lab.host(FIRST), lab.host(FIRST)
+    words = ["sh", "-c", 'printf "%s|" "$@"; echo "it\'s" >&2; exit 3', "-", "a b", "", "$x", "*", "ü\n"]
+    assert same(here, words, ok=[3]) == same(there, words, ok=[3])
+    assert same(here, ["no-such-program"], ok=None) == same(there, ["no-such-program"], ok=None)
+    assert same(here, ["head", "-c", "3000000", "/dev/zero"]) == same(
+        there, ["head", "-c", "3000000", "/dev/zero"]
+    )
+    with pytest.raises(CommandError, match="ended with status 1"):
+        there.run(["false"], timeout_s=30)
+    with pytest.raises(CommandError, match=r"did not end within 0\.2 s; its last output: begun"):
+        there.run(["sh", "-c", "echo begun; sleep 600"], timeout_s=0.2)
+    process = there.start(["sh", "-c", "trap '' TERM; echo up; sleep 600"])
+    process.wait_for_output("up", 30)
+    assert process.is_running() and process.printed() == b"up\n" and process.printed(1) == b"p\n"
+    assert process.stop() is process.stop() and process.stop().returncode == -9
+    content = os.urandom(2_500_000)
+    (tmp_path / "sent").write_bytes(content)
+    there.put(tmp_path / "sent", f"{there.scratch}/file")
+    there.get(f"{there.scratch}/file", tmp_path / "came")
+    assert (tmp_path / "came").read_bytes() == content
+    assert there.run(["stat", "-c", "%a", there.scratch], timeout_s=30).stdout == b"700\n"
+    with pytest.raises(LabError, match="/none on host-0: No such file"):
+        there.get("/none", tmp_path / "none")
+
+
+@pytest.mark.timing
+def test_a_survey_is_that_of_the_local_lab_and_holds_no_secret(sshd, tmp_path):
+    local = LocalLab(ssh_driver.REGIONS, geodesic_links(ssh_driver.REGIONS, rate_bps=20e6), seed=1)
+    options = {"data_folder": tmp_path, "progress": False}
+    runs = {
+        "local": measure(ssh_driver.plan(), local, campaign="local", **options),
+        "ssh": ssh_driver.carry_out(tmp_path, sshd.inventory),
+    }
+    tables = {kind: ingest.tabulate(run.folder) for kind, run in runs.items()}
+    for name in ("tests", "echoes", "transfers", "intervals"):
+        if name in tables["local"]:
+            one, other = tables["local"][name], tables["ssh"][name]
+            assert (list(one), list(one.dtypes), len(one)) == (list(other), list(other.dtypes), len(other)), (
+                name
+            )
+    pairs = {
+        kind: ingest.summarise_pairs(one).set_index(["from_region", "to_region"])
+        for kind, one in tables.items()
+    }
+    assert (pairs["ssh"].rtt_ms - pairs["local"].rtt_ms).abs().max() < 1.5
+    assert (pairs["ssh"].throughput_bps / pairs["local"].throughput_bps).between(0.9, 1.1).all()
+
+    described = runs["ssh"].lab
+    assert [host["region"] for host in described["hosts"]] == list(ssh_driver.REGIONS)
+    assert all(abs(host["clock"]["offset_ms"]) <= host["clock"]["error_ms"] for host in described["hosts"])
+    assert described["congestion_control"] == "cubic" and described["tools"]["iperf3"].startswith("iperf")
+    content = b"".join(path.read_bytes() for path in runs["ssh"].folder.rglob("*") if path.is_file())
+    for planted in (SECRET, "user_key", "known_hosts", str(sshd.folder)):
+        assert planted.encode() not in content
+
+
+def when_measuring(sshd, then):
+    """Call `then` in a thread once a transfer from the first region has begun."""
+
+    def wait():
+        started = comes_about(
+            lambda: sshd.lab.host(FIRST).run(["pgrep", "-f", "^iperf3 -J"], timeout_s=30, ok=None).stdout
+        )
+        if started:
+            then()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def reboot(sshd):
+    sshd.reboot(FIRST)
+
+
+def cut_off(sshd):
+    sshd.lab.cut(OPERATOR, FIRST)
+    time.sleep(2 * sshd_in_namespaces.PATIENCE_S)
+    sshd.lab.heal(OPERATOR, FIRST)
+
+
+def test_a_host_that_is_cut_off_or_rebooted_costs_an_attempt_that_says_so(sshd, tmp_path):
+    reasons = []
+    for what in (cut_off, reboot):
+        meddler = when_measuring(sshd, lambda what=what: what(sshd))
+        try:
+            run = ssh_driver.carry_out(tmp_path / what.__name__, sshd.inventory)
+        finally:
+            meddler.join()
+        assert {test.outcome for test in run.attempts()} >= {"done"}
+        done = {one.test_id for one in run.attempts() if one.outcome == "done"}
+        assert len(done) == len(ssh_driver.plan().tests)
+        reasons.append(" ".join(one.reason for one in run.attempts() if one.outcome == "failed"))
+    assert "the connection to host-0 was lost" in reasons[0]
+    assert "the connection to host-0 was lost" in reasons[1]
+    assert comes_about(lambda: not sshd.left())
+
+
+def test_a_host_that_is_rebooted_between_commands_says_so_once(sshd, lab):
+    host = lab.host(FIRST)
+    before = host.scratch
+    sshd.reboot(FIRST)
+    assert comes_about(lambda: not host._kept.connection.is_open)
+    with pytest.raises(LabError, match="host-0 was rebooted"):
+        host.run(["true"], timeout_s=30)
+    assert host.run(["true"], timeout_s=30).returncode == 0
+    assert host.scratch != before
+
+
+def test_a_killed_driver_leaves_nothing_and_the_next_goes_on(sshd, tmp_path):
+    words = [sys.executable, ssh_driver.__file__, str(tmp_path), str(sshd.inventory)]
+    driver = subprocess.Popen(words, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    journal = "*/*/*/journal.jsonl"
+    assert comes_about(lambda: any(b"test-finished" in path.read_bytes() for path in tmp_path.glob(journal)))
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    assert comes_about(lambda: not sshd.left())
+    run = ssh_driver.carry_out(tmp_path, sshd.inventory)
+    assert any(event["event"] == "resumed" for event in run.events())
+    outcomes = [one.test_id for one in run.attempts() if one.outcome == "done"]
+    assert sorted(outcomes) == sorted(test.id for test in ssh_driver.plan().tests), "each once"
+
+
+def test_what_keeps_a_host_from_being_used_is_said(sshd, tmp_path, capsys):
+    known = sshd.folder / "known_hosts"
+    lines = known.read_text()
+    try:
+        known.write_text(lines.replace("AAAA", "AAAB", 1).splitlines()[0] + "\n")
+        with pytest.raises(LabError, match="host-0 cannot be reached by SSH: Host key verification failed"):
+            SshLab([FIRST], inventory=sshd.inventory).__enter__()
+    finally:
+        known.write_text(lines)
+    other = sshd.folder / "other.yml"
+    other.write_text(sshd.inventory.read_text().replace("user: root", "user: planted"))
+    with pytest.raises(LabError, match="host-0: Permission denied") as caught:
+        SshLab([FIRST], inventory=other).__enter__()
+    assert "planted" not in str(caught.value) and sshd.address(FIRST) not in str(caught.value)
+    with pytest.raises(LabError, match=r"sudo sysctl -w net.core.rmem_max='7'"):
+        SshLab([FIRST], inventory=sshd.inventory, sysctls={"net.core.rmem_max": "7"}).__enter__()
+    assert len(read_inventory(sshd.inventory).entries) == len(ssh_driver.REGIONS)
+    assert main(["doctor", "--inventory", str(sshd.inventory)]) == 0
+    assert "ok       host-2: iperf3" in capsys.readouterr().out

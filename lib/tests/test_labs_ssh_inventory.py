@@ -1,0 +1,144 @@
+"""The inventory of SSH hosts: what is wrong is named with file, host and field; and the command line of a login."""
+
+import shlex
+
+import pytest
+import yaml
+
+from wanbench.campaign import carry_out
+from wanbench.errors import ParameterError
+from wanbench.experiments import Ping
+from wanbench.labs import SshLab, matrix_links
+from wanbench.labs.ssh import facts, read_inventory
+from wanbench.plan import make_plan
+
+
+@pytest.fixture
+def content(tmp_path):
+    for name, mode in (("key", 0o600), ("known hosts", 0o644)):
+        (tmp_path / name).touch(mode)
+    return {
+        "defaults": {"user": "ada", "key_file": "key", "known_hosts_file": "known hosts", "jump": "gate"},
+        "jumps": {"gate": {"address": "gate.example.org", "port": 2200}},
+        "hosts": [
+            {"name": "one", "region": "aws:eu-west-1", "control_address": "192.0.2.1", "address": "10.0.0.1"},
+            {
+                "name": "two",
+                "region": "own:cellar",
+                "latitude_deg": 51.5,
+                "longitude_deg": 0,
+                "control_address": "192.0.2.2",
+                "jump": None,
+                "port": 23,
+            },
+        ],
+    }
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write_and_read(content):
+        path = tmp_path / "hosts.yml"
+        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+        return read_inventory(path)
+
+    return write_and_read
+
+
+def test_hosts_have_their_own_fields_and_the_defaults(read, content, tmp_path):
+    inventory = read(content)
+    one, two = (entry.host for entry in inventory.entries)
+    assert inventory.regions == ("aws:eu-west-1", "own:cellar")
+    assert (one.address, two.address) == ("10.0.0.1", "192.0.2.2"), "measured over what is logged in to"
+    assert two.login.command(["echo", "a b"], 30)[-6:] == ["23", "-l", "ada", "192.0.2.2", "--", "echo 'a b'"]
+    words = one.login.command(["true"], 30)
+    assert "-oStrictHostKeyChecking=yes" in words and "-oBatchMode=yes" in words
+    assert f'-oUserKnownHostsFile="{tmp_path}/known hosts"' in words
+    [proxy] = [word for word in words if word.startswith("-oProxyCommand=")]
+    through = shlex.split(proxy.removeprefix("-oProxyCommand="))
+    assert "-oStrictHostKeyChecking=yes" in through and through[-5:] == [
+        "-W",
+        "[192.0.2.1]:22",
+        "-l",
+        "ada",
+        "gate.example.org",
+    ]
+    assert inventory.entries[1].as_dict() == {
+        "name": "two", "region": "own:cellar", "address": "192.0.2.2", "latitude_deg": 51.5, "longitude_deg": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"port": 70_000}, "host 'one': port is 70000; allowed: a whole number from 1 to 65535"),
+        ({"prot": 22}, "host 1: no field is called 'prot'; allowed: name, region"),
+        ({"user": "-oProxyCommand=x"}, "host 'one': user is '-oProxyCommand=x'; allowed: one word"),
+        ({"control_address": "-w"}, "host 'one': control_address is '-w'; allowed: a host name"),
+        (
+            {"address": "one.example.org"},
+            "host 'one': address is 'one.example.org'; allowed: an IPv4 address",
+        ),
+        ({"region": "own:attic"}, "host 'one': region 'own:attic' needs latitude_deg and longitude_deg"),
+        ({"latitude_deg": 1}, "host 'one': region 'aws:eu-west-1' needs latitude_deg and longitude_deg"),
+        ({"key_file": "none"}, "host 'one': key_file is .*none'; allowed: a file that exists"),
+        (
+            {"key_file": "known hosts"},
+            "host 'one': key_file is .* which others than its owner may use .mode 644.",
+        ),
+        ({"jump": "door"}, "host 'one': jump is 'door'; allowed: one of the jumps: gate"),
+        (
+            {"jump": None, "proxy_command": ["nc", "%r"]},
+            "host 'one': proxy_command is '%r'; allowed: no percent",
+        ),
+        ({"proxy_command": ["nc"]}, "host 'one': it has both jump and proxy_command"),
+        ({"sudo": 1}, "host 'one': sudo is 1; allowed: True or False"),
+        ({"name": "two"}, "two hosts have the name 'two'"),
+        ({"address": "192.0.2.2"}, "two hosts have the address '192.0.2.2'"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named_with_its_host(read, content, change, said):
+    content["hosts"][0] |= change
+    with pytest.raises(ParameterError, match=rf"hosts\.yml.*{said}"):
+        read(content)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hosts:\n  - name: a\n    name: b\n", r"hosts\.yml, line 3: 'name' stands here twice"),
+        ("hosts: [", r"hosts\.yml, line 1: "),
+        ("hosts: []", r"hosts is \[\]; allowed: a list of hosts"),
+        ("- a", r"hosts\.yml is \['a'\]; allowed: fields with values"),
+        ("host: []", "no field is called 'host'; allowed: hosts, defaults, jumps"),
+    ],
+)
+def test_a_file_that_is_no_inventory_is_refused(read, text, said):
+    with pytest.raises(ParameterError, match=said):
+        read(text)
+
+
+def test_a_plan_needs_hosts_in_all_its_regions(read, content):
+    inventory = read(content)
+    with pytest.raises(
+        ParameterError,
+        match="a host is needed in gcp:us-west1, and it has 0; its regions: aws:eu-west-1, own",
+    ):
+        SshLab(["gcp:us-west1"], inventory=inventory)
+    links = matrix_links({("aws:eu-west-1", "aws:us-east-1"): 70})
+    plan = make_plan(regions=["aws:eu-west-1", "aws:us-east-1"], experiments=[Ping(count=1)])
+    with pytest.raises(ParameterError, match="lab 'ssh': missing a required argument: 'inventory'"):
+        carry_out(plan, links, lab="ssh", campaign="none")
+    with pytest.raises(ParameterError, match="lab 'local': got an unexpected keyword argument 'inventory'"):
+        carry_out(plan, links, lab="local", lab_options={"inventory": "hosts.yml"}, campaign="none")
+
+
+def test_the_command_that_installs_is_that_of_the_host():
+    found = {"tools": {"ping": "ping", "java": 'openjdk version "11.0.2"'}, "manager": "dnf"}
+    assert facts.lacking(found, facts.PATHS) == ["iperf3"]
+    assert "java" in facts.lacking(found, facts.KAFKA)
+    assert (
+        facts.install_command(found, ["java", "sar", "sadf"])
+        == "sudo dnf install -y java-17-openjdk-headless sysstat"
+    )
+    assert facts.install_command({**found, "manager": None}, ["iperf3", "ss"]) == "install iperf3, ss"

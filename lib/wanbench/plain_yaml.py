@@ -1,0 +1,59 @@
+"""Plain data in YAML: parameters, inventories."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+from .errors import ParameterError
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain data only, and no key twice (YAML would silently keep the last)."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict:
+    loader.flatten_mapping(node)
+    result = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        try:
+            seen = key in result
+        except TypeError:
+            raise yaml.constructor.ConstructorError(
+                None, None, "this cannot be a key", key_node.start_mark
+            ) from None
+        if seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{key!r} stands here twice", key_node.start_mark
+            )
+        result[key] = loader.construct_object(value_node, deep=True)
+    return result
+
+
+# YAML 1.1 takes 1e8 for text; whoever writes it means the number.
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"),
+    list("-+0123456789"),
+)
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def parse_yaml(text: str, place: str) -> object:
+    """
+    Plain data from YAML text.
+
+    Raises
+    ------
+    ParameterError
+        It is not YAML, has a key twice or asks for anything but plain data; names `place` and the line.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ParameterError(f"{place}{line}: {error.problem or 'this is not YAML'}.") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ParameterError(f"{place}: this is not YAML: {error}.") from None
