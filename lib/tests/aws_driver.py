@@ -6,16 +6,20 @@ when it makes its n-th call, 0 lets it come to its end. It answers each line wit
 "killed".
 """
 
+import json
 import logging
 import os
 import signal
 import sys
 import threading
+import time
 from contextlib import contextmanager
+from typing import ClassVar
 
 from scripted_lab import Reply, ScriptedHost, well
 
 from wanbench.labs.aws import AwsLab, clients, launch, sweep, teardown
+from wanbench.labs.ssh import SshHost
 
 REGIONS = ["aws:eu-west-1", "aws:us-east-1", "aws:sa-east-1"]
 CODES = [name.removeprefix("aws:") for name in REGIONS]
@@ -37,6 +41,14 @@ ENVIRONMENT = {
     "WANBENCH_OPERATOR_ADDRESS": "192.0.2.7",
 }
 NET_DEV = b"Inter-|\n face |\n lo: 9 0 0 0 0 0 0 0 9 0\n ens5: 0 0 0 0 0 0 0 0 2000000000 0\n"
+FACTS = {
+    "kernel": "6.1.0",
+    "has_address": True,
+    "manager": "dnf",
+    "congestion_control": "cubic",
+    "sysctls": {},
+    "tools": {"iperf3": "3.16", "ping": "iputils"},
+}
 
 
 @contextmanager
@@ -80,25 +92,33 @@ def in_a_hurry():
     clients.TIMEOUT_S = 300
 
 
-class OpenedHost(ScriptedHost):
-    """A host of a lab on AWS that answers from a script."""
+class OpenedHost(SshHost):
+    """A host of a lab on AWS that answers from a script; `files` are those that were put there."""
 
     def __init__(self, name, region, address, **how):
-        super().__init__(_Script(), region, 0)
-        self.name, self.address, self.how, self.files = name, address, how, {}
+        super().__init__(name, region, address, **how)
+        self.lab, self.how, self.files = _Script(), how, {}
 
-    def open(self):
-        return self
+    run, start = ScriptedHost.run, ScriptedHost.start
+
+    def _connect(self):
+        return _Connection(self.files)
+
+
+class _Connection:
+    hello: ClassVar = {"boot_id": "1", "scratch": "/scratch", "python": "python3"}
+    is_open, reason = True, ""
+
+    def __init__(self, files):
+        self.files = files
+
+    def ask(self, verb, data=b"", **arguments):
+        if verb == "put":
+            self.files[arguments["path"]] = self.files.get(arguments["path"], "") + data.decode()
+        return {"ns": time.time_ns()}, b""
 
     def close(self):
         pass
-
-    @property
-    def scratch(self):
-        return "/scratch"
-
-    def put(self, source, target):
-        self.files[target] = source.read_text()
 
 
 class _Script:
@@ -109,10 +129,10 @@ class _Script:
     def script(host, command):
         if command[0] == "cat":
             return Reply(NET_DEV)
+        if "facts.py" in command[1]:
+            return Reply(json.dumps(FACTS).encode())
         return (
-            Reply(b"6.1.0\n")
-            if command[0] in ("uname", "cloud-init", "sysctl", "ip", "nft")
-            else well(host, command)
+            Reply(b"6.1.0\n") if command[0] in ("cloud-init", "sysctl", "ip", "nft") else well(host, command)
         )
 
 

@@ -24,6 +24,8 @@ from ...runs import RawFile, write_raw
 from ...runs.journal import now_utc
 from ..base import Host, Lab
 from ..spending import Estimate, agree, check_budget
+from ..ssh import SshHost, SshLab
+from ..ssh.inventory import Entry, Inventory
 from .clients import Aws
 from .costs import Costs, bytes_sent
 from .launch import Instance, allow_hosts, launch, prepare_region, wait_until_running
@@ -150,8 +152,8 @@ class AwsLab(Lab):
             "private_addresses": private_addresses,
         }
         self.hosts, self.instances = {}, {}
-        self._aws, self._settle_s, self._connect = aws or Aws(), settle_s, connect or _by_ssh
-        self._sites = self._lease = self._opened = self._estimate = None
+        self._aws, self._settle_s, self._connect = aws or Aws(), settle_s, connect or SshHost
+        self._sites = self._ssh = self._lease = self._opened = self._estimate = None
         self._campaign, self._sent = "by-hand", {}
 
     def agree_to(self, plan: Plan | None, campaign: str) -> None:
@@ -246,6 +248,13 @@ class AwsLab(Lab):
             ]
         hosts = [host for name in self.hosts for host in self.hosts[name]]
         everywhere(self._prepare_host, list(zip(hosts, everyone, strict=True)))
+        self._ssh = SshLab(
+            list(self.wanted),
+            hosts_per_region=len(self.instances[name]),
+            sysctls=self.sysctls,
+            inventory=Inventory("the hosts on AWS", tuple(Entry(host, None, None) for host in hosts)),
+        )
+        self._ssh.__enter__()
 
     def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
         """The only place that says how a host of this lab is reached."""
@@ -317,30 +326,14 @@ class AwsLab(Lab):
 
     def describe(self) -> dict:
         """What the manifest keeps; no account id and no instance id."""
-        return {
-            "kind": self.kind,
-            **self.settings,
-            "sysctls": self.sysctls,
-            "hosts": [
-                {
-                    "name": host.name,
-                    "region": host.region,
-                    "address": host.address,
-                    "zone": instance.zone,
-                    "instance_type": self.instance_type,
-                    "image": site.image,
-                    "kernel": host.run(["uname", "-r"], timeout_s=30).stdout.decode().strip(),
-                }
-                for (name, hosts), site in zip(self.hosts.items(), self._sites, strict=True)
-                for host, instance in zip(hosts, self.instances[name], strict=True)
-            ],
-        }
-
-
-def _by_ssh(*arguments, **options) -> Host:
-    from ..ssh import SshHost
-
-    return SshHost(*arguments, **options)
+        told = self._ssh.describe()
+        rented = [
+            {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
+            for name, site in zip(self.wanted, self._sites, strict=True)
+            for instance in self.instances[name]
+        ]
+        hosts = [host | more for host, more in zip(told["hosts"], rented, strict=True)]
+        return {**told, **self.settings, "kind": self.kind, "hosts": hosts}
 
 
 def _operator(address: str | None) -> str:
