@@ -2,8 +2,10 @@
 
 import json
 import os
+import platform
 import random
 import re
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import aws_driver
 import pytest
+import yaml
 from aws_driver import (
     ACCOUNT,
     CODES,
@@ -24,13 +27,16 @@ from aws_driver import (
     sweep_now,
 )
 from patience import comes_about
+from sshd_in_namespaces import unavailable as no_sshd
 
 from wanbench.campaign import measure
 from wanbench.errors import LabError
 from wanbench.experiments import Iperf3, Ping
 from wanbench.ingest import tabulate
-from wanbench.labs.aws import clients, lab, leases, preflight, tags, teardown
+from wanbench.labs.aws import clients, leases, preflight, tags, teardown
+from wanbench.labs.aws import lab as lab_module
 from wanbench.labs.spending import BudgetError
+from wanbench.links.launch import search_path
 from wanbench.plan import make_plan
 from wanbench.publish.colophon import colophon
 
@@ -116,7 +122,7 @@ def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(idle):
 def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):
     aws = clients.Aws()
     [site], _ = preflight.survey(aws, [preflight.Wanted("eu-west-1", "t3.micro")])
-    public_key = lab._key_pair()[1]
+    public_key = lab_module._key_pair()[1]
     for hours in (1, -1):
         of_run = tags.Tags(
             f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours)
@@ -201,3 +207,38 @@ def test_a_budget_refuses_or_stops_and_the_next_call_goes_on(idle, tmp_path):
     )
     assert run.finished and (run.tests().outcome == "done").all()
     assert re.search("BudgetError", (run.folder / "journal.jsonl").read_text())
+
+
+@pytest.mark.skipif(bool(reason := no_sshd()), reason=str(reason))
+def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_path, monkeypatch):
+    """An sshd of this machine stands for each host, with the host key of its user data and its key pair."""
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    regions, other = REGIONS[:2], tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
+
+    def connect(name, region, address, *, host_key=None, **how):
+        folder = tmp_path / f"{region}-{bool(host_key)}"
+        folder.mkdir(exist_ok=True)
+        document, public_key = aws_driver.given_to(region.removeprefix("aws:"))
+        key = folder / "host_key"
+        key.touch(0o600)
+        key.write_text(host_key or yaml.safe_load(document)["ssh_keys"]["ed25519_private"])
+        (folder / "authorized").write_text(public_key)
+        settings = [f"HostKey {key}", f"AuthorizedKeysFile {folder / 'authorized'}", "StrictModes no", "UsePAM no"]
+        settings += ["PidFile none", "PermitRootLogin prohibit-password", ""]
+        (folder / "sshd").write_text("\n".join(settings))
+        proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
+        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
+        return aws_driver.HostHere(name, region, "127.0.0.1", **how)
+
+    monkeypatch.setattr(lab_module, "START_S", 5)
+    lab = lab_on_aws(regions, connect=connect)
+    run = measure(plan_of(regions), lab, data_folder=tmp_path, campaign="by-ssh", progress=False)
+    assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
+    opened = lab_on_aws(
+        regions[:1], connect=lambda *who, **how: connect(*who, host_key=other.read_text(), **how)
+    )
+    monkeypatch.setattr(lab_module, "START_S", 0)
+    with pytest.raises(LabError, match=r"(?i)host key|identification"):
+        opened.__enter__()
+    assert left_in() == []
