@@ -224,7 +224,12 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
         key.touch(0o600)
         key.write_text(host_key or yaml.safe_load(document)["ssh_keys"]["ed25519_private"])
         (folder / "authorized").write_text(public_key)
-        settings = [f"HostKey {key}", f"AuthorizedKeysFile {folder / 'authorized'}", "StrictModes no", "UsePAM no"]
+        settings = [
+            f"HostKey {key}",
+            f"AuthorizedKeysFile {folder / 'authorized'}",
+            "StrictModes no",
+            "UsePAM no",
+        ]
         settings += ["PidFile none", "PermitRootLogin prohibit-password", ""]
         (folder / "sshd").write_text("\n".join(settings))
         proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]

@@ -16,13 +16,17 @@ from botocore.stub import ANY, Stubber
 import wanbench
 from wanbench import cli
 from wanbench.errors import LabError, ParameterError
+from wanbench.experiments import Iperf3, Ping
 from wanbench.folders import root
 from wanbench.labs import spending
 from wanbench.labs.aws import AwsLab, clients, launch, preflight
+from wanbench.labs.aws.costs import Costs
 from wanbench.labs.aws.list_prices import list_prices
 from wanbench.labs.aws.tags import Tags
 from wanbench.labs.aws.user_data import user_data
 from wanbench.plan import cost as costing
+from wanbench.plan import make_plan
+from wanbench.publish.presets import read_parameters
 
 TAGS = Tags("0123456789abcdef", "stubbed", "ada", datetime(2030, 1, 1, tzinfo=UTC))
 WANTED = preflight.Wanted("eu-west-1", "m5.large", 2)
@@ -233,3 +237,14 @@ def test_the_command_sweep_hands_on_what_it_is_told(monkeypatch):
     monkeypatch.setattr("wanbench.labs.aws.sweep", lambda **options: told.append(options) or 1)
     assert cli.main(["sweep", "--yes"]) == 1 and cli.main(["sweep", "--all"]) == 1
     assert told == [{"yes": True, "everything": False}, {"yes": False, "everything": True}]
+
+
+def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
+    given = read_parameters(root() / "papermill-params" / "02-intercloud-throughput" / "aws.yml")
+    monkeypatch.setattr("wanbench.labs.aws.costs.list_prices", lambda *asked: {})
+    plan = make_plan(regions=given["regions"], experiments=[Ping(), Iperf3()], rate_bps=given["rate_bps"])
+    opened = AwsLab(plan.regions, operator_address="192.0.2.7", **given["lab_options"])
+    costs = Costs(
+        None, plan.regions, instance_type="t3.small", hosts_per_region=1, volume_gb=None, overrides={}
+    )
+    assert 0 < costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=300).high_usd < 5 == opened.budget_usd
