@@ -22,7 +22,7 @@ from scripted_lab import Reply, ScriptedHost, well
 from wanbench.labs.aws import AwsLab, clients, launch, sweep, teardown
 from wanbench.labs.ssh import SshHost
 
-REGIONS = ["aws:eu-west-1", "aws:us-east-1", "aws:sa-east-1"]
+REGIONS = ["aws:eu-west-1", "aws:us-east-1"]
 CODES = [name.removeprefix("aws:") for name in REGIONS]
 SETTLE_S = 0.3
 ACCOUNT = "123456789012"

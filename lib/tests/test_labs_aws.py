@@ -31,7 +31,7 @@ from sshd_in_namespaces import unavailable as no_sshd
 
 from wanbench.campaign import measure
 from wanbench.errors import LabError
-from wanbench.experiments import Iperf3, Ping
+from wanbench.experiments import Ping
 from wanbench.ingest import tabulate
 from wanbench.labs.aws import clients, leases, preflight, tags, teardown
 from wanbench.labs.aws import lab as lab_module
@@ -76,7 +76,7 @@ def test_a_lab_on_aws_is_tagged_closed_to_others_and_gone_afterwards(idle):
         host = opened.host("aws:eu-west-1", 1)
         assert os.stat(host.how["key_file"]).st_mode & 0o777 == 0o600
         known = Path(host.how["known_hosts_file"]).read_text().splitlines()
-        assert len(known) == 6 and all(" ssh-ed25519 " in line for line in known)
+        assert len(known) == 4 and all(" ssh-ed25519 " in line for line in known)
         assert {each["zone"] for each in opened.describe()["hosts"] if each["region"] == "aws:eu-west-1"} == {
             "eu-west-1b"
         }
@@ -106,10 +106,8 @@ def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(idle):
             return driver.stdout.readline().strip()
 
         try:
-            calls = int(drive(0))
-            assert left_in() == []
-            # The last kill is when hosts run for sure: in taking down.
-            for killed_at in (*random.Random(14).sample(range(25, calls), 2), calls - 5):
+            # It makes some 50 calls: it finds out, launches, waits, and takes down.
+            for killed_at in random.Random(14).sample(range(12, 44), 3):
                 assert drive(killed_at) == "killed"
                 assert comes_about(idle)
                 assert left_in() or leases.free_leases()
@@ -144,14 +142,14 @@ def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
     told = clients.Aws._told
 
     def refused(self, service, region, operation, ask):
-        if operation == "delete_key_pair" or (operation == "describe_volumes" and region == "sa-east-1"):
+        if operation == "delete_key_pair" or (operation == "describe_volumes" and region == "us-east-1"):
             raise clients.AwsError(f"{operation} in {region}: not now", "NotNow")
         return told(self, service, region, operation, ask)
 
     monkeypatch.setattr(teardown, "TIMEOUT_S", 0.2)
     with (
         pytest.raises(
-            LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in sa-east-1"
+            LabError, match=r"(?s)REMAINS.*key pair wanbench-\w+ in eu-west-1.*unknown in us-east-1"
         ),
         lab_on_aws(),
     ):
@@ -164,10 +162,10 @@ def test_what_remains_and_what_cannot_be_listed_is_an_error(idle, monkeypatch):
 def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
     run = measure(plan_of(), lab_on_aws(), data_folder=tmp_path, campaign="planted", progress=False)
     cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
-    assert cost["spent"]["items"][2]["amount"] == pytest.approx(3 * 2.0)
+    assert cost["spent"]["items"][2]["amount"] == pytest.approx(2 * 2.0)
     assert run.lab["hosts"][0]["kernel"] == "6.1.0"
-    # 2 GB from each of three hosts; three hosts for five minutes of ping were expected.
-    assert str(colophon(run).runs[0]["lab"]) == "aws, 0.12 to 0.48 USD spent, 0.00 to 0.00 USD expected"
+    # 2 GB from each of two hosts; two hosts for five minutes of ping were expected.
+    assert str(colophon(run).runs[0]["lab"]) == "aws, 0.08 to 0.32 USD spent, 0.00 to 0.00 USD expected"
     assert set(tabulate(run.folder)["tests"].outcome) == {"done"}
     with pytest.raises(clients.AwsError) as refused:
         clients.Aws().call(
@@ -182,21 +180,14 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
 
 def test_a_budget_refuses_or_stops_and_the_next_call_goes_on(idle, tmp_path):
     options = {"price_overrides": {"egress between regions": 0.01}, "owner": "ada"}
-    with pytest.raises(BudgetError, match="is not known"):
-        measure(
-            make_plan(regions=REGIONS, experiments=[Iperf3()]),
-            lab_on_aws(budget_usd=9),
-            data_folder=tmp_path,
-            campaign="b",
-        )
     with pytest.raises(BudgetError, match="Nothing was started"):
         measure(plan_of(), lab_on_aws(budget_usd=0.001, **options), data_folder=tmp_path, campaign="b")
     assert left_in() == []
-    # Each look at the hosts' counters finds 6 GB, which cost 0.06 USD: enough for no round.
+    # Each look at the hosts' counters finds 4 GB, which cost 0.04 USD: enough for no round.
     with pytest.raises(BudgetError, match="stopped here"):
         measure(
             plan_of(),
-            lab_on_aws(budget_usd=0.05, **options),
+            lab_on_aws(budget_usd=0.03, **options),
             data_folder=tmp_path,
             campaign="c",
             progress=False,
