@@ -1,17 +1,11 @@
-"""
-A stand-in for AWS on this machine, and a driver of a lab on it that can be killed.
-
-As a program it opens and closes a lab in a child of its own for every line it reads: a number n has the child killed
-when it makes its n-th call, 0 lets it come to its end. It answers each line with the child's number of calls, or with
-"killed".
-"""
+"""A stand-in for AWS on this machine, hosts on it that answer from a script, and a driver that can be killed."""
 
 import base64
 import json
 import logging
+import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -170,6 +164,40 @@ def sweep_now(**options):
     return sweep(**{"yes": True, "regions": CODES, "settle_s": SETTLE_S} | options)
 
 
+@contextmanager
+def driver_to_be_killed():
+    """
+    A function that opens and closes a lab in a process of its own, killed when that makes its n-th call. It is forked
+    from a process that was forked from this one before there were threads: to load the library anew takes seconds.
+    """
+    ours, theirs = multiprocessing.Pipe()
+    server = multiprocessing.get_context("fork").Process(target=_serve, args=(theirs,))
+    server.start()
+
+    def drive(killed_at):
+        ours.send((dict(os.environ), killed_at))
+        return ours.recv()
+
+    try:
+        yield drive
+    finally:
+        ours.send(None)
+        server.join()
+
+
+def _serve(pipe):
+    in_a_hurry()
+    for service in ("ec2", "ssm"):
+        clients.Aws().client(service, "us-east-1")  # reads its description, for all children
+    while message := pipe.recv():
+        environment, killed_at = message
+        os.environ.update(environment)
+        child = multiprocessing.get_context("fork").Process(target=_drive, args=(killed_at,))
+        child.start()
+        child.join()
+        pipe.send(child.exitcode)
+
+
 def _drive(killed_at):
     calls, lock, told = [0], threading.Lock(), clients.Aws._told
 
@@ -183,24 +211,3 @@ def _drive(killed_at):
     clients.Aws._told = counted
     with lab_on_aws(hosts_per_region=2):
         pass
-    return calls[0]
-
-
-def main():
-    for service in ("ec2", "ssm", "pricing", "service-quotas"):
-        clients.Aws().client(service, "us-east-1")  # reads its description, for all children
-    in_a_hurry()
-    for line in sys.stdin:
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(writing, str(_drive(int(line))).encode())
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as pipe:
-            print(pipe.read() or "killed", flush=True)
-        os.waitpid(child, 0)
-
-
-if __name__ == "__main__":
-    main()
