@@ -77,7 +77,7 @@ def test_a_setting_that_is_newer_than_a_recording_must_be_left_open(wanted, is_i
 
 def test_an_unknown_lab_is_refused(recorded):
     _, links, plan = recorded
-    with pytest.raises(ParameterError, match="allowed: 'local', .*'samples'"):
+    with pytest.raises(ParameterError, match=r"allowed: 'local', .*'samples'"):
         carry_out(plan, links, lab="moon", campaign=CAMPAIGN)
 
 

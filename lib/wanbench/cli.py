@@ -6,6 +6,7 @@ notebooks that may import both banks, which it does when a command needs them.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -86,6 +87,18 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--replay", action="store_true", help="use the committed samples instead of measuring")
     run.set_defaults(command=run_command)
 
+    for measuring in (report, run):
+        measuring.add_argument(
+            "--yes", action="store_true", help="agree to what hosts of a cloud cost; the plan shows it first"
+        )
+
+    sweep = commands.add_parser("sweep", help="find and delete what killed runs left on AWS, in all regions")
+    sweep.add_argument("--yes", action="store_true", help="delete without asking")
+    sweep.add_argument(
+        "--all", action="store_true", help="also what another machine may be using and has not expired"
+    )
+    sweep.set_defaults(command=sweep_command)
+
     doctor = commands.add_parser("doctor", help="say what is missing on this machine and how to get it")
     doctor.add_argument(
         "--inventory",
@@ -103,6 +116,7 @@ def report_command(arguments: argparse.Namespace) -> int:
     from .publish.presets import find_preset, read_parameters
     from .publish.report import Job
 
+    _agree_beforehand(arguments.yes)
     top = root()
     jobs = []
     for notebook in [find_notebook(name, top) for name in arguments.notebook] or notebook_paths(top):
@@ -122,6 +136,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     from .publish.presets import read_parameters
     from .publish.report import Job
 
+    _agree_beforehand(arguments.yes)
     notebook = find_notebook(arguments.notebook, root())
     declared = declared_parameters(read_notebook(notebook), notebook.name)
     given = read_parameters(arguments.file) if arguments.file else {}
@@ -154,6 +169,21 @@ def _own_parameters(name: str, declared, given) -> str | None:
     usual |= read_parameters(preset) if preset else {}
     own = [f"{key} = {value!r}" for key, value in given.items() if usual.get(key) != value]
     return f"This page was made with its own parameters: {', '.join(own)}." if own else None
+
+
+def sweep_command(arguments: argparse.Namespace) -> int:
+    """`wanbench sweep`: what is left on AWS, deleted on confirmation; 1 if anything remains."""
+    from .labs.aws import sweep
+
+    return sweep(yes=arguments.yes, everything=arguments.all)
+
+
+def _agree_beforehand(yes: bool) -> None:
+    """Hand --yes to the kernels that run the notebooks: nobody can answer there."""
+    if yes:
+        from .labs.spending import YES_VARIABLE
+
+        os.environ[YES_VARIABLE] = "1"
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:

@@ -69,6 +69,8 @@ def measure(
     ------
     ParameterError
         If the lab lacks a region of the plan, or a parameter is malformed.
+    BudgetError
+        If what the lab costs is not agreed to, or its budget is reached; the next call goes on.
     RunHeldError
         If another process measures into the same run.
     LabError
@@ -97,6 +99,7 @@ def measure(
             print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
         session = _Session(plan, writer, retries, progress)
         if session.waiting():
+            lab.agree_to(session.rest_of_plan(), campaign)
             session.measure_on(lab)
         elif writer.before is None:
             writer.start({"kind": lab.kind})
@@ -150,6 +153,12 @@ class _Session:
         """Tests that are neither done nor given up."""
         return [t for t in self.plan.tests if t.id not in self.done and self.failures[t.id] <= self.retries]
 
+    def rest_of_plan(self) -> Plan:
+        """The plan with the tests that wait, and no others."""
+        waiting = {test.id for test in self.waiting()}
+        rounds = (tuple(test for test in tests if test.id in waiting) for tests in self.plan.rounds)
+        return dataclasses.replace(self.plan, rounds=tuple(tests for tests in rounds if tests))
+
     def measure_on(self, lab: Lab) -> None:
         """Open the lab, run what waits, and close it whatever happens."""
         signals = _Signals(self.news)
@@ -195,6 +204,9 @@ class _Session:
         self._keep_of_lab(lab, opened_at_utc)
 
     def _round(self, number, tests, lab):
+        lab.before_round(
+            self._slot_s(tests), dataclasses.replace(self.plan, rounds=(tuple(tests),)).sent_bytes()
+        )
         for test in tests:
             self.attempts[test.id] += 1
         self.writer.record(

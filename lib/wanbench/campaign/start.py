@@ -66,7 +66,8 @@ def carry_out(
         ending in `_from` name; what is given itself, such as `bootstrap`, is in the manifest if `parameters` has it.
         Its brokers must be within reach of the lab's hosts: those of a local lab reach nothing outside it.
     lab_options : mapping, optional
-        What this kind of lab takes besides, such as the `inventory` of "ssh"; see its class.
+        What this kind of lab takes besides, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
+        "aws"; see its class.
     **options
         `retries`, `progress`, `fresh` of `measure`.
 

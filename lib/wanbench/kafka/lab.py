@@ -80,6 +80,14 @@ class KafkaLab(Lab):
     def settings(self):
         return self.lab.settings
 
+    def agree_to(self, plan, campaign: str) -> None:
+        """The same as of the underlying lab."""
+        self.lab.agree_to(plan, campaign)
+
+    def before_round(self, expected_s, sent_bytes) -> None:
+        """The same as of the underlying lab."""
+        self.lab.before_round(expected_s, sent_bytes)
+
     def counters(self) -> list[dict] | None:
         """The same as of the underlying lab."""
         return self.lab.counters()

@@ -14,13 +14,14 @@ from ..checks import check_columns, check_number
 from ..errors import ParameterError
 from ..links import PATH_INFLATION, LinkSettings
 from ..regions import distance_km, light_rtt_ms
+from .aws import AwsLab
 from .base import Lab
 from .local import LocalLab
 from .ssh import SshLab
 
-__all__ = ["LABS", "MIN_RTT_MS", "LocalLab", "SshLab", "geodesic_links", "matrix_links"]
+__all__ = ["LABS", "MIN_RTT_MS", "AwsLab", "LocalLab", "SshLab", "geodesic_links", "matrix_links"]
 
-LABS: dict[str, Callable[..., Lab]] = {"local": LocalLab, "ssh": SshLab}
+LABS: dict[str, Callable[..., Lab]] = {"local": LocalLab, "ssh": SshLab, "aws": AwsLab}
 """
 Every kind of lab by name; each is made of regions and links, with `hosts_per_region`, `sysctls` and `seed`, and
 options of its own.

@@ -149,6 +149,15 @@ class Lab(ABC):
     def describe(self) -> dict:
         """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
 
+    def agree_to(self, plan, campaign: str) -> None:  # noqa: B027
+        """
+        Called before the lab is opened, with what is left of the plan: show what that costs, ask, and raise LabError
+        if it is not agreed to. Nothing to do where a lab costs nothing.
+        """
+
+    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027
+        """Called before each round; raises LabError where the round would exceed a budget. What is done is kept."""
+
     def counters(self) -> list[dict] | None:
         """What every link carried since the lab opened; None on a real network, where this is not counted."""
         return None

@@ -13,6 +13,8 @@ from ..errors import ParameterError
 
 BETWEEN_REGIONS = "egress between regions"
 TO_INTERNET = "egress to internet"
+UNITS = {BETWEEN_REGIONS: "GB", TO_INTERNET: "GB", "volume": "GB-month"}
+"""Of prices; instances and what else is paid for by time are priced per hour."""
 SET_UP_S = 300.0
 """
 Time that an instance is paid for beyond the measuring: starting, installing tools, stopping. An assumption.
@@ -35,8 +37,8 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
     Parameters
     ----------
     overrides : {cloud: {item: price}}, optional
-        A price is a number, or (lowest, highest). Items are instance types (per hour), "egress between regions"
-        and "egress to internet" (per GB of 10^9 bytes).
+        A price is a number, or (lowest, highest). Items are instance types and "public address" (per hour), "volume"
+        (per GB-month), "egress between regions" and "egress to internet" (per GB of 10^9 bytes).
 
     Returns
     -------
@@ -56,7 +58,7 @@ def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.Dat
                 "item": item,
                 "low_usd": float(low),
                 "high_usd": float(high),
-                "unit": "GB" if item.startswith("egress") else "hour",
+                "unit": UNITS.get(item, "hour"),
                 "source": "parameters",
                 "as_of": "",
             }
@@ -70,6 +72,9 @@ def cost(
     measuring_s: float,
     instance_types: Mapping[str, str],
     price_list: pd.DataFrame,
+    hosts_per_region: int = 1,
+    per_host_hour: Mapping[str, float] | None = None,
+    set_up_s: float = SET_UP_S,
 ) -> pd.DataFrame:
     """
     Cost of a plan by cloud and item; NaN where a price or the volume is not known.
@@ -77,14 +82,16 @@ def cost(
     Parameters
     ----------
     regions : list of str
-        Each has one instance for the whole time.
+        Each has `hosts_per_region` instances for the whole time.
     sent_bytes : {(sending region, receiving region): bytes}, or None if unknown
         The sender's cloud charges for it, within the cloud or to the internet.
     measuring_s : float
-        Expected measuring time; every instance is paid for this long and `SET_UP_S`.
+        Expected measuring time; every instance is paid for this long and `set_up_s`.
     instance_types : {cloud: instance type}
     price_list : DataFrame
         See `prices`.
+    per_host_hour : {item: amount}, optional
+        What every hour of an instance uses besides, such as a public address or a share of a month of a volume's GB.
 
     Returns
     -------
@@ -99,7 +106,8 @@ def cost(
     known = price_list.set_index(["cloud", "item"])
     rows = []
     for cloud in clouds:
-        hours = sum(region.startswith(f"{cloud}:") for region in regions) * (measuring_s + SET_UP_S) / 3600
+        n_hosts = hosts_per_region * sum(region.startswith(f"{cloud}:") for region in regions)
+        hours = n_hosts * (measuring_s + set_up_s) / 3600
         within = to_internet = math.nan
         if sent_bytes is not None:
             leaving = [(ends, n) for ends, n in sent_bytes.items() if ends[0].startswith(f"{cloud}:")]
@@ -107,6 +115,7 @@ def cost(
             to_internet = sum(n for _, n in leaving) / 1e9 - within
         for item, amount, unit in (
             (instance_types[cloud], hours, "hour"),
+            *((item, hours * each, UNITS.get(item, "hour")) for item, each in (per_host_hour or {}).items()),
             (BETWEEN_REGIONS, within, "GB"),
             (TO_INTERNET, to_internet, "GB"),
         ):

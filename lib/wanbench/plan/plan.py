@@ -119,8 +119,21 @@ class Plan:
 
     def expected_bytes(self) -> float | None:
         """Expected data volume in bytes over all tests; None where a rate is needed and not known."""
-        sent = self._sent_bytes()
+        sent = self.sent_bytes()
         return None if sent is None else sum(sent.values())
+
+    def sent_bytes(self) -> dict[tuple[str, str], float] | None:
+        """Expected volume by (sending region, receiving region); None where a rate is needed and not known."""
+        sent: dict[tuple[str, str], float] = {}
+        for test in self.tests:
+            ends = (test.from_region, test.to_region)
+            for experiment in self.experiments_of(test):
+                n = experiment.expected_bytes(test.rtt_ms, self.rate_bps)
+                if n is None:
+                    return None
+                sender = ends[::-1] if getattr(experiment, "reverse", False) else ends
+                sent[sender] = sent.get(sender, 0.0) + n
+        return sent
 
     def cost(self) -> pd.DataFrame | None:
         """What the plan costs by cloud and item (see `wanbench.plan.cost`); None without `instance_types`."""
@@ -128,7 +141,7 @@ class Plan:
             return None
         return costing.cost(
             regions=self.regions,
-            sent_bytes=self._sent_bytes(),
+            sent_bytes=self.sent_bytes(),
             measuring_s=self.expected_s(),
             instance_types=self.instance_types,
             price_list=costing.prices(self.price_overrides),
@@ -161,18 +174,6 @@ class Plan:
             each for test in self.tests for each in self.experiments_of(test) if hasattr(each, "set_up_s")
         ]
         return sum(each.set_up_s(before) for before, each in zip([None, *trials], trials, strict=False))
-
-    def _sent_bytes(self):
-        sent: dict[tuple[str, str], float] = {}
-        for test in self.tests:
-            ends = (test.from_region, test.to_region)
-            for experiment in self.experiments_of(test):
-                n = experiment.expected_bytes(test.rtt_ms, self.rate_bps)
-                if n is None:
-                    return None
-                sender = ends[::-1] if getattr(experiment, "reverse", False) else ends
-                sent[sender] = sent.get(sender, 0.0) + n
-        return sent
 
     def _facts(self) -> list[tuple[str, str]]:
         n = len(self.tests)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
+from ..ingest.lab_cost import lab_cost
+
 MIME = "application/vnd.wanbench.colophon+json"
 
 
@@ -73,11 +75,17 @@ def _facts(run) -> dict:
     return {
         "run_id": str(run.run_id),
         "campaign": str(run.campaign),
-        "lab": " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key))
-        or "not known",
+        "lab": _lab(run),
         "started_at_utc": events[0]["at_utc"] if events else None,
         "ended_at_utc": manifest.get("ended_at_utc"),
         "tests": f"attempts: {counted}" if counted else "no tests",
         "tools": {str(name): str(version) for name, version in tools.items()},
         "commit": origin.get("git_commit"),
     }
+
+
+def _lab(run) -> str:
+    """The kind of lab, who made its links, and what it cost against what was expected."""
+    lab = " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key)) or "not known"
+    cost = lab_cost(run)
+    return f"{lab}, {cost}" if cost else lab

@@ -1,0 +1,250 @@
+"""
+What moto cannot answer (quotas, prices, capacity, client tokens), by botocore's stubber, which refuses requests and
+answers that AWS's own description of its API does not allow; and the policy in docs/clouds/aws.md against the calls.
+"""
+
+import ast
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from botocore.stub import ANY, Stubber
+
+import wanbench
+from wanbench import cli
+from wanbench.errors import LabError, ParameterError
+from wanbench.experiments import Iperf3, Ping
+from wanbench.folders import root
+from wanbench.labs import spending
+from wanbench.labs.aws import AwsLab, clients, launch, preflight
+from wanbench.labs.aws.costs import Costs
+from wanbench.labs.aws.list_prices import list_prices
+from wanbench.labs.aws.tags import Tags
+from wanbench.labs.aws.user_data import user_data
+from wanbench.plan import cost as costing
+from wanbench.plan import make_plan
+from wanbench.publish.presets import read_parameters
+
+TAGS = Tags("0123456789abcdef", "stubbed", "ada", datetime(2030, 1, 1, tzinfo=UTC))
+WANTED = preflight.Wanted("eu-west-1", "m5.large", 2)
+SITE = preflight.Site(WANTED, "ami-1", "vpc-1", (("eu-west-1a", "subnet-a"), ("eu-west-1b", "subnet-b")))
+
+
+class Stubbed(clients.Aws):
+    """Answers in order, by service: a dict, or the code of an error with a message."""
+
+    def __init__(self, **answers):
+        super().__init__()
+        self.stubbers = {}
+        for service, given in answers.items():
+            self.stubbers[service] = stubber = Stubber(self.client(service.replace("_", "-"), "us-east-1"))
+            for operation, answer, *expected in given:
+                if isinstance(answer, dict):
+                    stubber.add_response(operation, answer, *expected)
+                else:
+                    stubber.add_client_error(
+                        operation, *answer, expected_params=expected[0] if expected else None
+                    )
+            stubber.activate()
+
+    def client(self, service, region):
+        return super().client(service, "us-east-1")
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch):
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_MAX_ATTEMPTS": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_no_capacity_is_tried_in_another_zone_and_then_told():
+    none = ("InsufficientInstanceCapacity", "no m5.large here, 123456789012")
+    given = "ImageId InstanceType MinCount MaxCount KeyName UserData MetadataOptions NetworkInterfaces"
+    asked = dict.fromkeys([*given.split(), "BlockDeviceMappings", "TagSpecifications"], ANY)
+    asked["InstanceInitiatedShutdownBehavior"] = "terminate"
+    by_zone = [asked | {"ClientToken": f"{TAGS.run}-eu-west-1{zone}"} for zone in "ab"]
+    aws = Stubbed(ec2=[("run_instances", none, by_zone[0]), ("run_instances", {"Instances": []}, by_zone[1])])
+    assert launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n") == "eu-west-1b"
+    aws = Stubbed(ec2=[("run_instances", none, each) for each in by_zone])
+    with pytest.raises(
+        LabError, match=r"No zone of eu-west-1 has 2 x m5.large.*no m5.large here, \(account\)"
+    ):
+        launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n")
+    aws = Stubbed(ec2=[("run_instances", ("UnauthorizedOperation", "You may not."), by_zone[0])])
+    with pytest.raises(clients.AwsError, match="You may not"):
+        launch.launch(aws, SITE, TAGS, "sg-1", "#cloud-config\n")
+
+
+def test_what_a_lost_answer_made_is_found_again():
+    group = {"SecurityGroups": [{"GroupId": "sg-7"}]}
+    aws = Stubbed(
+        ec2=[
+            ("import_key_pair", ("InvalidKeyPair.Duplicate", "there")),
+            ("create_security_group", ("InvalidGroup.Duplicate", "there")),
+            ("describe_security_groups", group),
+            ("authorize_security_group_ingress", ("InvalidPermission.Duplicate", "there")),
+            ("authorize_security_group_ingress", {"Return": True}),
+        ]
+    )
+    assert launch.prepare_region(aws, SITE, TAGS, "ssh-ed25519 AAAA", "192.0.2.7/32") == "sg-7"
+    aws.stubbers["ec2"].assert_no_pending_responses()
+
+
+def regions(*names):
+    return "describe_regions", {"Regions": [{"RegionName": name} for name in names]}
+
+
+def test_a_region_that_is_off_is_named_before_anything_is_launched():
+    with pytest.raises(LabError, match=r"not enabled in this account: eu-west-1\..*Nothing was launched"):
+        preflight.survey(Stubbed(ec2=[regions("us-east-1")]), [WANTED])
+
+
+def test_quotas_count_what_runs_already():
+    m5 = {"ProcessorInfo": {"SupportedArchitectures": ["x86_64"]}, "VCpuInfo": {"DefaultVCpus": 2}}
+    running = [
+        {"InstanceType": "c5.xlarge", "CpuOptions": {"CoreCount": 2, "ThreadsPerCore": 2}},
+        {"InstanceType": "p4d.24xlarge", "CpuOptions": {"CoreCount": 48, "ThreadsPerCore": 2}},
+    ]
+
+    def survey(quota):
+        aws = Stubbed(
+            ec2=[
+                regions("eu-west-1"),
+                ("describe_instance_type_offerings", {"InstanceTypeOfferings": [{"Location": "eu-west-1b"}]}),
+                ("describe_vpcs", {"Vpcs": [{"VpcId": "vpc-1"}]}),
+                ("describe_subnets", {"Subnets": [{"SubnetId": "s-b", "AvailabilityZone": "eu-west-1b"}]}),
+                ("describe_instance_types", {"InstanceTypes": [m5]}),
+                ("describe_instance_types", {"InstanceTypes": [m5]}),
+                ("describe_instances", {"Reservations": [{"Instances": running}]}),
+            ],
+            ssm=[("get_parameter", {"Parameter": {"Value": "ami-1"}})],
+            service_quotas=[("get_service_quota", quota, {"ServiceCode": "ec2", "QuotaCode": "L-1216C47A"})],
+        )
+        return preflight.survey(aws, [WANTED])
+
+    [site], notes = survey({"Quota": {"Value": 8.0}})
+    assert site.subnets == (("eu-west-1b", "s-b"),) and site.image == "ami-1" and notes == []
+    with pytest.raises(LabError, match=r"4 vCPUs of m5\.large are needed, 4 of the quota of 7"):
+        survey({"Quota": {"Value": 7.0}})
+    _, notes = survey(("AccessDeniedException", "no"))
+    assert notes == ["The quota of vCPUs in eu-west-1 cannot be read."]
+
+
+def product(*usd):
+    dimensions = {str(n): {"unit": "Hrs", "pricePerUnit": {"USD": f"{each}"}} for n, each in enumerate(usd)}
+    return json.dumps({"product": {}, "terms": {"OnDemand": {"a": {"priceDimensions": dimensions}}}})
+
+
+def test_the_price_list_comes_first_and_dated_tables_stand_for_the_rest(monkeypatch):
+    monkeypatch.setattr(
+        "wanbench.labs.aws.list_prices.everywhere", lambda work, items: [work(each) for each in items]
+    )
+    answers = [[product(0.096)], [product(0.02, 0.0)], [product(0.153)], []]
+    aws = Stubbed(pricing=[("get_products", {"PriceList": each}) for each in answers])
+    found = list_prices(aws, ["us-east-1", "sa-east-1"], "m5.large")
+    assert found == {"m5.large": (0.096, 0.153)}
+    prices = costing.prices({"aws": found}).set_index(["cloud", "item"])
+    assert prices.loc[("aws", "m5.large"), "high_usd"] == 0.153
+    assert prices.loc[("aws", "egress between regions"), "high_usd"] == 0.08
+    assert list_prices(Stubbed(pricing=[("get_products", ("500", "no"))]), ["us-east-1"], "m5.large") == {}
+
+
+def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
+    monkeypatch.delenv(spending.YES_VARIABLE, raising=False)
+    table = costing.cost(
+        regions=["aws:eu-west-1", "aws:us-east-1"],
+        sent_bytes={("aws:eu-west-1", "aws:us-east-1"): 5e9},
+        measuring_s=3300,
+        instance_types={"aws": "t3.small"},
+        price_list=costing.prices(),
+        hosts_per_region=2,
+        per_host_hour={"volume": 0.5},
+    )
+    estimate = spending.Estimate(table, 4, 1.0)
+    assert estimate.unknown == ["volume"]
+    assert estimate.high_usd == pytest.approx(4 * 0.024 + 5 * 0.08)
+    spending.agree(estimate, ask=lambda question: "yes")
+    assert "4 hosts for 1.00 hours each" in (shown := capsys.readouterr().err) and "5 GB" in shown
+    with pytest.raises(spending.BudgetError, match="Not agreed"):
+        spending.agree(estimate, ask=lambda question: "")
+    with pytest.raises(spending.BudgetError, match="volume is not known"):
+        spending.agree(estimate, budget_usd=99, yes=True)
+    with pytest.raises(spending.BudgetError, match="nobody can be asked"):
+        spending.agree(estimate, ask=lambda question: (_ for _ in ()).throw(EOFError()))
+    monkeypatch.setenv(spending.YES_VARIABLE, "1")
+    spending.agree(estimate)
+
+
+def test_a_host_gets_its_key_and_its_end():
+    text = user_data(
+        expires_at=datetime(2030, 1, 1, 12, tzinfo=UTC),
+        host_key="KEY\n",
+        host_key_public="ssh-ed25519 A",
+        volume=True,
+    )
+    assert text.startswith("#cloud-config\n") and len(text) < 16_384
+    config = yaml.safe_load(text)
+    assert config["ssh_keys"] == {"ed25519_private": "KEY\n", "ed25519_public": "ssh-ed25519 A"}
+    timer = next(each["content"] for each in config["write_files"] if each["path"].endswith(".timer"))
+    assert "OnCalendar=2030-01-01 12:00:00 UTC\n" in timer
+    assert config["bootcmd"][0][:5] == ["cloud-init-per", "once", "wanbench-expiry", "shutdown", "-P"]
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"operator_address": "0.0.0.0/0"}, "operator_address"),
+        ({"operator_address": "everyone"}, "operator_address"),
+        ({"regions": ["gcp:us-west1"]}, "gcp:us-west1"),
+        ({"zones": {"aws:us-east-1": "us-east-1a"}}, "zones"),
+        ({"ttl_s": 60}, "ttl_s"),
+    ],
+)
+def test_parameters_that_are_refused(given, said):
+    options = {
+        "regions": ["aws:eu-west-1"],
+        "instance_type": "t3.micro",
+        "operator_address": "192.0.2.7",
+    } | given
+    with pytest.raises(ParameterError, match=said):
+        AwsLab(**options)
+
+
+def test_the_policy_in_the_docs_allows_what_the_code_calls_and_no_more():
+    called = set()
+    for path in (Path(wanbench.__file__).parent / "labs" / "aws").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("call", "pages"):
+                service, _, operation = node.args[:3]
+                words = "".join(word.capitalize() for word in operation.value.split("_"))
+                called.add(f"{service.value.replace('-', '')}:{words}")
+    text = (root() / "docs" / "clouds" / "aws.md").read_text()
+    policy = json.loads(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
+    allowed = {action for statement in policy["Statement"] for action in statement["Action"]}
+    # Tags are set by the call that makes a resource, which needs this permission besides.
+    assert allowed == called | {"ec2:CreateTags"}
+
+
+def test_the_command_sweep_hands_on_what_it_is_told(monkeypatch):
+    told = []
+    monkeypatch.setattr("wanbench.labs.aws.sweep", lambda **options: told.append(options) or 1)
+    assert cli.main(["sweep", "--yes"]) == 1 and cli.main(["sweep", "--all"]) == 1
+    assert told == [{"yes": True, "everything": False}, {"yes": False, "everything": True}]
+
+
+def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
+    given = read_parameters(root() / "papermill-params" / "02-intercloud-throughput" / "aws.yml")
+    monkeypatch.setattr("wanbench.labs.aws.costs.list_prices", lambda *asked: {})
+    plan = make_plan(regions=given["regions"], experiments=[Ping(), Iperf3()], rate_bps=given["rate_bps"])
+    opened = AwsLab(plan.regions, operator_address="192.0.2.7", **given["lab_options"])
+    costs = Costs(
+        None, plan.regions, instance_type="t3.small", hosts_per_region=1, volume_gb=None, overrides={}
+    )
+    assert 0 < costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=300).high_usd < 5 == opened.budget_usd

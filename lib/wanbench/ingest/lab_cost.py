@@ -1,0 +1,56 @@
+"""Reads what rented hosts of a run have cost, and what had been expected (lab_cost/*.json)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import RawDataError
+from .json_values import read_json
+
+EXPERIMENT = "lab_cost"
+_EXPECTED = 'a JSON object with "expected" and "spent", each with "items" that have low_usd and high_usd'
+
+
+@dataclass(frozen=True)
+class LabCost:
+    """US dollars over all sessions of a run, lowest and highest; items of unknown price are left out and named."""
+
+    expected_usd: tuple[float, float]
+    spent_usd: tuple[float, float]
+    unknown: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        spent, expected = (f"{low:.2f} to {high:.2f}" for low, high in (self.spent_usd, self.expected_usd))
+        without = f", without {', '.join(self.unknown)}" if self.unknown else ""
+        return f"{spent} USD spent, {expected} USD expected{without}"
+
+
+def lab_cost(run) -> LabCost | None:
+    """
+    What the lab of a run has cost; None where hosts are not rented.
+
+    A session that was killed leaves no such file, so its cost is not in it.
+
+    Raises
+    ------
+    RawDataError
+        A file is not what a lab writes.
+    """
+    paths = [run.folder / file["path"] for file in run.raw_files() if file["experiment"] == EXPERIMENT]
+    if not paths:
+        return None
+    sums, unknown = {"expected": [0.0, 0.0], "spent": [0.0, 0.0]}, {}
+    for path in paths:
+        content = read_json(path, dict, _EXPECTED)
+        try:
+            for name, total in sums.items():
+                for item in content[name]["items"]:
+                    low, high = item["low_usd"], item["high_usd"]
+                    if low is None or high is None:
+                        unknown[str(item["item"])] = None
+                    else:
+                        total[0] += float(low)
+                        total[1] += float(high)
+        except (KeyError, TypeError, ValueError):
+            raise RawDataError(path, None, str(content)[:200], _EXPECTED) from None
+    return LabCost(tuple(sums["expected"]), tuple(sums["spent"]), tuple(unknown))
