@@ -81,7 +81,8 @@ WHOLE = (1, 2, 3), "1,2,3"
 QUIET = trial("1", "undisturbed", 30)
 ROLL = trial(
     "2", "restart", 40, slow=[(10, 13, 500.0), (25, 27, 900.0)],
-    actions=[("restart", 1, 10.0, 12.5, 14.0), ("restart", 2, 25.0, 27.0, 28.0)],
+    actions=[
+        ("restart", 1, 10.0, 12.5, 14.0), ("restart", 2, 25.0, 27.0, 28.0), ("restart", 3, 41.0, 43.0, 44.0)],
     leads=[(0, *WHOLE), (10.5, (2, 2, 3), "2,3"), (13.5, (2, 2, 3), "1,2,3"), (40, *WHOLE)],
 )  # fmt: skip
 SLOW = trial(

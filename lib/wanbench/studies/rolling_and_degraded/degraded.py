@@ -128,7 +128,6 @@ class Degraded(Result):
 
 
 def label(system: str, demotes: bool) -> str:
-    """An arm's name."""
     return f"{system}, demoted" if demotes else system
 
 
@@ -162,6 +161,7 @@ def _episodes(trial: DisturbedTrial, measured: DisturbedTrials, detections) -> l
     before_ms = measured.undisturbed(trial.about.block).quantile(0.99)
     actions, rows = trial.actions, []
     slow = actions[actions.kind.isin(KINDS) & actions.in_force_at_s.notna() & actions.done_at_s.notna()]
+    slow = slow[slow.in_force_at_s < trial.end_s]
     starts = np.append(slow.began_at_s.astype(float), trial.end_s)
     restored = actions[(actions.kind == "restore") & actions.done_at_s.notna()]
     alarms = _alarms(trial, detections)

@@ -141,7 +141,8 @@ def restarts(measured: DisturbedTrials, *, level: float = 0.95) -> Restarts:
     for trial in measured.with_kind(*KINDS, rolling=True):
         base = measured.undisturbed(trial.about.block)
         before = {"p99_ms": base.quantile(0.99), "p999_ms": base.quantile(0.999)}
-        done = trial.actions[trial.actions.kind.isin(KINDS) & trial.actions.done_at_s.notna()]
+        begun_in_time = trial.actions[trial.actions.began_at_s < trial.end_s]
+        done = begun_in_time[begun_in_time.kind.isin(KINDS) & begun_in_time.done_at_s.notna()]
         begun = np.append(trial.actions.began_at_s.dropna().astype(float), trial.end_s)
         for action in done.itertuples():
             next_s = float(begun[begun > action.began_at_s].min())
