@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from kafka.errors import UnknownBrokerIdError
+from kafka.errors import KafkaConnectionError, UnknownBrokerIdError, UnknownTopicOrPartitionError
 from patience import comes_about
 from scripted_lab import PYTHON
 
@@ -310,6 +310,20 @@ def test_a_controller_that_the_client_does_not_know_yet_is_asked_again(monkeypat
     clients = iter(["that knows two brokers"])
     late = admin_program.answered({}, "create_topic", {"connect_s": -1.0})
     assert late["error"]["kind"] == "UnknownBrokerIdError"
+
+
+def test_a_topic_is_deleted_although_the_broker_that_was_asked_goes_away(monkeypatch):
+    ends = [KafkaConnectionError("refused"), UnknownTopicOrPartitionError("gone")]
+
+    def delete(client, name):
+        raise ends.pop(0)
+
+    monkeypatch.setattr(admin_program, "connected", lambda settings, **waits: "a client")
+    monkeypatch.setitem(admin_program.VERBS, "delete_topic", delete)
+    assert admin_program.answered({}, "delete_topic", {"name": "t"}) == {"answer": None}
+    ends = [UnknownTopicOrPartitionError("never there")]
+    refused = admin_program.answered({}, "delete_topic", {"name": "t"})
+    assert refused["error"]["kind"] == "UnknownTopicOrPartitionError"
 
 
 def test_verbs_are_known_here_and_there():

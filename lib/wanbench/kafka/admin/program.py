@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaError, UnknownBrokerIdError, UnknownTopicOrPartitionError
 
 from . import groups, queries, watch
 from .connection import connected, message
@@ -56,7 +56,7 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
         return _error(
             "UnknownArgument", f"{verb} takes {', '.join(takes) or 'nothing'}, not {', '.join(unknown)}"
         )
-    end = time.monotonic() + connect_s
+    end, asked_before = time.monotonic() + connect_s, False
     try:
         admin = connected(settings, connect_s=connect_s, request_s=request_s)
         while True:
@@ -68,9 +68,16 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
                 if time.monotonic() > end:
                     raise
                 admin = connected(settings, connect_s=connect_s, request_s=request_s)
-            except KafkaError as error:
-                if verb not in READING or not error.retriable or time.monotonic() > end:
+            except UnknownTopicOrPartitionError:
+                if verb == "delete_topic" and asked_before:  # the answer to an earlier question was lost
+                    return {"answer": None}
+                if verb not in READING or time.monotonic() > end:
                     raise
+            except KafkaError as error:
+                # To delete twice harms nothing, and the broker that was asked may be one that is being restarted.
+                if verb not in {*READING, "delete_topic"} or not error.retriable or time.monotonic() > end:
+                    raise
+                asked_before = True
             time.sleep(PAUSE_S)
     except KafkaError as error:
         return _error(getattr(error, "kind", type(error).__name__), message(error))

@@ -68,7 +68,7 @@ def median_of(
     elif n:
         notes.append("no interval: a single episode")
     others = ()
-    if n > 1 and (values > 0).all() and not open_end.any():
+    if n > 1 and (values > 0).all() and np.isfinite(values).all() and not open_end.any():
         half, middle = half_width(np.log(values), 0.95), np.log(values).mean()
         others = (Interval(f"{LOG_T}, 95 %, of the geometric mean", *np.exp([middle - half, middle + half])),)
     return Median(
