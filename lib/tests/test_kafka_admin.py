@@ -251,6 +251,7 @@ class Scripted:
     """A host on which every command prints the same."""
 
     name = region = scratch = "scripted"
+    python = None
 
     def __init__(self, stdout, stderr=b"", returncode=0):
         self.output = stdout, stderr, returncode

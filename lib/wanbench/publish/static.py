@@ -72,10 +72,7 @@ class Renderer:
         return self
 
     def __exit__(self, *exception) -> None:
-        if self._kaleido is not None:
-            with suppress(Exception):  # the browser may be gone already
-                self._wait(self._kaleido.close(), START_S)
-            self._kaleido = None
+        self._close()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -120,13 +117,27 @@ class Renderer:
 
     def _draw(self, figure: Figure, width: int, height: int, ending: str) -> bytes:
         options = {"format": ending, "width": width, "height": height, "scale": 1}
-        try:
+
+        def drawn() -> bytes:
             self._start()
             return self._wait(self._kaleido.calc_fig(_drawing(figure), opts=options), RENDER_S)
+
+        try:
+            try:
+                return drawn()
+            except TimeoutError:  # on a busy machine, browsers were seen that never answer
+                self._close()
+                return drawn()
         except StaticFilesError:
             raise
         except Exception as error:  # Kaleido, choreographer and the browser raise many kinds
             raise StaticFilesError(f"figure {figure.name}: {type(error).__name__}: {error}") from error
+
+    def _close(self) -> None:
+        if self._kaleido is not None:
+            with suppress(Exception):  # the browser may be gone already
+                self._wait(self._kaleido.close(), START_S)
+            self._kaleido = None
 
     def _start(self) -> None:
         if self._kaleido is not None:
