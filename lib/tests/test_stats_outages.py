@@ -151,6 +151,14 @@ def test_three_episodes_have_an_interval_of_75_per_cent():
     assert median_of(range(1, 11), quantity="x", claim="{}").level == 0.95
 
 
+def test_a_lower_limit_below_what_was_seen_lowers_the_interval():
+    """13.6 s was seen to its end; 4.7 s and 5 s were cut off, and may have been no longer."""
+    found = median_of([13.6, 4.7, 5.0], [False, True, True], quantity="x", claim="{}")
+    assert found.at_least and (found.estimate, found.low, found.high) == (5.0, 4.7, np.inf)
+    sure = median_of([1.0, 2.0, 9.0], [False, False, True], quantity="x", claim="{}")
+    assert not sure.at_least and (sure.estimate, sure.low, sure.high) == (2.0, 1.0, np.inf)
+
+
 def test_the_interval_of_a_median_covers_as_it_says():
     rng = np.random.default_rng(1)
     for n, level in ((3, 0.75), (5, 0.9375), (12, 0.95)):

@@ -40,7 +40,7 @@ def median_of(
     values : sequence of float
         One per episode, in seconds unless `unit` says otherwise; NaN is left out, with a caution.
     censored : sequence of bool
-        The value is a lower limit. Such a value counts as above all others.
+        The value is a lower limit: the interval holds whether it is just that or above all others.
     level : float
         Asked of the interval.
     **about
@@ -51,20 +51,21 @@ def median_of(
     missing = int(np.isnan(values).sum())
     values, open_end = values[~np.isnan(values)], open_end[~np.isnan(values)]
     n = len(values)
-    order = np.lexsort((values, open_end))
-    values, open_end = values[order], open_end[order]
+    # A lower limit may be as low as it says, or lie above all: the ends of an interval hold for both.
+    lowest, highest = np.sort(values), np.sort(np.where(open_end, inf, values))
     notes = [f"{count(missing, 'episode')} without this number left out"] if missing else []
     if open_end.any():
         notes.append(f"{open_end.sum()} of {n} were ended by healing or not at all: these are lower limits")
     low, high, estimate, at_least = nan, nan, nan, False
     if n:
-        estimate, at_least = float((values[(n - 1) // 2] + values[n // 2]) / 2), bool(open_end[n // 2])
+        middle = [(n - 1) // 2, n // 2]
+        estimate, at_least = float(lowest[middle].mean()), bool((lowest[middle] < highest[middle]).any())
         about |= {"claim": about["claim"].replace("{}", "at least {}")} if at_least else {}
     if n > 1:
         first, last = ranks(n, 0.5, level)
         if first is None or last is None:
             first, last, level = 1, n, 1 - 2.0 ** (1 - n)
-        low, high = float(values[first - 1]), inf if open_end[last - 1] else float(values[last - 1])
+        low, high = float(lowest[first - 1]), float(highest[last - 1])
     elif n:
         notes.append("no interval: a single episode")
     others = ()
