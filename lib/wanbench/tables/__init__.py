@@ -8,6 +8,7 @@ Parquet files, the data dictionary, validation and the tests derive from `TABLES
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -44,10 +45,14 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
         raise ParameterError(
             f"table {name} has extra {', '.join(extra)}; allowed: {', '.join(declared.names)}."
         )
-    columns = {
-        column: pd.Series([row.get(column) for row in rows], dtype=object) for column in declared.names
-    }
-    return validate(name, pd.DataFrame(columns))
+    if not rows:
+        return _empty(name).copy()
+    return pd.DataFrame(
+        {
+            column.name: column.check(pd.Series([row.get(column.name) for row in rows], dtype=object), name)
+            for column in declared.columns
+        }
+    )
 
 
 def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -65,8 +70,16 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         faults += [f"has extra {', '.join(extra)}"] if extra else []
         fault = " and ".join(faults) or "has a column twice"
         raise ParameterError(f"table {name} {fault}; allowed: {', '.join(declared.names)}.")
-    typed = {column.name: column.check(frame[column.name], name) for column in declared.columns}
-    return pd.DataFrame(typed, columns=declared.names).reset_index(drop=True)
+    if not len(frame):
+        return _empty(name).copy()
+    return pd.DataFrame(
+        {column.name: column.check(frame[column.name], name) for column in declared.columns}
+    )
+
+
+@cache
+def _empty(name: str) -> pd.DataFrame:
+    return pd.DataFrame({column.name: pd.Series([], dtype=column.dtype) for column in table(name).columns})
 
 
 def write(name: str, frame: pd.DataFrame, folder) -> Path:
