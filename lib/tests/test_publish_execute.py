@@ -38,19 +38,13 @@ def test_wrong_parameters_stop_everything_before_anything_runs(tmp_path):
     assert stream.getvalue() == "" and not (top / "site").exists()
 
 
-def test_a_notebook_that_lies_elsewhere_is_published_too(tmp_path):
+def test_a_notebook_that_lies_elsewhere_is_published_too_and_its_tables_have_all_rows_and_whole_texts(tmp_path):
+    code = "import pandas as pd\n\npd.DataFrame({'why': ['long ' * 40 + 'end'] * 100})"
     top = make_checkout(tmp_path / "top", {})
-    nbformat.write(notebook([("text", "# Elsewhere")]), tmp_path / "mine.ipynb")
+    nbformat.write(notebook([("text", "# Elsewhere"), ("code", code)]), tmp_path / "mine.ipynb")
     (record,) = publish([Job(tmp_path / "mine.ipynb")], Site.of(top), io.StringIO())
     assert (record.name, record.outcome, record.title) == ("mine", "published", "Elsewhere")
-    assert (top / "site/mine.html").is_file()
-
-
-def test_tables_on_pages_have_all_rows_and_whole_texts(tmp_path):
-    code = "import pandas as pd\n\npd.DataFrame({'why': ['long ' * 40 + 'end'] * 100})"
-    top = make_checkout(tmp_path / "top", {"00-table": [("text", "# Table"), ("code", code)]})
-    publish([Job(top / "notebooks/00-table.ipynb")], Site.of(top), io.StringIO())
-    assert (top / "site/00-table.html").read_text().count("long end</td>") == 100
+    assert (top / "site/mine.html").read_text().count("long end</td>") == 100
 
 
 def test_progress_says_where_the_notebook_is():

@@ -70,6 +70,7 @@ def check(
     """
     if not isinstance(tables, Mapping):
         raise refusal("tables", tables, "a mapping of names to tables")
+    tables = {name: frame for name, frame in tables.items() if len(frame)}
     links = tables.get("links") if links is None else links
     places = known_places(tables.get("regions"), regions)
     rtts = light.against_light(observations.round_trips(tables), places)
@@ -139,6 +140,8 @@ def _of_wrong_rtts(rtts: pd.DataFrame) -> tuple[list[dict], np.ndarray]:
 
 def _of_round_trips(rtts: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
     """The rules of RTT in order: each looks only at the rows that no earlier rule explains."""
+    if not len(rtts):
+        return []
     flags, explained = _of_wrong_rtts(rtts)
     new, rows = coordinates.check(rtts, ~explained, places)
     flags, explained = flags + new, explained | rows
