@@ -42,8 +42,8 @@ class Elements(HTMLParser):
         return [attributes for name, attributes in self.found if name == tag]
 
 
-@pytest.fixture(scope="module")
-def site():
+@pytest.fixture(scope="module", name="site")
+def example_site():
     return built_site() / "site"
 
 

@@ -30,7 +30,7 @@ with_browser = [
 
 def test_wrong_parameters_stop_everything_before_anything_runs(tmp_path):
     top = make_checkout(tmp_path / "top", {"00-example": CELLS})
-    good, bad = jobs(built_site())[1], jobs(built_site())[1]
+    good, bad = jobs(top)[1], jobs(top)[1]
     bad.given["n_pointz"] = 3
     stream = io.StringIO()
     with pytest.raises(ParameterError, match=r"unknown parameter 'n_pointz' \(did you mean 'n_points'\?\)"):
