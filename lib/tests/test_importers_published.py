@@ -3,7 +3,9 @@
 import pytest
 from pandas.testing import assert_frame_equal
 
+from wanbench import tables
 from wanbench.errors import ParameterError
+from wanbench.folders import published_folder
 from wanbench.importers import available, read_published
 from wanbench.importers.published import STUDIES, import_originals, write_tables
 
@@ -20,7 +22,7 @@ def test_committed_tables_are_what_the_originals_hold(name):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_committed_tables_name_their_source(name):
-    sources = read_published(name)["sources"]
+    sources = tables.read("sources", published_folder() / name)
     assert len(sources) == len(STUDIES[name][1])
     assert sources.licence.eq("Apache-2.0").all() and sources.sha256.str.len().eq(64).all()
     assert not sources.path.str.contains("/").any()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from example_site import CELLS, built_site, jobs, make_checkout, notebook
+from example_site import CELLS, jobs, make_checkout, notebook
 from patience import comes_about
 
 from wanbench.errors import ParameterError, RawDataError
@@ -38,7 +38,9 @@ def test_wrong_parameters_stop_everything_before_anything_runs(tmp_path):
     assert stream.getvalue() == "" and not (top / "site").exists()
 
 
-def test_a_notebook_that_lies_elsewhere_is_published_too_and_its_tables_have_all_rows_and_whole_texts(tmp_path):
+def test_a_notebook_that_lies_elsewhere_is_published_too_and_its_tables_have_all_rows_and_whole_texts(
+    tmp_path,
+):
     code = "import pandas as pd\n\npd.DataFrame({'why': ['long ' * 40 + 'end'] * 100})"
     top = make_checkout(tmp_path / "top", {})
     nbformat.write(notebook([("text", "# Elsewhere"), ("code", code)]), tmp_path / "mine.ipynb")

@@ -15,7 +15,7 @@ from wanbench.publish.unchanged import made_from
 PARAMETERS = "workload: str | None = None  # a workload file\ndriver = ''\nexternal: dict = {}\nn_points = 1"
 READS = [
     ("parameters", PARAMETERS),
-    ("code", "from pathlib import Path\n\nprint(Path(workload).read_text())"),
+    ("code", "from pathlib import Path\n\nprint(Path(workload).read_text(), Path(driver).read_text())"),
 ]
 DECLARED = ("workload", "driver", "external", "n_points")
 
@@ -107,9 +107,9 @@ def test_the_command_line_finds_the_file_where_it_is_typed(places, monkeypatch, 
     assert f"there is no file {here}/loads/nothing.yaml" in capsys.readouterr().err
 
 
-def test_a_kernel_reads_it(places, tmp_path):
+def test_a_kernel_reads_files_of_the_user_and_of_the_checkout(places, tmp_path):
     path, _, _ = places
     nbformat.write(notebook(READS), path)
-    for workload, text in ("loads/fan-out.yaml", "topics: 1"), ("loads/ours.yaml", "topics: 2"):
-        ran = execute(path, found(places, {"workload": workload}), tmp_path / "out.ipynb")
-        assert text in ran.notebook.cells[-1].outputs[0].text
+    given = found(places, {"workload": "loads/fan-out.yaml", "driver": "loads/ours.yaml"})
+    ran = execute(path, given, tmp_path / "out.ipynb")
+    assert ran.notebook.cells[-1].outputs[0].text.split() == ["topics:", "1", "topics:", "2"]

@@ -72,9 +72,7 @@ def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         raise ParameterError(f"table {name} {fault}; allowed: {', '.join(declared.names)}.")
     if not len(frame):
         return _empty(name).copy()
-    return pd.DataFrame(
-        {column.name: column.check(frame[column.name], name) for column in declared.columns}
-    )
+    return pd.DataFrame({column.name: column.check(frame[column.name], name) for column in declared.columns})
 
 
 @cache

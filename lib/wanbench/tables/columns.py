@@ -130,8 +130,12 @@ def _is_true(compared) -> bool:
 
 
 def _with(values, null, nothing):
-    """Values with `nothing` in place of every null."""
-    return values.where(~null, nothing) if null.any() else values
+    """Python objects with `nothing` in place of every null."""
+    if not null.any():
+        return values
+    filled = values.to_numpy(copy=True)
+    filled[null] = nothing
+    return pd.Series(filled, dtype=object, name=values.name)
 
 
 def _convert_text(values, null):
