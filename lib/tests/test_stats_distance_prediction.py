@@ -1,5 +1,7 @@
 """Prediction of pairs that were not measured, against simulated surveys and closed forms."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,8 +112,13 @@ def test_each_situation_knows_what_it_knows(situation):
     assert prediction.SITUATIONS[situation] in str(found)
 
 
+@cache
+def coverage():
+    return prediction_coverage(PAIRS)
+
+
 def test_more_knowledge_makes_it_narrower():
-    rows = prediction_coverage(PAIRS).table()
+    rows = coverage().table()
     for _, part in rows.groupby("measured"):
         wide = part.set_index("situation").median_width
         assert wide["both"] < wide["one"] < wide["none"]
@@ -180,7 +187,7 @@ def test_throughput_takes_the_base_that_errs_less():
 
 
 def test_coverage_counts_what_it_says():
-    found = prediction_coverage(PAIRS)
+    found = coverage()
     rows = found.left_out
     one = rows[(rows.quantity == "rtt_ms") & (rows.situation == "one")]
     assert len(one) == 18 * 17 and (one.groupby("region").size() == 17).all()
@@ -216,7 +223,7 @@ def test_figures_carry_the_prediction():
     assert points[0].y[0] == found.rtt.estimate and points[1].y[0] == found.throughput.estimate
     assert points[0].error_y.array[0] == pytest.approx(found.rtt.high - found.rtt.estimate)
     assert any(trace.name == "measured after all" for trace in drawn.data)
-    shown = prediction_coverage(PAIRS)
+    shown = coverage()
     assert shown.figure().layout.meta["csv"].startswith("measured,situation")
     assert "90 %" in shown._repr_html_()
 

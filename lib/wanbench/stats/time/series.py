@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import ceil, isfinite, nan, sqrt
 
 import numpy as np
-from arch.bootstrap import StationaryBootstrap, optimal_block_length
+from arch.bootstrap import optimal_block_length
 from scipy import stats
 
 from . import autoregression
@@ -151,9 +151,23 @@ def welch_freedom(variances, units) -> float:
 
 
 def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Stationary-bootstrap indices (rows, length) into n values, by arch's sampler."""
-    sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
-    # the sampler gives n indices at a time, however many are asked for
+    """
+    Stationary-bootstrap indices (rows, length) into n values: those that arch's `StationaryBootstrap` draws, all rows
+    at once.
+    """
+    # n indices at a time, however many are asked for, as arch draws them
     times = ceil(length / n)
-    drawn = [sampler.update_indices() for _ in range(rows * times)]
-    return np.array(drawn, dtype=np.intp).reshape(rows, times * n)[:, :length]
+    first = np.empty((rows * times, n), dtype=np.intp)
+    chance = np.empty((rows * times, n))
+    for row in range(rows * times):
+        first[row] = rng.integers(n, size=n)
+        rng.random(out=chance[row])
+    # where no new block starts, the next value follows, and the first value follows the last
+    position = np.arange(n)
+    starts = np.where(chance <= 1.0 / block, position, 0)
+    np.maximum.accumulate(starts, axis=1, out=starts)
+    drawn = np.take_along_axis(first, starts, axis=1)
+    drawn += position
+    drawn -= starts
+    np.subtract(drawn, n, out=drawn, where=drawn >= n)
+    return drawn.reshape(rows, times * n)[:, :length]
