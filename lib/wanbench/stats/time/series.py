@@ -24,6 +24,8 @@ MIN_BLOCKS = 3
 MIN_VALUES = autoregression.MIN_VALUES
 CHUNK_CELLS = 2_000_000
 """Resampled values held at once (16 MB)."""
+CACHED_CELLS = 32_768
+"""Indices drawn at once: few enough to stay in a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -157,17 +159,20 @@ def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.rand
     """
     # n indices at a time, however many are asked for, as arch draws them
     times = ceil(length / n)
-    first = np.empty((rows * times, n), dtype=np.intp)
-    chance = np.empty((rows * times, n))
-    for row in range(rows * times):
-        first[row] = rng.integers(n, size=n)
-        rng.random(out=chance[row])
-    # where no new block starts, the next value follows, and the first value follows the last
-    position = np.arange(n)
-    starts = np.where(chance <= 1.0 / block, position, 0)
-    np.maximum.accumulate(starts, axis=1, out=starts)
-    drawn = np.take_along_axis(first, starts, axis=1)
-    drawn += position
-    drawn -= starts
-    np.subtract(drawn, n, out=drawn, where=drawn >= n)
+    drawn, position = np.empty((rows * times, n), dtype=np.intp), np.arange(n)
+    step = max(1, CACHED_CELLS // n)
+    for at in range(0, len(drawn), step):
+        part = drawn[at : at + step]
+        chance = np.empty(part.shape)
+        for row in range(len(part)):
+            part[row] = rng.integers(n, size=n)
+            rng.random(out=chance[row])
+        # where no new block starts, the next value follows, and the first value follows the last
+        starts = np.where(chance <= 1.0 / block, position, 0)
+        np.maximum.accumulate(starts, axis=1, out=starts)
+        followed = np.take_along_axis(part, starts, axis=1)
+        followed += position
+        followed -= starts
+        np.subtract(followed, n, out=followed, where=followed >= n)
+        part[:] = followed
     return drawn.reshape(rows, times * n)[:, :length]
