@@ -128,11 +128,11 @@ def catalogue() -> pd.DataFrame:
     >>> sorted(catalogue()["cloud"].unique())
     ['aws', 'azure', 'gcp', 'ibm']
     """
-    return _frame().copy()
+    return _catalogue().copy()
 
 
 @lru_cache(maxsize=1)
-def _frame() -> pd.DataFrame:
+def _catalogue() -> pd.DataFrame:
     return pd.DataFrame(_regions().values(), columns=_COLUMNS).drop(columns="display_name")
 
 

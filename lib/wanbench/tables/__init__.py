@@ -8,6 +8,7 @@ Parquet files, the data dictionary, validation and the tests derive from `TABLES
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -44,10 +45,17 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
         raise ParameterError(
             f"table {name} has extra {', '.join(extra)}; allowed: {', '.join(declared.names)}."
         )
-    columns = {
-        column: pd.Series([row.get(column) for row in rows], dtype=object) for column in declared.names
+    if not rows:
+        return _without_rows(name).copy()
+    typed = {
+        column.name: column.of([row.get(column.name) for row in rows], name) for column in declared.columns
     }
-    return validate(name, pd.DataFrame(columns))
+    return pd.DataFrame(typed, columns=declared.names)
+
+
+@cache
+def _without_rows(name: str) -> pd.DataFrame:
+    return validate(name, pd.DataFrame(columns=table(name).names, dtype=object))
 
 
 def validate(name: str, frame: pd.DataFrame) -> pd.DataFrame:
