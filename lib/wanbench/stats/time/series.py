@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import ceil, isfinite, nan, sqrt
 
 import numpy as np
-from arch.bootstrap import optimal_block_length
+from arch.bootstrap import StationaryBootstrap, optimal_block_length
 from scipy import stats
 
 from . import autoregression
@@ -24,8 +24,6 @@ MIN_BLOCKS = 3
 MIN_VALUES = autoregression.MIN_VALUES
 CHUNK_CELLS = 2_000_000
 """Resampled values held at once (16 MB)."""
-CACHED_CELLS = 32_768
-"""Indices drawn at once: few enough to stay in a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -153,26 +151,9 @@ def welch_freedom(variances, units) -> float:
 
 
 def bootstrap_indices(n: int, length: int, block: float, rows: int, rng: np.random.Generator) -> np.ndarray:
-    """
-    Stationary-bootstrap indices (rows, length) into n values: those that arch's `StationaryBootstrap` draws, all rows
-    at once.
-    """
-    # n indices at a time, however many are asked for, as arch draws them
+    """Stationary-bootstrap indices (rows, length) into n values, by arch's sampler."""
+    sampler = StationaryBootstrap(block, np.empty(n), seed=rng)
+    # the sampler gives n indices at a time, however many are asked for
     times = ceil(length / n)
-    drawn, position = np.empty((rows * times, n), dtype=np.intp), np.arange(n)
-    step = max(1, CACHED_CELLS // n)
-    for at in range(0, len(drawn), step):
-        part = drawn[at : at + step]
-        chance = np.empty(part.shape)
-        for row in range(len(part)):
-            part[row] = rng.integers(n, size=n)
-            rng.random(out=chance[row])
-        # where no new block starts, the next value follows, and the first value follows the last
-        starts = np.where(chance <= 1.0 / block, position, 0)
-        np.maximum.accumulate(starts, axis=1, out=starts)
-        followed = np.take_along_axis(part, starts, axis=1)
-        followed += position
-        followed -= starts
-        np.subtract(followed, n, out=followed, where=followed >= n)
-        part[:] = followed
-    return drawn.reshape(rows, times * n)[:, :length]
+    drawn = [sampler.update_indices() for _ in range(rows * times)]
+    return np.array(drawn, dtype=np.intp).reshape(rows, times * n)[:, :length]
