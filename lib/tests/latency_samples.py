@@ -7,12 +7,12 @@ from scipy.signal import lfilter
 from wanbench.ingest.kafka_probe.histograms import encoded
 
 
-def between(covered, tries, low, high):
-    """Whether a count of successes fits a probability in this range, five standard errors allowed."""
-    share = covered / tries
-    return (
-        low - 5 * (low * (1 - low) / tries) ** 0.5 <= share <= high + 5 * (high * (1 - high) / tries) ** 0.5
+def between(covered, tries, low, high, errors=5):
+    """Whether a count of successes fits a probability in this range, so many standard errors allowed."""
+    least, most = (
+        end + sign * errors * (end * (1 - end) / tries) ** 0.5 for end, sign in ((low, -1), (high, 1))
     )
+    return least <= covered / tries <= most
 
 
 def autocorrelated(rng, n, r):

@@ -19,12 +19,11 @@ def test_a_planted_fault_is_named_with_its_cause(fault):
 
 @pytest.mark.parametrize("form", clean_tables.FORMS)
 def test_clean_tables_raise_nothing(form):
-    for seed in range(2):
-        flags = plausibility.check(clean_tables.clean(seed, form=form, n_regions=12))
-        assert flags.empty, flags.found.iloc[0]
+    flags = plausibility.check(clean_tables.clean(0, form=form, n_regions=12))
+    assert flags.empty, flags.found.iloc[0]
 
 
-@pytest.mark.parametrize(("seed", "n_regions"), [(0, 8), (4, 8), (1, 16), (4, 16)])
+@pytest.mark.parametrize(("seed", "n_regions"), [(0, 8), (4, 16)])
 def test_two_regions_whose_labels_are_exchanged_are_named(seed, n_regions):
     made = clean_tables.clean(seed, form="grid", n_regions=n_regions, invented=True)
     at = made["regions"].set_index("name")[["latitude_deg", "longitude_deg"]]
@@ -295,7 +294,7 @@ def test_a_satellite_or_detour_within_a_city_is_no_unit():
 
 def test_rtts_that_do_not_follow_distance_blame_no_place():
     rng = np.random.default_rng(1)
-    for seed in range(4):
+    for seed in range(2):
         made = clean_tables.clean(seed, form="survey", n_regions=12)["pings"]
         ends = [tuple(sorted(pair)) for pair in zip(made.from_region, made.to_region, strict=True)]
         more = {pair: rng.uniform(400, 800) for pair in set(ends)}
@@ -381,7 +380,7 @@ def test_coordinates_off_the_earth_are_named_and_do_not_stop_the_rules():
     assert "not degrees" in causes[other] and set(found.rule) == {"earth"}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_halved_rtts_of_one_region_accuse_no_other(seed):
     made = clean_tables.clean(seed, form="grid", n_regions=24)
     region = made["regions"].name[seed]

@@ -40,12 +40,14 @@ def test_known_inflation_is_recovered_per_cloud_pair():
 
 def test_the_interval_covers_with_effects_of_regions():
     covered = naive = 0
-    for seed in range(40):
+    for seed in range(25):
         median = path_inflation(inflated(15, seed, spread=0.2), resamples=200).medians["all"]
         covered += median.low <= 1.5 <= median.high
         naive += median.naive.low <= 1.5 <= median.naive.high
-    assert covered >= 34
-    assert naive <= 30
+    assert (
+        covered >= 21
+    )  # 95 % intervals cover fewer of 25 in one of 140 simulations, 75 % intervals in four of five
+    assert naive <= 18
 
 
 def test_weighted_median_equals_the_median_of_the_drawn_pairs():

@@ -38,8 +38,8 @@ def test_a_limit_that_is_met_on_the_way_is_noticed_without_replicates(case):
 
 @pytest.mark.parametrize("case", LEVELS)
 def test_straight_lines_are_seldom_taken_for_bent(case):
-    p_values = [fitted(LEVELS[case], bent=False, seed=seed, delay=None).lack_of_fit_p for seed in range(40)]
-    assert sum(p < 0.1 for p in p_values) <= 10
+    p_values = [fitted(LEVELS[case], bent=False, seed=seed, delay=None).lack_of_fit_p for seed in range(20)]
+    assert sum(p < 0.1 for p in p_values) <= 6  # a right test exceeds it in one of 400 simulations
 
 
 def test_what_was_measured_once_says_so_in_each_sentence():
@@ -59,7 +59,7 @@ def test_the_elasticity_is_the_average_between_the_levels():
     levels = {"delay_ms": [10.0, 40.0], "rate_bps": [1e7, 4e7]}
     factors = levels | {"acks": ["1", "all"], "compression": ["none", "lz4"]}
     inside = 0
-    for seed in range(60):
+    for seed in range(30):
         plan = factorial(factors, replicates=1, seed=seed)
         rate = np.minimum(5 * 16_384 / (2 * plan.delay_ms / 1000), plan.rate_bps / 8)
         noise = np.exp(np.random.default_rng(seed).normal(0, 0.05, len(plan)))
@@ -67,4 +67,4 @@ def test_the_elasticity_is_the_average_between_the_levels():
         found = fit_factorial(frame, "batches_per_s", [*factors], delay=None).elasticities["delay_ms"]
         logs = np.log(rate).groupby(plan.delay_ms).mean()
         inside += found.low <= (logs[40.0] - logs[10.0]) / np.log(4) <= found.high
-    assert inside >= 55
+    assert inside >= 26  # 95 % intervals hold fewer in one of 64 simulations, 80 % intervals in three of four

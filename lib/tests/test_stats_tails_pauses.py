@@ -72,20 +72,21 @@ def test_a_planted_cause_is_found_and_named():
 
 def test_without_a_cause_false_alarms_are_few():
     alarms = 0
-    for seed in range(200):
+    for seed in range(100):
         seconds, pauses = made(1_000 + seed, cause=False, trials=2, n=40)
-        alarms += tails.causes(seconds, pauses, shifts=199, kinds=("gc",), seed=seed).beyond_chance
-    # a right test at 5 % gives 10 of 200, and more than 18 in less than one of a hundred simulations
-    assert alarms <= 18
+        alarms += tails.causes(seconds, pauses, shifts=99, kinds=("gc",), seed=seed).beyond_chance
+    # a right test at 5 % gives 5 of 100, and more than 10 in one of ninety simulations; one at 15 % does in nine of ten
+    assert alarms <= 10
 
 
 def test_intervals_of_the_excess_hold_what_was_planted():
     within = 0
-    for seed in range(60):
+    for seed in range(30):
         seconds, pauses = made(5_000 + seed, cause=False, trials=3)
         found = tails.causes(seconds, pauses, shifts=99, kinds=("gc",))
         within += found.excess.low <= 0 <= found.excess.high
-    assert within >= 51
+    # 95 % intervals hold fewer than 25 of 30 in one of 300 simulations
+    assert within >= 25
 
 
 def test_shifted_pauses_keep_their_distances_and_come_back_at_the_start():

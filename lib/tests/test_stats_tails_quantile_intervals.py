@@ -47,7 +47,7 @@ def test_a_quantile_lies_between_0_and_1(wrong):
 
 @pytest.mark.parametrize(("r", "q"), [(0.0, 0.5), (0.7, 0.5), (0.7, 0.99), (0.9, 0.9)])
 def test_intervals_of_dependent_values_cover_where_naive_ones_do_not(r, q):
-    rng, tries, truth = np.random.default_rng(7), 150, float(np.exp(norm.ppf(q)))
+    rng, tries, truth = np.random.default_rng(7), 60, float(np.exp(norm.ppf(q)))
     inside = naive = 0
     for _ in range(tries):
         tail = tails.of_values([autocorrelated(rng, 3_000, r)])
@@ -55,12 +55,13 @@ def test_intervals_of_dependent_values_cover_where_naive_ones_do_not(r, q):
         inside += low <= truth <= high
         low, high = tail.independent_interval(q)
         naive += low <= truth <= high
-    assert between(inside, tries, 0.92, 0.985)
+    # a right interval stays below in one of 100 simulations, and one that covers 3 of 4 in nine of ten
+    assert between(inside, tries, 0.92, 0.985, errors=3)
     assert (naive / tries < 0.9) == (r > 0)
 
 
 def test_runs_that_differ_are_the_unit():
-    rng, tries = np.random.default_rng(3), 150
+    rng, tries = np.random.default_rng(3), 60
     inside = naive = 0
     for _ in range(tries):
         runs = [np.exp(rng.normal(shift, 1, 400)) for shift in rng.normal(0, 0.3, 8)]
@@ -69,7 +70,7 @@ def test_runs_that_differ_are_the_unit():
         inside += low <= 1 <= high
         low, high = tail.independent_interval(0.5)
         naive += low <= 1 <= high
-    assert between(inside, tries, 0.93, 0.98) and naive / tries < 0.8
+    assert between(inside, tries, 0.93, 0.98, errors=3) and naive / tries < 0.8
 
 
 def test_the_bootstrap_stands_beside():

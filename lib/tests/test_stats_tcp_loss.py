@@ -43,9 +43,10 @@ def transfers(name="cubic", loss=0.002, n=1, seconds=20, seed=0, **more):
 @pytest.mark.parametrize("name", ["reno", "cubic"])
 @pytest.mark.parametrize(("loss", "seconds", "n"), [(0.002, 15, 1), (0.01, 15, 1), (0.002, 10, 4)])
 def test_intervals_cover(name, loss, seconds, n):
-    rows = transfers(name, loss, n=100 * n, seconds=seconds)
-    found = [estimate_loss(rows.iloc[k : k + n]) for k in range(0, 100 * n, n)]
-    assert sum(each.low <= loss <= each.high for each in found) >= 0.9 * 100
+    rows = transfers(name, loss, n=60 * n, seconds=seconds)
+    found = [estimate_loss(rows.iloc[k : k + n]) for k in range(0, 60 * n, n)]
+    # 95 % intervals cover fewer than 54 of 60 in one of 33 simulations, 80 % intervals in 32 of 33
+    assert sum(each.low <= loss <= each.high for each in found) >= 54
     assert np.median([each.estimate / loss for each in found]) == pytest.approx(1, abs=0.12)
 
 

@@ -81,13 +81,15 @@ def test_exact_data_give_exact_numbers_and_pairs_name_their_limit():
 
 def test_the_interval_covers_where_the_naive_one_does_not():
     covered = naive = 0
-    for seed in range(30):
+    for seed in range(20):
         pairs = simulated_surveys.survey(16, seed=seed, region_log_sd=0.2)
         window = window_fit.fit_window(pairs, resamples=20).window
         covered += window.low <= 3e6 <= window.high
         naive += window.naive.low <= 3e6 <= window.naive.high
-    assert covered >= 0.85 * 30
-    assert naive <= 0.7 * 30
+    assert (
+        covered >= 17
+    )  # a 95 % interval covers fewer of 20 in one of 60 simulations, one of 70 % in nine of ten
+    assert naive <= 14
 
 
 @pytest.mark.parametrize(

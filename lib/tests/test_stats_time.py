@@ -93,10 +93,11 @@ def test_the_bias_of_short_persistent_series_is_taken_off():
     assert np.mean(plain) < 0.75 and abs(np.mean(corrected) - 0.8) < 0.035
 
 
-def test_the_resampling_is_that_of_arch():
-    values = autoregressive(0.5, 80, 5)
-    rows = values[series.bootstrap_indices(80, 80, 6.0, 4, np.random.default_rng(9))]
-    sampler = StationaryBootstrap(6.0, values, seed=np.random.default_rng(9))
+@pytest.mark.parametrize(("n", "block"), [(80, 6.0), (7, 1.0), (7, 2.5)])
+def test_the_resampling_is_that_of_arch(n, block):
+    values = autoregressive(0.5, n, 5)
+    rows = values[series.bootstrap_indices(n, n, block, 4, np.random.default_rng(9))]
+    sampler = StationaryBootstrap(block, values, seed=np.random.default_rng(9))
     peer = [data[0][0] for data in sampler.bootstrap(4)]
     np.testing.assert_array_equal(rows, np.array(peer))
 

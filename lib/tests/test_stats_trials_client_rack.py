@@ -1,6 +1,5 @@
 """Bytes across regions that consumers cause: against simulated tables with a known answer."""
 
-import numpy as np
 import pytest
 from geo_trials import READING, reading
 
@@ -23,11 +22,12 @@ def test_what_producers_and_replicas_cause_is_taken_off(far):
 
 def test_fiellers_interval_holds_the_ratio_as_often_as_it_says():
     inside = []
-    for seed in range(25):
+    for seed in range(16):
         made_rates, tables = reading(3, far=0.3, noise=0.01, seed=seed)
         one = client_rack(made_rates, tables).ratio
         inside.append(one.low < 0.3 < one.high)
-    assert 0.85 < np.mean(inside) <= 1
+    # 95 % intervals hold fewer than 13 of 16 in one of 140 simulations
+    assert sum(inside) >= 13
 
 
 def test_consumers_that_cause_nothing_measurable_leave_the_ratio_open():

@@ -1,5 +1,8 @@
 """What limits a trial, against trials made to meet a limit."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 from trial_tables import together, trial
@@ -101,14 +104,16 @@ def test_each_limit_is_found_where_it_is_the_lowest():
     assert "loses some" in str(found) and trials.losses["by loss"] < 10 and trials.losses["by rate"] == 0
 
 
-def ratio_rows(seed=0, factor=1.0, rate_bps=1e9):
-    rng, rows = np.random.default_rng(seed), []
+@cache
+def ratio_rows(factor=1.0):
+    """Eight trials, for tests that do not change them."""
+    rng, rows = np.random.default_rng(0), []
     for k in range(8):
         setting, rtt = (("internet", 132.9), ("private", 62.5))[(k + k // 2) % 2]
         level = (
             0.9 * 30 / (rtt / 1000) * (factor if setting == "private" else 1) * np.exp(rng.normal(0, 0.02))
         )
-        rows.append(by(setting, round(level), k + 1, rtt_ms=rtt, rate_bps=rate_bps))
+        rows.append(by(setting, round(level), k + 1, rtt_ms=rtt, rate_bps=1e9))
     return trial_rates(together(rows))
 
 
@@ -132,7 +137,7 @@ def test_wrong_counts_are_refused(settings):
 
 def test_trials_without_levels_are_refused():
     found = ratio_rows()
-    found.rates["partitions"] = None
+    found = replace(found, rates=found.rates.assign(partitions=None))
     with pytest.raises(ParameterError, match="no trial states"):
         limits(found, brokers=1)
 

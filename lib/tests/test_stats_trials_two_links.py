@@ -1,5 +1,7 @@
 """Two interleaved links: ratios with a known answer."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from trial_tables import together, trial
@@ -29,8 +31,15 @@ def measured(*args, **settings) -> TrialRates:
     return trial_rates(together(trials(*args, **settings)))
 
 
+@cache
+def compared(seed=1, blocks=3, **settings):
+    """Trials and their comparison, for tests that change neither."""
+    rates = measured(seed, blocks, **settings)
+    return rates, compare_links(rates)
+
+
 def test_the_ratio_is_recovered_in_pairs():
-    found = compare_links(measured(1))
+    _, found = compared()
     assert found.ratio.low < 2.25 < found.ratio.high and found.ratio.n == 6
     assert found.paired is not None and len(found.pairs) == 6
     np.testing.assert_allclose(found.ratio.estimate, found.pairs.b.mean() / found.pairs.a.mean())
@@ -39,7 +48,7 @@ def test_the_ratio_is_recovered_in_pairs():
 
 
 def test_partners_were_measured_next_to_each_other():
-    pairs = compare_links(measured(2, blocks=4)).pairs
+    pairs = compared(4, blocks=4, drift=0.02)[1].pairs
     assert len(pairs) == 8 and (np.abs(pairs.order_a - pairs.order_b) == 1).all()
     assert ((pairs.order_b - pairs.order_a).groupby(pairs.block).sum() == 0).all()
 
@@ -54,7 +63,7 @@ def test_a_steady_drift_is_taken_off():
 
 
 def test_the_drift_free_ratio_is_least_squares_over_pairs():
-    found = compare_links(measured(4, blocks=4, drift=0.02))
+    _, found = compared(4, blocks=4, drift=0.02)
     apart = found.pairs.order_b - found.pairs.order_a
     slope, middle = np.polyfit(apart, np.log(found.pairs.ratio), 1)
     assert found.drift_free.estimate == pytest.approx(np.exp(middle))
@@ -84,7 +93,7 @@ def test_a_trial_that_failed_keeps_its_place_in_the_plan():
 
 
 def test_a_failure_is_caution_at_its_own_scale_only():
-    rows = trials(5) + [
+    rows = trials(5, blocks=1) + [
         trial(20 + k, name, 100 + k, block=9, rate_bps=5e7) for k, name in enumerate([*LINKS, *LINKS])
     ]
     rows[-1]["tests"][0]["outcome"] = "failed"
@@ -96,7 +105,7 @@ def test_a_failure_is_caution_at_its_own_scale_only():
 
 def test_producers_that_send_flat_out_wait_in_their_own_buffers():
     caution = "fill their own buffers"
-    flat_out, paced = compare_links(measured(1)), compare_links(measured(1, target_records_per_s=100))
+    flat_out, paced = compared()[1], compare_links(measured(1, blocks=1, target_records_per_s=100))
     assert caution in str(flat_out) and not any(caution in each for each in flat_out.ratio.warnings)
     assert caution not in str(paced) and "mean_latency_ms" in paced.other_values
 
@@ -105,18 +114,11 @@ def test_a_trial_in_which_nothing_arrived_is_caution():
     rows = trials(1)
     for row in rows[0]["batches"]:
         row["batches"] = row["records"] = row["bytes"] = 0
-    found = compare_links(trial_rates(together(rows)))
+    rates = trial_rates(together(rows))
+    found = compare_links(rates)
     assert len(found.pairs) == 5
     assert "1 trial without a positive rate of batches left out" in str(found)
-    caption = trial_rates(together(rows)).figure().layout.meta["caption"]
-    assert "Caution" not in caption
-
-
-def test_cautions_stand_below_the_figure_of_trials():
-    rows = trials(1)
-    rows[0]["tests"][0]["outcome"] = "failed"
-    caption = trial_rates(together(rows)).figure().layout.meta["caption"]
-    assert "Caution: 1 trial left out (1 that failed)." in caption
+    assert "Caution" not in rates.figure().layout.meta["caption"]
 
 
 def test_the_words_of_the_ratio_are_of_pairs():
@@ -125,10 +127,12 @@ def test_the_words_of_the_ratio_are_of_pairs():
     assert not any("medians" in each for each in ratio.warnings)
 
 
-def test_a_trial_without_partner_is_caution():
+def test_a_trial_without_partner_is_caution_and_so_is_one_left_out_below_the_figure():
     rows = trials(5)
     rows[1]["tests"][0]["outcome"] = "failed"
-    found = compare_links(trial_rates(together(rows)))
+    rates = trial_rates(together(rows))
+    found = compare_links(rates)
+    assert "Caution: 1 trial left out (1 that failed)." in rates.figure().layout.meta["caption"]
     assert len(found.pairs) == 5 and len(found.trials) == 11
     assert "1 trial without a partner" in str(found) and "1 that failed" in str(found)
 
@@ -152,9 +156,9 @@ def test_inside_the_trials():
 
 
 def test_settings_may_be_patterns():
-    found = measured(7, links={"internet 100": 100, "private 100": 225})
-    compared = compare_links(found, ("internet*", "private*"))
-    assert compared.names == ("internet", "private") and compared.ratio.n == 6
+    found = measured(7, 2, links={"internet 100": 100, "private 100": 225})
+    both = compare_links(found, ("internet*", "private*"))
+    assert both.names == ("internet", "private") and both.ratio.n == 4
     for settings, message in (
         (("internet*", "vpn"), "no measured trial"),
         (("*100", "private*"), "matches both"),
@@ -167,13 +171,12 @@ def test_settings_may_be_patterns():
 
 
 def test_the_figures_show_every_trial():
-    found = measured(8)
-    compared = compare_links(found)
-    drawn = compared.figure()
+    found, both = compared()
+    drawn = both.figure()
     points = [trace for trace in drawn.data if trace.mode == "markers"]
     assert [len(trace.x) for trace in points[:2]] == [6, 6]
-    assert points[2].x[0] == pytest.approx(compared.ratio.estimate)
-    assert drawn.layout.meta["caption"] == compared.sentence
+    assert points[2].x[0] == pytest.approx(both.ratio.estimate)
+    assert drawn.layout.meta["caption"] == both.sentence
     assert sum(len(trace.x) for trace in found.figure().data if trace.mode == "markers") == 12
 
 
@@ -187,4 +190,4 @@ def test_producers_are_compared():
 
 def test_other_values_are_those_that_can_be_compared():
     with pytest.raises(ParameterError, match="other_values is 'n_seconds'; allowed: 'batches_per_s'"):
-        compare_links(measured(), other_values=("n_seconds",))
+        compare_links(compared()[0], other_values=("n_seconds",))

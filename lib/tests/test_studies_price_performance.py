@@ -77,10 +77,10 @@ def test_without_repeats_nothing_is_told_apart():
 def test_false_orders_are_as_rare_as_the_level_says():
     true = dict.fromkeys("abcd", TRUE["small"])
     wrong = 0
-    for seed in range(100):
+    for seed in range(50):
         found = study.cost_per_billion(made(seed=seed, noise=0.1, true=true)).costs
         wrong += any(found.rank(name) != (1, 4) for name in true)
-    assert wrong <= 12  # 5 are expected; more than 12 of 100 come once in a thousand
+    assert wrong <= 6  # 2.5 are expected; more than 6 of 50 come once in 80, and at 20 % nine times in ten
 
 
 def test_a_range_of_prices_stands_beside_the_interval():

@@ -157,16 +157,18 @@ def _landmarks(region, pairs, places, without) -> pd.DataFrame:
     other = np.where(first == region, second, first)[mine]
     place = places.index.get_indexer(other)
     used = (place >= 0) & np.array([name not in without for name in other], dtype=bool)
-    frame = places.iloc[place[used]].reset_index(names="region")
-    return frame.assign(rtt_ms=pairs.rtt_ms.to_numpy()[mine[used]])
+    kept = place[used]
+    columns = {name: places[name].to_numpy()[kept] for name in places}
+    return pd.DataFrame(
+        {"region": places.index[kept]} | columns | {"rtt_ms": pairs.rtt_ms.to_numpy()[mine[used]]}
+    )
 
 
 def _region(name, pairs, places, without) -> _Region:
     place = places.loc[name]
-    far = pairs.light_ms.to_numpy() > FAR_LIGHT_MS
-    usual = (
-        float(np.median((pairs.rtt_ms / pairs.light_ms).to_numpy()[far])) if far.any() else USUAL_INFLATION
-    )
+    light_ms = pairs.light_ms.to_numpy()
+    far = light_ms > FAR_LIGHT_MS
+    usual = float(np.median(pairs.rtt_ms.to_numpy()[far] / light_ms[far])) if far.any() else USUAL_INFLATION
     stated = (float(place[column]) for column in ("latitude_deg", "longitude_deg", "precision_km"))
     return _Region(name, *stated, _landmarks(name, pairs, places, without), usual)
 

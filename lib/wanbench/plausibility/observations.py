@@ -28,7 +28,8 @@ def row_names(table: str, frame: pd.DataFrame) -> pd.Series:
         return (frame.from_region + " to " + frame.to_region).astype("str")
     name = frame.test_id.fillna(frame.source_file)
     attempt = frame.attempt.fillna(1).astype("int64")
-    name = name.where(attempt == 1, name + ", attempt " + attempt.astype("str"))
+    if (attempt != 1).any():
+        name = name.where(attempt == 1, name + ", attempt " + attempt.astype("str"))
     if frame.run_id.nunique() > 1:
         name = frame.run_id.fillna("").str.cat(name, sep="/").str.removeprefix("/")
     if table != "echoes":

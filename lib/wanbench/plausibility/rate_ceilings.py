@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from io import StringIO
 
@@ -61,8 +61,15 @@ class Column:
         self, rule: Rule, k: int, found: str, cause: str, bound: float, verdict: str = IMPOSSIBLE
     ) -> dict:
         """A flag of row k."""
-        where = {"column_name": self.name, "value": float(self.rate.iloc[k]), "bound": float(bound)}
-        return rule.flag_row(self.table, self.frame, self.names, k, verdict, found, cause, **where)
+        row, start, end, value = (values[k] for values in self._of_rows)
+        where = {"row": row, "from_region": start, "to_region": end, "column_name": self.name, "value": value}
+        return rule.flag(self.table, "row", verdict, found, cause, **where, bound=float(bound))
+
+    @cached_property
+    def _of_rows(self) -> tuple[list, ...]:
+        """Name, ends and value of each row."""
+        columns = (self.names, self.frame.from_region, self.frame.to_region, self.rate)
+        return tuple(column.tolist() for column in columns)
 
     def whole(
         self, rule: Rule, found: str, cause: str, value: float, bound: float, verdict=IMPOSSIBLE

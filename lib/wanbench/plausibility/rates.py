@@ -107,18 +107,21 @@ def _bytes(column: Column, computed: pd.Series) -> list[dict]:
             f"{column.name} is {number(middle)} times 8 x bytes / duration, over {count(len(good), 'row')}"
         )
         flags.append(column.whole(BYTES, found, unit, middle, 1.0))
+    rates, due = column.rate.to_numpy(), computed.to_numpy()
+    sizes, durations = (
+        column.frame[name].to_numpy(dtype="float64", na_value=np.nan) for name in ("bytes", "duration_s")
+    )
     for k in good:
         cause = unit if unit and abs(ratio[k] / usual - 1) <= ROW_TOLERANCE else ""
         if not cause and clear[k]:
             own = _factor(ratio[k])
             cause = UNITS[own] if own else WRONG_ROW
         if cause:
-            amount = quantity(float(column.frame.bytes.iloc[k]), "bytes")
             found = (
-                f"{quantity(column.rate.iloc[k], 'bit/s')} where {amount} in "
-                f"{number(float(column.frame.duration_s.iloc[k]))} s make {quantity(computed.iloc[k], 'bit/s')}"
+                f"{quantity(rates[k], 'bit/s')} where {quantity(float(sizes[k]), 'bytes')} in "
+                f"{number(float(durations[k]))} s make {quantity(due[k], 'bit/s')}"
             )
-            flags.append(column.row(BYTES, k, found, cause, computed.iloc[k]))
+            flags.append(column.row(BYTES, k, found, cause, due[k]))
     return flags
 
 

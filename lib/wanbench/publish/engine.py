@@ -13,13 +13,15 @@ from contextlib import contextmanager, suppress
 
 from nbclient.exceptions import CellExecutionError
 from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine
+from papermill.engines import NBClientEngine, NotebookExecutionManager
 from papermill.utils import remove_args
 
 from .tags import LEFT_OUT, leave_out, optional_section
 
 MISSING = ("MissingDataError", "NotFetchedError")
 """Names of the errors that say that data are not there."""
+SAVE_EVERY_S = 5.0
+"""A kill loses the outputs of this time; what was measured lies in its run folder."""
 
 
 class Client(PapermillNotebookClient):
@@ -84,4 +86,28 @@ class Engine(NBClientEngine):
     def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, **kwargs):
         """Execute the notebook that `nb_man` manages; keyword arguments go to the client."""
         settings = remove_args(["input_path", "execution_timeout"], **kwargs)
-        return Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings).execute()
+        with saved_at_times(nb_man):
+            return Client(
+                nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, **settings
+            ).execute()
+
+
+@contextmanager
+def saved_at_times(manager: NotebookExecutionManager) -> Iterator[None]:
+    """
+    Save the notebook every `SAVE_EVERY_S` seconds, and at the end.
+
+    Papermill writes all of it before and after each cell, which took longer than the cells of a page with many figures.
+    """
+    save = manager.save
+
+    def at_times(**kwargs):
+        if (manager.now() - manager.last_save_time).total_seconds() >= SAVE_EVERY_S:
+            save(**kwargs)
+
+    manager.save = at_times
+    try:
+        yield
+    finally:
+        manager.save = save
+        save()

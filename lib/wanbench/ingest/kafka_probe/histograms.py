@@ -20,6 +20,9 @@ HIGHEST_US = 3_600_000_000
 DIGITS = 3
 """Significant digits of a value: an error of 0.1 % at most."""
 
+EXACT_BITS = 11
+"""Leading bits of a value that an HdrHistogram of three digits keeps."""
+
 
 def histograms(records: pd.DataFrame) -> list[dict]:
     """
@@ -52,7 +55,10 @@ def histograms(records: pd.DataFrame) -> list[dict]:
 
 def encoded(values_us: np.ndarray) -> str:
     """An HdrHistogram of values in microseconds: V2 encoding, compressed, base64."""
-    whole, counts = np.unique(np.rint(values_us).astype(np.int64), return_counts=True)
+    whole = np.rint(values_us).astype(np.int64)
+    # values that share a bucket count as one, the lowest in it: buckets double in width from 2,048 on
+    width = np.maximum(np.frexp(whole.clip(1, HIGHEST_US).astype(float))[1] - EXACT_BITS, 0)
+    whole, counts = np.unique(whole >> width << width, return_counts=True)
     return encoded_counts(dict(zip(whole.tolist(), counts.tolist(), strict=True)))
 
 

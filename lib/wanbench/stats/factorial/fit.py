@@ -16,8 +16,8 @@ from math import exp, isfinite, sqrt
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from scipy import stats
+from statsmodels.regression.linear_model import OLS
 
 from ...checks import check_level
 from ...errors import ParameterError
@@ -108,7 +108,7 @@ def fit_factorial(
     design = with_blocks(columns(codes, terms), blocks)
     _check_design(design, terms, aliases)
     log_response = np.log(runs["_response"].to_numpy())
-    fit = sm.OLS(log_response, design).fit()
+    fit = OLS(log_response, design).fit()
     combination = runs.groupby(names).ngroup().to_numpy()
     robust = robust_variance.robust_variance(design, fit.resid, combination)
     freedom = int(fit.df_resid)

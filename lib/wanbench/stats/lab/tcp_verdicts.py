@@ -61,7 +61,9 @@ def of_run(
     whole = [not {ends, ends[::-1]} & lossy for ends in zip(pairs.from_region, pairs.to_region, strict=True)]
     parts = _limits(transfers, links, pairs[whole], run_id, level) if any(whole) else []
     if lossy:
-        rows = loss(transfers, links, level=level).rows
+        ends = transfers[["from_region", "to_region"]].itertuples(index=False, name=None)
+        own = [bool({pair, pair[::-1]} & lossy) for pair in ends]
+        rows = loss(transfers[own] if any(own) else transfers, links, level=level).rows
         kept = [pair in lossy for pair in zip(rows.from_region, rows.to_region, strict=True)]
         parts.append(Verdicts(rows[kept]))
     return Verdicts.join(*parts)

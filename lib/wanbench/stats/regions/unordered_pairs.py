@@ -106,8 +106,9 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
     light = ["light_rtt_ms"] if "light_rtt_ms" in getattr(pairs, "columns", ()) else []
     rows = check_pairs(pairs, "from_region", "to_region", "distance_km", *light, column)
     reason = _reasons(rows, column)
-    left_out = rows.assign(reason=reason)[reason.notna()].reset_index(drop=True)
-    rows = rows[reason.isna()]
+    out = reason.notna()
+    left_out = rows[out].assign(reason=reason[out]).reset_index(drop=True)
+    rows = rows[~out]
     ends = np.sort(rows[["from_region", "to_region"]].to_numpy(dtype=object), axis=1)
     value = rows[column]
     kept = rows[["from_region", "distance_km", *light]].assign(
@@ -135,14 +136,14 @@ def unordered(pairs: pd.DataFrame, column: str, *, combine: str = "median") -> S
 
 def _reasons(rows: pd.DataFrame, column: str) -> pd.Series:
     """The reason for leaving a row out, or None; later reasons override earlier ones."""
-    value = rows[column]
-    reason = pd.Series(None, index=rows.index, dtype=object)
+    value = rows[column].to_numpy(dtype="float64", na_value=np.nan)
+    reason = np.full(len(rows), None, dtype=object)
     reason[~(value > 0)] = f"where {column} is not positive"
     reason[np.isinf(value)] = f"where {column} is infinite"
-    reason[value.isna()] = f"without {column}"
-    reason[rows.distance_km.isna()] = "without distance_km"
-    reason[rows.from_region == rows.to_region] = "from a region to itself"
-    return reason
+    reason[np.isnan(value)] = f"without {column}"
+    reason[rows.distance_km.isna().to_numpy()] = "without distance_km"
+    reason[(rows.from_region == rows.to_region).to_numpy(dtype=bool)] = "from a region to itself"
+    return pd.Series(reason, index=rows.index, dtype=object)
 
 
 def left_out_of_any(*samples: Sample) -> pd.DataFrame:

@@ -8,9 +8,10 @@ sum, and the ranks are scaled up to those of the sample.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil, floor, isnan, log, nan, sqrt
 
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from ...checks import refusal
 
@@ -55,14 +56,19 @@ def ranks(n: int, q: float, level: float, effective_n: float | None = None) -> t
     """
     tail = (1 - level) / 2
     if effective_n is None or effective_n >= n:
-        low = int(stats.binom.ppf(tail, n, q))
-        high = int(stats.binom.ppf(1 - tail, n, q)) + 1
-        return (low or None), (high if high <= n else None)
+        return _ranks_of_independent(n, q, tail)
     low, high = (position(effective_n, q, share) for share in (1 - tail, tail))
     stretch = (n + 1) / (effective_n + 1)
     low_rank = 0 if isnan(low) else floor(low * stretch)
     high_rank = None if isnan(high) or high > effective_n else min(ceil(high * stretch), n)
     return low_rank or None, high_rank
+
+
+@lru_cache(maxsize=1024)
+def _ranks_of_independent(n: int, q: float, tail: float) -> tuple[int | None, int | None]:
+    low = int(stats.binom.ppf(tail, n, q))
+    high = int(stats.binom.ppf(1 - tail, n, q)) + 1
+    return (low or None), (high if high <= n else None)
 
 
 def min_values(q: float, level: float) -> int:
@@ -83,7 +89,7 @@ def position(n: float, q: float, share: float) -> float:
     """
 
     def excess(position):
-        return stats.beta.cdf(q, position, n - position + 1) - share
+        return float(special.betainc(position, n - position + 1, q)) - share
 
     # the beta function underflows far from the middle of a large n, so search within 12 standard deviations
     middle, far = n * q, 10 + 12 * sqrt(n * q * (1 - q))

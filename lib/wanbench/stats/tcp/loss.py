@@ -205,7 +205,7 @@ def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
     check_columns("transfers", transfers, [name for name in NUMBERS if name not in given])
     transfers = transfers.assign(**given)
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
-    directions = len(transfers[ends].drop_duplicates()) if ends else 1
+    directions = len(transfers[ends].drop_duplicates()) if ends and len(transfers) > 1 else 1
     if directions > 1:
         raise ParameterError(f"the transfers are of {directions} directions; a loss is that of one")
     optional = {
@@ -216,9 +216,11 @@ def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
         "error": None,
     }
     rows = transfers.assign(**{name: value for name, value in optional.items() if name not in transfers})
-    rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce").astype("float64")
-    good = ((rows[NUMBERS] > 0) & np.isfinite(rows[NUMBERS])).all(axis=1)
-    good &= (rows.protocol == "TCP").fillna(False) & rows.error.isna()
+    if (rows.dtypes[NUMBERS] != "float64").any():
+        rows[NUMBERS] = rows[NUMBERS].apply(pd.to_numeric, errors="coerce").astype("float64")
+    numbers = rows[NUMBERS].to_numpy()
+    good = ((numbers > 0) & np.isfinite(numbers)).all(axis=1)
+    good &= ((rows.protocol == "TCP").fillna(False) & rows.error.isna()).to_numpy(dtype=bool)
     if not good.any():
         raise ParameterError("no TCP transfer has a throughput, a duration, an RTT and a segment size")
     return rows[good]

@@ -241,7 +241,12 @@ def _without_intervals(centre: dict) -> dict[str, Contrast]:
 
 def _drawn_medians(arms, picks, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Numbers of medians of resamples; `picks` are the groups drawn per resample, an array for each arm."""
-    medians = [_medians(groups, pick, rng) for groups, pick in zip(arms, picks, strict=True)]
+    if max(len(group) for groups in arms for group in groups) == 1:  # nothing to resample within a group
+        medians = [
+            np.median(np.concatenate(groups)[pick], axis=1) for groups, pick in zip(arms, picks, strict=True)
+        ]
+    else:
+        medians = [_medians(groups, pick, rng) for groups, pick in zip(arms, picks, strict=True)]
     return _four_numbers(*((np.ones(len(median)), median) for median in medians))
 
 

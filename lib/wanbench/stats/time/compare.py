@@ -229,13 +229,16 @@ def _checked(observations, value, arm, arms, others) -> tuple[pd.DataFrame, pd.D
         values = ", ".join(map(str, present)) or "none"
         raise refusal("arms", arms, f"two different values of column {arm}, which has {values}")
     numbers = pd.to_numeric(observations[value], errors="coerce").astype("float64")
-    reason = pd.Series(None, index=observations.index, dtype=object)
+    reason = np.full(len(observations), None, dtype=object)
     for name in others:
-        reason[observations[name].isna()] = f"without {name}"
-    reason[~np.isfinite(numbers)] = f"without {value}"
-    reason[~observations[arm].isin(names)] = "of another arm"
-    left_out = observations.assign(reason=reason)[reason.notna()].reset_index(drop=True)
-    rows = observations.assign(**{value: numbers})[reason.isna()].reset_index(drop=True)
+        reason[observations[name].isna().to_numpy()] = f"without {name}"
+    reason[~np.isfinite(numbers.to_numpy())] = f"without {value}"
+    reason[~observations[arm].isin(names).to_numpy()] = "of another arm"
+    out = reason != None  # noqa: E711  (of each element)
+    left_out = observations[out].reset_index(drop=True)
+    left_out = left_out.assign(reason=pd.Series(reason[out], dtype=object))
+    used = observations[list(dict.fromkeys([value, arm, *others]))]
+    rows = used.assign(**{value: numbers})[~out].reset_index(drop=True)
     for name in names:
         if not (rows[arm] == name).any():
             raise ParameterError(f"arm {name} has no row with {value}.")
@@ -253,7 +256,7 @@ def _units(sides: list[pd.DataFrame], value: str, run, block) -> tuple[str, list
     """The kind of the unit of replication, the values of each unit by arm, and cautions."""
 
     def groups(column) -> list[dict]:
-        return [{key: part[value].to_numpy() for key, part in side.groupby(column)} for side in sides]
+        return [{key: part.to_numpy() for key, part in side.groupby(column)[value]} for side in sides]
 
     if block:
         blocks = groups(block)
@@ -283,8 +286,8 @@ def _row_cautions(left_out: pd.DataFrame, rows: pd.DataFrame, time, arm: str, ru
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))
         notes.append(f"{count(len(left_out), 'row')} left out ({reasons})")
     if time is not None:
-        for key, part in rows.groupby([arm, run] if run else [arm]):
-            steps = part[time].sort_values().diff().dropna()
+        for key, part in rows.groupby([arm, run] if run else [arm])[time]:
+            steps = part.sort_values().diff().dropna()
             if len(steps) > 1 and steps.max() > GAP * steps.median():
                 longest = number(steps.max() / steps.median(), 0)
                 notes.append(f"{' '.join(map(str, key))} has gaps: a step of {longest} times the usual")

@@ -205,11 +205,11 @@ def against_baseline(
     own = [log[at == k] for k in range(len(settings))]
     started = trials.groupby(by, sort=False)[restart].first() if restart else pd.Series(0, settings)
     apart = started.nunique() < len(settings)
-    estimates = {}
+    estimates, units = {}, trials[list(dict.fromkeys([by, *([block] if block else [])]))]
     for name, contrast, logs in zip(settings[1:], contrasts, own[1:], strict=True):
         value, error = float(contrast @ params), spread * sqrt(contrast @ inverse @ contrast)
         others = ((SINGLE, single * error, value),) if freedom > 0 else ()
-        others += _unpooled(trials[trials[by].isin([name, baseline])], log, name, by, block, level)
+        others += _unpooled(units[units[by].isin([name, baseline])], log, name, by, block, level)
         estimates[name] = ratio_estimate(
             value,
             together * error if freedom > 0 else nan,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import hmean
 
 from ...formatting import count
 from ..lab import utilisation
@@ -53,9 +52,16 @@ def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
     known = echoes[~echoes.duplicate & echoes.rtt_ms.notna()].merge(spans[[*KEY, "start_s", "end_s"]], on=KEY)
     inside = known[known.received_at_s.between(known.start_s, known.end_s)].groupby(KEY).rtt_ms
-    counted = inside.agg(hmean).where(inside.size() >= MIN_ECHOES)
-    every = known.groupby(KEY).rtt_ms.agg(hmean)
+    counted = inside.agg(_harmonic_mean).where(inside.size() >= MIN_ECHOES)
+    every = known.groupby(KEY).rtt_ms.agg(_harmonic_mean)
     return counted.reindex(every.index).fillna(every).rename("harmonic_rtt_ms").reset_index()
+
+
+def _harmonic_mean(values: pd.Series) -> float:
+    if values.empty:
+        return np.nan
+    with np.errstate(divide="ignore"):
+        return 1.0 / np.mean(1.0 / values.to_numpy())
 
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
@@ -135,21 +141,32 @@ def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
         between these.
     """
     merged = samples.drop(columns=["from_region", "to_region"]).merge(spans, on=KEY)
+    names = ("link_from", "link_to", "from_region", "to_region")
+    ends = {name: merged[name].to_numpy(dtype=object) for name in names}
+    ways = {
+        "rx": (ends["link_to"] == ends["to_region"]) & (ends["link_from"] == ends["from_region"]),
+        "tx": (ends["link_to"] == ends["from_region"]) & (ends["link_from"] == ends["to_region"]),
+    }
+    at_s, rate_bps = (merged[name].to_numpy(dtype="float64") for name in ("at_s", "rate_bps"))
+    inside = merged.at_s.between(merged.start_s, merged.end_s).to_numpy()
+    counted = ("packets_delivered", "bytes_delivered", "packets_queue_dropped")
+    counters = {name: merged[name].to_numpy() for name in counted}
     rows = []
-    for key, part in merged.groupby(KEY):
+    for key, part in sorted(merged.groupby(KEY).indices.items()):
         row = dict(zip(KEY, key, strict=True)) | {"queue_dropped_packets": 0}
-        for way, end, start in (("rx", "to_region", "from_region"), ("tx", "from_region", "to_region")):
-            own = part[(part.link_to == part[end]) & (part.link_from == part[start])]
-            inside = own[own.at_s.between(own.start_s, own.end_s)]
-            own = (inside if len(inside) > 1 else own).sort_values("at_s")
-            if len(own) < 2 or own.at_s.iloc[-1] <= own.at_s.iloc[0]:
+        for way, of_way in ways.items():
+            own = part[of_way[part]]
+            within = own[inside[own]]
+            own = within if len(within) > 1 else own
+            own = own[np.argsort(at_s[own])]
+            if len(own) < 2 or at_s[own[-1]] <= at_s[own[0]]:
                 continue
-            passed = own.iloc[-1][["at_s", "packets_delivered", "bytes_delivered", "packets_queue_dropped"]]
-            passed = passed - own.iloc[0][passed.index]
-            row[f"{way}_packets_per_s"] = passed.packets_delivered / passed.at_s
-            rate = float(own.rate_bps.iloc[0]) if pd.notna(own.rate_bps.iloc[0]) else np.nan
-            row[f"{way}_utilisation"] = 8 * passed.bytes_delivered / passed.at_s / rate
-            row["queue_dropped_packets"] += int(passed.packets_queue_dropped)
+            first, last = own[0], own[-1]
+            spent_s = at_s[last] - at_s[first]
+            packets, size, dropped = (float(each[last] - each[first]) for each in counters.values())
+            row[f"{way}_packets_per_s"] = packets / spent_s
+            row[f"{way}_utilisation"] = 8 * size / spent_s / rate_bps[first]
+            row["queue_dropped_packets"] += int(dropped)
         rows.append(row)
     frame = pd.DataFrame(rows, columns=[*KEY, *LINK_COLUMNS, "queue_dropped_packets"])
     return frame.astype(dict.fromkeys(LINK_COLUMNS, "float64"))

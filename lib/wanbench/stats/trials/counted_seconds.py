@@ -48,13 +48,20 @@ class CountedSeconds:
 
     def inside(self, lines: pd.DataFrame) -> pd.DataFrame:
         """The producers' lines that lie wholly inside."""
-        starts = lines.printed_at_s - lines.length_s.fillna(0.0)
-        return lines[(starts >= self.start_s) & (lines.printed_at_s <= self.end_s)]
+        printed = lines.printed_at_s.to_numpy()
+        starts = printed - lines.length_s.fillna(0.0).to_numpy()
+        return lines[(starts >= self.start_s) & (printed <= self.end_s)]
 
     def per_second(self, log: pd.DataFrame) -> pd.DataFrame:
         """One row per counted second: at_s, batches, records, bytes."""
-        seconds = pd.RangeIndex(int(self.start_s), int(self.end_s), name="at_s")
-        return log.groupby("at_s")[COUNTS].sum().reindex(seconds, fill_value=0).reset_index()
+        seconds = np.arange(int(self.start_s), int(self.end_s))
+        at = log.at_s.to_numpy() - int(self.start_s)
+        inside = (at >= 0) & (at < len(seconds))
+        sums = {"at_s": seconds}
+        for name in COUNTS:
+            sums[name] = np.zeros(len(seconds), dtype="int64")
+            np.add.at(sums[name], at[inside], log[name].to_numpy()[inside])
+        return pd.DataFrame(sums)
 
 
 def counted_seconds(
@@ -73,11 +80,12 @@ def counted_seconds(
         Cut where no warm-up is reported: from the first line of a producer on, or from the first second of the log on.
     """
     timed = lines[lines.printed_at_s.notna()]
-    noted = load[["counts_from_s", "counts_until_s"]].astype("float64").dropna()
+    noted = load[["counts_from_s", "counts_until_s"]]
+    noted = noted.astype("float64").dropna() if len(noted) else noted
     if len(noted):
         start, end, rule = ceil(noted.counts_from_s.max()), floor(noted.counts_until_s.min()), RULE_LOAD
     elif len(timed):
-        spans = [_span(part, warmup_s) for _, part in timed.groupby("producer")]
+        spans = _spans(timed, warmup_s)
         if producers is not None and len(spans) < producers:
             return CountedSeconds(fault=f"where only {len(spans)} of {producers} producers reported times")
         start, end = ceil(max(first for first, _ in spans)), floor(min(last for _, last in spans))
@@ -91,14 +99,22 @@ def counted_seconds(
     return CountedSeconds(float(start), float(end), rule)
 
 
-def _span(lines: pd.DataFrame, warmup_s: float) -> tuple[float, float]:
-    """When a producer's warm-up was over, and when it printed its last line."""
-    starts = lines.printed_at_s - lines.length_s.fillna(0.0)
-    warm = lines.warmup.astype("boolean")
-    if warm.isna().all():
-        return float(starts.min()) + warmup_s, float(lines.printed_at_s.max())
-    working = starts[~warm.fillna(True).astype(bool)]
-    return float(working.min()) if len(working) else np.inf, float(lines.printed_at_s.max())
+def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
+    """Of each producer: when its warm-up was over, and when it printed its last line."""
+    printed = lines.printed_at_s.to_numpy()
+    starts = printed - lines.length_s.fillna(0.0).to_numpy()
+    said = lines.warmup.astype("boolean")
+    known, warm = said.notna().to_numpy(), said.fillna(True).to_numpy(dtype=bool)
+    producers, names = pd.factorize(lines.producer)
+    spans = []
+    for own in (producers == k for k in range(len(names))):
+        last = float(printed[own].max())
+        if known[own].any():
+            working = starts[own & ~warm]
+            spans.append((float(working.min()) if len(working) else np.inf, last))
+        else:
+            spans.append((float(starts[own].min()) + warmup_s, last))
+    return spans
 
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:

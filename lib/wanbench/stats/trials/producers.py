@@ -21,6 +21,8 @@ def records_per_s(inside: pd.DataFrame) -> pd.Series:
 
 def behind_s(inside: pd.DataFrame) -> float:
     """How far the slowest producer was behind its target rate, at its last line; NaN where none had a target."""
+    if inside.behind_s.isna().all():
+        return nan
     last = inside.sort_values("window").groupby("producer").behind_s.last()
     return float(last.max()) if last.notna().any() else nan
 
@@ -41,11 +43,13 @@ def latency(inside: pd.DataFrame, producers: pd.DataFrame) -> dict:
     row = {"mean_latency_ms": nan, "max_latency_ms": nan, "latency_by": None}
     totals = producers[~producers.warmup]
     for name, rows in (("the producers' lines", inside), ("their sums", totals)):
-        reported = rows[["mean_latency_ms", "max_latency_ms", "records"]].astype("float64")
-        reported = reported[reported.records != 0]
-        if len(reported) and reported.notna().all(axis=None):
-            row["mean_latency_ms"] = float(np.average(reported.mean_latency_ms, weights=reported.records))
-            row["max_latency_ms"] = float(reported.max_latency_ms.max())
+        columns = ("mean_latency_ms", "max_latency_ms", "records")
+        reported = np.array([rows[column].to_numpy(dtype="float64", na_value=nan) for column in columns])
+        reported = reported[:, reported[2] != 0]
+        if reported.size and not np.isnan(reported).any():
+            mean, largest, records = reported
+            row["mean_latency_ms"] = float(np.average(mean, weights=records))
+            row["max_latency_ms"] = float(largest.max())
             row["latency_by"] = name
             break
     n = inside.producer.nunique() or totals.producer.nunique()

@@ -188,7 +188,8 @@ def compare_links(
     """
     level = check_level(level)
     trials, names = link_trials(rates, settings, check_choice("value", value, MEASURED))
-    pairs = paired_trials(trials, value, names)
+    partners = _partners(trials, names)
+    pairs = _values_of_pairs(partners, trials, value)
     by_trial = _by_trial(trials, rates, value, names, level, seed, resamples)
     paired = _paired(pairs, value, names, level, seed, by_trial, resamples) if len(pairs) > 1 else None
     ratio = _cautioned((paired or by_trial).means, _notes(trials, pairs, rates, value))
@@ -197,7 +198,7 @@ def compare_links(
     for name in other_values:
         check_choice("other_values", name, MEASURED)
         if name in trials and name != value and trials[name].notna().all() and (trials[name] > 0).all():
-            own = paired_trials(trials, name, names)
+            own = _values_of_pairs(partners, trials, name)
             comparison = _by_trial(trials, rates, name, names, level, seed, MEANS_ONLY)
             if len(own) > 1:
                 comparison = _paired(own, name, names, level, seed, comparison, MEANS_ONLY)
@@ -257,14 +258,24 @@ def _positions(measured: pd.DataFrame, missing: pd.DataFrame) -> pd.Series:
 
 def paired_trials(trials: pd.DataFrame, value: str, names) -> pd.DataFrame:
     """The n-th trial of link a with the n-th of link b in each block of each run, in the order of the plan."""
-    rows = trials[trials.block.notna()].sort_values(["run_id", "block", "nth"])
-    columns = ["run_id", "block", "nth", value, "order"]
-    sides = [rows.loc[rows.link == name, columns].rename(columns={value: "value"}) for name in names]
+    return _values_of_pairs(_partners(trials, names), trials, value)
+
+
+def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
+    """The pairs: run_id, block, pair, order_a, order_b, and the positions row_a and row_b of both trials."""
+    places = trials[["run_id", "block", "nth", "order", "link"]].assign(row=np.arange(len(trials)))
+    places = places[places.block.notna()].sort_values(["run_id", "block", "nth"])
+    sides = [places[places.link == name].drop(columns="link") for name in names]
     both = sides[0].merge(sides[1], on=["run_id", "block", "nth"], suffixes=("_a", "_b"))
     pair = both.run_id + " " + both.block.astype(str) + " " + both.nth.astype(int).astype(str)
-    pairs = pd.DataFrame({"run_id": both.run_id, "block": both.block, "pair": pair})
-    pairs = pairs.assign(a=both.value_a, b=both.value_b, order_a=both.order_a, order_b=both.order_b)
-    return pairs.assign(ratio=pairs.b / pairs.a)
+    return both[["run_id", "block", "order_a", "order_b", "row_a", "row_b"]].assign(pair=pair)
+
+
+def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
+    """As `paired_trials`, of pairs that are known."""
+    pairs = partners[["run_id", "block", "pair"]]
+    a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
+    return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
 
 
 def _notes(trials: pd.DataFrame, pairs: pd.DataFrame, rates: TrialRates, value: str) -> tuple[str, ...]:

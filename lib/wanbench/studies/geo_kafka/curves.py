@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf, nan
 
 import pandas as pd
@@ -141,6 +142,16 @@ class Curves(Result):
     TITLE = "Best over worst level of each factor"
     DRAWN_BY = "curves_figure.overview"
 
+    def against(self, cell: str) -> AgainstBaseline:
+        """Every cell against one."""
+        if cell not in self._against:
+            self._against[cell] = _compare(self.frame, cell, self.level)
+        return self._against[cell]
+
+    @cached_property
+    def _against(self) -> dict[str, AgainstBaseline]:
+        return {self.base: self.compared}
+
     def of(self, factor: str) -> Curve:
         """The curve of a factor; MissingDataError if no trial changes it alone."""
         if factor not in self.curves:
@@ -234,7 +245,7 @@ class Curves(Result):
 
     def _between(self, a: str, b: str, quantity: str, claim: str, *notes: str) -> Estimate:
         """The ratio of cell a to cell b, with the interval of this comparison alone."""
-        one = _compare(self.frame, b, self.level).ratios[a]
+        one = self.against(b).ratios[a]
         alone = next((other for other in one.others if other.method == SINGLE), None)
         ends = {} if alone is None else {"low": alone.low, "high": alone.high}
         method = one.method.partition("; largest |t|")[0] + "; Student's t, for this comparison alone"
@@ -358,7 +369,7 @@ def _curve(found: Curves, factor: str, cells: pd.DataFrame, own: list[str]) -> C
     if len(own) > 2 and table.numeric.notna().all():
         other, name = (own[-2], "the level before it") if best == own[-1] else (best, "best")
         last = (
-            _compare(found.frame, own[-1], found.level)
+            found.against(own[-1])
             .ratios[other]
             .transformed(
                 lambda ratio: 1 / ratio if ratio else inf,
