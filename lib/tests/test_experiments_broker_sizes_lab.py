@@ -1,7 +1,6 @@
 """Sizes of brokers on a real cluster: they hold while a block runs, and nothing of them is left afterwards."""
 
 import os
-from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -11,27 +10,16 @@ from wanbench.errors import LabError
 from wanbench.experiments import BrokerProcessors
 from wanbench.experiments.broker_sizes import sized
 from wanbench.ingest import broker_processors
-from wanbench.kafka import BrokerSize, Cluster
-from wanbench.labs.local import LocalLab
-from wanbench.links import LinkSettings
+from wanbench.kafka import BrokerSize
 
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
 
-REGIONS = ["here", "there"]
 SMALL = BrokerSize("small", 0.5, 2e7)
 
 
-@pytest.fixture(scope="module")
-def lab():
-    with LocalLab(REGIONS, dict.fromkeys(permutations(REGIONS, 2), LinkSettings(1))) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def own_cluster(lab):
-    """Not the cluster that tests share: its broker is killed."""
-    with Cluster(lab, ["there"], profile="functional", heap_mb=256) as started:
-        yield started
+@pytest.fixture
+def lab(own_cluster):
+    return own_cluster.lab
 
 
 def groups():
@@ -41,16 +29,16 @@ def groups():
 
 
 def has_no_limits(lab, before):
-    assert lab.gateways.get("there") is None
+    assert not any(lab.gateways.values())
     assert {link.rate_bps for link in lab.links.values()} == {None}
     assert groups() <= before
 
 
 def test_a_size_holds_and_goes(lab, own_cluster, tmp_path):
-    before, here = groups(), lab.host("here")
-    with sized(here, SMALL):
-        assert lab.gateways["there"] == 2e7 and lab.links["here", "there"].rate_bps == 2e7
-        BrokerProcessors(interval_s=0.2, duration_s=2).run(here, lab.host("there"), tmp_path, "t")
+    before, host = groups(), lab.host("eu")
+    with sized(host, SMALL):
+        assert lab.gateways["us"] == 2e7 and lab.links["eu", "us"].rate_bps == 2e7
+        BrokerProcessors(interval_s=0.2, duration_s=2).run(host, lab.host("us"), tmp_path, "t")
     has_no_limits(lab, before)
     rows = broker_processors.read(tmp_path / "broker_processors/t.1.processors.jsonl")["metrics"]
     if groups() or Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists():
@@ -60,8 +48,8 @@ def test_a_size_holds_and_goes(lab, own_cluster, tmp_path):
 
 def test_a_size_goes_when_the_load_fails_and_a_dead_broker_is_started_again(lab, own_cluster):
     before = groups()
-    with pytest.raises(LabError, match="the load failed"), sized(lab.host("here"), (SMALL,)):
-        own_cluster.kill(1)
+    with pytest.raises(LabError, match="the load failed"), sized(lab.host("eu"), (None, SMALL, None)):
+        own_cluster.kill(2)
         raise LabError("the load failed")
     has_no_limits(lab, before)
-    assert comes_about(lambda: own_cluster.runs(1))
+    assert comes_about(lambda: own_cluster.runs(2))

@@ -13,8 +13,9 @@ def test_clients_reach_a_cluster_with_mutual_tls(shared_lab, tmp_path):
         fault="none",
         client_settings={"group.protocol": "consumer"},
         topic_settings={"min.insync.replicas": 2},
-        before_s=3.0,
-        fault_s=2.0,
+        before_s=1.0,
+        fault_s=1.0,
+        quiet_s=0.0,
         after_s=120.0,
     )
     episode.run(shared_lab.host("eu"), shared_lab.host("us"), tmp_path, "t")

@@ -1,6 +1,6 @@
 """
-A cluster that already runs, with names, passwords and TLS: reached by what the environment holds, and nothing secret
-stands anywhere afterwards.
+A cluster that already runs, with names, passwords and TLS: reached by what the environment holds, alone and in a
+campaign beside the lab's own, and nothing secret stands anywhere afterwards.
 """
 
 import contextlib
@@ -8,22 +8,46 @@ import json
 import os
 import threading
 import traceback
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from sasl_plain import SaslPlain
 
+from wanbench.campaign import carry_out, start, systems, systems_by_steps
 from wanbench.errors import ParameterError
+from wanbench.experiments import HostMetrics, KafkaLoad
+from wanbench.ingest import tabulate
 from wanbench.kafka import Cluster, ClusterError
 from wanbench.kafka.admin.ask import AnswerError
 from wanbench.kafka.external import ExternalCluster
-from wanbench.labs.local import LocalLab
+from wanbench.labs import LocalLab, matrix_links
+from wanbench.plan import make_trials
 from wanbench.runs import write_raw
 
 PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
 MARK = 'zQ7marked-pass word"9'
 OTHER_MARK = "wR3wrong-marked"
 pytestmark = [pytest.mark.lab, pytest.mark.kafka]
+
+REGIONS = ["here", "there", "elsewhere"]
+LINKS = matrix_links(dict.fromkeys(combinations(REGIONS, 2), 4), rate_bps=5e7)
+THEIRS, OURS = "10.1.0.1:9092", "10.2.0.1:9092"
+SMALL = {"profile": "functional", "heap_mb": 256, "metrics": False, "start_timeout_s": 300}
+
+
+class StaysOpen(LocalLab):
+    """A lab that a campaign can open and close while it stays open."""
+
+    depth = 0
+
+    def __enter__(self):
+        self.depth += 1
+        return self if self.depth > 1 else super().__enter__()
+
+    def __exit__(self, *exception):
+        self.depth -= 1
+        return None if self.depth else super().__exit__(*exception)
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +67,8 @@ def running(tmp_path_factory, no_names):
     """
     users = SaslPlain({"boss": "boss-word", "ada": MARK, "guest": MARK}, ["boss", "ada"], encrypted=True)
     with (
-        LocalLab(["here"], {}) as lab,
-        Cluster(
-            lab, ["here"], security=users, profile="functional", heap_mb=256, metrics=False, jvm=no_names
-        ) as cluster,
+        StaysOpen(REGIONS, LINKS) as lab,
+        Cluster(lab, ["here"], security=users, jvm=no_names, **SMALL) as cluster,
     ):
         for hosts in lab.hosts.values():  # whoever uses it does not know that it is in the same lab
             for host in hosts:
@@ -241,6 +263,69 @@ def test_everything_may_come_from_the_environment(running, environment, monkeypa
     arguments = {"mechanism": "PLAIN", "user_from": "OUR_USER", "password_from": "OUR_PASSWORD"}
     with ExternalCluster(lab, bootstrap_from="OUR_SERVERS", authority_file=authority, **arguments) as cluster:
         cluster.check()
+
+
+def test_a_campaign_has_the_labs_cluster_and_an_external_one_side_by_side(
+    running, no_names, environment, tmp_path, monkeypatch, capfd
+):
+    lab, bootstrap, authority = running
+    monkeypatch.setitem(start.LABS, "local", lambda regions, links, **options: lab)
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("OUR_SERVERS", bootstrap)
+    monkeypatch.setenv("OUR_USER", "ada")
+    far = {"bootstrap_from": "OUR_SERVERS", "mechanism": "PLAIN", "user_from": "OUR_USER"}
+    far |= {"password_from": "OUR_PASSWORD", "authority_file": str(authority)}
+    compared = systems(
+        [
+            {"name": "ours", "load": {"linger_ms": 0}},
+            {"name": "theirs", "load": {"linger_ms": 10}, "cluster": "far"},
+        ]
+    )
+    quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *no_names)
+    load = KafkaLoad(
+        partitions=1, target_records_per_s=200, duration_s=2, warmup_s=1, jvm=quick, start_timeout_s=300
+    )
+    steps = {"target_records_per_s": [100]}
+    trials = systems_by_steps(compared, load, steps, replicates=1, beside=(HostMetrics(interval_s=1),))
+    run = carry_out(
+        make_trials(trials, from_region="elsewhere", to_region="there", more_regions=["here"]),
+        LINKS,
+        lab="local",
+        campaign="side-by-side",
+        parameters={"external": {"far": far}},
+        brokers=["there"],
+        cluster=SMALL,
+        external={"far": far},
+        retries=0,
+        progress=False,
+    )
+    assert run.finished and run.tests().outcome.tolist() == ["done"] * 2, run.tests().reason.tolist()
+    run.verify()
+    about = json.dumps(run.lab["external"])
+    assert run.lab["external"]["far"]["brokers"] == [{"node_id": 1, "rack": "here"}]
+    assert THEIRS == bootstrap not in about and "ada" not in about
+    kept = {file["path"] for file in run.raw_files()}
+    assert {
+        "kafka_cluster/session-1.far.external.json",
+        "kafka_cluster/session-1.broker-1.server.log.gz",
+    } <= kept
+
+    tables = tabulate(run.folder, tmp_path / "tables")
+    assert tables["unread"].empty
+    found = tables["trials"].merge(tables["producers"], on="test_id")
+    assert set(zip(found.system, found.cluster.fillna(""), found.linger_ms, strict=True)) == {
+        ("ours", "", 0),
+        ("theirs", "far", 10),
+    }
+    assert set(found.setting) == {trial.setting for trial in trials} and (found.records > 0).all()
+    for test in tables["trials"].itertuples():
+        commands = json.dumps([file for file in run.raw_files() if test.test_id in file["path"]])
+        assert (THEIRS in commands) == (test.system == "theirs")
+        assert (OURS in commands) == (test.system == "ours")
+
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 20 and not [path for path in files if is_marked(path.read_bytes())]
+    assert not any(map(is_marked, capfd.readouterr()))
 
 
 class NoLab:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from ..checks import check_choice, check_number
 from ..errors import CommandError
-from ..labs.base import Lab
+from ..labs.base import Host, Lab
 from ..labs.programs import module_command
 from ..runs import RawFile
+from .admin.ask import AnswerError
 from .base import BaseCluster
 from .effective_settings import effective_settings, unknown
 from .errors import ClusterError
@@ -244,6 +245,11 @@ class Cluster(BaseCluster):
         self._check_settings()
         return True
 
+    def ask(self, host: Host, verb: str, **arguments: object):
+        """As every cluster; AnswerError at once if no broker runs."""
+        self._running_host()
+        return super().ask(host, verb, **arguments)
+
     def check(self) -> None:
         """ClusterError, with the last message and the log, if a node has ended without being stopped."""
         for node in self._nodes.values():
@@ -315,10 +321,10 @@ class Cluster(BaseCluster):
             raise ClusterError(f"Kafka {self._jars.version} has no broker setting {', '.join(missing)}.")
 
     def _running_host(self):
-        up = [broker.host for broker in self.brokers if self._node(broker.node_id).is_up]
-        if not up:
-            raise ClusterError("no broker of the cluster runs.")
-        return up[0]
+        for broker in self.brokers:
+            if self.runs(broker.node_id):
+                return broker.host
+        raise AnswerError("no broker of the cluster runs.", "Unreachable")
 
     def _flags(self):
         return [*PROFILES[self.profile], *self.jvm]

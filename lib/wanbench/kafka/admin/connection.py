@@ -44,8 +44,15 @@ class Connections(KafkaConnectionManager):
 
     def get_connection(self, node_id, timeout_ms=None, **options):
         fresh = node_id not in self._conns
-        connection = super().get_connection(node_id, min(timeout_ms or CONNECT_MS, CONNECT_MS), **options)
+        timeout_ms = min(timeout_ms or CONNECT_MS, CONNECT_MS)
+        connection = super().get_connection(node_id, timeout_ms, **options)
         if fresh:
+            # kafka-python waits for the answer to a TLS handshake without end.
+            error = errors.KafkaTimeoutError(f"no connection after {timeout_ms / 1000:.1f} s")
+            timer = self._net.call_later(
+                timeout_ms / 1000, lambda: connection.init_future.is_done or connection.close(error)
+            )
+            connection.init_future.add_both(lambda _: self._net.cancel(timer))
             node = self.cluster.broker_metadata(node_id)
             where = f"{node.host}:{node.port}"
             connection.init_future.add_errback(lambda error: self._remember(where, error))
