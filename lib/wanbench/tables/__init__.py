@@ -48,7 +48,10 @@ def from_rows(name: str, rows: Iterable[Mapping]) -> pd.DataFrame:
     if not rows:
         return _empty(name).copy()
     return pd.DataFrame(
-        {column.name: column.of([row.get(column.name) for row in rows], name) for column in declared.columns}
+        {
+            column.name: column.check(pd.Series([row.get(column.name) for row in rows], dtype=object), name)
+            for column in declared.columns
+        }
     )
 
 

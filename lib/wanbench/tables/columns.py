@@ -68,18 +68,6 @@ class Column:
         metadata = {"unit": self.unit, "meaning": self.meaning}
         return pa.field(self.name, KINDS[self.type][2], nullable=self.nullable, metadata=metadata)
 
-    def of(self, values: list, table: str) -> pd.Series:
-        """
-        `check` of a list. Most lists hold one plain type: they are converted at once, without a look at each value.
-        """
-        typed = _CONVERTED_AT_ONCE[self.type](self, values, set(map(type, values))) if values else None
-        return self.check(pd.Series(values, dtype=object), table) if typed is None else typed
-
-    def _within(self, numbers: np.ndarray) -> bool:
-        """Whether numbers, none of them NaN, lie in the bounds."""
-        above = self.minimum is None or bool(numbers.min() >= self.minimum)
-        return above and (self.maximum is None or bool(numbers.max() <= self.maximum))
-
     def check(self, values: pd.Series, table: str) -> pd.Series:
         """
         The values in the column's exact dtype; ParameterError names the first bad row and what is allowed.
@@ -142,12 +130,8 @@ def _is_true(compared) -> bool:
 
 
 def _with(values, null, nothing):
-    """Python objects with `nothing` in place of every null."""
-    if not null.any():
-        return values
-    filled = values.to_numpy(copy=True)
-    filled[null] = nothing
-    return pd.Series(filled, dtype=object, name=values.name)
+    """Values with `nothing` in place of every null."""
+    return values.where(~null, nothing) if null.any() else values
 
 
 def _convert_text(values, null):
@@ -265,70 +249,3 @@ CONVERTERS = {
     "time": _convert_time,
 }
 """By type: of values and which of them are null, the typed values and which are wrong (None: none of them)."""
-
-
-def _text_at_once(column, values, types):
-    if not types <= {str, _NULL} or (_NULL in types and not column.nullable):
-        return None
-    if column.allowed and not set(values) <= {*column.allowed, None}:
-        return None
-    try:
-        return pd.Series(values, dtype="str", name=column.name)
-    except UnicodeEncodeError:  # a lone surrogate, which `check` finds
-        return None
-
-
-def _count_at_once(column, values, types):
-    if not types <= {int, _NULL} or (_NULL in types and not column.nullable):
-        return None
-    null = np.array([value is None for value in values]) if _NULL in types else np.zeros(len(values), bool)
-    try:
-        plain = np.array([value for value in values if value is not None], dtype="int64")
-    except OverflowError:  # more than 64 bits, which `check` finds
-        return None
-    if len(plain) and not column._within(plain):
-        return None
-    if not column.nullable:
-        return pd.Series(plain, name=column.name)
-    filled = np.ones(len(values), dtype="int64")
-    filled[~null] = plain
-    return pd.Series(pd.arrays.IntegerArray(filled, null), name=column.name)
-
-
-def _number_at_once(column, values, types):
-    if not types <= {float, int, np.float64, _NULL}:
-        return None
-    try:
-        plain = np.array([np.nan if value is None else value for value in values], dtype="float64")
-    except OverflowError:  # an integer that no float holds, which `check` finds
-        return None
-    null = np.isnan(plain)
-    known = plain[~null] if null.any() else plain
-    if (len(known) < len(plain) and not column.nullable) or np.isinf(known).any():
-        return None
-    return None if len(known) and not column._within(known) else pd.Series(plain, name=column.name)
-
-
-def _flag_at_once(column, values, types):
-    if not types <= {bool, _NULL} or (_NULL in types and not column.nullable):
-        return None
-    return pd.Series(values, dtype=column.dtype, name=column.name)
-
-
-def _time_at_once(column, values, types):
-    return (
-        pd.Series(pd.NaT, range(len(values)), column.dtype, column.name)
-        if types == {_NULL} and column.nullable
-        else None
-    )
-
-
-_NULL = type(None)
-_CONVERTED_AT_ONCE = {
-    "text": _text_at_once,
-    "count": _count_at_once,
-    "number": _number_at_once,
-    "flag": _flag_at_once,
-    "time": _time_at_once,
-}
-"""By type: of a column, a list of values and their types, the typed values; None where `check` has to look at each."""
