@@ -12,16 +12,14 @@ REGIONS = ("aws:eu-west-1", "aws:us-east-1", "gcp:us-west1")
 PING, IPERF3 = Ping(count=5, interval_s=0.1), Iperf3(duration_s=1, omit_s=1, window_bytes=65_536)
 
 
-def plan():
+def plan(n_pairs=2):
     one, two, three = REGIONS
-    return make_plan(
-        pairs=[(one, two), (two, three), (three, one)], experiments=[PING, IPERF3], rate_bps=20e6
-    )
+    return make_plan(pairs=[(one, two), (three, one)][:n_pairs], experiments=[PING, IPERF3], rate_bps=20e6)
 
 
-def carry_out(data_folder, inventory):
+def carry_out(data_folder, inventory, n_pairs=2):
     lab = SshLab(REGIONS, inventory=inventory)
-    return measure(plan(), lab, data_folder=data_folder, campaign="ssh", progress=False)
+    return measure(plan(n_pairs), lab, data_folder=data_folder, campaign="ssh", progress=False)
 
 
 if __name__ == "__main__":

@@ -356,25 +356,12 @@ def test_real_brokers_count_what_was_produced(shared_cluster, tmp_path):
     source, target = lab.host("us"), lab.host("eu")
     cluster.create_topic("bench", placement=[[1], [2]])
 
+    arguments = ["--topic", "bench", "--num-records", "5000", "--record-size", "200", "--throughput", "-1"]
+    arguments += ["--bootstrap-server", cluster.bootstrap, "--command-config", cluster.client_file(source)]
+    tool = "org.apache.kafka.tools.ProducerPerformance"
+
     def produce():
-        arguments = [
-            "--topic",
-            "bench",
-            "--num-records",
-            "5000",
-            "--record-size",
-            "200",
-            "--throughput",
-            "-1",
-        ]
-        arguments += [
-            "--bootstrap-server",
-            cluster.bootstrap,
-            "--command-config",
-            cluster.client_file(source),
-        ]
-        tool = "org.apache.kafka.tools.ProducerPerformance"
-        source.run(cluster.java(source, tool, *arguments, heap_mb=64), timeout_s=90)
+        source.run(cluster.java(source, tool, *arguments, heap_mb=64), timeout_s=240)
 
     produce()
     # The first scrape takes as long as it needs; the one at the end may be cut short on a busy machine.

@@ -158,14 +158,18 @@ def test_what_is_expected():
     assert KafkaLoad(drain=False).expected_s(20) == KafkaLoad().expected_s(20) - 10
 
 
-@pytest.mark.parametrize("size", [150, 1000, 100_000])
-def test_json_records_are_json_of_their_size_and_the_same_again(size):
+@pytest.mark.parametrize("size", [150, 100_000])
+def test_json_records_are_json_of_their_size(size):
     made = records("json", size, seed=3)
     lines = made.splitlines()
     assert {len(line) for line in lines} == {size}
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) >= 80
     assert len(made) <= 8 << 20
-    assert records("json", size, seed=3) == made != records("json", size, seed=4)
+
+
+@pytest.mark.parametrize("payload", ["random", "json", "log"])
+def test_records_are_the_same_again_and_others_with_another_seed(payload):
+    assert records(payload, 150, seed=1) == records(payload, 150, seed=1) != records(payload, 150, seed=2)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,6 @@ def test_each_payload_compresses_as_far_as_its_kind_says():
         made = records(payload, 1000, seed=1)
         lines = made.decode().split("\n")[:-1]
         assert {len(line.encode()) for line in lines} == {1000} and len(set(lines)) == len(lines)
-        assert made == records(payload, 1000, seed=1) != records(payload, 1000, seed=2)
         return len(made) / len(zlib.compress(made))
 
     random, json_like, log = map(ratio, ("random", "json", "log"))
@@ -225,22 +228,20 @@ def tools_left():
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_three_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_second(
-    lab, cluster, tmp_path
-):
+def test_two_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_second(lab, cluster, tmp_path):
     load = KafkaLoad(
-        producers=3, duration_s=4, warmup_s=1, consumer_groups=1, reporting_interval_s=0.25, drain=False,
+        producers=2, duration_s=3, warmup_s=1, consumer_groups=1, reporting_interval_s=0.25, drain=False,
         placement=((1,),) * 3, **PATIENT,
     )  # fmt: skip
     files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     found = read(tmp_path, files)
     (times,) = found["times.json"]["loads"].to_dict("records")
-    windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(3)]
+    windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
     assert all(
         (each.printed_at_s.between(times["counts_from_s"], times["counts_until_s"])).any() for each in windows
     )
     assert all(each.warmup.any() and not each.warmup.all() for each in windows)
-    assert times["counts_until_s"] - times["counts_from_s"] > 3.9
+    assert times["counts_until_s"] - times["counts_from_s"] > 2.9
     batches = found["batches.json"]["batches"]
     assert set(batches.partition) == {0, 1, 2}
     assert set(batches.broker) == {1}
@@ -254,14 +255,14 @@ def test_three_producers_flat_out_leave_windows_that_overlap_and_batches_by_the_
 
 @pytest.mark.lab
 @pytest.mark.kafka
-def test_every_group_reads_what_is_counted_in_the_log(lab, cluster, tmp_path):
+def test_what_is_read_of_each_topic_is_what_is_counted_in_the_log(lab, cluster, tmp_path):
     load = KafkaLoad(
-        producers=2, topics=2, consumer_groups=2, records=1500, warmup_records=500, duration_s=None, payload="json",
+        producers=2, topics=2, consumer_groups=1, records=1500, warmup_records=500, duration_s=None, payload="json",
         compression="lz4", consumer_windows=False, batch_bytes=32_768, **PATIENT,
     )  # fmt: skip
     files = load.run_on([lab.host("us"), lab.host("asia")], [lab.host("eu")], tmp_path, "s")
     found = read(tmp_path, files)
-    for n in range(4):
+    for n in range(2):
         (consumer,) = found[f"consumer-{n}-{n}.txt"]["consumers"].to_dict("records")
         assert (consumer["records"], consumer["bytes"]) == (2000, pytest.approx(2e6, rel=1e-3))
     for n in range(2):
@@ -313,13 +314,13 @@ def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
     lab.set_link("us", "eu", rate_bps=2e6)
     lab.set_link("eu", "us", rate_bps=2e6)
     load = KafkaLoad(
-        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=12, reporting_interval_s=0.5,
+        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=8, reporting_interval_s=0.5,
         placement=((1,),) * 3, **PATIENT,
     )  # fmt: skip
     files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")
     found = read(tmp_path, files)
     (times,) = found["times.json"]["loads"].to_dict("records")
-    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 30,000 records after 12 s")
+    assert times["unfinished"].startswith("2 of 2 producers had not sent all their 30,000 records after 8 s")
     assert times["counts_until_s"] == times["asked_to_stop_at_s"] > times["counts_from_s"]
     windows = [found[f"producer-{n}.txt"]["producer_windows"] for n in range(2)]
     assert all(each.printed_at_s.notna().all() for each in windows)
@@ -375,7 +376,10 @@ def test_a_producer_that_dies_half_way_ends_the_load_and_loses_nothing(lab, clus
     for path in Path(lab.host("us").scratch).glob("s.*.lines"):
         path.unlink()
     error = dies(
-        KafkaLoad(producers=2, duration_s=60, reporting_interval_s=0.25, **PATIENT), lab, tmp_path, kill
+        KafkaLoad(producers=2, duration_s=60, target_records_per_s=400, reporting_interval_s=0.25, **PATIENT),
+        lab,
+        tmp_path,
+        kill,
     )
     assert str(error).startswith("producer-1 on us/0 ended with status 137")
     found = read(tmp_path, error.files)

@@ -41,67 +41,71 @@ def tables(lab, folder, load, source="us", target="eu"):
     return kafka_open_loop.read(folder / "kafka_open_loop/0001.1.load.json")
 
 
-@pytest.mark.timing
 def test_the_delay_of_the_links_shows_in_both_latencies(lab, tmp_path):
     """
     Every pair is 10 ms apart one way. A record goes from us to its leader, to a follower and, from the leader, to eu:
     with leaders everywhere, the shortest way end to end is 10 ms, and publishing takes a round trip to a follower.
     """
-    load = KafkaOpenLoop(300, record_bytes=500, linger_ms=2, duration_s=5, warmup_s=2)
+    load = KafkaOpenLoop(300, record_bytes=500, linger_ms=2, duration_s=2, warmup_s=1)
     found = tables(lab, tmp_path, load)
     [row] = found["open_loop_loads"].to_dict("records")
-    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == 2_100
-    assert (row["n_received_per_group_min"], row["n_duplicates"], row["n_failed"]) == (2_100, 0, 0)
+    assert row["n_intended"] == row["n_sent"] == row["n_acknowledged"] == 900
+    assert (row["n_received_per_group_min"], row["n_duplicates"], row["n_failed"]) == (900, 0, 0)
     assert (row["clock_error_ms"], row["clock_method"]) == (0, "one machine, one clock")
     seconds, histograms = found["open_loop_seconds"], found["open_loop_histograms"]
-    assert seconds.n_intended.tolist() == [300] * 7 and seconds.warm_up.sum() == 2
-    assert len(histograms) == 4 * 7 and (histograms.n == 300).all() and not histograms.n_lost.any()
+    assert seconds.n_intended.tolist() == [300] * 3 and seconds.warm_up.sum() == 1
+    assert len(histograms) == 4 * 3 and (histograms.n == 300).all() and not histograms.n_lost.any()
     publish, received = (of_open_loop(histograms, what=what) for what in ("publish", "end to end"))
-    assert publish.n == 5 * 300 and received.n == 3 * 5 * 300
+    assert publish.n == 2 * 300 and received.n == 3 * 2 * 300
     assert publish.values_ms[0] >= 20 and received.values_ms[0] >= 30
     assert received.quantile(0.5) > publish.quantile(0.01)
 
 
-@pytest.mark.timing
 def test_beyond_the_rate_of_a_link_the_backlog_grows_and_the_generator_is_on_time(narrow_lab, tmp_path):
     """200 records/s of 10 kB are 16 Mbit/s, over a link of 4 Mbit/s."""
     load = KafkaOpenLoop(
-        200, record_bytes=10_000, replication=1, groups=1, duration_s=8, warmup_s=2, drain_s=2, batch_bytes=100_000,
-        producer_settings={"queue.buffering.max.kbytes": 4_000},
+        200, record_bytes=10_000, replication=1, groups=1, duration_s=4, warmup_s=1, drain_s=2, batch_bytes=100_000,
+        producer_settings={"queue.buffering.max.kbytes": 2_000},
     )  # fmt: skip
     found = tables(narrow_lab, tmp_path, load)
     [row] = found["open_loop_loads"].to_dict("records")
     backlog = found["open_loop_seconds"].backlog_records
-    assert row["n_intended"] == 2_000 > row["n_sent"] > row["n_acknowledged"]
-    assert backlog.is_monotonic_increasing and backlog.iloc[-1] > 1_000
+    assert row["n_intended"] == 1_000 > row["n_sent"] > row["n_acknowledged"]
+    assert backlog.is_monotonic_increasing and backlog.iloc[-1] > 500
     assert row["blocked_s"] > 1 and row["acknowledged_records_per_s"] * 80_000 < 4e6
     tail = of_open_loop(found["open_loop_histograms"])
-    assert tail.n == 1_600 and tail.n_lost > 800 and tail.quantile(0.9) == float("inf")
+    assert tail.n == 800 and tail.n_lost > 400 and tail.quantile(0.9) == float("inf")
 
 
 def test_a_trial_has_it_as_its_load_with_other_measurements_beside(lab, tmp_path):
     beside = (HostMetrics(), LinkSamples(), BrokerMetrics())
-    load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=5, warmup_s=2)
+    load = KafkaOpenLoop(100, record_bytes=200, groups=3, topics=2, duration_s=2, warmup_s=1)
     trial = KafkaTrial(load, beside=beside, client_regions=("eu", "us", "asia"))
     files = trial.run(lab.host("us"), lab.host("eu"), tmp_path, "0001.1")
     kinds = {file.path.partition("/")[0] for file in files}
     assert kinds == {"kafka_open_loop", "host_metrics", "links", "broker_metrics"}
     found = kafka_open_loop.read(tmp_path / "kafka_open_loop/0001.1.load.json")
     [row] = found["open_loop_loads"].to_dict("records")
-    assert row["n_received_per_group_min"] == row["n_intended"] == 700
+    assert row["n_received_per_group_min"] == row["n_intended"] == 300
     asked = lab.host("us").cluster.ask(lab.host("us"), "topics")
     assert not [topic["name"] for topic in asked if topic["name"].startswith("open-loop-")]
 
 
-@pytest.mark.timing
 def test_a_search_finds_what_a_link_carries(narrow_lab, tmp_path):
-    """4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add; a machine with other work may end it early."""
-    load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=4, warmup_s=1, drain_s=2)
-    search = KafkaRateSearch(load, 1_500, 10, 160, steps=2)
-    search.run(narrow_lab.host("us"), narrow_lab.host("eu"), tmp_path, "0001.1")
-    steps = kafka_rate_search.read(tmp_path / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
-    assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
-    assert steps.fell_behind.any() or steps.iloc[-1].failed_from_records_per_s > 40
+    """
+    4 Mbit/s are 50 records/s of 10 kB, less what Kafka and TCP add: 24 are carried and 70 are not. A machine with other
+    work may end a search early, or turn its first step; the best of three shows the link.
+    """
+    load = KafkaOpenLoop(1, record_bytes=10_000, replication=1, groups=1, duration_s=3, warmup_s=1, drain_s=2)
+    search = KafkaRateSearch(load, 1_500, 3, 200, steps=2)
+    for attempt in range(3):
+        folder = tmp_path / f"{attempt}"
+        search.run(narrow_lab.host("us"), narrow_lab.host("eu"), folder, "0001.1")
+        steps = kafka_rate_search.read(folder / "kafka_rate_search/0001.1.search.json")["rate_search_steps"]
+        assert not steps[steps.rate_records_per_s > 50].met.fillna(False).any()
+        if not steps.fell_behind.any() and steps.met.tolist() == [True, False]:
+            break
+    assert steps.fell_behind.any() or steps.met.tolist() == [True, False]
     for row in steps.to_dict("records"):
-        found = kafka_open_loop.read(tmp_path / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")
+        found = kafka_open_loop.read(folder / f"kafka_open_loop/0001.1.step-{row['step']}.load.json")
         assert found["open_loop_loads"].fell_behind.tolist() == [row["fell_behind"]]

@@ -21,7 +21,6 @@ from wanbench.stats.tails import latencies
 
 
 @pytest.mark.lab
-@pytest.mark.timing
 def test_clocks_are_compared_to_within_half_the_round_trip(tmp_path):
     links = {pair: LinkSettings(10) for pair in permutations(("a", "b"), 2)}
     with LocalLab(["a", "b"], links) as lab:
@@ -59,11 +58,10 @@ def measured(lab, folder, stem, **settings):
 
 @pytest.mark.lab
 @pytest.mark.kafka
-@pytest.mark.timing
 def test_held_records_show_in_the_tail_and_nowhere_else(shared_lab, tmp_path):
-    found = measured(shared_lab, tmp_path, "0001.1", duration_s=4.0, hold_share=0.02, hold_ms=500.0)
+    found = measured(shared_lab, tmp_path, "0001.1", duration_s=2.0, hold_share=0.04, hold_ms=500.0)
     records, [row] = found["probe_records"], found["probes"].to_dict("records")
-    assert row["n_intended"] == row["n_received"] == row["n_acknowledged"] == 200
+    assert row["n_intended"] == row["n_received"] == row["n_acknowledged"] == 100
     assert (row["n_duplicates"], row["n_damaged"], row["n_negative"], row["clock_offset_ms"]) == (0, 0, 0, 0)
     assert row["clock_method"] == "one machine, one clock"
     lines = map(json.loads, (tmp_path / "kafka_probe/0001.1.producer.jsonl").read_text().splitlines())
@@ -71,20 +69,19 @@ def test_held_records_show_in_the_tail_and_nowhere_else(shared_lab, tmp_path):
     is_held = records.sequence.isin(held)
     assert len(held) == 4 and (records.latency_ms[is_held] >= 500 + DELAY_MS).all()
     assert records.latency_ms[~is_held].median() < records.latency_ms[is_held].median()
-    assert latencies.of_records(records, warm_up=0).quantile(0.985) >= 500 + DELAY_MS
+    assert latencies.of_records(records, warm_up=0).quantile(0.97) >= 500 + DELAY_MS
     assert records.latency_ms.min() >= DELAY_MS
 
 
 @pytest.mark.lab
 @pytest.mark.kafka
-@pytest.mark.timing
 def test_a_replica_across_the_path_adds_its_round_trip(shared_lab, tmp_path):
     found = measured(
         shared_lab,
         tmp_path,
         "0001.1",
-        duration_s=3.0,
-        interval_s=0.1,
+        duration_s=1.5,
+        interval_s=0.05,
         replication=2,
         placement=((1, 2),),
         record_bytes=100,
@@ -96,7 +93,6 @@ def test_a_replica_across_the_path_adds_its_round_trip(shared_lab, tmp_path):
 
 @pytest.mark.lab
 @pytest.mark.kafka
-@pytest.mark.timing
 def test_a_stopped_broker_shows_in_every_record_of_that_time(shared_lab, tmp_path):
     """
     Two groups, three partitions and a clock that is ahead: open loop, so what stands still is seen by all.

@@ -229,9 +229,9 @@ def loaded(tmp_path_factory):
     with LocalLab(regions, links) as lab:
         a, b, c = (lab.host(region) for region in regions)
         with LinkSamples(interval_s=0.5, which="all").concurrently(a, b, folder, "full"):
-            Iperf3(duration_s=3).run(a, b, folder, "full")
+            Iperf3(duration_s=2).run(a, b, folder, "full")
         with LinkSamples(interval_s=0.5).concurrently(a, c, folder, "quarter"):
-            Iperf3(duration_s=3, rate_bps=5e6, block_bytes=16_384).run(a, c, folder, "quarter")
+            Iperf3(duration_s=2, rate_bps=5e6, block_bytes=16_384).run(a, c, folder, "quarter")
     return {name: read(folder / f"links/{name}.samples.jsonl.gz") for name in ("full", "quarter")}
 
 

@@ -30,7 +30,7 @@ from wanbench.links import LinkSettings, queue_in_bytes
 
 pytestmark = pytest.mark.lab
 RTTS_MS = (2, 10, 40, 100, 200, 300)
-RATES_BPS = {"at1m": 1e6, "at10m": 10e6, "at100m": 100e6, "at300m": 300e6}
+RATES_BPS = {"at2m": 2e6, "at10m": 10e6, "at100m": 100e6, "at300m": 300e6}
 QUEUE_BYTES = 30_000
 GOODPUT = 1448 / 1500
 REGIONS = ["centre", *(f"rtt{rtt}" for rtt in RTTS_MS), *RATES_BPS, "lossy", "shaky", "spare"]
@@ -67,7 +67,7 @@ def counts(lab, from_region, to_region):
 def ping(lab, region, *options, ok=(0,)):
     """(sequence, RTT, time of arrival) of each echo that came back."""
     command = ["ping", "-n", "-D", *options, lab.host(region).address]
-    text = lab.host("centre").run(command, timeout_s=40, ok=ok).stdout.decode()
+    text = lab.host("centre").run(command, timeout_s=120, ok=ok).stdout.decode()
     found = re.findall(r"^\[([\d.]+)\].*icmp_seq=(\d+) .*time=([\d.]+) ms", text, re.MULTILINE)
     return [(int(sequence), float(rtt), float(at)) for at, sequence, rtt in found]
 
@@ -117,8 +117,8 @@ def test_the_round_trip_takes_what_was_asked_for(lab):
 def test_tcp_gets_the_rate(lab):
     def shares(names):
         with ThreadPoolExecutor(len(names)) as threads:
-            # At 1 Mbit/s a gap that is being filled holds back half a second; so it is given more.
-            settings = {"at1m": ["-t", "8", "-O", "2"]}
+            # At 2 Mbit/s a gap that is being filled holds back a quarter of a second; so it is given more.
+            settings = {"at2m": ["-t", "4", "-O", "1"]}
             ends = threads.map(
                 lambda name: iperf3(lab, name, *settings.get(name, ["-t", "2", "-O", "1"]))["end"], names
             )
@@ -127,25 +127,33 @@ def test_tcp_gets_the_rate(lab):
                 for name, end in zip(names, ends, strict=True)
             }
 
-    tries = [shares(["at300m"]), shares(["at1m", "at10m", "at100m"])]
+    tries = [shares(["at300m"]), shares(["at2m", "at10m", "at100m"])]
 
-    def best():
-        return {name: max(got[name] for got in tries if name in got) for name in RATES_BPS}
+    def found(name):
+        return [got[name] for got in tries if name in got]
 
     def all_reached():
-        """A busy machine takes away from a rate and never adds: the best of many short tries shows the link."""
-        if short := [name for name, share in best().items() if share < 0.95]:
+        """A busy machine takes away from a rate: the best of many short tries shows the link."""
+        if short := [name for name in RATES_BPS if max(found(name)) < 0.95]:
             tries.append(shares(short))
         return not short
 
+    def too_fast():
+        return [name for name in RATES_BPS if statistics.median(found(name)) > GOODPUT * 1.02]
+
     assert comes_about(all_reached, 240), tries
-    assert max(best().values()) <= GOODPUT * 1.02, tries
+    for _ in range(
+        2
+    ):  # what had queued up before a try, during a pause of the machine, counts in it: up to 3 %
+        if fast := too_fast():
+            tries.append(shares(fast))
+    assert not too_fast(), tries
 
 
 @pytest.mark.timing
 def test_only_the_queue_that_overflows_drops(lab):
     before = {(row["from_region"], row["to_region"]): row for row in lab.counters()}
-    end = iperf3(lab, "at10m", "-u", "-b", "20M", "-l", "1000", "-t", "2")["end"]["sum"]
+    end = iperf3(lab, "at10m", "-u", "-b", "20M", "-l", "1000", "-t", "1")["end"]["sum"]
     dropped = {}
     for row in lab.counters():
         pair = (row["from_region"], row["to_region"])
@@ -160,10 +168,9 @@ def test_only_the_queue_that_overflows_drops(lab):
     )  # iperf3 stops counting before the last leave
 
 
-@pytest.mark.timing
 def test_single_packets_are_lost_at_the_probability_asked_for(lab):
     before = counts(lab, "centre", "lossy")
-    end = iperf3(lab, "lossy", "-u", "-b", "10M", "-l", "200", "-t", "3")["end"]["sum"]
+    end = iperf3(lab, "lossy", "-u", "-b", "20M", "-l", "200", "-n", "3M")["end"]["sum"]
     after = counts(lab, "centre", "lossy")
     sent, lost = (after[name] - before[name] for name in ("packets_sent", "packets_lost"))
     low, high = stats.binom.interval(0.99, sent, 0.02)
@@ -173,7 +180,6 @@ def test_single_packets_are_lost_at_the_probability_asked_for(lab):
     assert counts(lab, "lossy", "centre")["packets_lost"] == 0
 
 
-@pytest.mark.timing
 def test_segments_of_super_packets_are_lost_at_the_probability_asked_for(lab):
     lab.set_link("centre", "lossy", loss=0.002)
     before = counts(lab, "centre", "lossy")
@@ -220,7 +226,8 @@ def test_tcp_data_arrive_unchanged_through_loss_and_a_full_queue(lab):
 @pytest.mark.timing
 @on_a_busy_machine
 def test_jitter_has_mean_and_deviation_and_keeps_the_order(lab):
-    echoes = ping(lab, "shaky", "-c", "600", "-i", "0.005")
+    """300 echoes are worth some 140 independent ones, whose middle half has a standard error of 10 %."""
+    echoes = ping(lab, "shaky", "-c", "300", "-i", "0.005")
     rtts = [rtt for _, rtt, _ in echoes]
     assert [sequence for sequence, _, _ in echoes] == sorted(sequence for sequence, _, _ in echoes)
     assert statistics.median(rtts) == pytest.approx(40, abs=1.4)
@@ -232,14 +239,14 @@ def test_jitter_has_mean_and_deviation_and_keeps_the_order(lab):
 @on_a_busy_machine
 def test_a_cut_stops_everything_at_once_and_healing_resumes(lab):
     host = lab.host("centre")
-    command = ["ping", "-n", "-D", "-i", "0.01", "-c", "250", lab.host("rtt300").address]
+    command = ["ping", "-n", "-D", "-i", "0.01", "-c", "150", lab.host("rtt300").address]
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(host.run, command, timeout_s=30, ok=None)
-        time.sleep(0.9)
+        time.sleep(0.5)
         asked_to_cut = time.time()
         lab.cut("centre", "rtt300")
         is_cut = time.time()
-        time.sleep(0.7)
+        time.sleep(0.5)
         asked_to_heal = time.time()
         lab.heal("centre", "rtt300")
         is_healed = time.time()
@@ -252,19 +259,22 @@ def test_a_cut_stops_everything_at_once_and_healing_resumes(lab):
     assert counts(lab, "centre", "rtt300")["packets_cut"] > 0
 
 
-@pytest.mark.timing
 def test_a_cut_can_be_of_one_direction_or_of_a_whole_region(lab):
-    def answers(region):
-        return len(ping(lab, region, "-c", "3", "-i", "0.02", "-W", "1", ok=(0, 1)))
+    def answers(region, patience_s=60):
+        return len(ping(lab, region, "-c", "3", "-i", "0.02", "-W", str(patience_s), ok=(0, 1)))
+
+    def come_back_to_a_cut():
+        """On a busy machine, some time after ping has given up."""
+        return counts(lab, "rtt2", "centre")["packets_cut"] >= before_back["packets_cut"] + 3
 
     lab.cut("rtt2", "centre", one_way=True)
     assert lab.cut_pairs == {("rtt2", "centre")}
-    before = counts(lab, "centre", "rtt2")
-    assert answers("rtt2") == 0
+    before, before_back = counts(lab, "centre", "rtt2"), counts(lab, "rtt2", "centre")
+    assert answers("rtt2", 0.2) == 0
+    assert comes_about(come_back_to_a_cut)
     assert counts(lab, "centre", "rtt2")["packets_delivered"] == before["packets_delivered"] + 3
-    assert counts(lab, "rtt2", "centre")["packets_cut"] >= 3
     lab.cut_region("rtt10")
-    assert (answers("rtt10"), answers("spare")) == (0, 3)
+    assert (answers("rtt10", 0.2), answers("spare")) == (0, 3)
     lab.heal_region("rtt10")
     lab.heal("rtt2", "centre", one_way=True)
     assert (answers("rtt2"), answers("rtt10")) == (3, 3)
@@ -284,7 +294,7 @@ def test_settings_change_while_the_lab_runs(lab):
         if (link["from_region"], link["to_region"]) == ("centre", "spare")
     ]
     assert described["queue_bytes"] == queue_in_bytes(LinkSettings(1, rate_bps=5e6))
-    got = iperf3(lab, "spare", "-t", "2", "-O", "1")["end"]["sum_received"]["bits_per_second"]
+    got = iperf3(lab, "spare", "-t", "1", "-O", "1")["end"]["sum_received"]["bits_per_second"]
     assert got <= 5e6
     lab.set_link("centre", "spare", rate_bps=None)
 
@@ -297,7 +307,7 @@ def test_links_of_a_region_share_its_gateway(lab):
     try:
         assert lab.gateways == {"centre": rate_bps}
         with ThreadPoolExecutor(len(names)) as threads:
-            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "4", "-O", "1")["end"], names))
+            ends = list(threads.map(lambda name: iperf3(lab, name, "-t", "3", "-O", "1")["end"], names))
         # Bytes that a link has accepted are either delivered, dropped or under way, with a gateway too.
         for name in names:
             row = counts(lab, "centre", name)
@@ -311,7 +321,7 @@ def test_links_of_a_region_share_its_gateway(lab):
     together = sum(end["sum_received"]["bits_per_second"] for end in ends)
     assert together <= rate_bps * GOODPUT * 1.05, "not the rate for each"
     assert lab.gateways == {}
-    assert iperf3(lab, "rtt2", "-t", "2")["end"]["sum_received"]["bits_per_second"] > rate_bps
+    assert iperf3(lab, "rtt2", "-t", "1")["end"]["sum_received"]["bits_per_second"] > rate_bps
 
 
 def test_regions_without_a_link_do_not_reach_each_other(lab):

@@ -77,8 +77,8 @@ def test_a_survey_is_that_of_the_local_lab_and_holds_no_secret(sshd, tmp_path):
     local = LocalLab(ssh_driver.REGIONS, geodesic_links(ssh_driver.REGIONS, rate_bps=20e6), seed=1)
     options = {"data_folder": tmp_path, "progress": False}
     runs = {
-        "local": measure(ssh_driver.plan(), local, campaign="local", **options),
-        "ssh": ssh_driver.carry_out(tmp_path, sshd.inventory),
+        "local": measure(ssh_driver.plan(1), local, campaign="local", **options),
+        "ssh": ssh_driver.carry_out(tmp_path, sshd.inventory, 1),
     }
     tables = {kind: ingest.tabulate(run.folder) for kind, run in runs.items()}
     for name in ("tests", "echoes", "transfers", "intervals"):

@@ -92,16 +92,20 @@ def test_the_window_and_the_rate_of_the_links_are_found():
     for (a, b), rtt in RTTS_MS.items():
         limits = {"rate_bps": RATE_BPS, "queue_bytes": QUEUE_BYTES} if rtt < FAR_MS else {}
         links[a, b] = links[b, a] = LinkSettings(rtt / 2, **limits)
-    with LocalLab(REGIONS, links, sysctls=sysctls, seed=1) as lab:
-        with ThreadPoolExecutor(len(RTTS_MS)) as threads:
-            rtts = list(threads.map(lambda pair: rtt_ms(lab, pair), RTTS_MS))
-            run = threads.map(
-                lambda pair, port: transfer(lab, pair, port, "-t", "4", "-O", "2", watch_s=4),
-                RTTS_MS,
-                range(5300, 5310),
-            )
-            transfers, advertised = zip(*run, strict=True)
-        udp = transfer(lab, (REGIONS[0], REGIONS[1]), 5400, "-u", "-b", "12M", "-t", "2", "-O", "1")[0]
+    flooded = (REGIONS[-1], "azure:r-6")
+    links[flooded] = links[flooded[::-1]] = LinkSettings(5, rate_bps=RATE_BPS, queue_bytes=QUEUE_BYTES)
+    with (
+        LocalLab([*REGIONS, flooded[1]], links, sysctls=sysctls, seed=1) as lab,
+        ThreadPoolExecutor(len(RTTS_MS) + 1) as threads,
+    ):
+        rtts = list(threads.map(lambda pair: rtt_ms(lab, pair), RTTS_MS))
+        udp = threads.submit(transfer, lab, flooded, 5400, "-u", "-b", "12M", "-t", "2", "-O", "1")
+        run = threads.map(
+            lambda pair, port: transfer(lab, pair, port, "-t", "3", "-O", "2", watch_s=4),
+            RTTS_MS,
+            range(5300, 5310),
+        )
+        transfers, advertised = zip(*run, strict=True)
     transfers = pd.concat(transfers, ignore_index=True)
     pairs = transfers[["from_region", "to_region", "throughput_bps"]].assign(rtt_ms=rtts, distance_km=1000.0)
     fit = window_fit.fit_window(pairs, resamples=200)
@@ -116,7 +120,7 @@ def test_the_window_and_the_rate_of_the_links_are_found():
     ).rows
     assert list(rows.verdict) == ["within", "within"], rows.to_string()
     assert set(fit.pairs.limit[fit.pairs.rtt_ms >= FAR_MS]) == {"window"}
-    rate = link_verdicts.rate(udp, links_table(links)).rows
+    rate = link_verdicts.rate(udp.result()[0], links_table(links)).rows
     assert list(rate.verdict) == ["within"], rate.to_string()
 
 
@@ -130,8 +134,8 @@ def test_the_loss_of_a_link_is_found_from_throughput():
 
         def one(cell, port):
             name, loss = cell
-            streams = "1" if loss < 0.001 else "2"
-            options = ["-C", name, "-t", "12", "-O", "4", "-P", streams]
+            streams = "2" if loss < 0.001 else "4"
+            options = ["-C", name, "-t", "6", "-O", "2", "-P", streams]
             return transfer(lab, ("here", names[cell]), port, *options)[0]
 
         with ThreadPoolExecutor(len(names)) as threads:
