@@ -144,9 +144,8 @@ def test_a_client_without_a_certificate_is_refused(cluster, host):
             with pytest.raises(admin.AnswerError, match=r"(?i)alert|certificate") as raised:
                 admin.ask(host, strange, "cluster", connect_s=60)
             assert cluster.bootstrap in str(raised.value)
-            if access.identity_pem is None:
-                done = produce(cluster, host, "none", records=1, client_file=strange.java(host))
-                assert b"SslAuthenticationException" in done.stdout + done.stderr
+            done = produce(cluster, host, "none", records=1, client_file=strange.java(host))
+            assert b"SslAuthenticationException" in done.stdout + done.stderr
         finally:
             strange.remove()
 
