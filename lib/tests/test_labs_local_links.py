@@ -142,9 +142,8 @@ def test_tcp_gets_the_rate(lab):
         return [name for name in RATES_BPS if statistics.median(found(name)) > GOODPUT * 1.02]
 
     assert comes_about(all_reached, 240), tries
-    for _ in range(
-        2
-    ):  # what had queued up before a try, during a pause of the machine, counts in it: up to 3 %
+    for _ in range(2):
+        # What had queued up during a pause of the machine counts in the next try: up to 3 %.
         if fast := too_fast():
             tries.append(shares(fast))
     assert not too_fast(), tries
