@@ -67,9 +67,6 @@ FITS = {
     "window": lambda pairs, **more: stats.fit_window(pairs, resamples=20, **more).window,
     "ceiling": lambda pairs, **more: stats.fit_with_ceiling(pairs, ceiling=280e6, **more).slope,
     "clouds": lambda pairs, **more: stats.compare_clouds(pairs, permutations=9, **more).difference.estimate,
-    "covariates": lambda pairs, **more: stats.fit_covariates(pairs, permutations=9, **more).coefficients[
-        "distance_km"
-    ],
     "envelope": lambda pairs, **more: stats.lower_envelope(pairs, resamples=40, **more).slope,
     "inflation": lambda pairs, **more: stats.path_inflation(pairs, resamples=40, **more).medians["all"],
     "scatter": lambda pairs, **more: intercloud_2022.scatter(pairs, resamples=40, **more).rtt,

@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 from wanbench.errors import ParameterError
-from wanbench.stats.regions import covariates, matrices, mrqap, permutation, qap, simulated_surveys
+from wanbench.stats.regions import matrices, mrqap, permutation, qap, simulated_surveys
 from wanbench.stats.regions.unordered_pairs import unordered
 
 
@@ -192,17 +192,3 @@ def test_with_few_regions_the_p_value_says_what_it_cannot_reach():
         permutation.mantel(simulated_surveys.survey(6, seed=4), alternative="both")
     with pytest.raises(ParameterError, match="permutations is 0; allowed: a whole number of at least 1"):
         permutation.mantel(simulated_surveys.survey(6, seed=4), permutations=0)
-
-
-def test_covariate_fit_recovers_known_coefficients():
-    pairs = simulated_surveys.survey(18, seed=5, region_ms=2)
-    crosses = pairs.from_cloud != pairs.to_cloud
-    pairs = pairs.assign(rtt_ms=pairs.rtt_ms + 12 * crosses, load=np.sin(np.arange(len(pairs))))
-    fit = covariates.fit_covariates(pairs, ["distance_km", "cross_cloud", "load"], permutations=499)
-    assert fit.coefficients["distance_km"].low < 14 < fit.coefficients["distance_km"].high
-    assert fit.coefficients["cross_cloud"].low < 12 < fit.coefficients["cross_cloud"].high
-    assert fit.p_values["cross_cloud"].estimate == 1 / 500
-    assert fit.p_values["load"].estimate > 0.05
-    assert len(fit.table()) == 7 and str(fit) and fit._repr_html_()
-    with pytest.raises(ParameterError, match="table pairs lacks column nothing"):
-        covariates.fit_covariates(pairs, ["nothing"])

@@ -19,7 +19,6 @@ from .distance.shape import compare_shapes
 from .distance.straight_lines import fit_rtt, fit_throughput
 from .factorial.fit import fit_factorial
 from .factorial.surface import fit_surface
-from .regions.covariates import fit_covariates
 from .regions.link_map import link_map
 from .regions.permutation import mantel
 from .regions.precision import plan_precision
@@ -51,7 +50,6 @@ __all__ = [
     "cost",
     "detection",
     "estimate_loss",
-    "fit_covariates",
     "fit_factorial",
     "fit_model",
     "fit_predictor",

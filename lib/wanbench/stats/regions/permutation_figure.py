@@ -9,7 +9,6 @@ from plotly.subplots import make_subplots
 
 from ...figures import theme
 from ...formatting import count, number
-from .covariates import CovariateFit
 from .permutation import Mantel
 
 BINS = 60
@@ -18,41 +17,11 @@ BINS = 60
 def relabelled_correlations(result: Mantel, *, note: str = "") -> go.Figure:
     """Histograms of Pearson's r and Spearman's rho under relabelling, and the observed ones as lines."""
     pairs = f"{count(result.sample.n_pairs, 'pair')} of {count(result.sample.n_regions, 'region')}"
-    return _histograms(
-        result,
-        observed={"pearson": result.pearson.estimate, "spearman": result.spearman.estimate},
-        titles=[
-            f"Pearson r (p = {result.pearson_p.written})",
-            f"Spearman rho (p = {result.spearman_p.written})",
-        ],
-        statistic="correlation",
-        name="relabelled-correlations",
-        title="Correlation with distance, against relabelled regions",
-        caption=f"{result.pearson.claim.replace('{}', result.pearson.written)}; the bars show "
-        f"{count(len(result.drawn), 'random relabelling')} of the regions ({pairs}).",
-        note=note,
-    )
-
-
-def relabelled_covariates(result: CovariateFit, *, note: str = "") -> go.Figure:
-    """Histograms of each covariate's t statistic under relabelling, and the observed one as a line."""
-    basis = next(iter(result.p_values.values())).counted
-    return _histograms(
-        result,
-        observed=result.observed,
-        titles=[f"{theme.plain(name)} (p = {p.written})" for name, p in result.p_values.items()],
-        statistic="t statistic",
-        name="relabelled-covariates",
-        title="Each covariate, against relabelled regions",
-        caption="Residuals of each covariate on the others, under "
-        f"{count(len(result.drawn), 'random relabelling')} of the regions ({basis}).",
-        note=note,
-    )
-
-
-def _histograms(
-    result, *, observed: dict[str, float], titles: list[str], statistic: str, **texts
-) -> go.Figure:
+    titles = [
+        f"Pearson r (p = {result.pearson_p.written})",
+        f"Spearman rho (p = {result.spearman_p.written})",
+    ]
+    observed = {"pearson": result.pearson.estimate, "spearman": result.spearman.estimate}
     drawn, rows = result.drawn, []
     figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles, horizontal_spacing=0.08)
     for column, name in enumerate(drawn, start=1):
@@ -66,7 +35,7 @@ def _histograms(
         figure.add_scatter(**ends, mode="lines", line=line, showlegend=False, **at)
         shown = np.append(edges, observed[name])
         pad = 0.03 * np.ptp(shown)
-        figure.update_xaxes(title=statistic, range=[shown.min() - pad, shown.max() + pad], **at)
+        figure.update_xaxes(title="correlation", range=[shown.min() - pad, shown.max() + pad], **at)
         bins = zip(edges[:-1], edges[1:], heights, strict=True)
         rows += [{"statistic": name, "from": low, "to": high, "relabellings": n} for low, high, n in bins]
         rows.append({"statistic": f"{name}, observed {number(observed[name])}", "from": observed[name]})
@@ -74,9 +43,13 @@ def _histograms(
     figure.update_layout(bargap=0)
     return theme.finish(
         figure,
+        name="relabelled-correlations",
+        title="Correlation with distance, against relabelled regions",
         subtitle="Bars: relabelled regions. Line: the data.",
-        alt=f"Histograms of the {statistic} under {count(len(drawn), 'relabelling')} of the regions. {result}",
+        caption=f"{result.pearson.claim.replace('{}', result.pearson.written)}; the bars show "
+        f"{count(len(drawn), 'random relabelling')} of the regions ({pairs}).",
+        alt=f"Histograms of the correlation under {count(len(drawn), 'relabelling')} of the regions. {result}",
         table=pd.DataFrame(rows),
         headroom_px=20,
-        **texts,
+        note=note,
     )

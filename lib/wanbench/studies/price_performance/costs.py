@@ -8,14 +8,11 @@ import pandas as pd
 
 from ...errors import MissingDataError
 from ...formatting import count, number, percent
-from ...stats.cost.inputs import as_input
-from ...stats.cost.propagation import extremes
-from ...stats.result import Estimate, Interval, Result
+from ...stats.result import Estimate, Result
 from .comparisons import Comparisons, compare_all
 from .trials import SizeTrials
 
 RATE, COST = "messages_per_s", "usd_per_billion"
-PRICE_RANGE = "every price and rate at its worst"
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,26 +151,3 @@ def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     )
     failed = trials.failed.setting.value_counts().to_dict()
     return SizeCosts(trials.trials, rates, costs, {str(name): int(n) for name, n in failed.items()})
-
-
-def with_price_range(costs: SizeCosts, setting: str, usd_per_hour: tuple[float, float, float]) -> Estimate:
-    """
-    The cost of a setting with the ends that a range of prices (low, value, high; USD per hour of all its brokers)
-    gives it.
-
-    A price is no sample: the range is beside the interval, not in it.
-    """
-    rate, given = costs.rates.means[setting], as_input("price", usd_per_hour, "USD/hour")
-    inputs = {"rate": as_input("messages per second", rate, "messages/s", positive=True), "price": given}
-
-    def usd(values):
-        return values["price"] / (3600 * values["rate"]) * 1e9
-
-    low, high = extremes(usd, inputs)
-    found = rate.transformed(
-        lambda value: given.value / (3600 * value) * 1e9,
-        quantity=f"usd_per_billion, {setting}",
-        claim=f"With {setting} a billion messages cost {{}}",
-        unit="USD",
-    )
-    return Estimate(**{**found.__dict__, "others": (Interval(PRICE_RANGE, low, high),)})
