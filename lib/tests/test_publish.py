@@ -12,11 +12,11 @@ from example_site import CELLS, FAILING, ONE_SIZE, PARAMETERS, built_from, built
 
 from wanbench.errors import RawDataError
 from wanbench.files import replace_file
+from wanbench.publish.figure_files import Renderer, StaticFilesError, browser
 from wanbench.publish.figures import read_figure
 from wanbench.publish.notebooks import read_notebook
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
-from wanbench.publish.static import Renderer, StaticFilesError, browser
 
 with_browser = [
     pytest.mark.browser,
@@ -289,15 +289,15 @@ def stored(path):
 
 
 def test_a_browser_that_does_not_start_is_said_on_the_page(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.publish.static.browser", lambda: "/bin/false")
-    monkeypatch.setattr("wanbench.publish.static.START_S", 5)
+    monkeypatch.setattr("wanbench.publish.figure_files.browser", lambda: "/bin/false")
+    monkeypatch.setattr("wanbench.publish.figure_files.START_S", 5)
     figure = read_figure({"data": [], "layout": {}}, 1, set())
     with Renderer() as renderer, pytest.raises(StaticFilesError, match="figure figure-1"):
         renderer.write(figure, tmp_path)
 
 
 def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr("wanbench.publish.static.browser", lambda: sys.executable)
+    monkeypatch.setattr("wanbench.publish.figure_files.browser", lambda: sys.executable)
     drawn = []
     monkeypatch.setattr(Renderer, "_draw", lambda _, figure, *size: drawn.append(figure.title) or b"drawing")
     kept, folder = tmp_path / "kept", tmp_path / "figures"
@@ -313,7 +313,7 @@ def test_a_figure_is_drawn_again_only_when_it_has_changed(tmp_path, monkeypatch)
     assert [write("one"), write("one"), write("two"), write("two")] == [4, 0, 4, 0]
     next(kept.glob("page/rtt/*.svg")).unlink()
     assert write("two") == 4
-    monkeypatch.setattr("wanbench.publish.static.browser", lambda: str(tmp_path))
+    monkeypatch.setattr("wanbench.publish.figure_files.browser", lambda: str(tmp_path))
     assert write("two") == 4
 
 

@@ -8,9 +8,9 @@ from wanbench.errors import RawDataError
 from wanbench.files import replaced_folder
 from wanbench.publish.cells import read_cells
 from wanbench.publish.cleaning import clean
+from wanbench.publish.figure_files import browser, normalised_svg
 from wanbench.publish.figures import SHOWN_ROWS, read_figure
 from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
-from wanbench.publish.static import browser, normalised_svg
 
 with_browser = [
     pytest.mark.browser,

@@ -7,11 +7,11 @@ from example_site import ONE_SIZE
 
 import wanbench
 from wanbench.folders import root, samples_folder
+from wanbench.publish.figure_files import browser
 from wanbench.publish.notebooks import notebook_paths, read_notebook
 from wanbench.publish.parameters import declared_parameters
 from wanbench.publish.report import Job, publish
 from wanbench.publish.site import Site
-from wanbench.publish.static import browser
 from wanbench.runs import Run
 from wanbench.stats import compare_links, fit_rtt, fit_window
 from wanbench.stats.trials.limits import limits
@@ -36,7 +36,7 @@ def site(tmp_path_factory):
         replayed = measures or notebook.stem.startswith("00")
         jobs.append(Job(notebook, given, replay_reason="a test" if replayed else None))
     with ONE_SIZE, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wanbench.publish.static.ENDINGS", ("svg",))  # the form that pages show
+        patch.setattr("wanbench.publish.figure_files.ENDINGS", ("svg",))  # the form that pages show
         patch.setenv("WANBENCH_DATA", str(folder / "data"))
         made = Site(root(), folder / "site", folder / "build")
         records = publish(jobs, made)

@@ -7,7 +7,7 @@ import pytest
 from example_site import built_site
 from patience import comes_about
 
-from wanbench.publish.static import browser
+from wanbench.publish.figure_files import browser
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [

@@ -112,7 +112,7 @@ def _program(row: dict[str, str]) -> Check:
 
 
 def _browser() -> str | None:
-    from .publish.static import browser
+    from .publish.figure_files import browser
 
     return browser()
 

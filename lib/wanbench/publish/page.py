@@ -17,9 +17,9 @@ from ..files import replace_file, replaced_folder
 from ..runs.origin import origin
 from .cells import Part, Parts, read_cells
 from .execute import Executed
+from .figure_files import Renderer, StaticFilesError, static_names
 from .figures import Figure
 from .formulas import Heading
-from .static import Renderer, StaticFilesError, static_names
 from .tags import kind
 
 PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbconvert")

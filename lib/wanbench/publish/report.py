@@ -12,10 +12,10 @@ from typing import TextIO
 
 from ..errors import WanbenchError
 from .execute import execute
+from .figure_files import Renderer, browser
 from .page import make_page
 from .parameters import check_notebook
 from .site import Record, Site
-from .static import Renderer, browser
 from .unchanged import made_from
 
 

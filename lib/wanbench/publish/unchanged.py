@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ..folders import data_folder, downloads_folder, published_folder, root, samples_folder
 from ..runs.origin import origin
+from .figure_files import browser
 from .file_parameters import contents
 from .notebooks import read_notebook
 from .parameters import declared_parameters
-from .static import browser
 
 PACKAGE = Path(__file__).parents[1]
 

@@ -19,7 +19,7 @@ from ...errors import MissingDataError
 from ...formatting import count, number, percent, quantity
 from ...stats.lab.utilisation import KEY
 from ...stats.result import Estimate, Result, text_table
-from ...stats.trials.fullness import fullness
+from ...stats.trials.mean_use import mean_use
 from ...stats.trials.means import geometric_mean
 from ...stats.trials.rates import TrialRates
 from ...stats.trials.region_limits import region_limits
@@ -217,7 +217,7 @@ def bounds(
             rows.append(about | region_limits(trial, own, tables["links"], broker_settings=brokers))
     if not rows:
         raise MissingDataError("no trial says where its replicas lay.")
-    frame = pd.DataFrame(rows).merge(fullness(rates, tables), on=KEY, how="left")
+    frame = pd.DataFrame(rows).merge(mean_use(rates, tables), on=KEY, how="left")
     busy = frame.busy_percent / 100
     frame["machine"] = (frame.measured / busy).where(busy > 0, inf)
     allowed = frame[list(NAMES)].to_numpy(dtype=float)

@@ -14,7 +14,7 @@ from ...stats.lab import utilisation
 from ...stats.lab.utilisation import KEY
 from ...stats.result import Result, text_table
 from ...stats.time.rates import rates as counter_rates
-from ...stats.trials.fullness import fullness
+from ...stats.trials.mean_use import mean_use
 from ...stats.trials.rates import TrialRates
 from .prices import usd_per_hour
 
@@ -112,7 +112,7 @@ def size_trials(
     frame["usd_per_billion"] = frame.usd_per_hour / (3600 * frame.messages_per_s) * 1e9
     frame = frame.merge(_latencies(tables["producers"]), on=KEY, how="left")
     frame = frame.merge(_processors(rates, tables, brokers), on=KEY, how="left")
-    full = fullness(rates, tables)
+    full = mean_use(rates, tables)
     full["machine_busy"], full["iowait"] = full.busy_percent / 100, full.iowait_percent / 100
     frame = frame.merge(full[[*KEY, "fullest_link", "machine_busy", "iowait"]], on=KEY, how="left")
     frame = frame.merge(_sent(rates, tables), on=KEY, how="left")

@@ -1,4 +1,4 @@
-"""How full machine and links were while trials counted."""
+"""How much of machine and links was in use on average while trials counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import processors
 from .rates import TrialRates
 
 
-def fullness(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     Per trial, in its counted seconds: means of busy_percent and iowait_percent of the busiest machine's processors, by
     sysstat, and of fullest_link, the part of its rate that the fullest link carried; NaN where nobody asked.
