@@ -41,4 +41,7 @@ if ! $venv/bin/uv pip sync --quiet --python $venv/bin/python --require-hashes --
         --require-hashes --no-deps --only-binary :all: -r requirements.txt
 fi
 $venv/bin/uv pip install --quiet --python $venv/bin/python --offline --no-build-isolation --no-deps --editable lib
+# Compiled once, here: the processes that start next would each do it, at the same time.
+packages=$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+$venv/bin/python -m compileall -q -j 0 -x '/(tests|validators|moto|jc|jedi|debugpy|setuptools)/' "$packages" >/dev/null || true
 wanted_stamp >$stamp

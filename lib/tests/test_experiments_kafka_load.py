@@ -314,7 +314,7 @@ def test_a_load_that_the_link_cannot_carry_is_a_result(lab, cluster, tmp_path):
     lab.set_link("us", "eu", rate_bps=2e6)
     lab.set_link("eu", "us", rate_bps=2e6)
     load = KafkaLoad(
-        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=8, reporting_interval_s=0.5,
+        producers=2, target_records_per_s=500, duration_s=60, consumer_groups=0, timeout_s=20, reporting_interval_s=0.5,
         placement=((1,),) * 3, **PATIENT,
     )  # fmt: skip
     files = load.run(lab.host("us"), lab.host("eu"), tmp_path, "s")

@@ -117,7 +117,9 @@ def test_each_trial_has_what_it_asks_for_and_no_more_until_a_broker_dies_which_e
         "kafka_cluster",
     }
     tables = tabulate(run.folder, tmp_path / "tables")
-    assert tables["unread"].empty, tables["unread"].to_dict("records")
+    # A producer of the trial that failed may have printed nothing yet.
+    unread = tables["unread"][~tables["unread"].path.str.contains("/0003-")]
+    assert unread.empty, unread.to_dict("records")
     settings = tables["trials"].set_index("setting")
     assert settings.broker_settings["other"] == '{"num.replica.fetchers": "2"}'
     assert settings.security["other"] == "tls"
