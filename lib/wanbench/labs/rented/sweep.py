@@ -11,7 +11,7 @@ from .estate import SETTLE_S, Estate, Resource, everywhere, take_down
 from .leases import FREE, HELD, forget, free_leases, lease_state
 from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
 
-CLOUDS = ("aws",)
+CLOUDS = ("aws", "gcp")
 """Those that rent out hosts: rooms of `wanbench.labs` with `sweep` and `unusable` (why the account cannot be asked)."""
 
 
@@ -44,6 +44,7 @@ def sweep(
         0 if nothing is left that had to go, 1 otherwise.
     """
     regions = estate.regions() if regions is None else list(regions)
+    where = f"{len(regions)} regions" if len(regions) > 1 else "".join(regions)
     there, unknown = _everything(estate, regions)
     ended = free_leases(estate.cloud)
 
@@ -66,7 +67,7 @@ def sweep(
     to_go = [each for each in there if why(each)]
     # A run that ended a moment ago may have asked for something that no listing shows yet.
     if not to_go and not ended:
-        print(f"{estate.title}: nothing to delete in {len(regions)} regions.")
+        print(f"{estate.title}: nothing to delete in {where}.")
         return 1 if unknown else 0
     if to_go and not yes and not _confirmed(ask, len(to_go), estate.title):
         print("Nothing was deleted.")
@@ -77,9 +78,7 @@ def sweep(
     if not left:
         for lease in ended:
             forget(lease)
-        print(
-            f"{estate.title}: deleted {len(to_go)} resources; two listings of {len(regions)} regions show none of them."
-        )
+        print(f"{estate.title}: deleted {len(to_go)} resources; two listings of {where} show none of them.")
     return 1 if left else 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import yaml
@@ -33,6 +33,7 @@ def user_data(
     host_key_public: str,
     packages: Sequence[str] = (),
     volume_device: str | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> str:
     """
     A cloud-config document for a distribution with cloud-init and systemd.
@@ -48,6 +49,8 @@ def user_data(
         Of the distribution.
     volume_device : str, optional
         An empty volume, to be formatted and mounted on `VOLUME_FOLDER`.
+    files : {path: content}, optional
+        Further files, written before other services start.
     """
     left_min = max(1, round((expires_at - datetime.now(UTC)).total_seconds() / 60))
     when = expires_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -60,6 +63,7 @@ def user_data(
         "write_files": [
             {"path": f"{unit}.service", "content": _SERVICE},
             {"path": f"{unit}.timer", "content": _TIMER.format(when)},
+            *({"path": path, "content": content} for path, content in (files or {}).items()),
         ],
         "runcmd": [["systemctl", "enable", "--now", "wanbench-expiry.timer"]],
     }

@@ -1,0 +1,211 @@
+"""Launching hosts: a network and its rules for the run, a subnet and the instances in each region."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ...errors import LabError
+from ..rented.hosts import Instance, Order
+from ..rented.tags import RUN, Tags
+from .clients import Gcp, GcpError
+from .preflight import BOOT_GB, Site
+from .tags import description, label, labels, name
+
+NO_CAPACITY = ("ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "STOCKOUT")
+"""Errors after which another zone may have what this one lacks."""
+AHEAD_S = 120
+"""
+Google deletes a host so long before the host's own timer would power it off: one that is off still costs its disks.
+"""
+MIN_RUN_S = 60
+START_TIMEOUT_S = 300.0
+DISK_TYPE = "pd-balanced"
+VOLUME_NAME = "wanbench"
+"""Under which a host sees its volume."""
+THERE_ALREADY = "409"
+
+
+def prepare_network(gcp: Gcp, order: Order, operator: str) -> None:
+    """
+    Make the run's own network, closed to all but SSH from `operator` (a CIDR).
+
+    A project's default network is not used: its rules let everybody in by SSH.
+    """
+    tags = order.tags
+    network = {
+        "name": name(tags.run),
+        "description": description(tags),
+        "auto_create_subnetworks": False,
+        "routing_config": {"routing_mode": "REGIONAL"},
+    }
+    make(gcp, lambda **how: gcp.call("networks", "insert_unary", network_resource=network, **how), tags)
+    let_in(gcp, tags, "operator", [operator], {"I_p_protocol": "tcp", "ports": ["22"]})
+
+
+def let_in(gcp: Gcp, tags: Tags, who: str, ranges: Sequence[str], allowed: dict) -> None:
+    """A rule of the run's network that lets these addresses in."""
+    rule = {
+        "name": name(tags.run, who),
+        "description": description(tags),
+        "network": _network(gcp, tags),
+        "direction": "INGRESS",
+        "source_ranges": list(ranges),
+        "allowed": [allowed],
+    }
+    make(gcp, lambda **how: gcp.call("firewalls", "insert_unary", firewall_resource=rule, **how), tags, who)
+
+
+def make_subnet(gcp: Gcp, site: Site, tags: Tags) -> None:
+    """The region's subnet of the run's network."""
+    region = site.wanted.region
+    subnet = {
+        "name": name(tags.run),
+        "description": description(tags),
+        "network": _network(gcp, tags),
+        "ip_cidr_range": site.cidr,
+    }
+
+    def ask(**how):
+        return gcp.call("subnetworks", "insert_unary", region=region, subnetwork_resource=subnet, **how)
+
+    make(gcp, ask, tags, region)
+
+
+def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
+    """
+    Launch the region's hosts, in the first zone that has them all. Returns the zone.
+
+    Raises
+    ------
+    LabError
+        No zone has the capacity; names what each said.
+    """
+    wanted, tags, told = site.wanted, order.tags, []
+    for zone in site.zones:
+        wish = {
+            "count": wanted.count,
+            "min_count": wanted.count,
+            "name_pattern": f"{name(tags.run, zone)}-##",
+            "instance_properties": _properties(gcp, site, order, user),
+        }
+
+        def ask(wish=wish, zone=zone, **how):
+            return gcp.call(
+                "instances",
+                "bulk_insert_unary",
+                zone=zone,
+                bulk_insert_instance_resource_resource=wish,
+                **how,
+            )
+
+        try:
+            make(gcp, ask, tags, zone)
+            return zone
+        except GcpError as error:
+            if error.code not in NO_CAPACITY:
+                raise
+            told.append(str(error))
+    raise LabError(
+        f"No zone of {wanted.region} has {wanted.count} x {wanted.instance_type}: {' '.join(told)}"
+    )
+
+
+def wait_until_running(gcp: Gcp, site: Site, run: str, zone: str) -> list[Instance]:
+    """The region's hosts once all run and have a public address; LabError if one ends before, or time runs out."""
+    wanted, deadline = site.wanted, time.monotonic() + START_TIMEOUT_S
+    while True:
+        found = gcp.pages("instances", "list", zone=zone, filter=f'labels.{label(RUN)} = "{run}"')
+        if ended := [each for each in found if each.status not in ("PROVISIONING", "STAGING", "RUNNING")]:
+            raise LabError(
+                f"A host in {wanted.region} is {ended[0].status}: {ended[0].status_message or 'no reason given'}"
+            )
+        ready = [each for each in found if each.status == "RUNNING" and _public(each)]
+        if len(ready) >= wanted.count:
+            return [
+                Instance(
+                    each.name, wanted.region, zone, _public(each), each.network_interfaces[0].network_i_p
+                )
+                for each in sorted(ready, key=lambda each: each.name)
+            ]
+        if time.monotonic() > deadline:
+            raise LabError(
+                f"{len(ready)} of {wanted.count} hosts in {wanted.region} run after {START_TIMEOUT_S:g} s."
+            )
+        time.sleep(gcp.poll_s)
+
+
+def make(gcp: Gcp, ask, tags: Tags, *what: str) -> None:
+    """
+    Ask for something and wait until it is there.
+
+    The request's id follows from the run and from what is asked for, and so do all names: a request that is repeated
+    because its answer was lost makes nothing twice.
+    """
+    try:
+        operation = ask(request_id=str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join((tags.run, *what)))))
+    except GcpError as error:
+        if error.code != THERE_ALREADY:
+            raise
+        return
+    gcp.wait(operation)
+
+
+def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
+    wanted, marked = site.wanted, labels(order.tags)
+    left_s = (order.tags.expires_at - datetime.now(UTC)).total_seconds()
+    disks = [_disk(marked, BOOT_GB, boot=True, image=site.image_link)]
+    if wanted.volume_gb:
+        disks.append(_disk(marked, wanted.volume_gb, device_name=VOLUME_NAME))
+    link = f"projects/{gcp.project}"
+    return {
+        "machine_type": wanted.instance_type,
+        "labels": marked,
+        "disks": disks,
+        "network_interfaces": [
+            {
+                "subnetwork": f"{link}/regions/{wanted.region}/subnetworks/{name(order.tags.run)}",
+                "access_configs": [
+                    {"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}
+                ],
+            }
+        ],
+        "scheduling": {
+            "automatic_restart": False,
+            "instance_termination_action": "DELETE",
+            "max_run_duration": {"seconds": max(MIN_RUN_S, int(left_s) - AHEAD_S)},
+        },
+        "metadata": {
+            "items": [
+                {"key": "ssh-keys", "value": f"{user}:{order.public_key} {user}"},
+                {"key": "user-data", "value": order.first_start},
+                {"key": "block-project-ssh-keys", "value": "TRUE"},
+                {"key": "enable-oslogin", "value": "FALSE"},
+                {"key": "serial-port-enable", "value": "FALSE"},
+            ]
+        },
+    }
+
+
+def _disk(marked, size_gb, *, boot=False, image=None, device_name="boot") -> dict:
+    params = {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, "labels": marked}
+    if image:
+        params["source_image"] = image
+    return {
+        "boot": boot,
+        "auto_delete": True,
+        "mode": "READ_WRITE",
+        "type_": "PERSISTENT",
+        "device_name": device_name,
+        "initialize_params": params,
+    }
+
+
+def _network(gcp: Gcp, tags: Tags) -> str:
+    return f"projects/{gcp.project}/global/networks/{name(tags.run)}"
+
+
+def _public(instance) -> str:
+    return next((how.nat_i_p for each in instance.network_interfaces for how in each.access_configs), "")
