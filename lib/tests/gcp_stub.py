@@ -197,6 +197,7 @@ class Cloud:
                 compute_v1.Instance(
                     name=f"{stem}{number:02}", labels=marked, zone=link, status="PROVISIONING",
                     network_interfaces=[inside], scheduling=wish.scheduling, metadata=wish.metadata,
+                    description=wish.description,
                 )
             )  # fmt: skip
             self._check_made(made[-1])
@@ -210,7 +211,7 @@ class Cloud:
                     zone=link,
                     status="READY",
                     users=[instance.name],
-                    labels=disk.initialize_params.labels,
+                    description=disk.initialize_params.description,
                 )
         return self._make("instances", zone, made, given, "bulkInsert", fault)
 
@@ -295,10 +296,6 @@ def _matches(wanted, each):
         return True
     if found := re.fullmatch(r"name eq (\S+)", wanted):
         return bool(re.fullmatch(found[1], each.name))
-    if found := re.fullmatch(r"labels\.([a-z-]+):\*", wanted):
-        return found[1] in each.labels
-    if found := re.fullmatch(r'labels\.([a-z-]+) = "(\w+)"', wanted):
-        return each.labels.get(found[1]) == found[2]
     raise Refused(400, f"Invalid value for field 'filter': '{wanted}'")
 
 

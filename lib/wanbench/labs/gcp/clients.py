@@ -84,9 +84,8 @@ class Gcp:
 
     def call(self, service: str, operation: str, /, **request) -> Any:
         """One call; the answer, a message of `google.cloud.compute_v1`. GcpError if it fails."""
-        return self._told(
-            service, operation, lambda method, **how: method({"project": self.project} | request, **how)
-        )
+        whole = {"project": self.project} | request
+        return self._told(service, operation, lambda method, **how: method(whole, **how))
 
     def pages(self, service: str, operation: str, /, **request) -> list:
         """
@@ -150,10 +149,8 @@ class Gcp:
             if service not in self._clients:
                 kind = "".join(word.capitalize() for word in service.split("_")) + "Client"
                 options = {"api_endpoint": self._endpoint} if self._endpoint else None
-                made = getattr(compute_v1, kind)(
-                    credentials=self._credentials, transport="rest", client_options=options
-                )
-                self._clients[service] = made
+                how = {"credentials": self._credentials, "transport": "rest", "client_options": options}
+                self._clients[service] = getattr(compute_v1, kind)(**how)
             return self._clients[service]
 
     def _find(self):
@@ -173,9 +170,7 @@ class Gcp:
                 raise LabError("No project of Google Cloud is known; set GOOGLE_CLOUD_PROJECT.")
 
     def _without_identities(self, text: str) -> str:
-        if self._project:
-            text = text.replace(self._project, "(project)")
-        return without_identities(text)
+        return without_identities(text.replace(self.project, "(project)"))
 
 
 def installed() -> bool:

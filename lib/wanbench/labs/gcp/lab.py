@@ -59,7 +59,7 @@ class GcpLab(RentedLab):
 
     def prepare(self, order: Order) -> None:
         """See `RentedLab.prepare`."""
-        prepare_network(self._gcp, order, self.operator)
+        prepare_network(self._gcp, order.tags, self.operator)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
         """See `RentedLab.launch`."""
