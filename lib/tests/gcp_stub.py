@@ -5,10 +5,11 @@ keeps what is made, and answers with operations that are pending for a while.
 
 import json
 import re
+import socket
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -303,8 +304,14 @@ def _matches(wanted, each):
 def serve(cloud):
     """The address of a stand-in."""
 
+    connections = []
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self):
+            super().setup()
+            connections.append(self.connection)
 
         def _answer(self):
             asked = urlsplit(self.path)
@@ -326,11 +333,15 @@ def serve(cloud):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
-        server.server_close()
         thread.join()
+        for connection in connections:  # that their threads end
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        server.server_close()

@@ -298,7 +298,7 @@ def test_the_stand_in_refuses_what_google_does_not_describe(cloud, path, body, s
 
 def test_a_missing_extra_and_a_missing_project_are_told(monkeypatch):
     with monkeypatch.context() as without:
-        without.setattr(clients, "installed", lambda: False)
+        without.setattr(clients, "installed", lambda module: False)
         with pytest.raises(LabError, match=r"install the extra gcp"):
             GcpLab(REGIONS, instance_type="e2-small")
     with pytest.raises(LabError, match="set GOOGLE_CLOUD_PROJECT"):

@@ -21,12 +21,8 @@ class GcpLab(RentedLab):
     Hosts on Google Cloud; parameters and what else holds are those of `RentedLab`.
 
     Its images are of Ubuntu 24.04, its volumes pd-balanced. A run has a network of its own, over which hosts also reach
-    each other's private addresses. Google deletes a host when its time is over (maxRunDuration).
-
-    Raises
-    ------
-    LabError
-        If the extra gcp is not installed; and see `RentedLab`.
+    each other's private addresses. Google deletes a host when its time is over (maxRunDuration). LabError if the extra
+    gcp is not installed.
     """
 
     kind, title, user = "gcp", "Google Cloud", "ubuntu"

@@ -20,12 +20,10 @@ AHEAD_S = 120
 """
 Google deletes a host so long before the host's own timer would power it off: one that is off still costs its disks.
 """
-MIN_RUN_S = 60
 START_TIMEOUT_S = 300.0
 DISK_TYPE = "pd-balanced"
 VOLUME_NAME = "wanbench"
 """Under which a host sees its volume."""
-THERE_ALREADY = "409"
 
 
 def prepare_network(gcp: Gcp, tags: Tags, operator: str) -> None:
@@ -134,7 +132,7 @@ def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **a
     try:
         gcp.wait(gcp.call(service, operation, request_id=request_id, **asked))
     except GcpError as error:
-        if error.code != THERE_ALREADY:
+        if error.code != "409":
             raise
 
 
@@ -161,7 +159,7 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
         "scheduling": {
             "automatic_restart": False,
             "instance_termination_action": "DELETE",
-            "max_run_duration": {"seconds": max(MIN_RUN_S, int(left_s) - AHEAD_S)},
+            "max_run_duration": {"seconds": max(60, int(left_s) - AHEAD_S)},
         },
         "metadata": {
             "items": [
@@ -169,7 +167,6 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
                 {"key": "user-data", "value": order.first_start},
                 {"key": "block-project-ssh-keys", "value": "TRUE"},
                 {"key": "enable-oslogin", "value": "FALSE"},
-                {"key": "serial-port-enable", "value": "FALSE"},
             ]
         },
     }

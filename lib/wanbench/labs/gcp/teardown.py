@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ..rented import sweep as shared
 from ..rented.estate import POLL_S, TIMEOUT_S, Estate, Resource
-from .clients import Gcp, GcpError, installed
+from ..rented.extras import installed
+from .clients import MODULE, Gcp, GcpError
 from .tags import name, tags_of
 
 INSTANCE, DISK, RULE, SUBNET, NETWORK = "instance", "disk", "firewall rule", "subnet", "network"
 PROJECT = "the project"
 """A network is in no region, and one list shows the instances of all: so everything is in one place."""
-GONE = "404"
 VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT")
 
 
@@ -61,7 +61,7 @@ class GcpEstate(Estate):
             elif each.kind == NETWORK:
                 gcp.call("networks", "delete_unary", network=each.id)
         except GcpError as error:
-            return None if error.code == GONE else str(error)
+            return None if error.code == "404" else str(error)
         return None
 
 
@@ -85,7 +85,7 @@ def sweep(*, gcp: Gcp | None = None, **options) -> int:
 
 def unusable() -> str | None:
     """Why the project cannot be asked here; None if it may be. Nothing is asked over the network."""
-    if not installed():
+    if not installed(MODULE):
         return "the extra gcp is not installed"
     folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()
     if any(os.environ.get(name) for name in VARIABLES):
