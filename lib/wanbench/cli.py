@@ -92,7 +92,10 @@ def parser() -> argparse.ArgumentParser:
             "--yes", action="store_true", help="agree to what hosts of a cloud cost; the plan shows it first"
         )
 
-    sweep = commands.add_parser("sweep", help="find and delete what killed runs left on AWS, in all regions")
+    sweep = commands.add_parser(
+        "sweep", help="find and delete what killed runs left on clouds, in all regions"
+    )
+    sweep.add_argument("cloud", nargs="*", help="such as aws; by default all that credentials are found for")
     sweep.add_argument("--yes", action="store_true", help="delete without asking")
     sweep.add_argument(
         "--all", action="store_true", help="also what another machine may be using and has not expired"
@@ -172,10 +175,12 @@ def _own_parameters(name: str, declared, given) -> str | None:
 
 
 def sweep_command(arguments: argparse.Namespace) -> int:
-    """`wanbench sweep`: what is left on AWS, deleted on confirmation; 1 if anything remains."""
-    from .labs.aws import sweep
+    """`wanbench sweep`: what is left on clouds, deleted on confirmation; 1 if anything remains."""
+    from .labs.rented.sweep import CLOUDS, sweep_clouds
 
-    return sweep(yes=arguments.yes, everything=arguments.all)
+    if strange := sorted(set(arguments.cloud) - set(CLOUDS)):
+        raise ParameterError(f"cloud is {strange[0]!r}; allowed: {', '.join(CLOUDS)}.")
+    return sweep_clouds(arguments.cloud, yes=arguments.yes, everything=arguments.all)
 
 
 def _agree_beforehand(yes: bool) -> None:

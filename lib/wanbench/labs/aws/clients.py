@@ -68,6 +68,10 @@ class Aws:
                 )
             return self._clients[service, region]
 
+    def home(self) -> str | None:
+        """The region that AWS_REGION or a profile names."""
+        return session().region_name
+
     def call(self, service: str, region: str, operation: str, **arguments) -> dict:
         """One call; AwsError if it fails."""
         return self._told(service, region, operation, lambda client: getattr(client, operation)(**arguments))

@@ -1,59 +1,18 @@
-"""What the hosts of a lab on AWS cost, before and while they run."""
+"""What the hosts of a lab on AWS cost: with the prices of AWS's own list where it answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ...plan import cost as costing
-from ..base import Host
-from ..spending import Estimate
+from ..rented import costs
 from .clients import Aws
 from .list_prices import list_prices
 
-HOURS_PER_MONTH = 730
 
+class Costs(costs.Costs):
+    """See `wanbench.labs.rented.costs`; `notes` says where the price list did not answer."""
 
-class Costs:
-    """
-    Costs of equal hosts in some regions (names of the catalogue).
-
-    `prices` is the table they follow from: `overrides`, then AWS's price list, then the dated tables. `notes` says
-    where the price list did not answer.
-    """
-
-    def __init__(
-        self,
-        aws: Aws,
-        regions: Sequence[str],
-        *,
-        instance_type: str,
-        hosts_per_region: int,
-        volume_gb: int | None,
-        overrides: Mapping[str, float],
-    ):
+    def __init__(self, aws: Aws, regions: Sequence[str], *, instance_type: str, **options):
         listed = list_prices(aws, [name.removeprefix("aws:") for name in regions], instance_type)
-        self.notes = [] if listed else ["AWS's price list does not answer; these are prices of dated tables."]
-        self.prices = costing.prices({"aws": {**listed, **overrides}})
-        self._n_hosts = hosts_per_region * len(regions)
-        self._of = {
-            "regions": list(regions),
-            "instance_types": {"aws": instance_type},
-            "price_list": self.prices,
-            "hosts_per_region": hosts_per_region,
-            "per_host_hour": {"public address": 1.0}
-            | ({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {}),
-        }
-
-    def of(
-        self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float, *, set_up_s: float = 0.0
-    ) -> Estimate:
-        """The cost of so much traffic and time; see `wanbench.plan.cost.cost`."""
-        table = costing.cost(sent_bytes=sent_bytes, measuring_s=measuring_s, set_up_s=set_up_s, **self._of)
-        return Estimate(table, self._n_hosts, (measuring_s + set_up_s) / 3600)
-
-
-def bytes_sent(host: Host) -> float:
-    """Bytes that all interfaces of a host but the loopback have sent."""
-    lines = host.run(["cat", "/proc/net/dev"], timeout_s=30).stdout.decode().splitlines()[2:]
-    parts = (line.partition(":") for line in lines)
-    return float(sum(int(rest.split()[8]) for name, _, rest in parts if name.strip() != "lo"))
+        notes = [] if listed else ["AWS's price list does not answer; these are prices of dated tables."]
+        super().__init__(regions, instance_type=instance_type, listed=listed, notes=notes, **options)

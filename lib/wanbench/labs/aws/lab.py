@@ -2,377 +2,62 @@
 
 from __future__ import annotations
 
-import getpass
-import ipaddress
-import json
-import os
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Sequence
 
-from cryptography.hazmat.primitives import serialization as form
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-from ...checks import check_flag, check_name, check_number, refusal
-from ...errors import LabError, ParameterError
-from ...plan.cost import SET_UP_S
-from ...plan.plan import Plan
-from ...runs import RawFile, write_raw
-from ...runs.journal import now_utc
-from ..base import Host, Lab
-from ..spending import Estimate, agree, check_budget
-from ..ssh import SshHost, SshLab
-from ..ssh.inventory import Entry, Inventory
+from ..rented import Instance, Order, RentedLab, everywhere
+from ..rented.access import key_pair as _key_pair  # noqa: F401
 from .clients import Aws
-from .costs import Costs, bytes_sent
-from .launch import Instance, allow_hosts, launch, prepare_region, wait_until_running
-from .leases import Lease
-from .own_address import own_public_address
-from .preflight import Wanted, everywhere, survey
-from .tags import Tags
-from .teardown import SETTLE_S, take_down
+from .costs import Costs
+from .launch import allow_hosts, launch, prepare_region, wait_until_running
+from .preflight import Site, survey
+from .teardown import AwsEstate
 from .user_data import user_data
 
-OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
-USER = "ec2-user"
-PACKAGES = ("iperf3", "iputils", "nftables", "sysstat", "java-21-amazon-corretto-headless")
-"""Of Amazon Linux 2023: to measure paths, to give a host its public address, to watch it, to run Kafka."""
-MIN_TTL_S, MAX_TTL_S = 900, 86_400
-TTL_OVER_EXPECTED = 2.0
-"""Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""
-START_S = 600
-"""For a host to start, to install `PACKAGES`, and to answer by SSH."""
+START_S = 600.0
+"""For a host to start, to install its packages, and to answer by SSH."""
 
 
-class AwsLab(Lab):
+class AwsLab(RentedLab):
     """
-    Hosts on AWS: launched on entering, gone on leaving, whatever happened.
+    Hosts on AWS; parameters and what else holds are those of `RentedLab`.
 
-    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`.
-
-    Parameters
-    ----------
-    regions : sequence of str
-        Of the catalogue, all of cloud "aws".
-    links : mapping
-        Not used: the network is real.
-    hosts_per_region : int
-    sysctls : mapping, optional
-        Set on every host.
-    seed : int
-        Not used.
-    instance_type : str
-    zones : {region: zone}, optional
-        Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
-    volume_gb : int, optional
-        A volume (gp3) of this size on every host, mounted on /wanbench.
-    operator_address : str, optional
-        The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
-        variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
-    owner : str, optional
-        Who can be asked about the hosts; a tag. By default the name of the user here.
-    ttl_s : int, optional
-        After this the hosts end themselves; by default it follows from the plan.
-    budget_usd : float, optional
-        Refuse or stop what would exceed it. It holds from opening the lab to closing it, with the highest prices.
-    price_overrides : {item: price}, optional
-        In place of AWS's price list and the dated tables; see `wanbench.plan.prices`.
-    packages : sequence of str
-        To be installed on the hosts.
-    private_addresses : bool
-        Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
-    yes : bool
-        Agree to what it costs.
-
-    Raises
-    ------
-    ParameterError
-        If one of these is not as described.
-    BudgetError
-        On entering: see `wanbench.labs.spending.agree`.
-    LabError
-        On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
+    Its images are of Amazon Linux 2023, its volumes gp3. Each region has a key pair and a security group of the run.
     """
 
-    kind = "aws"
+    kind, title, user = "aws", "AWS", "ec2-user"
+    packages = ("iperf3", "iputils", "nftables", "sysstat", "java-21-amazon-corretto-headless")
 
-    def __init__(
-        self,
-        regions: Sequence[str],
-        links: Mapping | None = None,
-        *,
-        hosts_per_region: int = 1,
-        sysctls: Mapping[str, str] | None = None,
-        seed: int = 0,
-        instance_type: str,
-        zones: Mapping[str, str] | None = None,
-        volume_gb: int | None = None,
-        operator_address: str | None = None,
-        owner: str | None = None,
-        ttl_s: int | None = None,
-        budget_usd: float | None = None,
-        price_overrides: Mapping[str, float] | None = None,
-        packages: Sequence[str] = PACKAGES,
-        private_addresses: bool = False,
-        yes: bool = False,
-        aws: Aws | None = None,
-        settle_s: float = SETTLE_S,
-        connect: Callable[..., Host] | None = None,
-    ):
-        if other := [name for name in regions if not name.startswith("aws:")]:
-            raise ParameterError(f"A lab on AWS has no host in {', '.join(other)}; allowed: regions of aws.")
-        zones = dict(zones or {})
-        if strange := set(zones) - set(regions):
-            raise ParameterError(
-                f"zones names {', '.join(sorted(strange))}; the lab has {', '.join(regions)}."
-            )
-        count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
-        volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
-        self.instance_type = check_name("instance_type", instance_type)
-        self.wanted = {
-            name: Wanted(name.removeprefix("aws:"), instance_type, count, zones.get(name), volume_gb)
-            for name in regions
-        }
-        self.sysctls = dict(sysctls or {})
-        self.operator = _operator(operator_address)
-        self.owner = check_name("owner", owner or getpass.getuser())
-        self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
-        self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
-        self.price_overrides = dict(price_overrides or {})
-        self.packages = tuple(check_name("packages", name) for name in packages)
-        self.private_addresses = check_flag("private_addresses", private_addresses)
-        self.yes = check_flag("yes", yes)
-        self.settings = {
-            "instance_type": instance_type,
-            "zones": zones,
-            "volume_gb": volume_gb,
-            "private_addresses": private_addresses,
-        }
-        self.hosts, self.instances = {}, {}
-        self._aws, self._settle_s, self._connect = aws or Aws(), settle_s, connect or SshHost
-        self._sites = self._ssh = self._lease = self._opened = self._estimate = None
-        self._campaign, self._sent = "by-hand", {}
+    def __init__(self, *arguments, aws: Aws | None = None, **options):
+        super().__init__(*arguments, **options)
+        self._aws, self._groups = aws or Aws(), {}
 
-    def agree_to(self, plan: Plan | None, campaign: str) -> None:
-        """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
-        self._sites, notes = survey(self._aws, list(self.wanted.values()))
-        self._campaign = campaign
-        if plan is not None and self.ttl_s is None:
-            wanted_s = TTL_OVER_EXPECTED * (plan.expected_s() + SET_UP_S) + 1800
-            self.ttl_s = int(min(max(wanted_s, MIN_TTL_S), MAX_TTL_S))
-        self.ttl_s = self.ttl_s or 3600
-        one = next(iter(self.wanted.values()))
-        self._costs = Costs(
-            self._aws,
-            list(self.wanted),
-            instance_type=one.instance_type,
-            hosts_per_region=one.count,
-            volume_gb=one.volume_gb,
-            overrides=self.price_overrides,
-        )
-        if plan is None:
-            self._estimate = self._costs.of(None, self.ttl_s)
-        else:
-            self._estimate = self._costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=SET_UP_S)
-        notes += [*self._costs.notes, f"Hosts end themselves after {self.ttl_s / 3600:.1f} hours."]
-        agree(self._estimate, budget_usd=self.budget_usd, yes=self.yes, notes=notes)
+    def survey(self) -> tuple[list[Site], list[str]]:
+        """See `RentedLab.survey`."""
+        return survey(self._aws, list(self.wanted.values()))
 
-    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
-        """Stop before a round that would exceed the budget; see `Lab.before_round`."""
-        if self.budget_usd is not None:
-            following = self._costs.of(sent_bytes, expected_s)
-            check_budget(self.spent().high_usd, following.high_usd, self.budget_usd)
+    def estate(self) -> AwsEstate:
+        """See `RentedLab.estate`."""
+        return AwsEstate(self._aws)
 
-    def spent(self) -> Estimate:
-        """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
-        for host in (host for hosts in self.hosts.values() for host in hosts):
-            self._sent[host.name] = (host.region, bytes_sent(host))
-        by_region: dict[tuple[str, str], float] = {}
-        for region, sent in self._sent.values():
-            # Where to is not counted; between regions is what almost all of it is.
-            by_region[region, "aws:"] = by_region.get((region, "aws:"), 0.0) + sent
-        return self._costs.of(by_region, time.monotonic() - self._opened)
+    def costs(self, **wanted) -> Costs:
+        """See `RentedLab.costs`."""
+        return Costs(self._aws, **wanted)
 
-    def __enter__(self) -> AwsLab:
-        if self._lease is not None:
-            raise LabError("the lab is open already.")
-        if self._estimate is None:
-            self.agree_to(None, self._campaign)
-        self._lease = Lease()
-        try:
-            self._open()
-        except BaseException:
-            self.__exit__(*sys.exc_info())
-            raise
-        return self
+    def first_start(self, **given) -> str:
+        """See `RentedLab.first_start`."""
+        return user_data(**given)
 
-    def _open(self):
-        operator_key, operator_public = _key_pair()
-        host_key, host_public = _key_pair()
-        key_file = self._lease.folder / "operator"
-        key_file.touch(mode=0o600)
-        key_file.write_text(operator_key)
-        expires_at = datetime.now(UTC) + timedelta(seconds=self.ttl_s)
-        tags = Tags(self._lease.run, self._campaign, self.owner, expires_at)
-        document = user_data(
-            expires_at=expires_at,
-            host_key=host_key,
-            host_key_public=host_public,
-            packages=self.packages,
-            volume=any(each.volume_gb for each in self.wanted.values()),
-        )
-        self._opened = time.monotonic()
+    def launch(self, site: Site, order: Order) -> list[Instance]:
+        """See `RentedLab.launch`."""
+        group = prepare_region(self._aws, site, order.tags, order.public_key, self.operator)
+        self._groups[site.wanted.region] = group
+        launch(self._aws, site, order.tags, group, order.first_start)
+        return wait_until_running(self._aws, site, order.tags.run)
 
-        def start(site):
-            group = prepare_region(self._aws, site, tags, operator_public, self.operator)
-            launch(self._aws, site, tags, group, document)
-            return group, wait_until_running(self._aws, site, tags.run)
+    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
+        """See `RentedLab.let_in`."""
+        everywhere(lambda each: allow_hosts(self._aws, *each, addresses), list(self._groups.items()))
 
-        started = everywhere(start, self._sites)
-        everyone = [instance for _, instances in started for instance in instances]
-
-        def join(site_and_started):
-            site, (group, _) = site_and_started
-            allow_hosts(self._aws, site.wanted.region, group, [self._address(each) for each in everyone])
-
-        everywhere(join, list(zip(self._sites, started, strict=True)))
-        known_hosts = self._lease.folder / "known_hosts"
-        known_hosts.write_text("".join(f"{each.public_address} {host_public}\n" for each in everyone))
-        for name, (_, instances) in zip(self.wanted, started, strict=True):
-            self.instances[name] = instances
-            self.hosts[name] = [
-                self._host(name, number, each, key_file, known_hosts) for number, each in enumerate(instances)
-            ]
-        hosts = [host for name in self.hosts for host in self.hosts[name]]
-        everywhere(self._prepare_host, list(zip(hosts, everyone, strict=True)))
-        self._ssh = SshLab(
-            list(self.wanted),
-            hosts_per_region=len(self.instances[name]),
-            sysctls=self.sysctls,
-            inventory=Inventory("the hosts on AWS", tuple(Entry(host, None, None) for host in hosts)),
-        )
-        self._ssh.__enter__()
-
-    def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
-        """The only place that says how a host of this lab is reached."""
-        return self._connect(
-            f"{region}/{number}",
-            region,
-            self._address(instance),
-            control_address=instance.public_address,
-            user=USER,
-            key_file=key_file,
-            known_hosts_file=known_hosts,
-            sudo=True,
-        )
-
-    def _address(self, instance: Instance) -> str:
-        """The address over which is measured."""
-        return instance.private_address if self.private_addresses else instance.public_address
-
-    def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
-        """Wait until a host answers and has finished its first start; set its sysctls, and give it its address."""
-        host, instance = host_and_instance
-        deadline = time.monotonic() + START_S
-        while True:
-            try:
-                host.open()
-                break
-            except LabError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(2)
-        # Status 2: done, with errors that it could recover from.
-        host.run(["cloud-init", "status", "--wait"], timeout_s=START_S, ok=(0, 2))
-        for name, value in self.sysctls.items():
-            host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
-        if not self.private_addresses:
-            own_public_address(host, instance.private_address, instance.public_address)
-
-    def __exit__(self, *exception) -> None:
-        lease, self._lease = self._lease, None
-        if lease is None:
-            return
-        left = ["not known: taking down was cut short"]
-        try:
-            left = _uninterrupted(lambda: self._take_down(lease.run))
-        finally:
-            lease.release(all_gone=not left)
-        if left:
-            raise LabError(
-                f"REMAINS on AWS, and costs money: {'; '.join(left)}. `wanbench sweep` tries again."
-            )
-
-    def _take_down(self, run: str) -> list[str]:
-        for host in (host for hosts in self.hosts.values() for host in hosts):
-            try:
-                host.close()
-            except (LabError, OSError) as error:
-                print(f"wanbench: {host.name}: {error}", file=sys.stderr)
-        self.hosts, self.instances = {}, {}
-        regions = [each.region for each in self.wanted.values()]
-        return take_down(self._aws, regions, lambda each: True, run=run, settle_s=self._settle_s)
-
-    def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
-        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
-        prices = self._costs.prices.query("cloud == 'aws'").to_dict("records")
-        told = {"expected": self._estimate.as_dict(), "spent": self.spent().as_dict(), "prices": prices}
-        content = json.dumps(told, indent=1).encode() + b"\n"
-        return [write_raw(folder, "lab_cost", f"{stem}.json", content, **ends)]
-
-    def describe(self) -> dict:
-        """What the manifest keeps; no account id and no instance id."""
-        told = self._ssh.describe()
-        rented = [
-            {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
-            for name, site in zip(self.wanted, self._sites, strict=True)
-            for instance in self.instances[name]
-        ]
-        hosts = [host | more for host, more in zip(told["hosts"], rented, strict=True)]
-        return {**told, **self.settings, "kind": self.kind, "hosts": hosts}
-
-
-def _operator(address: str | None) -> str:
-    given = address or os.environ.get(OPERATOR_VARIABLE, "")
-    try:
-        network = ipaddress.IPv4Network(given)
-    except ValueError:
-        network = None
-    if network is None or network.prefixlen < 24:
-        raise refusal(
-            f"operator_address (or {OPERATOR_VARIABLE})",
-            given,
-            "the IPv4 address that logs in, or a network of at most 256 addresses",
-        )
-    return str(network)
-
-
-def _key_pair() -> tuple[str, str]:
-    """A new ed25519 key in OpenSSH's formats: private, public."""
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption())
-    public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
-    return private.decode(), public.decode()
-
-
-def _uninterrupted(work):
-    """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
-    interruption = None
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
-        while True:
-            try:
-                result = future.result()
-                break
-            except (KeyboardInterrupt, SystemExit) as raised:
-                interruption = raised
-                print(
-                    "wanbench: hosts on AWS are being taken down; this takes about a minute.", file=sys.stderr
-                )
-    if interruption is not None and not result:
-        raise interruption
-    return result
+    def start_s(self) -> float:
+        """See `RentedLab.start_s`."""
+        return START_S

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...errors import LabError
+from ..rented.hosts import Instance
 from .clients import Aws, AwsError
 from .preflight import Site
-from .tags import RUN, Tags
+from .tags import RUN, Tags, specifications
 from .user_data import VOLUME_DEVICE
 
 NO_CAPACITY = {
@@ -21,17 +21,6 @@ NO_CAPACITY = {
 """Answers of `run_instances` after which another zone may have what this one lacks."""
 START_TIMEOUT_S = 300
 POLL_S = 2.0
-
-
-@dataclass(frozen=True)
-class Instance:
-    """A host that runs; `region` is AWS's own name."""
-
-    id: str
-    region: str
-    zone: str
-    public_address: str
-    private_address: str
 
 
 def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: str) -> str:
@@ -49,7 +38,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
             "import_key_pair",
             KeyName=name,
             PublicKeyMaterial=public_key.encode(),
-            TagSpecifications=tags.of("key-pair"),
+            TagSpecifications=specifications(tags, "key-pair"),
         ),
     )
     made = _unless_there(
@@ -61,7 +50,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
             GroupName=name,
             Description="Hosts of one wanbench run, and whoever drives it",
             VpcId=site.vpc,
-            TagSpecifications=tags.of("security-group"),
+            TagSpecifications=specifications(tags, "security-group"),
         ),
     )
     group = made["GroupId"] if made else _group_of(aws, region, tags.run)
@@ -135,7 +124,7 @@ def launch(aws: Aws, site: Site, tags: Tags, group: str, user_data: str) -> str:
                     }
                 ],
                 BlockDeviceMappings=_volumes(wanted.volume_gb),
-                TagSpecifications=tags.of("instance", "volume", "network-interface"),
+                TagSpecifications=specifications(tags, "instance", "volume", "network-interface"),
             )
             return zone
         except AwsError as error:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ...plan.cost import BETWEEN_REGIONS
+from ..rented.estate import everywhere
 from .clients import Aws, AwsError
-from .preflight import everywhere
 
 ASK = "us-east-1"
 """One of the few regions whose endpoint has the price list of all."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import LabError
+from ..rented.estate import everywhere
+from ..rented.hosts import Wanted
 from .clients import Aws, AwsError
 
 IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
@@ -23,19 +24,6 @@ VCPU_QUOTAS = {
 """Quota of running on-demand vCPUs by the letters of the instance family; of others the quota is not looked up."""
 RULES_QUOTA, USUAL_RULES = "L-0EA8095F", 60
 """Rules of one security group, in each direction, and how many an account has where the quota cannot be read."""
-CALLS_AT_ONCE = 40
-"""Regions that are worked on side by side: all, as each has its own limit of requests."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Hosts of one region: how many, of which type, and the zone if only one will do; `region` is AWS's own name."""
-
-    region: str
-    instance_type: str
-    count: int = 1
-    zone: str | None = None
-    volume_gb: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,13 +47,6 @@ def enabled_regions(aws: Aws, ask: str) -> list[str]:
         Filters=[{"Name": "opt-in-status", "Values": list(states)}],
     )
     return sorted(region["RegionName"] for region in found["Regions"])
-
-
-def everywhere(work: Callable, items: Sequence) -> list:
-    """`work` for each item, several at a time; the results in order. The first error is raised once all have ended."""
-    with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
-        futures = [pool.submit(work, item) for item in items]
-    return [future.result() for future in futures]
 
 
 def survey(aws: Aws, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str]]:

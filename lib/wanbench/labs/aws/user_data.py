@@ -1,73 +1,15 @@
-"""What a host does at its first start: it gets a known host key, a time to live, programs, and perhaps a volume."""
+"""What a host of AWS does at its first start."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-
-import yaml
+from ..rented import user_data as shared
 
 VOLUME_DEVICE = "/dev/sdf"
-VOLUME_FOLDER = "/wanbench"
-
-_SERVICE = """[Unit]
-Description=End this host at the time that its lab was given
-[Service]
-Type=oneshot
-ExecStart=/usr/sbin/shutdown -P now
-"""
-_TIMER = """[Unit]
-Description=End this host at the time that its lab was given
-[Timer]
-OnCalendar={}
-Persistent=true
-AccuracySec=1s
-[Install]
-WantedBy=timers.target
-"""
 
 
-def user_data(
-    *,
-    expires_at: datetime,
-    host_key: str,
-    host_key_public: str,
-    packages: Sequence[str] = (),
-    volume: bool = False,
-) -> str:
+def user_data(*, volume: bool = False, **given) -> str:
     """
-    A cloud-config document for Amazon Linux 2023.
-
-    The host powers off at `expires_at` even if nobody reaches it any more and even after a reboot; launched with
-    instance-initiated shutdown = terminate, it is gone then. A relative shutdown stands beside the timer from the first
-    seconds on, in case a later step of the start hangs.
-
-    Parameters
-    ----------
-    host_key, host_key_public : str
-        An ed25519 key in OpenSSH's formats, which becomes the host's only one.
-    packages : sequence of str
-        Of the distribution.
-    volume : bool
-        Whether there is an empty volume, to be formatted and mounted on `VOLUME_FOLDER`.
+    See `wanbench.labs.rented.user_data`; launched with instance-initiated shutdown = terminate, a host that powers off
+    is gone.
     """
-    left_min = max(1, round((expires_at - datetime.now(UTC)).total_seconds() / 60))
-    when = expires_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    unit = "/etc/systemd/system/wanbench-expiry"
-    config = {
-        "bootcmd": [["cloud-init-per", "once", "wanbench-expiry", "shutdown", "-P", f"+{left_min}"]],
-        "ssh_deletekeys": True,
-        "ssh_keys": {"ed25519_private": host_key, "ed25519_public": host_key_public},
-        "ssh_pwauth": False,
-        "write_files": [
-            {"path": f"{unit}.service", "content": _SERVICE},
-            {"path": f"{unit}.timer", "content": _TIMER.format(when)},
-        ],
-        "runcmd": [["systemctl", "enable", "--now", "wanbench-expiry.timer"]],
-    }
-    if packages:
-        config["packages"] = list(packages)
-    if volume:
-        config["fs_setup"] = [{"device": VOLUME_DEVICE, "filesystem": "xfs", "label": "wanbench"}]
-        config["mounts"] = [[VOLUME_DEVICE, VOLUME_FOLDER, "xfs", "defaults,nofail", "0", "2"]]
-    return "#cloud-config\n" + yaml.safe_dump(config, sort_keys=False, width=1000)
+    return shared.user_data(volume_device=VOLUME_DEVICE if volume else None, **given)

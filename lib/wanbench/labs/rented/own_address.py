@@ -1,6 +1,6 @@
 """
-A host of AWS does not have its public address: AWS translates it. Servers that are to be reached under it, and clients
-that bind to it, need it on the host.
+A rented host does not have its public address: its cloud translates it. Servers that are to be reached under it, and
+clients that bind to it, need it on the host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RULES = """table ip wanbench {{
   }}
 }}
 """
-"""For nft: the inverse of AWS's translation. The connection over which this is said is left alone."""
+"""For nft: the inverse of the cloud's translation. The connection over which this is said is left alone."""
 
 
 def own_public_address(host: Host, private: str, public: str) -> None:

@@ -1,0 +1,20 @@
+"""What labs of rented hosts share, whichever cloud they are on: agreed to, launched, measured on, always taken down."""
+
+from .estate import Estate, Resource, everywhere, take_down
+from .hosts import Instance, Order, Wanted
+from .lab import RentedLab
+from .sweep import sweep
+from .tags import Tags
+
+__all__ = [
+    "Estate",
+    "Instance",
+    "Order",
+    "RentedLab",
+    "Resource",
+    "Tags",
+    "Wanted",
+    "everywhere",
+    "sweep",
+    "take_down",
+]

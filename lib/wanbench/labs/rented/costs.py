@@ -1,0 +1,58 @@
+"""What the hosts of a lab cost, before and while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...plan import cost as costing
+from ..base import Host
+from ..spending import Estimate
+
+HOURS_PER_MONTH = 730
+
+
+class Costs:
+    """
+    Costs of equal hosts in some regions of one cloud (names of the catalogue).
+
+    `prices` is the table they follow from: `overrides`, then `listed` (what the cloud says itself), then the dated
+    tables. `notes` are for whoever is asked.
+    """
+
+    def __init__(
+        self,
+        regions: Sequence[str],
+        *,
+        instance_type: str,
+        hosts_per_region: int,
+        volume_gb: int | None,
+        overrides: Mapping[str, float],
+        listed: Mapping[str, tuple[float, float]] | None = None,
+        notes: Sequence[str] = (),
+    ):
+        cloud = regions[0].partition(":")[0]
+        self.notes = list(notes)
+        self.prices = costing.prices({cloud: {**(listed or {}), **overrides}})
+        self._n_hosts = hosts_per_region * len(regions)
+        self._of = {
+            "regions": list(regions),
+            "instance_types": {cloud: instance_type},
+            "price_list": self.prices,
+            "hosts_per_region": hosts_per_region,
+            "per_host_hour": {"public address": 1.0}
+            | ({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {}),
+        }
+
+    def of(
+        self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float, *, set_up_s: float = 0.0
+    ) -> Estimate:
+        """The cost of so much traffic and time; see `wanbench.plan.cost.cost`."""
+        table = costing.cost(sent_bytes=sent_bytes, measuring_s=measuring_s, set_up_s=set_up_s, **self._of)
+        return Estimate(table, self._n_hosts, (measuring_s + set_up_s) / 3600)
+
+
+def bytes_sent(host: Host) -> float:
+    """Bytes that all interfaces of a host but the loopback have sent."""
+    lines = host.run(["cat", "/proc/net/dev"], timeout_s=30).stdout.decode().splitlines()[2:]
+    parts = (line.partition(":") for line in lines)
+    return float(sum(int(rest.split()[8]) for name, _, rest in parts if name.strip() != "lo"))

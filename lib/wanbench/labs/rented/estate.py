@@ -1,0 +1,156 @@
+"""Taking down: what carries a tag is listed, deleted, and listed again until nothing is left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from ...errors import LabError
+from .tags import RUN
+
+TIMEOUT_S = 300.0
+"""Hosts take about a minute to end, and only then what they use can go."""
+SETTLE_S = 5.0
+"""
+Listings of clouds lag behind; also, a launch that was under way when its driver died may appear late. So nothing counts
+as gone before two listings this far apart are empty.
+"""
+POLL_S = 2.0
+CALLS_AT_ONCE = 40
+"""Regions that are worked on side by side: all, as each has its own limit of requests."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One thing that costs money or clutters an account; `region` is the cloud's own name."""
+
+    kind: str
+    id: str
+    region: str
+    state: str = ""
+    tags: dict = field(default_factory=dict, compare=False)
+
+    @property
+    def run(self) -> str:
+        """The id of the run that made it."""
+        return self.tags.get(RUN, "")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id} in {self.region}{f' ({self.state})' if self.state else ''}"
+
+
+class Estate(ABC):
+    """
+    What runs have made in one account.
+
+    Attributes
+    ----------
+    cloud : str
+        As in the names of regions.
+    title : str
+        As people call it.
+    timeout_s : float
+        For everything in one region to go.
+    poll_s : float
+        Between a request to delete and the next look.
+    """
+
+    cloud: str
+    title: str
+    timeout_s: float = TIMEOUT_S
+    poll_s: float = POLL_S
+
+    @abstractmethod
+    def regions(self) -> list[str]:
+        """Everywhere that something may be, by the cloud's own names; LabError if that cannot be found out."""
+
+    @abstractmethod
+    def listed(self, region: str, run: str | None = None) -> list[Resource]:
+        """Everything in a region that a run made; of all runs if None. LabError if any kind cannot be listed."""
+
+    @abstractmethod
+    def delete(self, each: Resource) -> str | None:
+        """Ask for the end of one resource, and do not wait; the refusal, which often only means "not yet"."""
+
+
+def everywhere(work: Callable, items: Sequence) -> list:
+    """`work` for each item, several at a time; the results in order. The first error is raised once all have ended."""
+    with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
+        futures = [pool.submit(work, item) for item in items]
+    return [future.result() for future in futures]
+
+
+def take_down(
+    estate: Estate,
+    regions: Sequence[str],
+    which: Callable[[Resource], bool],
+    *,
+    run: str | None = None,
+    settle_s: float = SETTLE_S,
+) -> list[str]:
+    """
+    Delete everything in these regions that `which` picks, and see that it is gone.
+
+    Parameters
+    ----------
+    which : callable
+        Whether a resource is to go.
+    run : str, optional
+        Only what this run made is looked at.
+
+    Returns
+    -------
+    list of str
+        What remains, and the regions that could not be listed: what is not known is not gone. Empty if all is well.
+    """
+
+    def work(region):
+        try:
+            return _take_down_in(estate, region, which, run, settle_s)
+        except LabError as error:
+            return [f"unknown in {region}: {error}"]
+
+    return [text for found in everywhere(work, list(regions)) for text in found]
+
+
+def uninterrupted(work: Callable, title: str):
+    """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
+    interruption = None
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        while True:
+            try:
+                result = future.result()
+                break
+            except (KeyboardInterrupt, SystemExit) as raised:
+                interruption = raised
+                print(
+                    f"wanbench: hosts on {title} are being taken down; this takes about a minute.",
+                    file=sys.stderr,
+                )
+    if interruption is not None and not result:
+        raise interruption
+    return result
+
+
+def _take_down_in(estate, region, which, run, settle_s):
+    deadline, empty_before = time.monotonic() + estate.timeout_s, False
+    while True:
+        try:
+            found = [each for each in estate.listed(region, run) if which(each)]
+        except LabError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(estate.poll_s)
+            continue
+        if not found and empty_before:
+            return []
+        empty_before = not found
+        refusals = [refusal for each in found if (refusal := estate.delete(each))]
+        if found and time.monotonic() > deadline:
+            return [str(each) for each in found] + refusals
+        time.sleep(settle_s if not found else min(settle_s, estate.poll_s))

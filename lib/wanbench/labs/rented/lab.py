@@ -1,0 +1,387 @@
+"""The lab of hosts that a cloud rents out."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ...checks import check_flag, check_name, check_number
+from ...errors import LabError, ParameterError
+from ...plan.cost import SET_UP_S
+from ...plan.plan import Plan
+from ...runs import RawFile, write_raw
+from ...runs.journal import now_utc
+from ..base import Host, Lab
+from ..spending import Estimate, agree, check_budget
+from ..ssh import SshHost, SshLab
+from ..ssh.inventory import Entry, Inventory
+from .access import key_pair, operator
+from .costs import Costs, bytes_sent
+from .estate import SETTLE_S, Estate, everywhere, take_down, uninterrupted
+from .hosts import Instance, Order, Site, Wanted
+from .leases import Lease
+from .own_address import own_public_address
+from .tags import Tags
+
+MIN_TTL_S, MAX_TTL_S = 900, 86_400
+TTL_OVER_EXPECTED = 2.0
+"""Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""
+START_S = 600.0
+"""For a host to start, to install its packages, and to answer by SSH."""
+
+
+class RentedLab(Lab):
+    """
+    Hosts of one cloud: launched on entering, gone on leaving, whatever happened.
+
+    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. A cloud supplies what stands
+    under "what a cloud supplies".
+
+    Parameters
+    ----------
+    regions : sequence of str
+        Of the catalogue, all of the lab's cloud.
+    links : mapping
+        Not used: the network is real.
+    hosts_per_region : int
+    sysctls : mapping, optional
+        Set on every host.
+    seed : int
+        Not used.
+    instance_type : str
+    zones : {region: zone}, optional
+        Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
+    volume_gb : int, optional
+        A volume of this size on every host, mounted on /wanbench.
+    operator_address : str, optional
+        The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
+        variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
+    owner : str, optional
+        Who can be asked about the hosts; a tag. By default the name of the user here.
+    ttl_s : int, optional
+        After this the hosts end themselves; by default it follows from the plan.
+    budget_usd : float, optional
+        Refuse or stop what would exceed it. It holds from opening the lab to closing it, with the highest prices.
+    price_overrides : {item: price}, optional
+        In place of the cloud's price list and the dated tables; see `wanbench.plan.prices`.
+    packages : sequence of str, optional
+        To be installed on the hosts; by default the class's own.
+    private_addresses : bool
+        Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
+    yes : bool
+        Agree to what it costs.
+
+    Attributes
+    ----------
+    kind : str
+        The cloud, as in the names of regions.
+    title : str
+        The cloud, as people call it.
+    user : str
+        Logs in to the hosts, and may use sudo.
+    packages : tuple of str
+        Of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft), to watch
+        it (sysstat), to run Kafka (Java).
+    wanted : dict
+        Region (of the catalogue) to what is asked of it.
+    operator : str
+        The network, in CIDR form, that may log in.
+
+    Raises
+    ------
+    ParameterError
+        If one of these is not as described.
+    BudgetError
+        On entering: see `wanbench.labs.spending.agree`.
+    LabError
+        On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
+    """
+
+    title: str
+    user: str
+    packages: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        regions: Sequence[str],
+        links: Mapping | None = None,
+        *,
+        hosts_per_region: int = 1,
+        sysctls: Mapping[str, str] | None = None,
+        seed: int = 0,
+        instance_type: str,
+        zones: Mapping[str, str] | None = None,
+        volume_gb: int | None = None,
+        operator_address: str | None = None,
+        owner: str | None = None,
+        ttl_s: int | None = None,
+        budget_usd: float | None = None,
+        price_overrides: Mapping[str, float] | None = None,
+        packages: Sequence[str] | None = None,
+        private_addresses: bool = False,
+        yes: bool = False,
+        settle_s: float = SETTLE_S,
+        connect: Callable[..., Host] | None = None,
+    ):
+        if other := [name for name in regions if not name.startswith(f"{self.kind}:")]:
+            raise ParameterError(
+                f"A lab on {self.title} has no host in {', '.join(other)}; allowed: regions of {self.kind}."
+            )
+        zones = dict(zones or {})
+        if strange := set(zones) - set(regions):
+            raise ParameterError(
+                f"zones names {', '.join(sorted(strange))}; the lab has {', '.join(regions)}."
+            )
+        count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
+        volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
+        self.instance_type = check_name("instance_type", instance_type)
+        self.wanted = {
+            name: Wanted(name.removeprefix(f"{self.kind}:"), instance_type, count, zones.get(name), volume_gb)
+            for name in regions
+        }
+        self.sysctls = dict(sysctls or {})
+        self.operator = operator(operator_address)
+        self.owner = check_name("owner", owner or getpass.getuser())
+        self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
+        self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
+        self.price_overrides = dict(price_overrides or {})
+        if packages is not None:
+            self.packages = tuple(check_name("packages", name) for name in packages)
+        self.private_addresses = check_flag("private_addresses", private_addresses)
+        self.yes = check_flag("yes", yes)
+        self.settings = {
+            "instance_type": instance_type,
+            "zones": zones,
+            "volume_gb": volume_gb,
+            "private_addresses": private_addresses,
+        }
+        self.hosts, self.instances = {}, {}
+        self._settle_s, self._connect = settle_s, connect or SshHost
+        self._sites = self._ssh = self._lease = self._opened = self._estimate = None
+        self._campaign, self._sent = "by-hand", {}
+
+    # What a cloud supplies.
+
+    @abstractmethod
+    def survey(self) -> tuple[list[Site], list[str]]:
+        """
+        Where everything can be launched, in the order of `wanted`, and notes on what could not be found out.
+
+        Called before anyone is asked, so it makes nothing. LabError names every region that is off, every type that a
+        region or zone lacks, and every quota that is too small.
+        """
+
+    @abstractmethod
+    def estate(self) -> Estate:
+        """What runs have made in the account; made anew for every taking down."""
+
+    def places(self) -> list[str]:
+        """Where a run's resources are, as `Estate.listed` takes them: the lab's regions, by the cloud's own names."""
+        return [each.region for each in self.wanted.values()]
+
+    def costs(self, **wanted) -> Costs:
+        """The costs of what is wanted, given as `Costs` takes it; with the cloud's own price list, if it has one."""
+        return Costs(**wanted)
+
+    @abstractmethod
+    def first_start(self, **given) -> str:
+        """The cloud-config document: `user_data`, with `volume` (whether there is one) in place of its device."""
+
+    def prepare(self, order: Order) -> None:
+        """Make what all regions share, before any of them is worked on."""
+
+    @abstractmethod
+    def launch(self, site: Site, order: Order) -> list[Instance]:
+        """
+        Launch a region's hosts, closed to all but the operator's SSH, and return them once they run.
+
+        Called for all regions at once, from threads. What is made carries the order's tags from the call that makes
+        it. LabError if the hosts cannot be had; what is made until then is taken down by `estate`.
+        """
+
+    @abstractmethod
+    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
+        """Open all hosts to these addresses (the lab's hosts), with every protocol."""
+
+    def start_s(self) -> float:
+        """For a host to start, to install its packages, and to answer by SSH."""
+        return START_S
+
+    # What is the same on all.
+
+    def agree_to(self, plan: Plan | None, campaign: str) -> None:
+        """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
+        self._sites, notes = self.survey()
+        self._campaign = campaign
+        if plan is not None and self.ttl_s is None:
+            wanted_s = TTL_OVER_EXPECTED * (plan.expected_s() + SET_UP_S) + 1800
+            self.ttl_s = int(min(max(wanted_s, MIN_TTL_S), MAX_TTL_S))
+        self.ttl_s = self.ttl_s or 3600
+        one = next(iter(self.wanted.values()))
+        self._costs = self.costs(
+            regions=list(self.wanted),
+            instance_type=one.instance_type,
+            hosts_per_region=one.count,
+            volume_gb=one.volume_gb,
+            overrides=self.price_overrides,
+        )
+        if plan is None:
+            self._estimate = self._costs.of(None, self.ttl_s)
+        else:
+            self._estimate = self._costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=SET_UP_S)
+        notes = [*notes, *self._costs.notes, f"Hosts end themselves after {self.ttl_s / 3600:.1f} hours."]
+        agree(self._estimate, budget_usd=self.budget_usd, yes=self.yes, notes=notes)
+
+    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
+        """Stop before a round that would exceed the budget; see `Lab.before_round`."""
+        if self.budget_usd is not None:
+            following = self._costs.of(sent_bytes, expected_s)
+            check_budget(self.spent().high_usd, following.high_usd, self.budget_usd)
+
+    def spent(self) -> Estimate:
+        """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
+        for host in (host for hosts in self.hosts.values() for host in hosts):
+            self._sent[host.name] = (host.region, bytes_sent(host))
+        by_region: dict[tuple[str, str], float] = {}
+        for region, sent in self._sent.values():
+            # Where to is not counted; between regions is what almost all of it is.
+            ends = (region, f"{self.kind}:")
+            by_region[ends] = by_region.get(ends, 0.0) + sent
+        return self._costs.of(by_region, time.monotonic() - self._opened)
+
+    def __enter__(self) -> RentedLab:
+        if self._lease is not None:
+            raise LabError("the lab is open already.")
+        if self._estimate is None:
+            self.agree_to(None, self._campaign)
+        self._lease = Lease(self.kind)
+        try:
+            self._open()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def _open(self):
+        operator_key, operator_public = key_pair()
+        host_key, host_public = key_pair()
+        key_file = self._lease.folder / "operator"
+        key_file.touch(mode=0o600)
+        key_file.write_text(operator_key)
+        expires_at = datetime.now(UTC) + timedelta(seconds=self.ttl_s)
+        tags = Tags(self._lease.run, self._campaign, self.owner, expires_at)
+        document = self.first_start(
+            expires_at=expires_at,
+            host_key=host_key,
+            host_key_public=host_public,
+            packages=self.packages,
+            volume=any(each.volume_gb for each in self.wanted.values()),
+        )
+        order = Order(tags, operator_public, document)
+        self._opened = time.monotonic()
+        self.prepare(order)
+        started = everywhere(lambda site: self.launch(site, order), self._sites)
+        everyone = [instance for instances in started for instance in instances]
+        self.let_in(order, [self._address(each) for each in everyone])
+        known_hosts = self._lease.folder / "known_hosts"
+        known_hosts.write_text("".join(f"{each.public_address} {host_public}\n" for each in everyone))
+        for name, instances in zip(self.wanted, started, strict=True):
+            self.instances[name] = instances
+            self.hosts[name] = [
+                self._host(name, number, each, key_file, known_hosts) for number, each in enumerate(instances)
+            ]
+        hosts = [host for name in self.hosts for host in self.hosts[name]]
+        everywhere(self._prepare_host, list(zip(hosts, everyone, strict=True)))
+        self._ssh = SshLab(
+            list(self.wanted),
+            hosts_per_region=len(self.instances[name]),
+            sysctls=self.sysctls,
+            inventory=Inventory(
+                f"the hosts on {self.title}", tuple(Entry(host, None, None) for host in hosts)
+            ),
+        )
+        self._ssh.__enter__()
+
+    def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
+        """The only place that says how a host of this lab is reached."""
+        return self._connect(
+            f"{region}/{number}",
+            region,
+            self._address(instance),
+            control_address=instance.public_address,
+            user=self.user,
+            key_file=key_file,
+            known_hosts_file=known_hosts,
+            sudo=True,
+        )
+
+    def _address(self, instance: Instance) -> str:
+        """The address over which is measured."""
+        return instance.private_address if self.private_addresses else instance.public_address
+
+    def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
+        """Wait until a host answers and has finished its first start; set its sysctls, and give it its address."""
+        host, instance = host_and_instance
+        deadline = time.monotonic() + self.start_s()
+        while True:
+            try:
+                host.open()
+                break
+            except LabError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(2)
+        # Status 2: done, with errors that it could recover from.
+        host.run(["cloud-init", "status", "--wait"], timeout_s=self.start_s(), ok=(0, 2))
+        for name, value in self.sysctls.items():
+            host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
+        if not self.private_addresses:
+            own_public_address(host, instance.private_address, instance.public_address)
+
+    def __exit__(self, *exception) -> None:
+        lease, self._lease = self._lease, None
+        if lease is None:
+            return
+        left = ["not known: taking down was cut short"]
+        try:
+            left = uninterrupted(lambda: self._take_down(lease.run), self.title)
+        finally:
+            lease.release(all_gone=not left)
+        if left:
+            raise LabError(
+                f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again."
+            )
+
+    def _take_down(self, run: str) -> list[str]:
+        for host in (host for hosts in self.hosts.values() for host in hosts):
+            try:
+                host.close()
+            except (LabError, OSError) as error:
+                print(f"wanbench: {host.name}: {error}", file=sys.stderr)
+        self.hosts, self.instances = {}, {}
+        return take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
+
+    def keep(self, folder: Path, stem: str) -> list[RawFile]:
+        """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
+        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
+        prices = self._costs.prices.query("cloud == @self.kind").to_dict("records")
+        told = {"expected": self._estimate.as_dict(), "spent": self.spent().as_dict(), "prices": prices}
+        content = json.dumps(told, indent=1).encode() + b"\n"
+        return [write_raw(folder, "lab_cost", f"{stem}.json", content, **ends)]
+
+    def describe(self) -> dict:
+        """What the manifest keeps; no account and no id of an instance."""
+        told = self._ssh.describe()
+        rented = [
+            {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
+            for name, site in zip(self.wanted, self._sites, strict=True)
+            for instance in self.instances[name]
+        ]
+        hosts = [host | more for host, more in zip(told["hosts"], rented, strict=True)]
+        return {**told, **self.settings, "kind": self.kind, "hosts": hosts}

@@ -1,0 +1,133 @@
+"""Finding what runs left behind on a cloud, in all regions, and deleting it on confirmation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from ...errors import LabError
+from .estate import SETTLE_S, Estate, Resource, everywhere, take_down
+from .leases import FREE, HELD, forget, free_leases, lease_state
+from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
+
+CLOUDS = ("aws", "gcp")
+"""Those that rent out hosts: rooms of `wanbench.labs` with `sweep` and `unusable` (why the account cannot be asked)."""
+
+
+def sweep(
+    estate: Estate,
+    *,
+    yes: bool = False,
+    everything: bool = False,
+    ask: Callable[[str], str] = input,
+    regions: Sequence[str] | None = None,
+    settle_s: float = SETTLE_S,
+) -> int:
+    """
+    List what runs of wanbench left in the account, and delete it once that is confirmed.
+
+    To go is what has expired, and what is orphaned: of runs whose driver on this machine has ended. What another
+    machine may still be using stays until it expires, unless `everything` is asked for; what a driver on this machine
+    holds stays in any case.
+
+    Parameters
+    ----------
+    yes : bool
+        Do not ask.
+    regions : sequence of str, optional
+        By default all that there are.
+
+    Returns
+    -------
+    int
+        0 if nothing is left that had to go, 1 otherwise.
+    """
+    regions = estate.regions() if regions is None else list(regions)
+    where = f"{len(regions)} regions" if len(regions) > 1 else "".join(regions)
+    there, unknown = _everything(estate, regions)
+    ended = free_leases(estate.cloud)
+
+    def why(each: Resource) -> str | None:
+        """Why a resource is to go; None if it stays."""
+        state = lease_state(each.run)
+        if state == HELD:
+            return None
+        if state == FREE:
+            return "orphaned"
+        if is_expired(each.tags):
+            return "expired"
+        return "asked for" if everything else None
+
+    for each in sorted(there, key=lambda each: (each.run, each.region, each.kind, each.id)):
+        tags = [each.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES)]
+        print(f"{why(each) or 'in use':<9} {each}, campaign {tags[0]}, owner {tags[1]}, expires {tags[2]}")
+    for text in unknown:
+        print(text)
+    to_go = [each for each in there if why(each)]
+    # A run that ended a moment ago may have asked for something that no listing shows yet.
+    if not to_go and not ended:
+        print(f"{estate.title}: nothing to delete in {where}.")
+        return 1 if unknown else 0
+    if to_go and not yes and not _confirmed(ask, len(to_go), estate.title):
+        print("Nothing was deleted.")
+        return 1
+    left = take_down(estate, regions, lambda each: bool(why(each)), settle_s=settle_s)
+    for text in left:
+        print(f"REMAINS on {estate.title}: {text}", file=sys.stderr)
+    if not left:
+        for lease in ended:
+            forget(lease)
+        print(f"{estate.title}: deleted {len(to_go)} resources; two listings of {where} show none of them.")
+    return 1 if left else 0
+
+
+def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
+    """
+    Sweep one cloud after the other, with the options of `sweep`.
+
+    Parameters
+    ----------
+    clouds : sequence of str
+        Of `CLOUDS`; none means all whose account can be asked here.
+
+    Returns
+    -------
+    int
+        0 if nothing is left that had to go; 1 otherwise, or if a cloud that runs were made on cannot be asked.
+    """
+    statuses = []
+    for cloud in clouds or CLOUDS:
+        room = import_module(f"...{cloud}", __name__)
+        if not clouds and (reason := room.unusable()):
+            ended = len(free_leases(cloud))
+            and_left = f"; {ended} runs that ended here may have left something on it" if ended else ""
+            print(f"{cloud}: not looked at, as {reason}{and_left}.")
+            statuses += [1] if ended else []
+            continue
+        try:
+            statuses.append(room.sweep(**options))
+        except LabError as error:
+            print(f"{cloud}: {error}", file=sys.stderr)
+            statuses.append(1)
+    if not statuses:
+        print("No cloud could be asked.", file=sys.stderr)
+    return max(statuses, default=1)
+
+
+def _everything(estate, regions):
+    def look(region):
+        try:
+            return estate.listed(region), []
+        except LabError as error:
+            return [], [f"unknown   {region}: {error}"]
+
+    looked = everywhere(look, regions)
+    return [each for found, _ in looked for each in found], [text for _, texts in looked for text in texts]
+
+
+def _confirmed(ask, count, title):
+    try:
+        return ask(f"Delete these {count} resources on {title}? [yes/no] ").strip().lower() in ("y", "yes")
+    except (EOFError, RuntimeError):
+        raise LabError("Nobody can be asked here; `wanbench sweep --yes` deletes without asking.") from None

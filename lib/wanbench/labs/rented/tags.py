@@ -1,0 +1,34 @@
+"""Tags of everything that is made: set by the call that makes it, so that nothing is ever without them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+CAMPAIGN, OWNER, EXPIRES, RUN = "wanbench:campaign", "wanbench:owner", "wanbench:expires", "wanbench:run"
+"""Of every resource, under these names on every cloud here, however the cloud itself must write them."""
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What the resources of one run carry; `expires_at` is when its hosts end themselves."""
+
+    run: str
+    campaign: str
+    owner: str
+    expires_at: datetime
+
+    def values(self) -> dict[str, str]:
+        """Tag to value."""
+        expires = self.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {RUN: self.run, CAMPAIGN: self.campaign, OWNER: self.owner, EXPIRES: expires}
+
+
+def is_expired(tags: Mapping[str, str], now: datetime | None = None) -> bool:
+    """Whether the expiry tag lies in the past; one that is missing or unreadable does."""
+    try:
+        expires = datetime.strptime(tags[EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except (KeyError, ValueError):
+        return True
+    return expires <= (now or datetime.now(UTC))
