@@ -1,0 +1,323 @@
+"""
+A stand-in for Azure's Resource Manager on this machine, over HTTP: it refuses what the packages' models do not allow,
+keeps what is made, and answers with operations that are under way for a while.
+"""
+
+import copy
+import json
+import re
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from azure_description import Refused, checked
+
+SUBSCRIPTION = "5ec2e700-0000-4000-8000-00000000f00d"
+REGIONS = {"westeurope": "West Europe", "eastus": "East US", "norwaywest": "Norway West"}
+ZONES = {"westeurope": ["2", "1"], "eastus": ["1"], "norwaywest": []}
+SIZES = {
+    "Standard_B2s": {"vCPUs": "2", "HyperVGenerations": "V1,V2", "AcceleratedNetworkingEnabled": "False"},
+    "Standard_D2pls_v6": {
+        "vCPUs": "2",
+        "HyperVGenerations": "V2",
+        "CpuArchitectureType": "Arm64",
+        "DiskControllerTypes": "NVMe",
+        "AcceleratedNetworkingEnabled": "True",
+    },
+}
+COMPUTE_QUOTAS = {"cores": 20, "standardBSFamily": 10, "virtualMachines": 100}
+NETWORK_QUOTAS = {"PublicIPAddresses": 10, "StandardSkuPublicIpAddresses": 10, "NetworkInterfaces": 100}
+PENDING_POLLS = 2
+DELETING_LISTS = 2
+ROOT = f"/subscriptions/{SUBSCRIPTION}/"
+
+
+class Cloud:
+    """
+    What the stand-in knows.
+
+    Attributes
+    ----------
+    made : dict
+        Path below the subscription, in small letters, to what is there.
+    calls : Counter
+        (verb, kind) to how often it was asked for; the kind is the last type in the path, such as "virtualMachines".
+    faults : list of (verb, kind, fault)
+        Each is used once, by the next such call: a status, code and message, a number of seconds for which nothing is
+        answered, "lost" (done, but the answer is not heard of), or the code of an operation's error as text.
+    """
+
+    def __init__(self):
+        self.lock, self.made, self.calls, self.faults = threading.RLock(), {}, Counter(), []
+        self.operations, self.deleting, self.addresses, self.refused = {}, {}, 0, []
+        self.quotas, self.unregistered, self.not_stopping = COMPUTE_QUOTAS | NETWORK_QUOTAS, (), ()
+
+    def answer(self, verb, path, query, body):
+        """Status, body and headers of an answer; None for none."""
+        try:
+            if not path.startswith(ROOT):
+                raise Refused(404, "InvalidSubscriptionId", f"The subscription of {path} is not known.")
+            if "api-version" not in query:
+                raise Refused(400, "MissingApiVersionParameter", "The api-version is missing.")
+            parts = path.removeprefix(ROOT).split("/")
+            kind = parts[-1] if len(parts) % 2 else parts[-2]
+            with self.lock:
+                self.calls[verb, kind] += 1
+                fault = self._fault(verb, kind)
+            if isinstance(fault, float):
+                time.sleep(fault)
+                return None
+            if isinstance(fault, tuple):
+                raise Refused(*fault)
+            with self.lock:
+                told = self._answered(verb, parts, kind, query, body, fault)
+            return None if fault == "lost" else told
+        except Refused as refused:
+            self.refused.append(refused.reason)
+            return refused.status, {"error": {"code": refused.code, "message": refused.reason}}, {}
+
+    def _fault(self, verb, kind):
+        for number, (*called, fault) in enumerate(self.faults):
+            if called == [verb, kind]:
+                del self.faults[number]
+                return fault
+        return None
+
+    def _answered(self, verb, parts, kind, query, body, fault):
+        key = "/".join(parts).lower()
+        if verb == "PUT":
+            return self._put(parts, key, kind, checked(kind, json.loads(body)), fault)
+        if verb == "DELETE":
+            return self._delete(parts, key, kind, query)
+        if kind == "operations":
+            return self._operation(parts[-1])
+        if kind in ("skus", "usages", "versions") or parts[0] == "providers":
+            return 200, self._known(parts, kind, query), {}
+        if len(parts) % 2:
+            return 200, {"value": self._listed(key, kind, query)}, {}
+        if key not in self.made:
+            raise Refused(404, "ResourceNotFound", f"The resource '{ROOT}{key}' was not found.")
+        return 200, self.made[key], {}
+
+    # What is there without a lab. -------------------------------------------------------------------------------
+
+    def _known(self, parts, kind, query):
+        if kind == "skus":
+            region = re.fullmatch(r"location eq '(\w+)'", query["$filter"][0])[1]
+            return {"value": [_sku(name, region) for name in SIZES]}
+        if kind == "usages":
+            quotas = COMPUTE_QUOTAS if parts[1] == "Microsoft.Compute" else NETWORK_QUOTAS
+            told = [(name, self.quotas[name]) for name in quotas]
+            return {"value": [_usage(name, limit) for name, limit in told]}
+        if kind == "versions":
+            if query["$top"] != ["1"] or query["$orderby"] != ["name desc"]:
+                raise Refused(400, "InvalidParameter", "not the newest version")
+            return [{"name": "24.04.202611010", "location": parts[3], "id": f"{ROOT}{'/'.join(parts)}"}]
+        kinds = {"Microsoft.Compute": "virtualMachines", "Microsoft.Network": "virtualNetworks"}
+        without = self.not_stopping if parts[1] == "Microsoft.DevTestLab" else ()
+        places = [title for name, title in REGIONS.items() if name not in without]
+        state = "NotRegistered" if parts[1] in self.unregistered else "Registered"
+        resource_type = {"resourceType": kinds.get(parts[1], "schedules"), "locations": places}
+        return {"namespace": parts[1], "registrationState": state, "resourceTypes": [resource_type]}
+
+    # What a lab makes. ------------------------------------------------------------------------------------------
+
+    def _put(self, parts, key, kind, body, fault):
+        made = {"id": ROOT + "/".join(parts), "name": parts[-1], **copy.deepcopy(body)}
+        properties = made.setdefault("properties", {})
+        if body.get("location", "westeurope") not in REGIONS:
+            raise Refused(400, "LocationNotAvailableForResourceType", f"no region {body['location']}")
+        if any(re.search(r"[<>%&\\?/]", name) for name in body.get("tags", {})):
+            raise Refused(400, "InvalidTagNameCharacters", f"tags {body['tags']}")
+        if kind == "resourcegroups":
+            properties["provisioningState"] = "Succeeded"
+            self.made[key] = made
+            return 201, made, {}
+        group = self._there("/".join(parts[:2]))
+        if group["properties"]["provisioningState"] == "Deleting":
+            raise Refused(409, "ResourceGroupBeingDeleted", f"The group '{parts[1]}' is being deleted.")
+        if len(parts) > 6:
+            self._there("/".join(parts[:6]))
+        for path in _references(body):
+            self._there(path.removeprefix(ROOT))
+        properties["provisioningState"] = "Creating"
+        failed = fault if isinstance(fault, str) and fault != "lost" else None
+        if kind == "virtualMachines":
+            self._check_machine(made, key)
+            if key not in self.made:
+                self._interface(parts, made)
+        if kind == "schedules" and not re.fullmatch(r"shutdown-computevm-[\w-]+", parts[-1]):
+            raise Refused(400, "InvalidScheduleId", parts[-1])
+        self.made[key] = made
+
+        def then():
+            properties["provisioningState"] = "Failed" if failed else "Succeeded"
+
+        return 201, made, self._started(then, failed)
+
+    def _check_machine(self, made, key):
+        before = self.made.get(key)
+        if before and before.get("zones") != made.get("zones"):
+            raise Refused(409, "PropertyChangeNotAllowed", "zones cannot be changed")
+        if not set(made.get("zones", [])) <= set(ZONES[made["location"]]):
+            raise Refused(400, "InvalidZone", f"zones {made['zones']}")
+        if made["properties"]["hardwareProfile"]["vmSize"] not in SIZES:
+            raise Refused(400, "InvalidParameter", "vmSize")
+
+    def _interface(self, parts, made):
+        """A network interface and an address, as the host's own come with it."""
+        self.addresses += 1
+        [wish] = made["properties"]["networkProfile"]["networkInterfaceConfigurations"]
+        [inside] = wish["properties"]["ipConfigurations"]
+        address = inside["properties"]["publicIPAddressConfiguration"]
+        base = "/".join([*parts[:2], "providers", "Microsoft.Network"])
+        path = f"{base}/publicIPAddresses/{address['name']}"
+        self.made[path.lower()] = {
+            "id": ROOT + path,
+            "name": address["name"],
+            "host": made["id"],
+            "properties": {"ipAddress": f"203.0.113.{self.addresses}"},
+        }
+        properties = {"privateIPAddress": f"10.0.0.{self.addresses}", "publicIPAddress": {"id": ROOT + path}}
+        path = f"{base}/networkInterfaces/{wish['name']}"
+        self.made[path.lower()] = {
+            "id": ROOT + path,
+            "name": wish["name"],
+            "host": made["id"],
+            "properties": {
+                "virtualMachine": {"id": made["id"]},
+                "ipConfigurations": [{"name": inside["name"], "properties": properties}],
+            },
+        }
+
+    def _delete(self, parts, key, kind, query):
+        made = self._there(key)
+        if kind == "resourcegroups":
+            if query.get("forceDeletionTypes") != ["Microsoft.Compute/virtualMachines"]:
+                raise Refused(400, "InvalidParameter", "forceDeletionTypes")
+            made["properties"]["provisioningState"] = "Deleting"
+            self.deleting.setdefault(key, DELETING_LISTS)
+            return 202, None, {"Location": f"{ROOT}operations/0?api-version=1"}
+        gone = [name for name, each in self.made.items() if each.get("host") == made["id"]]
+        for name in [key, *gone]:
+            del self.made[name]
+        return 202, None, self._started(lambda: None, None)
+
+    def _listed(self, key, kind, query):
+        if kind != "resourcegroups":
+            return [each for path, each in self.made.items() if path.rpartition("/")[0] == key]
+        for group in list(self.deleting):
+            self.deleting[group] -= 1
+            if self.deleting[group] < 0:
+                del self.deleting[group]
+                self.made = {
+                    path: each for path, each in self.made.items() if not f"{path}/".startswith(f"{group}/")
+                }
+        wanted = re.fullmatch(r"tagName eq '([\w:]+)'(?: and tagValue eq '(\w+)')?", query["$filter"][0])
+        groups = [each for path, each in self.made.items() if path.count("/") == 1]
+        return [
+            each
+            for each in groups
+            if wanted[1] in each.get("tags", {}) and wanted[2] in (None, each["tags"][wanted[1]])
+        ]
+
+    def _started(self, then, failed):
+        name = str(len(self.operations) + 1)
+        self.operations[name] = [PENDING_POLLS, then, failed]
+        return {"Azure-AsyncOperation": f"{ROOT}operations/{name}?api-version=1"}
+
+    def _operation(self, name):
+        told = self.operations[name]
+        told[0] -= 1
+        if told[0] > 0:
+            return 200, {"status": "InProgress"}, {}
+        told[1]()
+        if failed := told[2]:
+            error = {"code": failed, "message": f"{failed} in {ROOT} for eve@example.org"}
+            return 200, {"status": "Failed", "error": error}, {}
+        return 200, {"status": "Succeeded"}, {}
+
+    def _there(self, path):
+        parent, _, name = path.lower().rpartition("/")
+        found = self.made.get(path.lower())
+        if found is None and parent.endswith("/subnets"):
+            network = self.made.get(parent.removesuffix("/subnets"), {"properties": {"subnets": []}})
+            found = next((each for each in network["properties"]["subnets"] if each["name"] == name), None)
+        if found is None:
+            raise Refused(404, "ResourceNotFound", f"The resource '{ROOT}{path}' was not found.")
+        return found
+
+
+def _references(body):
+    """The ids of other resources in a body."""
+    for name, each in body.items() if isinstance(body, dict) else enumerate(body):
+        if name in ("id", "targetResourceId"):
+            yield each
+        elif isinstance(each, dict | list):
+            yield from _references(each)
+
+
+def _sku(name, region):
+    return {
+        "resourceType": "virtualMachines",
+        "name": name,
+        "family": "standardBSFamily",
+        "locations": [region],
+        "locationInfo": [{"location": region, "zones": ZONES[region]}],
+        "capabilities": [{"name": each, "value": value} for each, value in SIZES[name].items()],
+        "restrictions": [
+            {"type": "Zone", "reasonCode": "NotAvailableForSubscription", "restrictionInfo": {"zones": ["3"]}}
+        ],
+    }
+
+
+def _usage(name, limit):
+    return {
+        "name": {"value": name, "localizedValue": name},
+        "limit": limit,
+        "currentValue": 0,
+        "unit": "Count",
+    }
+
+
+@contextmanager
+def serve(cloud):
+    """The address of a stand-in."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self):
+            asked = urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            told = cloud.answer(self.command, asked.path, parse_qs(asked.query), body)
+            if told is None:
+                self.close_connection = True
+                return
+            status, answer, headers = told
+            content = b"" if answer is None else json.dumps(answer).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, f"http://{self.headers['Host']}{value}")
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_PUT = do_DELETE = _answer
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
