@@ -1,0 +1,427 @@
+"""Hosts on Azure against a stand-in that knows its packages' models: made, measured on, taken down; faults."""
+
+import ast
+import base64
+import json
+import multiprocessing
+import os
+import random
+import re
+import signal
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("azure.mgmt.network", reason="the extra azure is not installed")
+
+import azure_stub
+from aws_driver import OpenedHost
+from azure.core.pipeline.policies import SansIOHTTPPolicy
+from azure_stub import SUBSCRIPTION
+
+import wanbench
+from wanbench import cli
+from wanbench.campaign import measure
+from wanbench.errors import LabError, ParameterError
+from wanbench.experiments import Iperf3, Ping
+from wanbench.folders import root
+from wanbench.labs.azure import AzureLab, clients, sweep, teardown
+from wanbench.labs.azure import lab as lab_module
+from wanbench.labs.rented import leases, tags
+from wanbench.labs.rented.sweep import sweep_clouds
+from wanbench.labs.spending import BudgetError
+from wanbench.plan import make_plan
+from wanbench.publish.presets import read_parameters
+
+REGIONS = ["azure:westeurope", "azure:eastus"]
+OBJECT = "0b1ec700-0000-4000-8000-00000000beef"
+PING = Ping(count=2, interval_s=0.01)
+SETTLE_S = 0.05
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    """A data folder of its own, and pauses for a stand-in that answers at once."""
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("AZURE_CONFIG_DIR", str(tmp_path / "no-az"))
+    monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
+    monkeypatch.delenv(clients.VARIABLE, raising=False)
+    monkeypatch.setattr(teardown, "POLL_S", 0.02)
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Of the stand-in; what it knows is `azure_stub.Cloud`, in the fixture `cloud`."""
+    with azure_stub.serve(_Current) as served:
+        yield served
+
+
+class _Current:
+    cloud = None
+
+    @staticmethod
+    def answer(*asked):
+        return _Current.cloud.answer(*asked)
+
+
+@pytest.fixture
+def cloud(address):
+    """A new stand-in."""
+    _Current.cloud = azure_stub.Cloud()
+    _Current.cloud.address = address
+    return _Current.cloud
+
+
+def azure_of(cloud):
+    return clients.Azure(
+        subscription=SUBSCRIPTION,
+        credential=object(),
+        endpoint=cloud.address,
+        pause_s=0.01,
+        poll_s=0.005,
+        authentication_policy=SansIOHTTPPolicy(),
+    )
+
+
+def lab_on(cloud, regions=REGIONS, **options):
+    given = {"instance_type": "Standard_B2s", "yes": True, "connect": OpenedHost, "settle_s": SETTLE_S}
+    return AzureLab(regions, azure=azure_of(cloud), **given | options)
+
+
+def sweep_now(cloud, **options):
+    return sweep(**{"azure": azure_of(cloud), "yes": True, "settle_s": SETTLE_S} | options)
+
+
+def of_kind(cloud, kind):
+    return [each for path, each in cloud.made.items() if path.split("/")[-2] == kind.lower()]
+
+
+def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
+    zones = {"azure:westeurope": "2"}
+    with lab_on(cloud, hosts_per_region=2, zones=zones, volume_gb=20, private_addresses=True) as opened:
+        kinds = (
+            "resourcegroups",
+            "virtualMachines",
+            "schedules",
+            "networkSecurityGroups",
+            "virtualNetworkPeerings",
+        )
+        assert [len(of_kind(cloud, kind)) for kind in kinds] == [2, 4, 4, 2, 2]
+        found = teardown.AzureEstate(azure_of(cloud)).listed(teardown.SUBSCRIPTION)
+        assert len(found) == 2 and {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
+        assert not any(tags.is_expired(each.tags) for each in found)
+        [operator] = of_kind(cloud, "networkSecurityGroups")[0]["properties"]["securityRules"]
+        assert operator["properties"]["sourceAddressPrefixes"] == ["192.0.2.7/32"]
+        assert operator["properties"]["destinationPortRange"] == "22"
+        hosts = [host for name in REGIONS for host in opened.hosts[name]]
+        for rule in of_kind(cloud, "securityRules"):
+            assert rule["properties"]["sourceAddressPrefixes"] == [f"{host.address}/32" for host in hosts]
+        assert {host.address[:3] for host in hosts} == {"10."}
+        machine = of_kind(cloud, "virtualMachines")[0]["properties"]
+        document = base64.b64decode(machine["osProfile"]["customData"]).decode()
+        assert document.startswith("#cloud-config\n") and "/dev/disk/azure/scsi1/lun0" in document
+        disks = [machine["storageProfile"]["osDisk"], *machine["storageProfile"]["dataDisks"]]
+        assert [disk["deleteOption"] for disk in disks] == ["Delete", "Delete"]
+        # Azure stops hosts before they power themselves off.
+        expires = datetime.strptime(found[0].tags[tags.EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        stops = of_kind(cloud, "schedules")[0]["properties"]
+        assert stops["dailyRecurrence"]["time"] == (expires - timedelta(minutes=2)).strftime("%H%M")
+        described = opened.describe()["hosts"]
+        assert [each["zone"] for each in described] == ["2", "2", "1", "1"]
+        assert SUBSCRIPTION not in json.dumps(described)
+        # Another sweep on this machine leaves a lab that is open.
+        assert sweep_now(cloud, everything=True) == 0 and len(of_kind(cloud, "virtualMachines")) == 4
+    assert cloud.made == {} and not list(leases.lease_folder().iterdir())
+    # Nothing that was asked was against the models.
+    assert cloud.refused == []
+
+
+def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
+    def drive(killed_at):
+        calls, told = [0], clients.Azure._told
+
+        def counted(self, *arguments):
+            calls[0] += 1
+            if calls[0] == killed_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return told(self, *arguments)
+
+        clients.Azure._told = counted
+        with lab_on(cloud):
+            pass
+
+    # It makes some 30 calls: it finds out, launches, and takes down.
+    for killed_at in random.Random(14).sample(range(14, 29), 3):
+        driver = multiprocessing.get_context("fork").Process(target=drive, args=(killed_at,))
+        driver.start()
+        driver.join()
+        assert driver.exitcode == -signal.SIGKILL
+        assert cloud.made and leases.free_leases("azure") and not leases.free_leases("gcp")
+        assert sweep_now(cloud) == 0
+        assert cloud.made == {} and not list(leases.lease_folder().iterdir())
+
+
+def test_what_is_left_out_of_reach_is_an_error_and_sweep_asks(cloud, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(teardown, "TIMEOUT_S", 0.1)
+    locked = (
+        409,
+        "ScopeLocked",
+        f"The scope '/subscriptions/{SUBSCRIPTION}' cannot be deleted: it is locked.",
+    )
+    with (
+        pytest.raises(LabError, match=r"REMAINS on Azure.*resource group wanbench-\w+-eastus.*ScopeLocked"),
+        lab_on(cloud),
+    ):
+        cloud.faults = [("DELETE", "resourcegroups", locked)] * 100
+    cloud.faults = []
+    monkeypatch.setattr(teardown, "TIMEOUT_S", 60)
+    left = len(cloud.made)
+    assert sweep_now(cloud, yes=False, ask=lambda question: "no") == 1 and len(cloud.made) == left > 0
+    assert "orphaned" in capsys.readouterr().out
+    # In another data folder there is no lease: the run may be another machine's.
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "elsewhere"))
+    assert sweep_now(cloud) == 0 and len(cloud.made) == left
+    assert "in use" in capsys.readouterr().out
+    cloud.faults = [("GET", "resourcegroups", (403, "AuthorizationFailed", "no"))]
+    assert sweep_now(cloud) == 1 and "unknown   the subscription" in capsys.readouterr().out
+    assert sweep_now(cloud, everything=True) == 0 and cloud.made == {}
+
+
+def test_no_secret_and_no_subscription_in_what_a_run_leaves(cloud, tmp_path, capsys):
+    plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
+    run = measure(plan, lab_on(cloud), data_folder=tmp_path, campaign="planted", progress=False)
+    cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
+    assert {each["item"] for each in cost["prices"]} >= {"Standard_B2s", "public address", "volume"}
+    cloud.quotas["cores"] = 1
+    refusals = []
+    told = (
+        f"The client 'eve@example.org' with object id '{OBJECT}' may not read '/subscriptions/{SUBSCRIPTION}'"
+    )
+    for faults in ([("GET", "providers", (403, "AuthorizationFailed", told))], []):
+        cloud.faults = faults
+        with pytest.raises(LabError) as refused:
+            lab_on(cloud).agree_to(None, "c")
+        refusals.append(str(refused.value))
+    assert "AuthorizationFailed" in refusals[0] and "cores" in refusals[1]
+    texts = [path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()]
+    shown = capsys.readouterr()
+    planted = (SUBSCRIPTION, OBJECT, "eve@example.org", "PRIVATE KEY")
+    for text in (*texts, *refusals, shown.out, shown.err, repr(lab_on(cloud))):
+        assert not [each for each in planted if each in text]
+    assert cloud.made == {}
+
+
+def test_a_budget_refuses_before_anything_is_made(cloud):
+    with pytest.raises(BudgetError, match="Nothing was started"):
+        plan = make_plan(regions=REGIONS, experiments=[Iperf3()], rate_bps=1e9)
+        lab_on(cloud, budget_usd=0.001).agree_to(plan, "b")
+    assert not [called for called in cloud.calls if called[0] == "PUT"]
+
+
+HOST = ("PUT", "virtualMachines")
+RULE = ("PUT", "securityRules")
+
+
+@pytest.mark.parametrize(
+    "faults, zone",
+    [
+        ([(*HOST, (429, "TooManyRequests", "slower"))] * 2, "1"),
+        ([(*HOST, (503, "ServiceUnavailable", "?")), ("GET", "operations", (500, "InternalServerError", "?"))], "1"),
+        ([(*HOST, "lost")], "1"),
+        ([(*HOST, 0.3)], "1"),
+        ([(*RULE, (409, "AnotherOperationInProgress", "busy")), (*RULE, "RetryableError")], "1"),
+        ([(*HOST, "ZonalAllocationFailed")], "2"),
+        ([(*HOST, (409, "SkuNotAvailable", "none"))], "2"),
+    ],
+)  # fmt: skip
+def test_what_passes_is_tried_again_and_makes_nothing_twice(cloud, monkeypatch, faults, zone):
+    monkeypatch.setattr(clients, "TIMEOUT_S", 0.2 if (*HOST, 0.3) in faults else 20)
+    cloud.faults = list(faults)
+    with lab_on(cloud, REGIONS[:1], hosts_per_region=2) as opened:
+        assert {each.zone for each in opened.instances[REGIONS[0]]} == {zone}
+        for kind in ("virtualMachines", "networkInterfaces", "publicIPAddresses", "securityRules"):
+            assert len(of_kind(cloud, kind)) == (1 if kind == "securityRules" else 2)
+        assert cloud.faults == []
+    assert cloud.made == {}
+
+
+@pytest.mark.parametrize(
+    "faults, said",
+    [
+        ([(*HOST, "AllocationFailed")] * 2, r"westeurope has no capacity\. zone 1: .*AllocationFailed.*zone 2: "),
+        ([(*HOST, (409, "OperationNotAllowed", "exceeding approved standardBSFamily Cores quota"))], "Cores quota"),
+        ([(*HOST, "InternalExecutionError")], "InternalExecutionError"),
+        ([(*HOST, (403, "AuthorizationFailed", "no action virtualMachines/write"))], "AuthorizationFailed: no action"),
+        ([(*HOST, (500, "InternalServerError", "?"))] * (clients.RETRIES + 1), "InternalServerError"),
+        ("never done", "is not done after 0 s"),
+    ],
+)  # fmt: skip
+def test_what_does_not_pass_is_told_and_nothing_is_left(cloud, monkeypatch, faults, said):
+    if faults == "never done":
+        monkeypatch.setattr(clients, "OPERATION_S", 0)
+        faults = []
+    cloud.faults = list(faults)
+    with pytest.raises(LabError, match=said) as refused:
+        lab_on(cloud, REGIONS[:1]).__enter__()
+    assert SUBSCRIPTION not in str(refused.value) and "eve@" not in str(refused.value)
+    assert cloud.made == {} and not list(leases.lease_folder().iterdir())
+
+
+@pytest.mark.parametrize(
+    "options, state, said",
+    [
+        ({"regions": ["azure:westeurope", "azure:moonbase"]}, {}, "Azure does not have: moonbase"),
+        ({"instance_type": "Standard_X9"}, {}, r"westeurope does not offer Standard_X9.*eastus does not offer"),
+        ({"zones": {REGIONS[0]: "3"}}, {}, "in the zones 1, 2, not in 3"),
+        ({"instance_type": "Standard_D2pls_v6", "volume_gb": 9}, {}, "by NVMe only"),
+        ({"hosts_per_region": 6}, {}, r"westeurope: 12 standardBSFamily are needed, 0 of the quota of 10.*eastus: 12"),
+        ({}, {"quotas": azure_stub.COMPUTE_QUOTAS | {"StandardSkuPublicIpAddresses": 0} | {
+            "PublicIPAddresses": 9, "NetworkInterfaces": 9}}, "1 StandardSkuPublicIpAddresses are needed"),
+        ({}, {"unregistered": ("Microsoft.DevTestLab",)}, "not registered: Microsoft.DevTestLab; `az provider"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_had_is_named_before_anything_is_made(cloud, options, state, said):
+    for name, value in state.items():
+        setattr(cloud, name, value)
+    with pytest.raises(LabError, match=said):
+        lab_on(cloud, **{"regions": REGIONS} | options).__enter__()
+    assert not [called for called in cloud.calls if called[0] == "PUT"]
+
+
+def test_a_region_without_zones_and_without_schedules_is_noted(cloud, capsys):
+    cloud.not_stopping = ("norwaywest",)
+    with lab_on(cloud, ["azure:norwaywest"], instance_type="Standard_D2pls_v6") as opened:
+        assert (
+            opened.describe()["hosts"][0]["zone"] == ""
+            and "server-arm64" in opened.describe()["hosts"][0]["image"]
+        )
+        assert of_kind(cloud, "schedules") == []
+    assert "In norwaywest nothing but the hosts themselves ends them" in capsys.readouterr().err
+    assert cloud.made == {}
+
+
+PLACE = {"location": "eastus"}
+
+
+@pytest.mark.parametrize(
+    "path, body, said",
+    [
+        ("Compute/virtualMachines/a", PLACE | {"nam": 1}, "virtualMachines.nam must be a field of VirtualMachine"),
+        ("Compute/virtualMachines/a", PLACE | {"etag": "1"}, "etag must be left out, as it is read-only"),
+        ("Compute/virtualMachines/a", {}, "virtualMachines.location must be given"),
+        ("Compute/virtualMachines/a", PLACE | {"zones": "1"}, "virtualMachines.zones must be a list"),
+        (
+            "Compute/virtualMachines/a",
+            PLACE | {"properties": {"storageProfile": {"osDisk": {"createOption": "Sideways"}}}},
+            "createOption must be one of FromImage, Empty",
+        ),
+        (
+            "Network/networkSecurityGroups/a",
+            PLACE | {"properties": {"securityRules": [{"properties": {"priority": "high"}}]}},
+            "securityRules[0].properties.priority must be of type int",
+        ),
+        ("Network/virtualNetworks/a", PLACE | {"tags": {"a": 1}}, "virtualNetworks.tags.a must be of type str"),
+    ],
+)  # fmt: skip
+def test_the_stand_in_refuses_what_the_packages_do_not_describe(cloud, path, body, said):
+    link = (
+        f"{cloud.address}{azure_stub.ROOT}resourceGroups/g/providers/Microsoft.{path}?api-version=2026-01-01"
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(link, json.dumps(body).encode(), method="PUT"))
+    assert refused.value.code == 400 and said in json.load(refused.value)["error"]["message"]
+
+
+def test_a_missing_extra_subscription_and_credentials_are_told(monkeypatch):
+    with monkeypatch.context() as without:
+        without.setattr(clients, "installed", lambda: False)
+        with pytest.raises(LabError, match=r"install the extra azure"):
+            AzureLab(REGIONS, instance_type="Standard_B2s")
+    with pytest.raises(LabError, match="set AZURE_SUBSCRIPTION_ID"):
+        clients.Azure(credential=object()).call("resource", "providers", "get", "Microsoft.Compute")
+    with pytest.raises(ParameterError, match="allowed: regions of azure"):
+        AzureLab(["aws:eu-west-1"], instance_type="Standard_B2s", operator_address="192.0.2.7")
+
+
+def test_sweep_covers_azure(monkeypatch, capsys):
+    told = []
+    for other in ("aws", "gcp"):
+        monkeypatch.setattr(f"wanbench.labs.{other}.unusable", lambda: "it is not looked for")
+    assert (
+        sweep_clouds() == 1
+        and "azure: not looked at, as AZURE_SUBSCRIPTION_ID is not set" in capsys.readouterr().out
+    )
+    monkeypatch.setenv(clients.VARIABLE, SUBSCRIPTION)
+    assert teardown.unusable() == "no credentials of Azure are found"
+    monkeypatch.setenv("AZURE_CLIENT_ID", "an-id")
+    monkeypatch.setattr("wanbench.labs.azure.sweep", lambda **options: told.append(options) or 0)
+    assert cli.main(["sweep", "azure", "--yes"]) == 0 and sweep_clouds() == 0
+    assert told == [{"yes": True, "everything": False}, {}]
+
+
+TYPES = {
+    "providers": "Resources/subscriptions/providers",
+    "resource_groups": "Resources/subscriptions/resourceGroups",
+    "resources": "DevTestLab/schedules",
+    "resource_skus": "Compute/skus",
+    "usage": "Compute/locations/usages",
+    "usages": "Network/locations/usages",
+    "virtual_machine_images": "Compute/locations/publishers/artifacttypes/offers/skus/versions",
+    "virtual_machines": "Compute/virtualMachines",
+    "network_security_groups": "Network/networkSecurityGroups",
+    "security_rules": "Network/networkSecurityGroups/securityRules",
+    "virtual_networks": "Network/virtualNetworks",
+    "virtual_network_peerings": "Network/virtualNetworks/virtualNetworkPeerings",
+    "public_ip_addresses": "Network/publicIPAddresses",
+    "network_interfaces": "Network/networkInterfaces",
+}
+
+
+def test_the_role_in_the_docs_allows_what_the_code_calls():
+    called = set()
+    for path in (Path(wanbench.__file__).parent / "labs" / "azure").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("call", "pages"):
+                _, kind, operation = (each.value for each in node.args[:3])
+                verb = "delete" if "delete" in operation else "write" if "create" in operation else "read"
+                called.add(f"Microsoft.{TYPES[kind]}/{verb}")
+    text = (root() / "docs" / "clouds" / "azure.md").read_text()
+    allowed = set(json.loads(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])["Actions"])
+    # What is made is read until it is done, and goes with its group; a host brings disks, an interface, an address.
+    made = {action.removesuffix("/write") for action in called if action.endswith("/write")} - {
+        f"Microsoft.{TYPES[kind]}" for kind in ("security_rules", "virtual_network_peerings")
+    }
+    brought = {"Microsoft.Compute/disks"} | {
+        f"Microsoft.{TYPES[kind]}" for kind in ("public_ip_addresses", "network_interfaces")
+    }
+    besides = {f"{kind}/{verb}" for kind in made | brought for verb in ("read", "write", "delete")}
+    besides |= {f"Microsoft.{TYPES[kind]}/read" for kind in ("security_rules", "virtual_network_peerings")}
+    besides |= {
+        f"Microsoft.Network/{each}/action"
+        for each in (
+            "networkInterfaces/join",
+            "networkSecurityGroups/join",
+            "publicIPAddresses/join",
+            "virtualNetworks/peer",
+            "virtualNetworks/subnets/join",
+        )
+    }
+    besides |= {f"Microsoft.{each}/locations/operations/read" for each in ("Compute", "Network")}
+    assert allowed == called | besides
+
+
+def test_the_preset_makes_a_lab_within_its_budget(cloud, monkeypatch):
+    given = read_parameters(root() / "papermill-params" / "02-intercloud-throughput" / "azure.yml")
+    plan = make_plan(regions=given["regions"], experiments=[Ping(), Iperf3()], rate_bps=given["rate_bps"])
+    codes = [name.removeprefix("azure:") for name in plan.regions]
+    monkeypatch.setattr(azure_stub, "REGIONS", {code: code for code in codes})
+    monkeypatch.setattr(azure_stub, "ZONES", {code: ["1"] for code in codes})
+    opened = lab_on(cloud, plan.regions, **given["lab_options"])
+    opened.agree_to(plan, given["campaign"])
+    estimate = opened._estimate
+    assert estimate.unknown == [] and 0 < estimate.high_usd < 5 == opened.budget_usd
+    assert lab_module.charged_gb(30) * 8 / 730 * estimate.hours == pytest.approx(estimate.table.amount[2])
+    print(estimate)
