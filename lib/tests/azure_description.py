@@ -15,6 +15,8 @@ BODIES = {
     "networkSecurityGroups": network.NetworkSecurityGroup,
     "securityRules": network.SecurityRule,
     "virtualNetworks": network.VirtualNetwork,
+    "publicIPAddresses": network.PublicIPAddress,
+    "networkInterfaces": network.NetworkInterface,
     "virtualNetworkPeerings": network.VirtualNetworkPeering,
     "schedules": resource.GenericResource,
 }

@@ -147,8 +147,8 @@ class Cloud:
         failed = fault if isinstance(fault, str) and fault != "lost" else None
         if kind == "virtualMachines":
             self._check_machine(made, key)
-            if key not in self.made:
-                self._interface(parts, made)
+        if kind in ("networkInterfaces", "publicIPAddresses"):
+            self._give_address(properties, key)
         if kind == "schedules" and not re.fullmatch(r"shutdown-computevm-[\w-]+", parts[-1]):
             raise Refused(400, "InvalidScheduleId", parts[-1])
         self.made[key] = made
@@ -166,34 +166,33 @@ class Cloud:
             raise Refused(400, "InvalidZone", f"zones {made['zones']}")
         if made["properties"]["hardwareProfile"]["vmSize"] not in SIZES:
             raise Refused(400, "InvalidParameter", "vmSize")
+        [interface] = made["properties"]["networkProfile"]["networkInterfaces"]
+        self._check_unused(interface["id"], but=key)
 
-    def _interface(self, parts, made):
-        """A network interface and an address, as the host's own come with it."""
+    def _give_address(self, properties, key):
+        given = self.made.get(key, {}).get("properties", {})
+        if "ipConfigurations" in properties:
+            [inside] = (each["properties"] for each in properties["ipConfigurations"])
+            self._check_unused(inside["publicIPAddress"]["id"], but=key)
+            before = [each["properties"] for each in given.get("ipConfigurations", [])]
+            inside["privateIPAddress"] = before[0]["privateIPAddress"] if before else f"10.0.0.{self._next()}"
+        else:
+            properties["ipAddress"] = given.get("ipAddress") or f"203.0.113.{self._next()}"
+
+    def _next(self):
         self.addresses += 1
-        [wish] = made["properties"]["networkProfile"]["networkInterfaceConfigurations"]
-        [inside] = wish["properties"]["ipConfigurations"]
-        address = inside["properties"]["publicIPAddressConfiguration"]
-        base = "/".join([*parts[:2], "providers", "Microsoft.Network"])
-        path = f"{base}/publicIPAddresses/{address['name']}"
-        self.made[path.lower()] = {
-            "id": ROOT + path,
-            "name": address["name"],
-            "host": made["id"],
-            "properties": {"ipAddress": f"203.0.113.{self.addresses}"},
-        }
-        properties = {"privateIPAddress": f"10.0.0.{self.addresses}", "publicIPAddress": {"id": ROOT + path}}
-        path = f"{base}/networkInterfaces/{wish['name']}"
-        self.made[path.lower()] = {
-            "id": ROOT + path,
-            "name": wish["name"],
-            "host": made["id"],
-            "properties": {
-                "virtualMachine": {"id": made["id"]},
-                "ipConfigurations": [{"name": inside["name"], "properties": properties}],
-            },
-        }
+        return self.addresses
+
+    def _check_unused(self, path, but=None):
+        users = [
+            key for key, each in self.made.items() if key != but and path in _references(each["properties"])
+        ]
+        if users:
+            raise Refused(409, "InUse", f"{path} is in use by {users[0]}")
 
     def _delete(self, parts, key, kind, query):
+        if kind != "resourcegroups" and key not in self.made:
+            return 204, None, {}
         made = self._there(key)
         if kind == "resourcegroups":
             if query.get("forceDeletionTypes") != ["Microsoft.Compute/virtualMachines"]:
@@ -201,9 +200,9 @@ class Cloud:
             made["properties"]["provisioningState"] = "Deleting"
             self.deleting.setdefault(key, DELETING_LISTS)
             return 202, None, {"Location": f"{ROOT}operations/0?api-version=1"}
-        gone = [name for name, each in self.made.items() if each.get("host") == made["id"]]
-        for name in [key, *gone]:
-            del self.made[name]
+        if kind != "virtualMachines":
+            self._check_unused(made["id"])
+        del self.made[key]
         return 202, None, self._started(lambda: None, None)
 
     def _listed(self, key, kind, query):
@@ -254,7 +253,7 @@ class Cloud:
 def _references(body):
     """The ids of other resources in a body."""
     for name, each in body.items() if isinstance(body, dict) else enumerate(body):
-        if name in ("id", "targetResourceId"):
+        if name in ("id", "targetResourceId") and isinstance(each, str):
             yield each
         elif isinstance(each, dict | list):
             yield from _references(each)

@@ -26,8 +26,6 @@ Azure stops a host so long before the host's own timer would power it off: for o
 charges as if it ran, for one that Azure has stopped only its disks and its address.
 """
 SCHEDULES_VERSION = "2018-09-15"
-NETWORK_VERSION = "2022-11-01"
-"""Of the network interfaces that come with a host."""
 DISK_TYPE = "StandardSSD_LRS"
 NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"
 """Names inside a resource group."""
@@ -80,10 +78,10 @@ def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
     group, told = group_name(order.tags.run, site.wanted.region), []
     for zone in site.zones:
         names = [f"host-{zone or 'any'}-{number}" for number in range(site.wanted.count)]
-        asked = everywhere(lambda name, zone=zone: _make_host(azure, site, order, user, zone, name), names)
-        if not (lacking := [text for text in asked if text]):
-            return _instances(azure, site, group, zone or "", names)
-        told.append(f"{f'zone {zone}' if zone else 'the region'}: {lacking[0]}")
+        made = everywhere(lambda name, zone=zone: _make_host(azure, site, order, user, zone, name), names)
+        if not (lacking := [each for each in made if isinstance(each, AzureError)]):
+            return made
+        told.append(f"{f'Zone {zone}' if zone else 'All of it'}: {lacking[0]}")
         everywhere(lambda name: _drop_host(azure, group, name), names)
     raise LabError(f"{site.wanted.region} has no capacity. {' '.join(told)}")
 
@@ -114,25 +112,38 @@ def join(azure: Azure, site: Site, run: str, others: Sequence[Site]) -> None:
         )
 
 
-def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | None, name: str) -> str | None:
-    """Make a host and wait until it runs; if there is no capacity for it, what Azure says."""
-    group = group_name(order.tags.run, site.wanted.region)
-    host = {
-        "location": site.wanted.region,
-        "tags": order.tags.values(),
-        "properties": _properties(azure, site, order, user, group, name),
+def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | None, name: str):
+    """Make a host and wait until it runs: an `Instance`, or the error if there is no capacity for it."""
+    region, tags = site.wanted.region, order.tags.values()
+    group, place = group_name(order.tags.run, region), {"location": region, "tags": tags}
+    wish = {"sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}}
+    public = azure.call(
+        "network", "public_ip_addresses", "begin_create_or_update", group, name, {**place, **wish}
+    )
+    inside = {
+        "subnet": {"id": azure.path(group, "Microsoft.Network/virtualNetworks", NETWORK, "subnets", SUBNET)},
+        "publicIPAddress": {"id": public.id},
     }
+    wish = {
+        "enableAcceleratedNetworking": site.accelerated,
+        "ipConfigurations": [{"name": "inside", "properties": inside}],
+    }
+    interface = azure.call(
+        "network", "network_interfaces", "begin_create_or_update", group, name, {**place, "properties": wish}
+    )
+    host = {**place, "properties": _properties(site, order, user, name, interface.id)}
     if zone:
         host["zones"] = [zone]
     try:
         azure.call("compute", "virtual_machines", "begin_create_or_update", group, name, host)
     except AzureError as error:
         if error.code in NO_CAPACITY:
-            return str(error)
+            return error
         raise
     if site.is_stopped:
         _stop_later(azure, site, order, group, name)
-    return None
+    private_address = interface.properties.ip_configurations[0].properties.private_ip_address
+    return Instance(name, region, zone or "", public.properties.ip_address, private_address)
 
 
 def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -> None:
@@ -156,31 +167,13 @@ def _stop_later(azure: Azure, site: Site, order: Order, group: str, name: str) -
 
 
 def _drop_host(azure: Azure, group: str, name: str) -> None:
-    """Delete a host that did not start, and with it what was made for it: it counts towards quotas."""
-    try:
-        azure.call("compute", "virtual_machines", "begin_delete", group, name, force_deletion=True)
-    except AzureError as error:
-        if error.status != 404:
-            raise
+    """Delete a host that did not start, and what was made for it: all of it counts towards quotas."""
+    azure.call("compute", "virtual_machines", "begin_delete", group, name, force_deletion=True)
+    azure.call("network", "network_interfaces", "begin_delete", group, name)
+    azure.call("network", "public_ip_addresses", "begin_delete", group, name)
 
 
-def _instances(azure: Azure, site: Site, group: str, zone: str, names: Sequence[str]) -> list[Instance]:
-    addresses = {
-        each.id.lower(): each.properties.ip_address
-        for each in azure.pages("network", "public_ip_addresses", "list", group)
-    }
-    found = {}
-    for each in azure.pages("network", "network_interfaces", "list", group):
-        if each.properties.virtual_machine:
-            inside = each.properties.ip_configurations[0].properties
-            public = addresses.get(inside.public_ip_address.id.lower())
-            found[each.properties.virtual_machine.id.rpartition("/")[2]] = (public, inside.private_ip_address)
-    if without := [name for name in names if not all(found.get(name, [None]))]:
-        raise LabError(f"Hosts in {site.wanted.region} have no address: {', '.join(without)}.")
-    return [Instance(name, site.wanted.region, zone, *found[name]) for name in names]
-
-
-def _properties(azure: Azure, site: Site, order: Order, user: str, group: str, name: str) -> dict:
+def _properties(site: Site, order: Order, user: str, name: str, interface: str) -> dict:
     image = {"publisher": PUBLISHER, "offer": OFFER, "sku": site.image_sku, "version": site.image_version}
     public_key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": order.public_key}
     disks = {"imageReference": image, "osDisk": {"name": f"{name}-boot", **_disk("FromImage", BOOT_GB)}}
@@ -198,29 +191,8 @@ def _properties(azure: Azure, site: Site, order: Order, user: str, group: str, n
                 "ssh": {"publicKeys": [public_key]},
             },
         },
-        "networkProfile": {
-            "networkApiVersion": NETWORK_VERSION,
-            "networkInterfaceConfigurations": [_interface(azure, site, group, name)],
-        },
+        "networkProfile": {"networkInterfaces": [{"id": interface, "properties": {"primary": True}}]},
     }
-
-
-def _interface(azure: Azure, site: Site, group: str, name: str) -> dict:
-    """A network interface with a public address, which come and go with their host."""
-    address = {
-        "name": f"{name}-address",
-        "sku": {"name": "Standard", "tier": "Regional"},
-        "properties": {"publicIPAllocationMethod": "Static", "deleteOption": "Delete"},
-    }
-    subnet = azure.path(group, "Microsoft.Network/virtualNetworks", NETWORK, "subnets", SUBNET)
-    inside = {"primary": True, "subnet": {"id": subnet}, "publicIPAddressConfiguration": address}
-    properties = {
-        "primary": True,
-        "deleteOption": "Delete",
-        "enableAcceleratedNetworking": site.accelerated,
-        "ipConfigurations": [{"name": "inside", "properties": inside}],
-    }
-    return {"name": f"{name}-interface", "properties": properties}
 
 
 def _disk(made: str, size_gb: int) -> dict:
