@@ -6,10 +6,11 @@ keeps what is made, and answers with operations that are under way for a while.
 import copy
 import json
 import re
+import socket
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -286,8 +287,14 @@ def _usage(name, limit):
 def serve(cloud):
     """The address of a stand-in."""
 
+    connections = []
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self):
+            super().setup()
+            connections.append(self.connection)
 
         def _answer(self):
             asked = urlsplit(self.path)
@@ -312,11 +319,15 @@ def serve(cloud):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
-        server.server_close()
         thread.join()
+        for connection in connections:  # that their threads end
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        server.server_close()

@@ -5,10 +5,11 @@ keeps what is made, and answers with operations that are pending for a while.
 
 import json
 import re
+import socket
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -197,6 +198,7 @@ class Cloud:
                 compute_v1.Instance(
                     name=f"{stem}{number:02}", labels=marked, zone=link, status="PROVISIONING",
                     network_interfaces=[inside], scheduling=wish.scheduling, metadata=wish.metadata,
+                    description=wish.description,
                 )
             )  # fmt: skip
             self._check_made(made[-1])
@@ -210,7 +212,7 @@ class Cloud:
                     zone=link,
                     status="READY",
                     users=[instance.name],
-                    labels=disk.initialize_params.labels,
+                    description=disk.initialize_params.description,
                 )
         return self._make("instances", zone, made, given, "bulkInsert", fault)
 
@@ -295,10 +297,6 @@ def _matches(wanted, each):
         return True
     if found := re.fullmatch(r"name eq (\S+)", wanted):
         return bool(re.fullmatch(found[1], each.name))
-    if found := re.fullmatch(r"labels\.([a-z-]+):\*", wanted):
-        return found[1] in each.labels
-    if found := re.fullmatch(r'labels\.([a-z-]+) = "(\w+)"', wanted):
-        return each.labels.get(found[1]) == found[2]
     raise Refused(400, f"Invalid value for field 'filter': '{wanted}'")
 
 
@@ -306,8 +304,14 @@ def _matches(wanted, each):
 def serve(cloud):
     """The address of a stand-in."""
 
+    connections = []
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self):
+            super().setup()
+            connections.append(self.connection)
 
         def _answer(self):
             asked = urlsplit(self.path)
@@ -329,11 +333,15 @@ def serve(cloud):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
-        server.server_close()
         thread.join()
+        for connection in connections:  # that their threads end
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        server.server_close()

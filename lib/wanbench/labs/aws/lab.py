@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..rented import Instance, Order, RentedLab, everywhere
-from ..rented.lab import _key_pair as _key_pair
+from ..rented.access import key_pair as _key_pair  # noqa: F401
 from .clients import Aws
 from .costs import Costs
 from .launch import allow_hosts, launch, prepare_region, wait_until_running

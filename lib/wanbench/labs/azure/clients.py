@@ -11,13 +11,14 @@ import re
 import threading
 import time
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from ...errors import LabError
+from ..rented.extras import how_to_install
+from ..rented.extras import installed as is_there
 
 RETRIES = 5
-"""Of one request that meets a limit of requests, a server's error or a broken connection."""
+"""Of a request that meets a limit of requests, a server's error or a broken connection."""
 PAUSE_S = 1.0
 """Before the second retry; it doubles with each. What Azure asks for (Retry-After) goes first."""
 TIMEOUT_S = 30.0
@@ -25,13 +26,11 @@ TIMEOUT_S = 30.0
 POLL_S = 3.0
 OPERATION_S = 900.0
 """For an operation to be done."""
-BUSY = ("AnotherOperationInProgress", "RetryableError", "OperationNotAllowedDueToOngoingOperation")
+BUSY = ("AnotherOperationInProgress", "ReferencedResourceNotProvisioned", "RetryableError")
 """Errors after which the same request may succeed a little later."""
 VARIABLE = "AZURE_SUBSCRIPTION_ID"
-EXTRA = (
-    "Hosts on Azure need the packages azure-identity, azure-mgmt-compute, azure-mgmt-network and azure-mgmt-resource: "
-    "install the extra azure, by pip install 'lib[azure]'."
-)
+PACKAGES = "azure-mgmt-compute (and azure-identity, azure-mgmt-network, azure-mgmt-resource)"
+EXTRA = how_to_install("Azure", PACKAGES, "azure")
 _ROOMS = {
     "compute": ("azure.mgmt.compute", "ComputeManagementClient"),
     "network": ("azure.mgmt.network", "NetworkManagementClient"),
@@ -62,16 +61,8 @@ class Azure:
     Clients of one subscription, made when first needed. Safe to use from several threads.
 
     Credentials are found as azure-identity finds them (environment, managed identity, `az login`), the subscription is
-    the environment's AZURE_SUBSCRIPTION_ID; wanbench reads and keeps neither.
-
-    Parameters
-    ----------
-    subscription, credential, endpoint : optional
-        In place of what is found.
-    pause_s, poll_s : float
-        See `PAUSE_S` and `POLL_S`.
-    **how
-        For the clients: `authentication_policy`, say.
+    the environment's AZURE_SUBSCRIPTION_ID; wanbench keeps and prints neither.
+    `subscription`, `credential` and `endpoint` stand in place of what is found; `how` goes to the clients.
     """
 
     def __init__(
@@ -104,34 +95,16 @@ class Azure:
         return found
 
     def path(self, group: str, kind: str, name: str, *below: str) -> str:
-        """
-        The id of a resource, which holds the subscription's.
-
-        Parameters
-        ----------
-        kind : str
-            With its namespace: "Microsoft.Network/virtualNetworks".
-        """
+        """The id of a resource, which holds the subscription's; of a kind such as "Microsoft.Compute/disks"."""
         parts = ("subscriptions", self.subscription, "resourceGroups", group, "providers", kind, name, *below)
         return f"/{'/'.join(parts)}"
 
-    def call(
-        self, service: str, kind: str, operation: str, /, *arguments, wait: bool = True, **options
-    ) -> Any:
+    def call(self, service: str, kind: str, operation: str, /, *arguments, wait=True, **options) -> Any:
         """
         One call; the answer, or what a long-running operation (begin_...) has made once it is done.
 
-        Parameters
-        ----------
-        service : str
-            One of compute, network and resource.
-        wait : bool
-            Whether a long-running operation is waited for.
-
-        Raises
-        ------
-        AzureError
-            If it fails or is not done within `OPERATION_S`.
+        `service` is one of compute, network and resource; without `wait` nobody waits for the operation. AzureError if
+        it fails, or is not done within `OPERATION_S`.
         """
 
         def ask(method):
@@ -168,9 +141,9 @@ class Azure:
             if code not in BUSY or attempt == RETRIES:
                 break
             time.sleep(self.pause_s * 2**attempt)
-        # Not chained: the original message names the subscription.
-        text = self._without_identities(text)
-        raise AzureError(f"{kind} {operation}: {code + ': ' if code else ''}{text}", code, status) from None
+        text = without_identities(text.replace(self.subscription, "(id)"))
+        told = f"{kind} {operation}: {code + ': ' if code else ''}{text}"
+        raise AzureError(told, code, status) from None  # not chained: the original names the subscription
 
     def _client(self, service):
         subscription = self.subscription
@@ -192,16 +165,10 @@ class Azure:
                 )
             return self._clients[service]
 
-    def _without_identities(self, text: str) -> str:
-        return without_identities(text.replace(self.subscription, "(id)"))
-
 
 def installed() -> bool:
-    """Whether the extra azure is installed; nothing is imported, as that takes seconds."""
-    try:
-        return all(find_spec(room) for room in ("azure.identity", *(room for room, _ in _ROOMS.values())))
-    except ModuleNotFoundError:
-        return False
+    """Whether the extra azure is installed."""
+    return all(is_there(room) for room in ("azure.identity", *(room for room, _ in _ROOMS.values())))
 
 
 def without_identities(text: str) -> str:

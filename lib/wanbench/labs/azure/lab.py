@@ -22,11 +22,7 @@ class AzureLab(RentedLab):
 
     Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A run has a resource group in
     each region, and with `private_addresses` its networks are peered. Azure stops a host when its time is over.
-
-    Raises
-    ------
-    LabError
-        If the extra azure is not installed; and see `RentedLab`.
+    LabError if the extra azure is not installed.
     """
 
     kind, title, user = "azure", "Azure", "wanbench"

@@ -32,12 +32,7 @@ NETWORK, RULES, SUBNET = "wanbench", "wanbench", "hosts"
 
 
 def group_name(run: str, region: str) -> str:
-    """
-    The resource group of a run in a region.
-
-    >>> group_name("0123456789abcdef", "westeurope")
-    'wanbench-0123456789abcdef-westeurope'
-    """
+    """The resource group of a run in a region."""
     return f"wanbench-{run}-{region}"
 
 
@@ -68,12 +63,8 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
 
 def launch(azure: Azure, site: Site, order: Order, user: str) -> list[Instance]:
     """
-    Launch the region's hosts, in the first zone that has them all, and return them once they run.
-
-    Raises
-    ------
-    LabError
-        No zone has the capacity; names what each said.
+    Launch the region's hosts in the first zone that has them all, and return them once they run. LabError tells what
+    each zone said if none has.
     """
     group, told = group_name(order.tags.run, site.wanted.region), []
     for zone in site.zones:
@@ -116,21 +107,15 @@ def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | No
     """Make a host and wait until it runs: an `Instance`, or the error if there is no capacity for it."""
     region, tags = site.wanted.region, order.tags.values()
     group, place = group_name(order.tags.run, region), {"location": region, "tags": tags}
-    wish = {"sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}}
-    public = azure.call(
-        "network", "public_ip_addresses", "begin_create_or_update", group, name, {**place, **wish}
-    )
+    wish = {**place, "sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}}
+    public = azure.call("network", "public_ip_addresses", "begin_create_or_update", group, name, wish)
     inside = {
         "subnet": {"id": azure.path(group, "Microsoft.Network/virtualNetworks", NETWORK, "subnets", SUBNET)},
         "publicIPAddress": {"id": public.id},
     }
-    wish = {
-        "enableAcceleratedNetworking": site.accelerated,
-        "ipConfigurations": [{"name": "inside", "properties": inside}],
-    }
-    interface = azure.call(
-        "network", "network_interfaces", "begin_create_or_update", group, name, {**place, "properties": wish}
-    )
+    wish = {**place, "properties": {"ipConfigurations": [{"name": "inside", "properties": inside}]}}
+    wish["properties"]["enableAcceleratedNetworking"] = site.accelerated
+    interface = azure.call("network", "network_interfaces", "begin_create_or_update", group, name, wish)
     host = {**place, "properties": _properties(site, order, user, name, interface.id)}
     if zone:
         host["zones"] = [zone]

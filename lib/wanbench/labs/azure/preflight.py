@@ -43,15 +43,7 @@ class Site:
 
 
 def survey(azure: Azure, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str]]:
-    """
-    Where everything can be launched; see `RentedLab.survey`.
-
-    Raises
-    ------
-    LabError
-        Names every provider that is not registered, every region that there is not, every size that a region or zone
-        lacks, every quota that is too small.
-    """
+    """Where everything can be launched, and notes; see `RentedLab.survey`."""
     providers = {name: azure.call("resource", "providers", "get", name) for name in PROVIDERS}
     if off := [name for name, told in providers.items() if told.registration_state != "Registered"]:
         raise LabError(
@@ -63,15 +55,14 @@ def survey(azure: Azure, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str
         raise LabError(f"Regions that Azure does not have: {', '.join(missing)}. Nothing was launched.")
     stopping = _locations(providers[ENDS_HOSTS], "schedules")
     looked = everywhere(lambda each: _survey_region(azure, *each, stopping), list(enumerate(wanted)))
-    if problems := [text for _, found in looked for text in found]:
+    if problems := [each for each in looked if isinstance(each, str)]:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
-    sites = [site for site, _ in looked]
     notes = [
         f"In {each.wanted.region} nothing but the hosts themselves ends them; Azure charges for hosts that are off."
-        for each in sites
+        for each in looked
         if not each.is_stopped
     ]
-    return sites, notes
+    return looked, notes
 
 
 def _locations(provider: Any, kind: str) -> set[str]:
@@ -84,31 +75,28 @@ def _locations(provider: Any, kind: str) -> set[str]:
     }
 
 
-def _survey_region(
-    azure: Azure, number: int, each: Wanted, stopping: set[str]
-) -> tuple[Site | None, list[str]]:
+def _survey_region(azure: Azure, number: int, each: Wanted, stopping: set[str]) -> Site | str:
+    """Where a region's hosts can be launched, or why they cannot."""
     region, size = each.region, each.instance_type
     sizes = azure.pages("compute", "resource_skus", "list", filter=f"location eq '{region}'")
     found = next((sku for sku in sizes if sku.resource_type == "virtualMachines" and sku.name == size), None)
     if found is None or any(limit.type == "Location" for limit in found.restrictions or []):
-        return None, [f"{region} does not offer {size} to this subscription."]
+        return f"{region} does not offer {size} to this subscription."
     zones = _zones(found)
     if each.zone is not None and each.zone not in zones:
-        return None, [
-            f"{region} offers {size} in the zones {', '.join(zones) or '(none)'}, not in {each.zone}."
-        ]
+        return f"{region} offers {size} in the zones {', '.join(zones) or '(none)'}, not in {each.zone}."
     able = {capability.name: capability.value for capability in found.capabilities or []}
     if each.volume_gb and "SCSI" not in able.get("DiskControllerTypes", "SCSI"):
-        return None, [f"{size} has volumes by NVMe only, which a lab does not mount; allowed: other sizes."]
-    if problems := _lacking_in(azure, each, found.family, int(able["vCPUs"])):
-        return None, problems
+        return f"{size} has volumes by NVMe only, which a lab does not mount; allowed: other sizes."
+    if lacking := _lacking_in(azure, each, found.family, int(able["vCPUs"])):
+        return " ".join(lacking)
     sku = _image_sku(able)
     versions = azure.call(
         "compute", "virtual_machine_images", "list", region, PUBLISHER, OFFER, sku, top=1, orderby="name desc"
     )
     if not versions:
-        return None, [f"{region} has no image {PUBLISHER}:{OFFER}:{sku}."]
-    site = Site(
+        return f"{region} has no image {PUBLISHER}:{OFFER}:{sku}."
+    return Site(
         each,
         sku,
         versions[0].name,
@@ -117,7 +105,6 @@ def _survey_region(
         able.get("AcceleratedNetworkingEnabled") == "True",
         region in stopping,
     )
-    return site, []
 
 
 def _zones(sku: Any) -> list[str]:

@@ -9,10 +9,10 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any
 
 from ...errors import LabError
+from ..rented.extras import how_to_install, installed
 
 ATTEMPTS = 6
 """Of one request that meets a limit of requests, a server's error or a broken connection."""
@@ -24,7 +24,8 @@ POLL_S = 2.0
 OPERATION_S = 300.0
 """For an operation to be done."""
 PASSING = (429, 500, 502, 503, 504)
-EXTRA = "Hosts on Google Cloud need the package google-cloud-compute: install the extra gcp, by pip install 'lib[gcp]'."
+EXTRA = how_to_install("Google Cloud", "google-cloud-compute", "gcp")
+MODULE = "google.cloud.compute_v1"
 
 _PRIVATE = (
     (re.compile(r"projects/[^/\s'\"]+"), "projects/(project)"),
@@ -53,12 +54,7 @@ class Gcp:
     Credentials and the project are found as google-auth finds them (GOOGLE_APPLICATION_CREDENTIALS,
     GOOGLE_CLOUD_PROJECT, what `gcloud auth application-default login` left); wanbench reads and keeps neither.
 
-    Parameters
-    ----------
-    project, credentials, endpoint : optional
-        In place of what is found.
-    pause_s, poll_s : float
-        See `PAUSE_S` and `POLL_S`.
+    `project`, `credentials` and `endpoint` stand in place of what is found.
     """
 
     def __init__(
@@ -70,7 +66,7 @@ class Gcp:
         pause_s: float = PAUSE_S,
         poll_s: float = POLL_S,
     ):
-        if not installed():
+        if not installed(MODULE):
             raise LabError(EXTRA)
         self._lock, self._clients = threading.Lock(), {}
         self._project, self._credentials, self._endpoint = project, credentials, endpoint
@@ -84,14 +80,11 @@ class Gcp:
 
     def call(self, service: str, operation: str, /, **request) -> Any:
         """One call; the answer, a message of `google.cloud.compute_v1`. GcpError if it fails."""
-        return self._told(
-            service, operation, lambda method, **how: method({"project": self.project} | request, **how)
-        )
+        whole = {"project": self.project} | request
+        return self._told(service, operation, lambda method, **how: method(whole, **how))
 
     def pages(self, service: str, operation: str, /, **request) -> list:
-        """
-        What all pages of an answer have, or all scopes of a list over zones and regions; GcpError if any is missing.
-        """
+        """What all pages of an answer have, or all scopes of an aggregated list; GcpError if any is missing."""
 
         def all_of(method, **how):
             found = []
@@ -116,7 +109,7 @@ class Gcp:
             else:
                 operation = self.call("global_operations", "get", operation=name)
         for error in operation.error.errors:
-            told = self._without_identities(error.message)
+            told = self._hidden(error.message)
             where = _last(operation.zone) or _last(operation.region) or "all regions"
             raise GcpError(f"{operation.operation_type} in {where}: {error.code}: {told}", error.code)
 
@@ -138,9 +131,8 @@ class Gcp:
             if not passing or attempt == ATTEMPTS:
                 break
             time.sleep(self.pause_s * 2 ** (attempt - 1))
-        # Not chained: the original message names the project.
-        text = self._without_identities(text)
-        raise GcpError(f"{service} {operation}: {code + ': ' if code else ''}{text}", code) from None
+        told = f"{service} {operation}: {code + ': ' if code else ''}{self._hidden(text)}"
+        raise GcpError(told, code) from None  # not chained: the original message names the project
 
     def _client(self, service):
         from google.cloud import compute_v1  # takes seconds, which only users of Google Cloud should pay
@@ -150,10 +142,8 @@ class Gcp:
             if service not in self._clients:
                 kind = "".join(word.capitalize() for word in service.split("_")) + "Client"
                 options = {"api_endpoint": self._endpoint} if self._endpoint else None
-                made = getattr(compute_v1, kind)(
-                    credentials=self._credentials, transport="rest", client_options=options
-                )
-                self._clients[service] = made
+                how = {"credentials": self._credentials, "transport": "rest", "client_options": options}
+                self._clients[service] = getattr(compute_v1, kind)(**how)
             return self._clients[service]
 
     def _find(self):
@@ -172,18 +162,8 @@ class Gcp:
             if not self._project:
                 raise LabError("No project of Google Cloud is known; set GOOGLE_CLOUD_PROJECT.")
 
-    def _without_identities(self, text: str) -> str:
-        if self._project:
-            text = text.replace(self._project, "(project)")
-        return without_identities(text)
-
-
-def installed() -> bool:
-    """Whether the extra gcp is installed; nothing is imported, as that takes seconds."""
-    try:
-        return find_spec("google.cloud.compute_v1") is not None
-    except ModuleNotFoundError:
-        return False
+    def _hidden(self, text: str) -> str:
+        return without_identities(text.replace(self.project, "(project)"))
 
 
 def without_identities(text: str) -> str:

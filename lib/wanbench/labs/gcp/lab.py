@@ -21,12 +21,8 @@ class GcpLab(RentedLab):
     Hosts on Google Cloud; parameters and what else holds are those of `RentedLab`.
 
     Its images are of Ubuntu 24.04, its volumes pd-balanced. A run has a network of its own, over which hosts also reach
-    each other's private addresses. Google deletes a host when its time is over (maxRunDuration).
-
-    Raises
-    ------
-    LabError
-        If the extra gcp is not installed; and see `RentedLab`.
+    each other's private addresses. Google deletes a host when its time is over (maxRunDuration). LabError if the extra
+    gcp is not installed.
     """
 
     kind, title, user = "gcp", "Google Cloud", "ubuntu"
@@ -59,7 +55,7 @@ class GcpLab(RentedLab):
 
     def prepare(self, order: Order) -> None:
         """See `RentedLab.prepare`."""
-        prepare_network(self._gcp, order, self.operator)
+        prepare_network(self._gcp, order.tags, self.operator)
 
     def launch(self, site: Site, order: Order) -> list[Instance]:
         """See `RentedLab.launch`."""

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 from ...errors import LabError
 from ..rented.hosts import Instance, Order
-from ..rented.tags import RUN, Tags
+from ..rented.tags import Tags
 from .clients import Gcp, GcpError
 from .preflight import BOOT_GB, Site
-from .tags import description, label, labels, name
+from .tags import LABEL, description, name
 
 NO_CAPACITY = ("ZONE_RESOURCE_POOL_EXHAUSTED", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "STOCKOUT")
 """Errors after which another zone may have what this one lacks."""
@@ -20,28 +20,25 @@ AHEAD_S = 120
 """
 Google deletes a host so long before the host's own timer would power it off: one that is off still costs its disks.
 """
-MIN_RUN_S = 60
 START_TIMEOUT_S = 300.0
 DISK_TYPE = "pd-balanced"
 VOLUME_NAME = "wanbench"
 """Under which a host sees its volume."""
-THERE_ALREADY = "409"
 
 
-def prepare_network(gcp: Gcp, order: Order, operator: str) -> None:
+def prepare_network(gcp: Gcp, tags: Tags, operator: str) -> None:
     """
     Make the run's own network, closed to all but SSH from `operator` (a CIDR).
 
     A project's default network is not used: its rules let everybody in by SSH.
     """
-    tags = order.tags
     network = {
         "name": name(tags.run),
         "description": description(tags),
         "auto_create_subnetworks": False,
         "routing_config": {"routing_mode": "REGIONAL"},
     }
-    make(gcp, lambda **how: gcp.call("networks", "insert_unary", network_resource=network, **how), tags)
+    make(gcp, "networks", "insert_unary", tags, network_resource=network)
     let_in(gcp, tags, "operator", [operator], {"I_p_protocol": "tcp", "ports": ["22"]})
 
 
@@ -55,7 +52,7 @@ def let_in(gcp: Gcp, tags: Tags, who: str, ranges: Sequence[str], allowed: dict)
         "source_ranges": list(ranges),
         "allowed": [allowed],
     }
-    make(gcp, lambda **how: gcp.call("firewalls", "insert_unary", firewall_resource=rule, **how), tags, who)
+    make(gcp, "firewalls", "insert_unary", tags, who, firewall_resource=rule)
 
 
 def make_subnet(gcp: Gcp, site: Site, tags: Tags) -> None:
@@ -67,11 +64,7 @@ def make_subnet(gcp: Gcp, site: Site, tags: Tags) -> None:
         "network": _network(gcp, tags),
         "ip_cidr_range": site.cidr,
     }
-
-    def ask(**how):
-        return gcp.call("subnetworks", "insert_unary", region=region, subnetwork_resource=subnet, **how)
-
-    make(gcp, ask, tags, region)
+    make(gcp, "subnetworks", "insert_unary", tags, region, region=region, subnetwork_resource=subnet)
 
 
 def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
@@ -88,21 +81,12 @@ def launch(gcp: Gcp, site: Site, order: Order, user: str) -> str:
         wish = {
             "count": wanted.count,
             "min_count": wanted.count,
-            "name_pattern": f"{name(tags.run, zone)}-##",
+            "name_pattern": name(tags.run, zone, "##"),
             "instance_properties": _properties(gcp, site, order, user),
         }
-
-        def ask(wish=wish, zone=zone, **how):
-            return gcp.call(
-                "instances",
-                "bulk_insert_unary",
-                zone=zone,
-                bulk_insert_instance_resource_resource=wish,
-                **how,
-            )
-
+        asked = {"zone": zone, "bulk_insert_instance_resource_resource": wish}
         try:
-            make(gcp, ask, tags, zone)
+            make(gcp, "instances", "bulk_insert_unary", tags, zone, **asked)
             return zone
         except GcpError as error:
             if error.code not in NO_CAPACITY:
@@ -117,7 +101,7 @@ def wait_until_running(gcp: Gcp, site: Site, run: str, zone: str) -> list[Instan
     """The region's hosts once all run and have a public address; LabError if one ends before, or time runs out."""
     wanted, deadline = site.wanted, time.monotonic() + START_TIMEOUT_S
     while True:
-        found = gcp.pages("instances", "list", zone=zone, filter=f'labels.{label(RUN)} = "{run}"')
+        found = gcp.pages("instances", "list", zone=zone, filter=f"name eq {name(run, zone)}-.*")
         if ended := [each for each in found if each.status not in ("PROVISIONING", "STAGING", "RUNNING")]:
             raise LabError(
                 f"A host in {wanted.region} is {ended[0].status}: {ended[0].status_message or 'no reason given'}"
@@ -137,36 +121,36 @@ def wait_until_running(gcp: Gcp, site: Site, run: str, zone: str) -> list[Instan
         time.sleep(gcp.poll_s)
 
 
-def make(gcp: Gcp, ask, tags: Tags, *what: str) -> None:
+def make(gcp: Gcp, service: str, operation: str, tags: Tags, what: str = "", **asked) -> None:
     """
-    Ask for something and wait until it is there.
+    Make something, unless it is there, and return once it is.
 
-    The request's id follows from the run and from what is asked for, and so do all names: a request that is repeated
-    because its answer was lost makes nothing twice.
+    The request's id follows from the run and from what is made, and so do all names: a request that is repeated because
+    its answer was lost makes nothing twice.
     """
+    request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{tags.run}/{service}/{what}"))
     try:
-        operation = ask(request_id=str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join((tags.run, *what)))))
+        gcp.wait(gcp.call(service, operation, request_id=request_id, **asked))
     except GcpError as error:
-        if error.code != THERE_ALREADY:
+        if error.code != "409":
             raise
-        return
-    gcp.wait(operation)
 
 
 def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
-    wanted, marked = site.wanted, labels(order.tags)
-    left_s = (order.tags.expires_at - datetime.now(UTC)).total_seconds()
-    disks = [_disk(marked, BOOT_GB, boot=True, image=site.image_link)]
+    wanted, tags = site.wanted, order.tags
+    marks = {"labels": {LABEL: tags.run}, "description": description(tags)}
+    left_s = (tags.expires_at - datetime.now(UTC)).total_seconds()
+    disks = [_disk(marks, BOOT_GB, boot=True, image=site.image_link)]
     if wanted.volume_gb:
-        disks.append(_disk(marked, wanted.volume_gb, device_name=VOLUME_NAME))
+        disks.append(_disk(marks, wanted.volume_gb, device_name=VOLUME_NAME))
     link = f"projects/{gcp.project}"
     return {
         "machine_type": wanted.instance_type,
-        "labels": marked,
+        **marks,
         "disks": disks,
         "network_interfaces": [
             {
-                "subnetwork": f"{link}/regions/{wanted.region}/subnetworks/{name(order.tags.run)}",
+                "subnetwork": f"{link}/regions/{wanted.region}/subnetworks/{name(tags.run)}",
                 "access_configs": [
                     {"type_": "ONE_TO_ONE_NAT", "name": "external", "network_tier": "PREMIUM"}
                 ],
@@ -175,7 +159,7 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
         "scheduling": {
             "automatic_restart": False,
             "instance_termination_action": "DELETE",
-            "max_run_duration": {"seconds": max(MIN_RUN_S, int(left_s) - AHEAD_S)},
+            "max_run_duration": {"seconds": max(60, int(left_s) - AHEAD_S)},
         },
         "metadata": {
             "items": [
@@ -183,14 +167,13 @@ def _properties(gcp: Gcp, site: Site, order: Order, user: str) -> dict:
                 {"key": "user-data", "value": order.first_start},
                 {"key": "block-project-ssh-keys", "value": "TRUE"},
                 {"key": "enable-oslogin", "value": "FALSE"},
-                {"key": "serial-port-enable", "value": "FALSE"},
             ]
         },
     }
 
 
-def _disk(marked, size_gb, *, boot=False, image=None, device_name="boot") -> dict:
-    params = {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, "labels": marked}
+def _disk(marks, size_gb, *, boot=False, image=None, device_name="boot") -> dict:
+    params = {"disk_size_gb": size_gb, "disk_type": DISK_TYPE, **marks}
     if image:
         params["source_image"] = image
     return {

@@ -30,34 +30,20 @@ class Site:
 
 
 def survey(gcp: Gcp, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str]]:
-    """
-    Where everything can be launched; see `RentedLab.survey`.
-
-    Raises
-    ------
-    LabError
-        Names every region that there is not, every machine type that a region or zone lacks, every quota that is too
-        small.
-    """
+    """Where everything can be launched, and notes; see `RentedLab.survey`."""
     regions = {each.name: each for each in gcp.pages("regions", "list")}
-    if off := [
-        each.region for each in wanted if each.region not in regions or regions[each.region].status != "UP"
-    ]:
+    up = [name for name, each in regions.items() if each.status == "UP"]
+    if off := [each.region for each in wanted if each.region not in up]:
         raise LabError(
             f"Regions that Google Cloud does not have, or that are down: {', '.join(off)}. Nothing was launched."
         )
     instance_type = wanted[0].instance_type
-    types = {
-        each.zone.rpartition("/")[2]: each
-        for each in gcp.pages("machine_types", "aggregated_list", filter=f'name = "{instance_type}"')
-    }
-    problems, notes = [], []
-    quotas, project_quotas = {}, gcp.call("projects", "get").quotas
-    zones_of = {}
+    offered = gcp.pages("machine_types", "aggregated_list", filter=f'name = "{instance_type}"')
+    types = {each.zone.rpartition("/")[2]: each for each in offered}
+    problems, notes, quotas, zones_of = [], [], {}, {}
     for each in wanted:
-        zones_of[each.region] = zones = sorted(
-            zone for zone in types if zone.rpartition("-")[0] == each.region
-        )
+        zones = sorted(zone for zone in types if zone.rpartition("-")[0] == each.region)
+        zones_of[each.region] = (each.zone,) if each.zone else tuple(zones)
         if not zones:
             problems.append(f"{each.region} does not offer {instance_type}.")
         elif each.zone is not None and each.zone not in zones:
@@ -76,19 +62,13 @@ def survey(gcp: Gcp, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str]]:
         "SUBNETWORKS": len(wanted),
         "FIREWALLS": 2,
     }
-    problems += _lacking("the project", everywhere, project_quotas)
+    problems += _lacking("the project", everywhere, gcp.call("projects", "get").quotas)
     if problems:
         raise LabError(f"Nothing was launched: {' '.join(problems)}")
     image = _image(gcp, next(iter(types.values())))
     sites = [
-        Site(
-            each,
-            image.name,
-            image.self_link,
-            (each.zone,) if each.zone else tuple(zones_of[each.region]),
-            f"10.{number // 256}.{number % 256}.0/24",
-        )
-        for number, each in enumerate(wanted)
+        Site(each, image.name, image.self_link, zones_of[each.region], f"10.{n // 256}.{n % 256}.0/24")
+        for n, each in enumerate(wanted)
     ]
     return sites, notes
 
@@ -110,8 +90,7 @@ def _needed(wanted: Wanted, cpus: int) -> dict[str, int]:
 def _lacking(where: str, needed: Mapping[str, float], quotas: Sequence[Any]) -> list[str]:
     """Quotas that are too small; those that are not told are not checked."""
     told = {each.metric: each for each in quotas}
-    own = [name for name in needed if name.endswith("_CPUS") and name != "CPUS_ALL_REGIONS"]
-    if any(name in told for name in own):
+    if any(name in told for name in needed if name.endswith("_CPUS")):
         needed = {name: value for name, value in needed.items() if name != "CPUS"}
     return [
         f"{where}: {value:g} {name} are needed, {told[name].usage:g} of the quota of {told[name].limit:g} are in use; "

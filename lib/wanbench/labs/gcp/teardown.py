@@ -1,16 +1,20 @@
-"""What runs have made on Google Cloud: listed in the whole project at once, and deleted."""
+"""What runs have made on Google Cloud: listed in the whole project at once, deleted, and swept up on confirmation."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+from ..rented import sweep as shared
 from ..rented.estate import POLL_S, TIMEOUT_S, Estate, Resource
-from ..rented.tags import RUN
-from .clients import Gcp, GcpError
-from .tags import label, tags_of
+from ..rented.extras import installed
+from .clients import MODULE, Gcp, GcpError
+from .tags import name, tags_of
 
 INSTANCE, DISK, RULE, SUBNET, NETWORK = "instance", "disk", "firewall rule", "subnet", "network"
 PROJECT = "the project"
 """A network is in no region, and one list shows the instances of all: so everything is in one place."""
-GONE = "404"
+VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT")
 
 
 class GcpEstate(Estate):
@@ -27,13 +31,10 @@ class GcpEstate(Estate):
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
         """See `Estate.listed`; the region is `PROJECT`, those of what is listed are Google's."""
-        key = label(RUN)
-        labelled = f"labels.{key}:*" if run is None else f'labels.{key} = "{run}"'
-        named = f"name eq wanbench-{run or ''}.*"
-        gcp = self._gcp
+        gcp, named = self._gcp, f"name eq {name(run or '')}.*"
         found = {
-            INSTANCE: gcp.pages("instances", "aggregated_list", filter=labelled),
-            DISK: gcp.pages("disks", "aggregated_list", filter=labelled),
+            INSTANCE: gcp.pages("instances", "aggregated_list", filter=named),
+            DISK: gcp.pages("disks", "aggregated_list", filter=named),
             RULE: gcp.pages("firewalls", "list", filter=named),
             SUBNET: gcp.pages("subnetworks", "aggregated_list", filter=named),
             NETWORK: gcp.pages("networks", "list", filter=named),
@@ -60,7 +61,7 @@ class GcpEstate(Estate):
             elif each.kind == NETWORK:
                 gcp.call("networks", "delete_unary", network=each.id)
         except GcpError as error:
-            return None if error.code == GONE else str(error)
+            return None if error.code == "404" else str(error)
         return None
 
 
@@ -75,3 +76,20 @@ def _state(kind, described) -> str:
     if kind == DISK and described.users:
         return "in use"  # it goes with its instance
     return described.status if kind in (INSTANCE, DISK) else ""
+
+
+def sweep(*, gcp: Gcp | None = None, **options) -> int:
+    """See `wanbench.labs.rented.sweep`."""
+    return shared(GcpEstate(gcp), **options)
+
+
+def unusable() -> str | None:
+    """Why the project cannot be asked here; None if it may be. Nothing is asked over the network."""
+    if not installed(MODULE):
+        return "the extra gcp is not installed"
+    folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()
+    if any(os.environ.get(name) for name in VARIABLES):
+        return None
+    if (folder / "application_default_credentials.json").exists():
+        return None
+    return f"neither {' nor '.join(VARIABLES)} is set and gcloud left no credentials"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -114,6 +115,26 @@ def take_down(
             return [f"unknown in {region}: {error}"]
 
     return [text for found in everywhere(work, list(regions)) for text in found]
+
+
+def uninterrupted(work: Callable, title: str):
+    """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
+    interruption = None
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        while True:
+            try:
+                result = future.result()
+                break
+            except (KeyboardInterrupt, SystemExit) as raised:
+                interruption = raised
+                print(
+                    f"wanbench: hosts on {title} are being taken down; this takes about a minute.",
+                    file=sys.stderr,
+                )
+    if interruption is not None and not result:
+        raise interruption
+    return result
 
 
 def _take_down_in(estate, region, which, run, settle_s):

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import getpass
-import ipaddress
 import json
-import os
 import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization as form
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-from ...checks import check_flag, check_name, check_number, refusal
+from ...checks import check_flag, check_name, check_number
 from ...errors import LabError, ParameterError
 from ...plan.cost import SET_UP_S
 from ...plan.plan import Plan
@@ -27,14 +21,14 @@ from ..base import Host, Lab
 from ..spending import Estimate, agree, check_budget
 from ..ssh import SshHost, SshLab
 from ..ssh.inventory import Entry, Inventory
+from .access import key_pair, operator
 from .costs import Costs, bytes_sent
-from .estate import SETTLE_S, Estate, everywhere, take_down
+from .estate import SETTLE_S, Estate, everywhere, take_down, uninterrupted
 from .hosts import Instance, Order, Site, Wanted
 from .leases import Lease
 from .own_address import own_public_address
 from .tags import Tags
 
-OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
 """Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""
@@ -152,7 +146,7 @@ class RentedLab(Lab):
             for name in regions
         }
         self.sysctls = dict(sysctls or {})
-        self.operator = _operator(operator_address)
+        self.operator = operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
         self.ttl_s = check_number("ttl_s", ttl_s, MIN_TTL_S, MAX_TTL_S, whole=True, optional=True)
         self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
@@ -275,8 +269,8 @@ class RentedLab(Lab):
         return self
 
     def _open(self):
-        operator_key, operator_public = _key_pair()
-        host_key, host_public = _key_pair()
+        operator_key, operator_public = key_pair()
+        host_key, host_public = key_pair()
         key_file = self._lease.folder / "operator"
         key_file.touch(mode=0o600)
         key_file.write_text(operator_key)
@@ -356,7 +350,7 @@ class RentedLab(Lab):
             return
         left = ["not known: taking down was cut short"]
         try:
-            left = _uninterrupted(lambda: self._take_down(lease.run), self.title)
+            left = uninterrupted(lambda: self._take_down(lease.run), self.title)
         finally:
             lease.release(all_gone=not left)
         if left:
@@ -391,46 +385,3 @@ class RentedLab(Lab):
         ]
         hosts = [host | more for host, more in zip(told["hosts"], rented, strict=True)]
         return {**told, **self.settings, "kind": self.kind, "hosts": hosts}
-
-
-def _operator(address: str | None) -> str:
-    given = address or os.environ.get(OPERATOR_VARIABLE, "")
-    try:
-        network = ipaddress.IPv4Network(given)
-    except ValueError:
-        network = None
-    if network is None or network.prefixlen < 24:
-        raise refusal(
-            f"operator_address (or {OPERATOR_VARIABLE})",
-            given,
-            "the IPv4 address that logs in, or a network of at most 256 addresses",
-        )
-    return str(network)
-
-
-def _key_pair() -> tuple[str, str]:
-    """A new ed25519 key in OpenSSH's formats: private, public."""
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption())
-    public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
-    return private.decode(), public.decode()
-
-
-def _uninterrupted(work, title):
-    """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
-    interruption = None
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
-        while True:
-            try:
-                result = future.result()
-                break
-            except (KeyboardInterrupt, SystemExit) as raised:
-                interruption = raised
-                print(
-                    f"wanbench: hosts on {title} are being taken down; this takes about a minute.",
-                    file=sys.stderr,
-                )
-    if interruption is not None and not result:
-        raise interruption
-    return result

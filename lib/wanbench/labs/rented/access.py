@@ -1,0 +1,37 @@
+"""Who may log in to rented hosts: an address, and keys made for one run."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+
+from cryptography.hazmat.primitives import serialization as form
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ...checks import refusal
+
+OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
+
+
+def operator(address: str | None) -> str:
+    """The operator's network in CIDR form, from an address or `OPERATOR_VARIABLE`; ParameterError if it is none."""
+    given = address or os.environ.get(OPERATOR_VARIABLE, "")
+    try:
+        network = ipaddress.IPv4Network(given)
+    except ValueError:
+        network = None
+    if network is None or network.prefixlen < 24:
+        raise refusal(
+            f"operator_address (or {OPERATOR_VARIABLE})",
+            given,
+            "the IPv4 address that logs in, or a network of at most 256 addresses",
+        )
+    return str(network)
+
+
+def key_pair() -> tuple[str, str]:
+    """A new ed25519 key in OpenSSH's formats: private, public."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption())
+    public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
+    return private.decode(), public.decode()
