@@ -1,37 +1,37 @@
 """Hosts on Google Cloud against a stand-in that knows Google's own types: made, measured on, taken down; faults."""
 
-import ast
 import json
 import multiprocessing
 import os
+import platform
 import random
-import re
+import shutil
 import signal
 import urllib.error
 import urllib.request
+from collections import Counter
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("google.cloud.compute_v1", reason="the extra gcp is not installed")
 
 import gcp_stub
-from aws_driver import OpenedHost
+from aws_driver import HostHere, OpenedHost
 from gcp_stub import PROJECT
 from google.auth.credentials import AnonymousCredentials
+from sshd_in_namespaces import unavailable as no_sshd
 
-import wanbench
-from wanbench import cli
 from wanbench.campaign import measure
 from wanbench.errors import LabError, ParameterError
 from wanbench.experiments import Iperf3, Ping
 from wanbench.folders import root
 from wanbench.labs.gcp import GcpLab, clients, sweep, teardown
 from wanbench.labs.rented import leases, tags
-from wanbench.labs.rented.sweep import sweep_clouds
 from wanbench.labs.spending import BudgetError
+from wanbench.links.launch import search_path
 from wanbench.plan import make_plan
 from wanbench.publish.presets import read_parameters
 
@@ -95,7 +95,7 @@ def sweep_now(cloud, **options):
 
 
 def kinds(cloud):
-    return sorted(kind for kind, *_ in cloud.made)
+    return Counter(kind for kind, *_ in cloud.made)
 
 
 def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
@@ -103,17 +103,11 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
         cloud, hosts_per_region=2, zones={"gcp:europe-west1": "europe-west1-c"}, volume_gb=20
     ) as opened:
         made = kinds(cloud)
-        assert [
-            made.count(kind) for kind in ("instances", "disks", "subnetworks", "firewalls", "networks")
-        ] == [
-            4,
-            8,
-            2,
-            2,
-            1,
-        ]
+        assert made == {"instances": 4, "disks": 8, "subnetworks": 2, "firewalls": 2, "networks": 1}
         found = teardown.GcpEstate(gcp_of(cloud)).listed(teardown.PROJECT)
-        assert len(found) == len(made) and {each.tags[tags.CAMPAIGN] for each in found} == {"by-hand"}
+        assert len(found) == len(cloud.made) == 17 and {each.tags[tags.CAMPAIGN] for each in found} == {
+            "by-hand"
+        }
         assert not any(tags.is_expired(each.tags) for each in found)
         rules = {
             name.rpartition("-")[2]: each
@@ -138,7 +132,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
         assert {each["zone"] for each in described} == {"europe-west1-c", "us-west1-a"}
         assert PROJECT not in json.dumps(described)
         # Another sweep on this machine leaves a lab that is open.
-        assert sweep_now(cloud, everything=True) == 0 and len(cloud.made) == len(made)
+        assert sweep_now(cloud, everything=True) == 0 and len(cloud.made) == 17
     assert cloud.made == {} and not list(leases.lease_folder().iterdir())
     # Nothing that was asked was against Google's description of its API.
     assert all("already being used" in reason for reason in cloud.refused)
@@ -233,7 +227,7 @@ def test_what_passes_is_tried_again_and_makes_nothing_twice(cloud, monkeypatch, 
     cloud.faults = [("instances", "bulk_insert", fault) for fault in faults]
     with lab_on(cloud, REGIONS[:1], hosts_per_region=2) as opened:
         assert {each.zone for each in opened.instances[REGIONS[0]]} == {f"europe-west1-{zone}"}
-        assert kinds(cloud).count("instances") == 2 and cloud.faults == []
+        assert kinds(cloud)["instances"] == 2 and cloud.faults == []
         assert cloud.calls["instances", "bulk_insert"] == len(faults) + 1
     assert cloud.made == {}
 
@@ -273,6 +267,40 @@ def test_what_cannot_be_had_is_named_before_anything_is_made(cloud, options, quo
     assert not [called for called in cloud.calls if "insert" in called[1]]
 
 
+@pytest.mark.skipif(bool(reason := no_sshd()), reason=str(reason))
+def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
+    """An sshd of this machine stands for each host, with the host key of its user data and the key of its metadata."""
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+
+    def connect(name, region, address, **how):
+        folder = tmp_path / region
+        folder.mkdir()
+        [instance] = [
+            each
+            for (kind, zone, _), each in cloud.made.items()
+            if kind == "instances" and zone.startswith(region.removeprefix("gcp:"))
+        ]
+        told = {each.key: each.value for each in instance.metadata.items}
+        key = folder / "host_key"
+        key.touch(0o600)
+        key.write_text(yaml.safe_load(told["user-data"])["ssh_keys"]["ed25519_private"])
+        user, _, public_key = told["ssh-keys"].partition(":")
+        (folder / "authorized").write_text(public_key)
+        settings = f"HostKey {key}\nAuthorizedKeysFile {folder / 'authorized'}\nStrictModes no\nUsePAM no\n"
+        (folder / "sshd").write_text(f"{settings}PidFile none\nPermitRootLogin prohibit-password\n")
+        proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
+        assert user == how["user"] == "ubuntu"
+        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
+        return HostHere(name, region, "127.0.0.1", **how)
+
+    plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
+    run = measure(
+        plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False
+    )
+    assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
+    assert cloud.made == {}
+
+
 @pytest.mark.parametrize(
     "path, body, said",
     [
@@ -305,59 +333,6 @@ def test_a_missing_extra_and_a_missing_project_are_told(monkeypatch):
         clients.Gcp(credentials=AnonymousCredentials()).call("projects", "get")
     with pytest.raises(ParameterError, match="allowed: regions of gcp"):
         GcpLab(["aws:eu-west-1"], instance_type="e2-small", operator_address="192.0.2.7")
-
-
-def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys):
-    told = []
-    monkeypatch.setattr("wanbench.labs.aws.unusable", lambda: "it is not looked for")
-    assert (
-        sweep_clouds() == 1 and "gcp: not looked at, as neither GOOGLE" in (shown := capsys.readouterr()).out
-    )
-    assert "No cloud could be asked" in shown.err
-    monkeypatch.setattr("wanbench.labs.gcp.sweep", lambda **options: told.append(options) or 0)
-    assert cli.main(["sweep", "gcp", "--yes"]) == 0 and told == [{"yes": True, "everything": False}]
-    assert cli.main(["sweep", "elsewhere"]) != 0 and "allowed: aws, gcp" in capsys.readouterr().err
-    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", PROJECT)
-    leases.Lease("aws").release(all_gone=False)
-    # What a run left on a cloud that cannot be asked is not nothing.
-    assert sweep_clouds() == 1 and len(told) == 2
-    assert "aws: not looked at, as it is not looked for; 1 runs that ended here" in capsys.readouterr().out
-
-
-def test_the_role_in_the_docs_allows_what_the_code_calls():
-    verbs = {
-        "insert": "create",
-        "bulk_insert": "create",
-        "aggregated_list": "list",
-        "get_from_family": "getFromFamily",
-    }
-    called = set()
-    for path in (Path(wanbench.__file__).parent / "labs" / "gcp").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call):
-                continue
-            by_make = getattr(node.func, "id", "") == "make"
-            if by_make or getattr(node.func, "attr", "") in ("call", "pages"):
-                service, operation = (
-                    getattr(each, "value", None) for each in node.args[by_make : by_make + 2]
-                )
-                if isinstance(service, str):
-                    first, *others = service.split("_")
-                    verb = operation.removesuffix("_unary")
-                    words = first + "".join(word.capitalize() for word in others)
-                    called.add(f"compute.{words}.{verbs.get(verb, verb)}")
-    text = (root() / "docs" / "clouds" / "gcp.md").read_text()
-    allowed = set(re.findall(r"^- (compute\.\w+\.\w+)$", text, re.MULTILINE))
-    # Google asks for these besides, for what an instance is made of and stands on.
-    besides = {
-        "disks.create",
-        "disks.setLabels",
-        "instances.setLabels",
-        "instances.setMetadata",
-        "networks.updatePolicy",
-    }
-    besides |= {"subnetworks.use", "subnetworks.useExternalIp"}
-    assert allowed == called - {"compute.images.getFromFamily"} | {f"compute.{each}" for each in besides}
 
 
 def test_the_preset_makes_a_lab_within_its_budget(cloud):

@@ -1,0 +1,61 @@
+"""What labs of rented hosts share: sweeping from cloud to cloud; and the role in docs/clouds/gcp.md."""
+
+import ast
+import re
+from pathlib import Path
+
+import wanbench
+from wanbench import cli
+from wanbench.folders import root
+from wanbench.labs.rented import leases
+from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
+
+
+def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
+    told = []
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    for cloud in CLOUDS:
+        monkeypatch.setattr(f"wanbench.labs.{cloud}.unusable", lambda: "it is not looked for")
+    assert sweep_clouds() == 1
+    assert "gcp: not looked at, as it is not looked for." in (shown := capsys.readouterr()).out
+    assert "No cloud could be asked" in shown.err
+    monkeypatch.setattr("wanbench.labs.gcp.sweep", lambda **options: told.append(options) or 0)
+    assert cli.main(["sweep", "gcp", "--yes"]) == 0 and told == [{"yes": True, "everything": False}]
+    assert cli.main(["sweep", "elsewhere"]) != 0 and "allowed: aws, gcp" in capsys.readouterr().err
+    monkeypatch.setattr("wanbench.labs.gcp.unusable", lambda: None)
+    leases.Lease("aws").release(all_gone=False)
+    # What a run left on a cloud that cannot be asked is not nothing.
+    assert sweep_clouds() == 1 and len(told) == 2
+    assert "aws: not looked at, as it is not looked for; 1 runs that ended here" in capsys.readouterr().out
+
+
+def test_the_role_in_the_docs_allows_what_the_code_calls():
+    verbs = dict.fromkeys(("insert", "bulk_insert"), "create")
+    verbs |= {"aggregated_list": "list", "get_from_family": "getFromFamily"}
+    called = set()
+    for path in (Path(wanbench.__file__).parent / "labs" / "gcp").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            by_make = getattr(node.func, "id", "") == "make"
+            if by_make or getattr(node.func, "attr", "") in ("call", "pages"):
+                service, operation = (
+                    getattr(each, "value", None) for each in node.args[by_make : by_make + 2]
+                )
+                if isinstance(service, str):
+                    first, *others = service.split("_")
+                    verb = operation.removesuffix("_unary")
+                    words = first + "".join(word.capitalize() for word in others)
+                    called.add(f"compute.{words}.{verbs.get(verb, verb)}")
+    text = (root() / "docs" / "clouds" / "gcp.md").read_text()
+    allowed = set(re.findall(r"^- (compute\.\w+\.\w+)$", text, re.MULTILINE))
+    # Google asks for these besides, for what an instance is made of and stands on.
+    besides = {
+        "disks.create",
+        "disks.setLabels",
+        "instances.setLabels",
+        "instances.setMetadata",
+        "networks.updatePolicy",
+    }
+    besides |= {"subnetworks.use", "subnetworks.useExternalIp"}
+    assert allowed == called - {"compute.images.getFromFamily"} | {f"compute.{each}" for each in besides}
