@@ -1,28 +1,29 @@
 """Hosts on Azure against a stand-in that knows its packages' models: made, measured on, taken down; faults."""
 
-import ast
 import base64
 import json
 import multiprocessing
 import os
+import platform
 import random
-import re
+import shutil
 import signal
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("azure.mgmt.network", reason="the extra azure is not installed")
 
 import azure_stub
-from aws_driver import OpenedHost
+from aws_driver import HostHere, OpenedHost
+from azure.core.exceptions import ClientAuthenticationError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure_stub import SUBSCRIPTION
+from sshd_in_namespaces import unavailable as no_sshd
 
-import wanbench
 from wanbench import cli
 from wanbench.campaign import measure
 from wanbench.errors import LabError, ParameterError
@@ -33,6 +34,7 @@ from wanbench.labs.azure import lab as lab_module
 from wanbench.labs.rented import leases, tags
 from wanbench.labs.rented.sweep import sweep_clouds
 from wanbench.labs.spending import BudgetError
+from wanbench.links.launch import search_path
 from wanbench.plan import make_plan
 from wanbench.publish.presets import read_parameters
 
@@ -303,6 +305,40 @@ def test_a_region_without_zones_and_without_schedules_is_noted(cloud, capsys):
     assert cloud.made == {}
 
 
+@pytest.mark.skipif(bool(reason := no_sshd()), reason=str(reason))
+def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
+    """An sshd of this machine stands for each host, with the host key of its custom data and its operator's key."""
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+
+    def connect(name, region, address, **how):
+        folder = tmp_path / region
+        folder.mkdir()
+        [system] = [
+            each["properties"]["osProfile"]
+            for each in of_kind(cloud, "virtualMachines")
+            if each["location"] == region.removeprefix("azure:")
+        ]
+        [public_key] = system["linuxConfiguration"]["ssh"]["publicKeys"]
+        assert public_key["path"] == f"/home/{how['user']}/.ssh/authorized_keys"
+        key = folder / "host_key"
+        key.touch(0o600)
+        document = yaml.safe_load(base64.b64decode(system["customData"]))
+        key.write_text(document["ssh_keys"]["ed25519_private"])
+        (folder / "authorized").write_text(public_key["keyData"])
+        settings = f"HostKey {key}\nAuthorizedKeysFile {folder / 'authorized'}\nStrictModes no\nUsePAM no\n"
+        (folder / "sshd").write_text(f"{settings}PidFile none\nPermitRootLogin prohibit-password\n")
+        proxy = [shutil.which("sshd", path=search_path()), "-i", "-f", str(folder / "sshd")]
+        how |= {"user": "root", "sudo": False, "proxy_command": proxy}
+        return HostHere(name, region, "127.0.0.1", **how)
+
+    plan = make_plan(regions=REGIONS, experiments=[PING], batch=1)
+    run = measure(
+        plan, lab_on(cloud, connect=connect), data_folder=tmp_path, campaign="by-ssh", progress=False
+    )
+    assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
+    assert cloud.made == {}
+
+
 PLACE = {"location": "eastus"}
 
 
@@ -335,6 +371,14 @@ def test_the_stand_in_refuses_what_the_packages_do_not_describe(cloud, path, bod
     assert refused.value.code == 400 and said in json.load(refused.value)["error"]["message"]
 
 
+class _None:
+    """What azure-identity is where nobody has logged in."""
+
+    @staticmethod
+    def get_token(*scopes, **options):
+        raise ClientAuthenticationError(f"no token of the tenant {OBJECT}")
+
+
 def test_a_missing_extra_subscription_and_credentials_are_told(monkeypatch):
     with monkeypatch.context() as without:
         without.setattr(clients, "installed", lambda: False)
@@ -342,6 +386,9 @@ def test_a_missing_extra_subscription_and_credentials_are_told(monkeypatch):
             AzureLab(REGIONS, instance_type="Standard_B2s")
     with pytest.raises(LabError, match="set AZURE_SUBSCRIPTION_ID"):
         clients.Azure(credential=object()).call("resource", "providers", "get", "Microsoft.Compute")
+    with pytest.raises(clients.AzureError, match="no credentials of Azure work; `az login` makes some"):
+        azure = clients.Azure(subscription=SUBSCRIPTION, credential=_None(), endpoint="https://127.0.0.1:1")
+        azure.call("resource", "providers", "get", "Microsoft.Compute")
     with pytest.raises(ParameterError, match="allowed: regions of azure"):
         AzureLab(["aws:eu-west-1"], instance_type="Standard_B2s", operator_address="192.0.2.7")
 
@@ -360,56 +407,6 @@ def test_sweep_covers_azure(monkeypatch, capsys):
     monkeypatch.setattr("wanbench.labs.azure.sweep", lambda **options: told.append(options) or 0)
     assert cli.main(["sweep", "azure", "--yes"]) == 0 and sweep_clouds() == 0
     assert told == [{"yes": True, "everything": False}, {}]
-
-
-TYPES = {
-    "providers": "Resources/subscriptions/providers",
-    "resource_groups": "Resources/subscriptions/resourceGroups",
-    "resources": "DevTestLab/schedules",
-    "resource_skus": "Compute/skus",
-    "usage": "Compute/locations/usages",
-    "usages": "Network/locations/usages",
-    "virtual_machine_images": "Compute/locations/publishers/artifacttypes/offers/skus/versions",
-    "virtual_machines": "Compute/virtualMachines",
-    "network_security_groups": "Network/networkSecurityGroups",
-    "security_rules": "Network/networkSecurityGroups/securityRules",
-    "virtual_networks": "Network/virtualNetworks",
-    "virtual_network_peerings": "Network/virtualNetworks/virtualNetworkPeerings",
-    "public_ip_addresses": "Network/publicIPAddresses",
-    "network_interfaces": "Network/networkInterfaces",
-}
-
-
-def test_the_role_in_the_docs_allows_what_the_code_calls():
-    called = set()
-    for path in (Path(wanbench.__file__).parent / "labs" / "azure").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("call", "pages"):
-                _, kind, operation = (each.value for each in node.args[:3])
-                verb = "delete" if "delete" in operation else "write" if "create" in operation else "read"
-                called.add(f"Microsoft.{TYPES[kind]}/{verb}")
-    text = (root() / "docs" / "clouds" / "azure.md").read_text()
-    allowed = set(json.loads(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])["Actions"])
-    # What is made is read until it is done, and goes with its group; a host brings disks.
-    within = ("security_rules", "virtual_network_peerings")
-    made = {action.removesuffix("/write") for action in called if action.endswith("/write")}
-    besides = {f"{kind}/read" for kind in made} | {
-        f"Microsoft.Compute/disks/{verb}" for verb in ("read", "write")
-    }
-    made |= {"Microsoft.Compute/disks"}
-    besides |= {f"{kind}/delete" for kind in made - {f"Microsoft.{TYPES[kind]}" for kind in within}}
-    besides |= {
-        f"Microsoft.Network/{each}/action"
-        for each in (
-            "networkInterfaces/join",
-            "networkSecurityGroups/join",
-            "publicIPAddresses/join",
-            "virtualNetworks/peer",
-            "virtualNetworks/subnets/join",
-        )
-    }
-    besides |= {f"Microsoft.{each}/locations/operations/read" for each in ("Compute", "Network")}
-    assert allowed == called | besides
 
 
 def test_the_preset_makes_a_lab_within_its_budget(cloud, monkeypatch):
