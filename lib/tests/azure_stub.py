@@ -54,6 +54,7 @@ class Cloud:
     def __init__(self):
         self.lock, self.made, self.calls, self.faults = threading.RLock(), {}, Counter(), []
         self.operations, self.deleting, self.addresses, self.refused = {}, {}, 0, []
+        self.address = ""
         self.quotas, self.unregistered, self.not_stopping = COMPUTE_QUOTAS | NETWORK_QUOTAS, (), ()
 
     def answer(self, verb, path, query, body):
@@ -98,7 +99,7 @@ class Cloud:
         if kind in ("skus", "usages", "versions") or parts[0] == "providers":
             return 200, self._known(parts, kind, query), {}
         if len(parts) % 2:
-            return 200, {"value": self._listed(key, kind, query)}, {}
+            return 200, self._listed(key, kind, int(query.get("$skiptoken", ["0"])[0])), {}
         if key not in self.made:
             raise Refused(404, "ResourceNotFound", f"The resource '{ROOT}{key}' was not found.")
         return 200, self.made[key], {}
@@ -206,23 +207,20 @@ class Cloud:
         del self.made[key]
         return 202, None, self._started(lambda: None, None)
 
-    def _listed(self, key, kind, query):
+    def _listed(self, key, kind, skip):
+        """Groups, one to a page."""
         if kind != "resourcegroups":
-            return [each for path, each in self.made.items() if path.rpartition("/")[0] == key]
-        for group in list(self.deleting):
+            raise Refused(404, "InvalidResourceType", f"{kind} are not listed")
+        for group in list(self.deleting) if not skip else ():
             self.deleting[group] -= 1
             if self.deleting[group] < 0:
                 del self.deleting[group]
                 self.made = {
                     path: each for path, each in self.made.items() if not f"{path}/".startswith(f"{group}/")
                 }
-        wanted = re.fullmatch(r"tagName eq '([\w:]+)'(?: and tagValue eq '(\w+)')?", query["$filter"][0])
         groups = [each for path, each in self.made.items() if path.count("/") == 1]
-        return [
-            each
-            for each in groups
-            if wanted[1] in each.get("tags", {}) and wanted[2] in (None, each["tags"][wanted[1]])
-        ]
+        more = {"nextLink": f"{self.address}{ROOT}{key}?api-version=1&$skiptoken={skip + 1}"}
+        return {"value": groups[skip : skip + 1]} | (more if skip + 1 < len(groups) else {})
 
     def _started(self, then, failed):
         name = str(len(self.operations) + 1)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ..rented import sweep as shared
 from ..rented.estate import POLL_S, Estate, Resource
-from ..rented.tags import RUN
 from .clients import VARIABLE, Azure, AzureError, installed
 
 GROUP = "resource group"
@@ -30,13 +29,15 @@ class AzureEstate(Estate):
         return [SUBSCRIPTION]
 
     def listed(self, region: str, run: str | None = None) -> list[Resource]:
-        """See `Estate.listed`; the region is `SUBSCRIPTION`, those of what is listed are Azure's."""
-        which = f"tagName eq '{RUN}'" + (f" and tagValue eq '{run}'" if run else "")
+        """
+        See `Estate.listed`; the region is `SUBSCRIPTION`, those of what is listed are Azure's. All groups are asked for
+        and picked here, as a filter that Azure reads otherwise would list nothing, which looks like all being gone.
+        """
         found = [
             Resource(
                 GROUP, each.name, each.location, each.properties.provisioning_state or "", each.tags or {}
             )
-            for each in self._azure.pages("resource", "resource_groups", "list", filter=which)
+            for each in self._azure.pages("resource", "resource_groups", "list")
         ]
         return [each for each in found if each.run and run in (None, each.run)]
 
