@@ -294,6 +294,10 @@ def serve(cloud):
             super().setup()
             connections.append(self.connection)
 
+        def handle(self):
+            with suppress(ConnectionError):  # a driver was killed
+                super().handle()
+
         def _answer(self):
             asked = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()

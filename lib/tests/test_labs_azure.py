@@ -8,8 +8,6 @@ import platform
 import random
 import shutil
 import signal
-import urllib.error
-import urllib.request
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -339,38 +337,6 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd(cloud, tmp_path):
     )
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
     assert cloud.made == {}
-
-
-PLACE = {"location": "eastus"}
-
-
-@pytest.mark.parametrize(
-    "path, body, said",
-    [
-        ("Compute/virtualMachines/a", PLACE | {"nam": 1}, "virtualMachines.nam must be a field of VirtualMachine"),
-        ("Compute/virtualMachines/a", PLACE | {"etag": "1"}, "etag must be left out, as it is read-only"),
-        ("Compute/virtualMachines/a", {}, "virtualMachines.location must be given"),
-        ("Compute/virtualMachines/a", PLACE | {"zones": "1"}, "virtualMachines.zones must be a list"),
-        (
-            "Compute/virtualMachines/a",
-            PLACE | {"properties": {"storageProfile": {"osDisk": {"createOption": "Sideways"}}}},
-            "createOption must be one of FromImage, Empty",
-        ),
-        (
-            "Network/networkSecurityGroups/a",
-            PLACE | {"properties": {"securityRules": [{"properties": {"priority": "high"}}]}},
-            "securityRules[0].properties.priority must be of type int",
-        ),
-        ("Network/virtualNetworks/a", PLACE | {"tags": {"a": 1}}, "virtualNetworks.tags.a must be of type str"),
-    ],
-)  # fmt: skip
-def test_the_stand_in_refuses_what_the_packages_do_not_describe(cloud, path, body, said):
-    link = (
-        f"{cloud.address}{azure_stub.ROOT}resourceGroups/g/providers/Microsoft.{path}?api-version=2026-01-01"
-    )
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(link, json.dumps(body).encode(), method="PUT"))
-    assert refused.value.code == 400 and said in json.load(refused.value)["error"]["message"]
 
 
 class _None:
