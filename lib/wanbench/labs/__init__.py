@@ -15,14 +15,31 @@ from ..errors import ParameterError
 from ..links import PATH_INFLATION, LinkSettings
 from ..regions import distance_km, light_rtt_ms
 from .aws import AwsLab
+from .azure import AzureLab
 from .base import Lab
 from .gcp import GcpLab
 from .local import LocalLab
 from .ssh import SshLab
 
-__all__ = ["LABS", "MIN_RTT_MS", "AwsLab", "GcpLab", "LocalLab", "SshLab", "geodesic_links", "matrix_links"]
+__all__ = [
+    "LABS",
+    "MIN_RTT_MS",
+    "AwsLab",
+    "AzureLab",
+    "GcpLab",
+    "LocalLab",
+    "SshLab",
+    "geodesic_links",
+    "matrix_links",
+]
 
-LABS: dict[str, Callable[..., Lab]] = {"local": LocalLab, "ssh": SshLab, "aws": AwsLab, "gcp": GcpLab}
+LABS: dict[str, Callable[..., Lab]] = {
+    "local": LocalLab,
+    "ssh": SshLab,
+    "aws": AwsLab,
+    "gcp": GcpLab,
+    "azure": AzureLab,
+}
 """
 Every kind of lab by name; each is made of regions and links, with `hosts_per_region`, `sysctls` and `seed`, and
 options of its own.

@@ -11,7 +11,7 @@ from .estate import SETTLE_S, Estate, Resource, everywhere, take_down
 from .leases import FREE, HELD, forget, free_leases, lease_state
 from .tags import CAMPAIGN, EXPIRES, OWNER, is_expired
 
-CLOUDS = ("aws", "gcp")
+CLOUDS = ("aws", "gcp", "azure")
 """Those that rent out hosts: rooms of `wanbench.labs` with `sweep` and `unusable` (why the account cannot be asked)."""
 
 
