@@ -135,7 +135,7 @@ def test_an_outage_that_begins_after_healing_is_a_quantity_of_its_own():
 
 def test_no_leader_that_changes_leaves_the_section_out():
     found = outages.episodes(together([episode(detected_s=50, elected_s=60)]))
-    with pytest.raises(MissingDataError, match="nobody saw a leader change"):
+    with pytest.raises(MissingDataError, match="no leader change was seen"):
         region_loss.phases(found, outages.recovery(found))
 
 

@@ -1,4 +1,4 @@
-"""Which straight line throughput follows: log throughput on distance, on log distance, or on log RTT."""
+"""Which straight line fits throughput: log throughput on distance, on log distance, or on log RTT."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def p_estimate(
 
 
 def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
-    """A caution if the regions have fewer orders than were drawn."""
+    """A caution if the regions have fewer permutations than were drawn."""
     orders = factorial(n_regions)
     if orders > permutations:
         return ()
