@@ -153,5 +153,6 @@ def test_the_finding_of_places_says_what_they_rest_on():
     assert all(line in text for text in (whole.finding("where").sentence, str(whole), whole._repr_html_()))
     runs = runs.assign(delay_ms=np.where(runs.index % 2, runs.delay_ms, 20.0))
     assert (
-        "two levels of rate cannot" in fit_factorial(runs, "batches_per_s", [*levels]).finding("where").sentence
+        "two levels of rate cannot"
+        in fit_factorial(runs, "batches_per_s", [*levels]).finding("where").sentence
     )
