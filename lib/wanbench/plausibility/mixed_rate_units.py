@@ -38,7 +38,7 @@ SHARED_ENDS = 0.5
 
 
 def check(column: Column, rtts: pd.DataFrame) -> list[dict]:
-    """Flags of the rows 1,000 times slower than rows of similar RTT, with nothing between, and of their column."""
+    """Flags of rows 1,000 times slower than rows of similar RTT, with a gap in between, and of their column."""
     rate = column.rate.where(column.rate > 0)
     positive = rate.notna().to_numpy()
     if positive.sum() < MIN_ROWS:
@@ -93,7 +93,7 @@ def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
 
 
 def _shared(column: Column, low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the slow rows have a sender, and half a receiver, that fast rows have too."""
+    """Whether half of the slow rows have a sender, and half a receiver, that fast rows also have."""
     return all(
         ends.iloc[low].isin(set(ends.iloc[high])).mean() >= SHARED_ENDS
         for ends in (column.sender, column.receiver)

@@ -1,4 +1,4 @@
-"""Echoes over a long path that a NAT, a proxy or a load balancer near the sender answered."""
+"""Echoes over a long path, answered by a NAT, proxy or load balancer near the sender."""
 
 from __future__ import annotations
 
