@@ -51,7 +51,7 @@ def test_settings_stand_in_order_and_failures_are_named(tables):
 
 
 def test_a_run_without_episodes_or_tables_says_so(tables):
-    with pytest.raises(MissingDataError, match="no episode"):
+    with pytest.raises(MissingDataError, match="no completed episode"):
         outages.episodes(tables | {"tests": tables["tests"].assign(outcome="failed")})
     with pytest.raises(ParameterError, match="table fault_log is missing"):
         outages.episodes({name: each for name, each in tables.items() if name != "fault_log"})
