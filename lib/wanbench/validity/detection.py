@@ -1,4 +1,4 @@
-"""Simulation: does the detector call as few false alarms as it promises, and how soon does it see a shift?"""
+"""Simulation: does the detector keep its false alarm rate, and how soon does it detect a shift?"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def p99_ms(rate: np.ndarray | float) -> np.ndarray:
 
 
 def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]:
-    """One run of stepped trials, a second one of the same form, and as many searches as blocks."""
+    """One run of stepped trials, a second like it, and as many searches as blocks."""
     rng = np.random.default_rng(seed)
     rates = STEPS[steps] * SATURATION
     first, second = (_curve(rates, _logs(rates, n_blocks, scatter, rng)) for _ in range(2))
@@ -94,7 +94,7 @@ def _fine_curve() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _searched(searches: int, scatter: float, rng):
-    """Searches by bisection, each a block; a step of one meets the objective or fails by its own trial."""
+    """Searches by bisection, each a block; each step is decided by its own trial."""
     rows = []
     for search in range(searches):
         low, high, block = np.log(0.2 * SATURATION), np.log(1.3 * SATURATION), BLOCK_SD * rng.normal()

@@ -1,4 +1,4 @@
-"""Simulation: verdicts on two systems from trials by blocks, where they are equal and where one is slower."""
+"""Simulation: verdicts on two systems from trials in blocks, for equal systems and for a slower one."""
 
 from __future__ import annotations
 
