@@ -5,17 +5,17 @@ Latencies of a broker become medians of their logarithms over windows of time, s
 learned first: median and MAD of those of `learn_s`. A window moves the chart by at most a share of its limit, so that a
 burst in one window raises no alarm.
 
-The limit follows from the allowed false alarm rate. The run length of the chart is computed as that of a Markov
-chain (Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian
-motion with the long-run variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The
-allowance of the CUSUM is half of the shift worth detecting (Moustakides 1986), less two standard errors of the
-baseline, and the EWMA's values lose as much.
+The limit follows from the allowed false alarm rate. The run length of the chart is computed as that of a Markov chain
+(Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian motion with
+the long-run variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The allowance of the
+CUSUM is half of the shift worth detecting (Moustakides 1986), less two standard errors of the baseline, and the EWMA's
+values lose as much.
 
-Its accuracy was simulated (`make validity`, data/validity/detection.csv): at 0.5 an hour, 95 to 100 % of hours
-have no false alarm up to an autocorrelation of 0.9 between latencies a tenth of a second apart, where 61 % were
-promised. At 0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than
-four. A system that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise `least_windows` or
-`window_s` to ignore them.
+Its accuracy was simulated (`make validity`, data/validity/detection.csv): at 0.5 an hour, 95 to 100 % of hours have no
+false alarm up to an autocorrelation of 0.9 between latencies a tenth of a second apart, where 61 % were promised. At
+0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than four. A system
+that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise `least_windows` or `window_s` to
+ignore them.
 
 Used by both banks: online during a load, and later on stored latencies.
 """
@@ -39,9 +39,9 @@ FEWEST = 20
 MOST_PHI = 0.9
 """A larger autocorrelation cannot be learned from a baseline of minutes."""
 SMALLEST_SPREAD = 0.02
-"""Of logarithms: 2 %. A quieter baseline would call an alarm for changes that mean nothing."""
+"""Minimum spread of logarithms, 2 %: a quieter baseline would raise alarms for irrelevant changes."""
 STATES = 80
-"""Of the Markov chain: run lengths then differ by some per cent from those of 400."""
+"""States of the Markov chain: run lengths differ by some per cent from those with 400."""
 MAD_TO_SPREAD = 1.4826
 SMALLEST_MS = 1e-3
 

@@ -79,8 +79,8 @@ def two_paths(
 
     Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size
     determines the rate of a producer that waits for acknowledgements, all shares of the link stay the same, if batches
-    are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048
-    hold 1 (52 %), 81,920 hold 81 (99.8 %). So records are fitted to the batch.
+    are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920
+    hold 81 (99.8 %). So records are fitted to the batch.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ def geo_kafka(
     cost : ClusterCost
         Of the re-run; shown without a verdict.
     rpo : Estimate
-        Acknowledged messages that the log lost, or that are there and reached nobody.
+        Acknowledged messages that are missing from the log, or were never delivered.
     order : Estimate
         Messages out of order within a partition; shown.
     rto : Estimate

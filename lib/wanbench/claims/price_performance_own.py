@@ -2,8 +2,8 @@
 Source 004 tested on its own numbers: prices, units, costs per message, and the implied message rates.
 
 The source prints no rate, but its price per hour over its cost per message is one: messages per hour and priced broker,
-up to a factor common to all instances (brokers priced, copies stored). Comparing
-instances needs no such factor. Every number is read from the claims, so correcting a digit there corrects the verdict.
+up to a factor common to all instances (brokers priced, copies stored). Comparing instances needs no such factor. Every
+number is read from the claims, so correcting a digit there corrects the verdict.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 Source 000: Kafka between two clouds over a VPN and over a private link.
 
 Each claim is tested twice if possible: does it follow from the source's own numbers, and does a re-run reproduce it?
-The working has both answers; the verdict is the re-run's, if any. The settings of
-the re-run (the RTTs of its paths, the background, the batches that make Kafka's traffic) do not decide on the source:
-such claims are tested on the source's own numbers only. These are read from its claims, so correcting a digit
-there corrects the verdict here.
+The working has both answers; the verdict is the re-run's, if any. The settings of the re-run (the RTTs of its paths,
+the background, the batches that make Kafka's traffic) do not decide on the source: such claims are tested on the
+source's own numbers only. These are read from its claims, so correcting a digit there corrects the verdict here.
 """
 
 from __future__ import annotations

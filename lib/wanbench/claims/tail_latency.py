@@ -53,7 +53,7 @@ TIMES = {
     "largest_tail_ratio": ("t3-times",),
 }
 """By parameter: claimed numbers next to which a ratio is shown; only that of Confluent Cloud is compared."""
-OTHERS = "Two other systems here, which is no verdict on these:"
+OTHERS = "Two other systems, for comparison only:"
 ANSWERS = {True: "it holds there.", False: "it does not hold there.", None: "it is open there."}
 
 
@@ -80,8 +80,8 @@ def tail_latency(
     Every claim of the first half of source 003 (tests 1 to 3). Leave out what was not measured.
 
     Each is an Estimate in "times", or a Result whose first estimate is one. "The first system" is unmodified Apache
-    Kafka, the numerator of every ratio; "the other" is compared with it.
-    Latencies are end to end, from the intended time of sending.
+    Kafka, the numerator of every ratio; "the other" is compared with it. Latencies are end to end, from the intended
+    time of sending.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Detection:
     record_bytes : int
     demote_on_alarm : bool
     take_out : bool, optional
-        A broker that is demoted is also taken out of the replicas of every partition that another has in sync: nobody
+        A demoted broker is also removed from the replicas of every partition that another has in sync: nobody
         waits for it, and it copies nothing until what was there before is restored. None: it goes on following.
     settle_s : float
         Of the load, before the detector begins to learn.

@@ -38,9 +38,8 @@ class KafkaFault:
     clients use librdkafka; producers with acks "all" are idempotent.
 
     The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
-    are then elected, so that every episode starts balanced. The
-    traffic ends once replicas are in sync again, every member of the group has its partitions, and records flow through
-    all of them. The fault is healed whatever happens.
+    are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
+    member of the group has its partitions, and records flow through all of them. The fault is healed whatever happens.
 
     Times are those of the hosts' clocks: an episode needs hosts that share one clock, as in a local lab.
 

@@ -31,8 +31,8 @@ class KafkaRateSearch:
     """
     Search, by bisection of the log rate, for the highest rate that meets a latency objective.
 
-    Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the
-    latencies after the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
+    Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
+    the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
     (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system: it ends
     the search, which reports its progress.
 

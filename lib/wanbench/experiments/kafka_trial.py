@@ -29,7 +29,7 @@ Time until a restarted cluster serves again: three brokers 70 ms apart took 20 t
 14 s for the first start.
 """
 _SET_S = 1.0
-"""For setting the link."""
+"""Time to set the link."""
 
 
 @dataclass(frozen=True)

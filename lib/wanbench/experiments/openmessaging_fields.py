@@ -15,7 +15,7 @@ from .java_properties import read_properties
 LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1
 """Ranges of Java's int and long, the benchmark's whole numbers."""
 _MOST_ENTRIES = 10_000
-"""Of a list."""
+"""Maximum length of a list."""
 
 
 def kept(kind: str, default=MISSING, *, shown: bool = True, **more):

@@ -2,9 +2,9 @@
 Read flent's data files, .flent, .flent.gz and .flent.bz2: pings into table pings, TCP flows into transfers.
 
 Only raw values are read. A series in ms is RTTs. Those of ping (fping) and irtt are single echoes and are summarised in
-a row; those of netperf UDP_RR are means over intervals, so only the tool's overall mean is kept. A
-series in Mbits/s of netperf or iperf is one transfer at the tool's mean rate. A series without values is a row without
-values; computed sums and means of series are not read.
+a row; those of netperf UDP_RR are means over intervals, so only the tool's overall mean is kept. A series in Mbits/s of
+netperf or iperf is one transfer at the tool's mean rate. A series without values is a row without values; computed sums
+and means of series are not read.
 """
 
 from __future__ import annotations

@@ -39,10 +39,10 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
     """
     The documents in a file, each with the number of its first line; a stream's events make one document.
 
-    The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it,
-    with "_bidir_reverse"; `nan` and `inf` become NaN. A truncated stream has an "error" that says so, unless iperf3
-    gave one; after the break only its events "end" and "error" count. RawDataError for a truncated or damaged document,
-    or if there is none.
+    The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it, with
+    "_bidir_reverse"; `nan` and `inf` become NaN. A truncated stream has an "error" that says so, unless iperf3 gave
+    one; after the break only its events "end" and "error" count. RawDataError for a truncated or damaged document, or
+    if there is none.
     """
     check_values(path, text, BYTES_PER_VALUE)
     stream: _Stream | None = None

@@ -1,10 +1,10 @@
 """
 The process that holds a local lab: `python -m wanbench.links.keeper <socket> <the lab's pidfd>`.
 
-It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has
-a name, and serves the links. When its lab ends, in whatever way, it sees the end of the socket and exits; the kernel
-then kills every process of the PID namespace and deletes the network namespaces. Only the folder of `scratch` remains,
-which it removes. Started by `launch`.
+It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a name,
+and serves the links. When its lab ends, in whatever way, it sees the end of the socket and exits; the kernel then kills
+every process of the PID namespace and deletes the network namespaces. Only the folder of `scratch` remains, which it
+removes. Started by `launch`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _GROUP_S = 2.0
-"""For processes that were killed to leave their control group."""
+"""Timeout for killed processes to leave their control group."""
 
 
 class Keeper:

@@ -1,9 +1,9 @@
 """
 The user-space relay: forwards packets between the regions' TUN devices with delay, jitter, loss and rate of the links.
 
-Each region has one device; the relay reads a packet, finds the link by the destination address, decides when
-the packet is due, keeps it in one heap over all links, and writes it to the other region's device on time.
-It also measures its own lateness, which reveals a machine that is too slow.
+Each region has one device; the relay reads a packet, finds the link by the destination address, decides when the packet
+is due, keeps it in one heap over all links, and writes it to the other region's device on time. It also measures its
+own lateness, which reveals a machine that is too slow.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     Some consecutive segments of a super-packet, as one packet.
 
     IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as by a
-    network card; FIN and PSH stay on the last segment, CWR on the first. The TCP
-    checksum itself stays to be completed, as the virtio header says.
+    network card; FIN and PSH stay on the last segment, CWR on the first. The TCP checksum itself stays to be completed,
+    as the virtio header says.
 
     Parameters
     ----------

@@ -27,8 +27,8 @@ class Test:
     One ordered pair, to be measured once by every experiment of the plan.
 
     `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is the expected
-    round-trip time. A trial (see `make_trials`) also has a `setting`, the `block` of the
-    design that it belongs to, and its own `experiments`.
+    round-trip time. A trial (see `make_trials`) also has a `setting`, the `block` of the design that it belongs to, and
+    its own `experiments`.
     """
 
     __test__ = False

@@ -61,9 +61,9 @@ def rounds(
     """
     Put ordered pairs into rounds in which every region takes part in at most one test.
 
-    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each
-    matching used once in each direction); any other set of pairs is coloured by alternating paths, in `lower_bound`
-    rounds or, rarely, one more.
+    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each matching
+    used once in each direction); any other set of pairs is coloured by alternating paths, in `lower_bound` rounds or,
+    rarely, one more.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ SOFT_AS_GOOD = 1.3
 MAX_TYPICAL = 0.4
 """RTTs that scatter more do not follow the distances."""
 N_TRIED = 5
-"""Candidates of each step; later ones are in far fewer pairs."""
+"""Number of candidates per step; others are in far fewer pairs."""
 SAME_PLACE_KM = 30.0
 """Within one city."""
 FAR_KM = 500.0

@@ -32,7 +32,7 @@ QUARTILE = 0.75
 GAP = np.log10(15)
 """Rates of one survey scatter over a factor of 50 at one RTT: a unit of 1,000 leaves a gap of 20."""
 TOLERANCE = np.log10(1.6)
-"""Of the median distance from a power of 1,000."""
+"""Tolerance of the median ratio around a power of 1,000."""
 SHARED_ENDS = 0.5
 """If fewer slow rows share their hosts with fast rows, the hosts may be slow."""
 

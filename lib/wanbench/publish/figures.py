@@ -1,8 +1,8 @@
 """
 Name, alternative text and numbers of an executed notebook's figures.
 
-A figure function puts these into the figure's `layout.meta`: `name` (also the file name), `alt`, `caption`,
-and `csv` (the numbers behind it, as CSV text). Missing ones are derived from the title, except the numbers.
+A figure function puts these into the figure's `layout.meta`: `name` (also the file name), `alt`, `caption`, and `csv`
+(the numbers behind it, as CSV text). Missing ones are derived from the title, except the numbers.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def read(path: Path) -> Lines:
     """
     Read a journal.
 
-    A truncated last line, from a killed writer, is kept as `torn`. Anything else that
-    is not an event raises RawDataError with its line.
+    A truncated last line, from a killed writer, is kept as `torn`. Anything else that is not an event raises
+    RawDataError with its line.
     """
     content = Path(path).read_bytes()
     whole_bytes = content.rfind(b"\n") + 1

@@ -23,8 +23,8 @@ def trial(
     """
     Trials of this many settings, the first of them the baseline, with log-normal scatter; a replicate is a block.
 
-    `noisy`: factor of the last setting's scatter. The check of equal scatter is also an outcome: its p-value
-    is covered if it is at least 0.05.
+    `noisy`: factor of the last setting's scatter. The check of equal scatter is also an outcome: its p-value is covered
+    if it is at least 0.05.
     """
     rng = np.random.default_rng(seed)
     truth = np.exp(np.linspace(0, 1, settings))

@@ -11,7 +11,7 @@ from ..change_detection import Detector, DetectorSettings
 from .simulation import Outcome
 
 DATASETS = 200
-"""Of each setting: an hour each without a shift, some minutes each with one."""
+"""Data sets per setting: an hour each without a shift, some minutes each with one."""
 PER_S = 10
 """Latencies per second, as of the probe."""
 SPREAD = 0.25

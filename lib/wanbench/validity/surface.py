@@ -18,7 +18,7 @@ SPACE = {
     "compression": ["none", "lz4"],
 }
 GAIN = 0.3
-"""Of the second choice, as a logarithm."""
+"""Effect of the second choice, as a logarithm."""
 SETTINGS = [
     {"best": 0.4, "spread": 0.05, "runs": 24},
     {"best": 0.4, "spread": 0.2, "runs": 24},

@@ -34,8 +34,8 @@ class Line(NamedTuple):
     """
     One line: its number from 1, its text as printed, the same with digits 0 to 9, and its time.
 
-    `whole` is False for a truncated last line: the tool was stopped while writing. `printed` and `text` have
-    the same length.
+    `whole` is False for a truncated last line: the tool was stopped while writing. `printed` and `text` have the same
+    length.
     """
 
     number: int

@@ -17,10 +17,10 @@ from .numbers import REAL, real
 TOOL = "round trip"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 PROGRESS_RECORDS = 1_000
-"""The tool prints its progress once for so many records."""
+"""The tool prints its progress once per this many records."""
 
 _DECIMALS = 4
-"""As many as the tool prints of the mean."""
+"""The tool's number of decimals of the mean."""
 
 _MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
 _QUANTILES = re.compile(

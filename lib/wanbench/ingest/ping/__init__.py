@@ -17,9 +17,9 @@ without `-D` and `-O`. A file may hold several pings, and other lines before, be
 otherwise null. `error` keeps the printed text.
 - A ping that printed no header, for example because it did not know its host, has no rows.
 
-A log passes through the modules in this order: `scan` cuts it into lines, `plain_lines` recognises ordinary replies
-a chunk at a time with numpy, `lines` reads every other line, `echoes` makes rows of both, `footer_times`
-checks the times against those of the footer, and `log` puts the rows together as tables.
+A log passes through the modules in this order: `scan` cuts it into lines, `plain_lines` recognises ordinary replies a
+chunk at a time with numpy, `lines` reads every other line, `echoes` makes rows of both, `footer_times` checks the times
+against those of the footer, and `log` puts the rows together as tables.
 """
 
 from .log import convert, read

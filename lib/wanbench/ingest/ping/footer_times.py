@@ -31,7 +31,7 @@ _LINES = (
     (re.compile(rf" *Minimum = {_NUMBER}ms, Maximum = {_NUMBER}ms, Average = {_NUMBER}ms ?"), (1, 3, 2)),
 )
 _UNITS_MS = ((99.5, 1.0), (9.95, 0.1), (0.995, 0.01), (0.0, 0.001))
-"""From which time on iputils prints which unit; some versions cut the rest off. Other tools print finer."""
+"""Resolution of iputils by RTT; some versions truncate. Other tools print finer."""
 
 
 class Times(NamedTuple):

@@ -3,10 +3,9 @@ Count record batches per second in a broker's log, from batch headers alone.
 
 ``python count_batches.py <log folder> <topic>...`` prints a JSON object. Its "rows" are [topic, partition, second
 (Unix), batches, records, bytes]; "control_batches" (markers of transactions) and "cut_bytes" (of incomplete batches,
-still being written) are not in the rows. A batch belongs to the second of its largest
-timestamp: when the broker appended it if the topic uses LogAppendTime, else when its youngest record was created.
-Format: https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only, as it is copied to
-hosts.
+still being written) are not in the rows. A batch belongs to the second of its largest timestamp: when the broker
+appended it if the topic uses LogAppendTime, else when its youngest record was created. Format:
+https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only, as it is copied to hosts.
 """
 
 from __future__ import annotations

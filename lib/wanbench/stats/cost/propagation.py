@@ -2,10 +2,10 @@
 The interval of a number computed from several inputs: measured ones by their intervals, prices by their ranges.
 
 Measured inputs are moved to the ends of their intervals one at a time, and the resulting changes are added in
-quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), here
-for any function that is nearly linear over the intervals. Prices have no distribution, so a second interval has every
-input at its worst. `validity/cost.py` counts how often the first covers: 96
-to 99 of 100 with 3 to 12 trials, 91 where the errors of two inputs are correlated by 0.7 and add up.
+quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), here for any
+function that is nearly linear over the intervals. Prices have no distribution, so a second interval has every input at
+its worst. `validity/cost.py` counts how often the first covers: 96 to 99 of 100 with 3 to 12 trials, 91 where the
+errors of two inputs are correlated by 0.7 and add up.
 """
 
 from __future__ import annotations

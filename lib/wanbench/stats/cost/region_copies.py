@@ -34,8 +34,8 @@ def region_copies(
     """
     Crossings of a message where clients, leaders and replicas are spread evenly over the regions.
 
-    Replicas are spread over the regions (rack = region), clients too. All replicas lead equally often, so with
-    n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to followers.
+    Replicas are spread over the regions (rack = region), clients too. All replicas lead equally often, so with n_i of R
+    replicas in region i, R - sum(n_i^2) / R copies cross to followers.
 
     Parameters
     ----------

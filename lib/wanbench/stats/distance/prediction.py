@@ -3,8 +3,8 @@ What if: RTT and throughput of a pair that was not measured, with prediction int
 
 RTT is a robust line over distance plus a shrunken effect of each region (`region_effects`), never below light in fibre.
 Throughput is the window-limited model at the predicted RTT, or log throughput over distance, plus effects of regions:
-the one with the smaller error on left-out regions. Intervals are conformal (`conformal`), separately for
-three situations: both regions have other measured pairs, one has, none has.
+the one with the smaller error on left-out regions. Intervals are conformal (`conformal`), separately for three
+situations: both regions have other measured pairs, one has, none has.
 """
 
 from __future__ import annotations

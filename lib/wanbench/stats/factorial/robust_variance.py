@@ -3,9 +3,9 @@ Heteroscedasticity-robust variances of least squares, with the degrees of freedo
 
 The variance is HC2 (MacKinnon & White 1985). It is unbiased under equal variances, and always in a balanced two-level
 design. If one combination of levels scatters far more than the others, its few residuals dominate the variance. So the
-degrees of freedom are Satterthwaite's (1946), with variances estimated from the
-residuals (Lipsitz, Ibrahim & Parzen 1999). Equal variances (Bell & McCaffrey 2002) would give the residuals' degrees
-of freedom in a balanced design of two levels.
+degrees of freedom are Satterthwaite's (1946), with variances estimated from the residuals (Lipsitz, Ibrahim & Parzen
+1999). Equal variances (Bell & McCaffrey 2002) would give the residuals' degrees of freedom in a balanced design of two
+levels.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .surface_terms import Axis
 from .terms import UNITS, word
 
 STEPS = 41
-"""Of a slice along a range."""
+"""Points of a slice along a range."""
 AMONG = theme.WITHIN
 COLUMNS = 3
 """Panels in a row, which leaves each room for its ticks."""

@@ -35,10 +35,9 @@ def of_run(
     """
     The settings of the links of a run against what its throughput and RTTs imply.
 
-    There are rows for the window (if all transfers asked for the same buffer, iperf3 -w) and the capacity
-    of `fit_window`, for the rate of each link that limited a pair (more
-    than its window did), and for the loss of each link that has one. Pairs on lossy links are limited by loss, so they
-    do not count for the first three.
+    There are rows for the window (if all transfers asked for the same buffer, iperf3 -w) and the capacity of
+    `fit_window`, for the rate of each link that limited a pair (more than its window did), and for the loss of each
+    link that has one. Pairs on lossy links are limited by loss, so they do not count for the first three.
 
     Parameters
     ----------

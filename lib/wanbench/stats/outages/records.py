@@ -25,7 +25,7 @@ from ...checks import check_columns
 RECORD, PLACE = ["producer", "sequence"], ["partition", "offset"]
 NAMES = {
     "lost": "lost from the log",
-    "undelivered": "undelivered (in the log, reached nobody)",
+    "undelivered": "undelivered (in the log, never received)",
     "damaged_in_log": "damaged in the log",
     "damaged_in_delivery": "delivered damaged only",
     "duplicates_in_log": "duplicates in the log",

@@ -14,7 +14,7 @@ from .gaps import longest_gap, time_to_recover
 from .over_episodes import OverEpisodes, spelled
 
 WARMUP_S = 1.0
-"""Of the traffic: clients connect and find leaders, so its first second says nothing about the earlier rate."""
+"""Start of the traffic to skip: clients still connect and find leaders."""
 FEWEST = 5
 """Events before the fault. A stream with fewer has no rate that could be interrupted: it is left out."""
 
@@ -70,8 +70,8 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     Outages of every stream of every episode with a fault.
 
     An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the stream's usual
-    gap. "All" are those of all clients outside the hit regions together; a partition's writes are
-    those of these clients, its reads those of any consumer.
+    gap. "All" are those of all clients outside the hit regions together; a partition's writes are those of these
+    clients, its reads those of any consumer.
 
     An outage that healing ended might have lasted longer: it is censored at healing, a lower limit. Not so for clients
     in the hit regions, which only healing restores. Outages that begin after healing are counted separately.

@@ -140,8 +140,8 @@ class Groups:
         The difference between weighted group levels (weights add to 0), with its p-value.
 
         For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
-        the conservative end of Welch's range. `others` holds the interval with Bonferroni's correction for
-        `several` contrasts.
+        the conservative end of Welch's range. `others` holds the interval with Bonferroni's correction for `several`
+        contrasts.
         """
         group_weights = np.array([weights.get(name, 0.0) for name in self.members])
         vector = np.append(group_weights, 0.0)

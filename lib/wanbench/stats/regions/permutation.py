@@ -27,7 +27,7 @@ NULL = (
     "in these regions; the interval of the correlation is about other regions"
 )
 RESAMPLES = 1_000
-"""Of the bootstrap that the correlations are compared with; no p-value depends on it."""
+"""Resamples of the bootstrap shown for comparison; no p-value depends on it."""
 AS_EXTREME = {
     "two-sided": "at least as strong",
     "greater": "at least as large",

@@ -33,8 +33,8 @@ def of_open_loop(
     The latency distribution of open-loop loads, counted from when each record was due.
 
     Each load is a run and its seconds are stretches of time; all groups share one stretch per second, as their
-    latencies depend on the same batches and brokers. A record that was due and never acknowledged,
-    or never received by a group, counts as slower than all others.
+    latencies depend on the same batches and brokers. A record that was due and never acknowledged, or never received by
+    a group, counts as slower than all others.
 
     Parameters
     ----------

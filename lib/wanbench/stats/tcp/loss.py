@@ -1,12 +1,12 @@
 """
 Estimate a path's loss from the throughput of loss-limited TCP and the sender's congestion control.
 
-Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. The
-formulas of `mathis` and `cubic` assume evenly spaced losses; here each packet is lost independently, which leaves
-longer gaps and a larger average window. So the constants are those of Reno and CUBIC under independent losses (for Reno
-Ott, Kemperman & Mathis 1996; for CUBIC the fixed point of Linux's rules with fast convergence, computed the same way),
-and the round trip in which a sender recovers and does not grow is subtracted. The model holds for losses below about
-3 %: beyond, timeouts dominate. Its error on real Linux senders was measured on an emulated link; see `MODEL_SD`.
+Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. The formulas of
+`mathis` and `cubic` assume evenly spaced losses; here each packet is lost independently, which leaves longer gaps and a
+larger average window. So the constants are those of Reno and CUBIC under independent losses (for Reno Ott, Kemperman &
+Mathis 1996; for CUBIC the fixed point of Linux's rules with fast convergence, computed the same way), and the round
+trip in which a sender recovers and does not grow is subtracted. The model holds for losses below about 3 %: beyond,
+timeouts dominate. Its error on real Linux senders was measured on an emulated link; see `MODEL_SD`.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def estimate_loss(
 
     Each transfer gives a loss. Their logarithms are averaged, weighted by the expected number of losses in each. The
     interval has two parts: chance in the number of losses (or the scatter of three or more transfers, if larger), and
-    the model's error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no
-    model, but include spurious ones, and only the sender knows them.
+    the model's error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no model, but
+    include spurious ones, and only the sender knows them.
 
     On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, not the cells that `RECOVERY` was fitted
     to), the estimate from several connections was off the loss that was set by 7 % at the root mean square and by 16 %

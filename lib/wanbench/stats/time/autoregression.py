@@ -49,8 +49,8 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
     Coefficients (rows, order) of each row about its mean.
 
-    Of equally good fits, the one with the smallest norm: zero for a constant row, such as a
-    resample of a bursty series.
+    Of equally good fits, the one with the smallest norm: zero for a constant row, such as a resample of a bursty
+    series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]

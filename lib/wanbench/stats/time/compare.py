@@ -3,8 +3,7 @@ Two arms compared, such as private against internet: ratio and difference of mea
 
 Values measured second by second are autocorrelated, so they are not independent replicates. The unit is the run if runs
 are repeated; the block if arms are interleaved (A B B A), as both share the same hour; and a stretch of time for one
-series per arm, by the stationary bootstrap (`series`). Welch's interval (1947) of independent values is
-the naive one.
+series per arm, by the stationary bootstrap (`series`). Welch's interval (1947) of independent values is the naive one.
 """
 
 from __future__ import annotations

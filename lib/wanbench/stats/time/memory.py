@@ -2,8 +2,8 @@
 Detect long memory of a series: fluctuations that no length averages out.
 
 A low-order autoregression misses slow regimes, drift and long memory, so its interval of the mean is too narrow. The
-spectrum shows them: it rises towards frequency 0 as frequency to the power of -2 d. The memory d is
-estimated from the lowest frequencies alone (local Whittle: Künsch 1987; Robinson 1995).
+spectrum shows them: it rises towards frequency 0 as frequency to the power of -2 d. The memory d is estimated from the
+lowest frequencies alone (local Whittle: Künsch 1987; Robinson 1995).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ ASSUMPTION = (
 UNEQUAL_BELOW = 0.05
 """P-value of equal scatter below which there is a caution: one false alarm in twenty."""
 DRAWS = 2_000
-"""Of the check of equal scatter: they fix a p-value of 0.05 to 0.01."""
+"""Draws of the check of equal scatter: a p-value of 0.05 is then exact to 0.01."""
 RESTARTED = (
     "brokers were restarted between these settings, once per block: what differs from one restart to the next is in "
     "their ratio, but hardly in the pooled scatter, so the interval may be too narrow"

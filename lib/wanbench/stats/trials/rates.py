@@ -26,7 +26,7 @@ from .counted_seconds import CountedSeconds
 from .steadiness import MAX_LISTED, Steadiness, steadiness
 
 BATCH_HEADER_BYTES = 61
-"""Of Kafka's record batch, version 2."""
+"""Header of Kafka's record batch, version 2."""
 RECORD_HEADER_BYTES = 9
 """About that many per record without key and headers."""
 BY_LOG = "the log"
@@ -36,9 +36,9 @@ NEEDED = (
     "link_samples", "probes",
 )  # fmt: skip
 COVERED = 0.9
-"""Part of the counted seconds with background below which a caution says so: iperf3 may start up to a second late."""
+"""With background in a smaller part of the counted seconds there is a caution: iperf3 may start up to a second late."""
 MIN_COVERED = 0.5
-"""Part of the counted seconds with background below which a trial is left out: it is mostly another setting."""
+"""With background in a smaller part of the counted seconds a trial is left out: it is mostly another setting."""
 ALONE = "whose background traffic covered too few counted seconds"
 MEASURED = {
     "batches_per_s": ("rate of batches", "batches/s"),

@@ -21,7 +21,7 @@ from ..factorial.terms import with_blocks
 MIN_LEVELS = 3
 """Minimum number of different producer counts: the law's parameters."""
 STEPS = 161
-"""Of alpha and of beta over the parameters that the trials allow: the ends are known to about 1 % of the interval."""
+"""Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval."""
 COARSE_STEPS = 41
 CURVE_STEPS = 60
 EXACT = 1 + 1e-7

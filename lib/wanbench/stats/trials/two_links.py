@@ -43,7 +43,7 @@ DRIFT = (
 )
 DRIFT_ASSUMPTION = "The drift is a steady one, in per cent per trial; pairs are independent of each other"
 RESAMPLES = 1_000
-"""Of the bootstrap of medians."""
+"""Resamples of the bootstrap of medians."""
 MEANS_ONLY = 2
 """Resamples when medians are not needed: the bootstrap's minimum."""
 FLAT_OUT = (

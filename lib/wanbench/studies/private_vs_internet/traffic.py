@@ -25,8 +25,8 @@ def traffic(
     Payload of Kafka and of the background, and both with headers, in Mbit/s at the full rate of the link.
 
     The background is scaled up with the rate. Kafka is scaled per batch: the same batches per second, each of the
-    scaled batch.size, full of uncompressed records. Small batches are less full than large ones (4,096
-    bytes hold 3 records of 1,000), so bytes scaled up with the rate would be too few.
+    scaled batch.size, full of uncompressed records. Small batches are less full than large ones (4,096 bytes hold 3
+    records of 1,000), so bytes scaled up with the rate would be too few.
 
     Parameters
     ----------

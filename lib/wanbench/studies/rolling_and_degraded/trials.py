@@ -24,8 +24,8 @@ LEVEL = 0.95
 WINDOW_S = 3
 """Window of a p99 that is compared with undisturbed ones: at 200 records/s, six of its records are beyond it."""
 BEHIND = "the generator itself was late, p99 by {}"
-"""Beyond what `wanbench.open_loop` allows of the trial's own p99: a machine that starts a broker is late by some ms,
-which matters where latency is usual, and not where it is a second."""
+"""By more than `wanbench.open_loop` allows of the trial's own p99: a few ms, as while a broker starts, matter only if
+latency is low."""
 OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
 """Prefix of the load's topics."""
 NEEDED = {
