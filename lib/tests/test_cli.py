@@ -142,11 +142,11 @@ def test_a_page_with_parameters_of_its_own_says_so(checkout, asked):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "11"], "no notebook is meant by '11'"),
+        (["run", "11"], "no notebook matches '11'"),
         (["run", "01", "-p", "n_points"], "write name=value"),
         (["run", "01", "-p", "n_points=1", "-p", "n_points=2"], "given twice"),
         (["run", "01", "-f", "none.yml"], "none.yml: the parameters cannot be read"),
-        (["report", "nosuch"], "no notebook is meant by 'nosuch'"),
+        (["report", "nosuch"], "no notebook matches 'nosuch'"),
     ],
 )
 def test_errors_are_one_message_and_status_2(checkout, asked, capsys, arguments, message):

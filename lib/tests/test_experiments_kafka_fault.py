@@ -30,7 +30,7 @@ REGIONS = ["eu", "us", "asia"]
         ({"at": ""}, "at is ''"),
         ({"at": "eu+eu"}, r"at is 'eu\+eu'"),
         ({"at": "eu+us+asia"}, "at is"),
-        ({"at": "controller+eu"}, "a role stands alone"),
+        ({"at": "controller+eu"}, "a role cannot be joined"),
         ({"fault": "none"}, "at is 'eu'"),
         ({"acks": "2"}, "acks is '2'"),
         ({"damage": "burn"}, "damage is 'burn'"),

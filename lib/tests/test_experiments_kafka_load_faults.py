@@ -71,7 +71,7 @@ def test_a_broker_that_dies_is_noticed_while_the_tools_wait(tmp_path):
             STOPPED,
             ENDS,
             READS,
-            "had sent all its records, 10,000,000, before the time was over; raise most_bytes",
+            "had sent all its records, 10,000,000, before the scheduled end; raise most_bytes",
         ),
         (STOPPED, FOR_EVER, STARVES, "consumer-0-0 on here/0 ended before the producers did, after 10 s"),
         (

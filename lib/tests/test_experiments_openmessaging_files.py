@@ -254,7 +254,7 @@ def test_an_open_loop_load_of_a_workload(tmp_path):
             "keyDistributor (records of an open-loop load have no key)",
             None,
         ),
-        ({"producerRate": 0}, "producerRate (0 has the benchmark look", {"rate_records_per_s": 5}),
+        ({"producerRate": 0}, "producerRate (0 makes the benchmark search", {"rate_records_per_s": 5}),
         ({"consumerBacklogSizeGB": 1}, "consumerBacklogSizeGB", None),
         ({"consumerOnly": True}, "consumerOnly", None),
         ({"useRandomizedPayloads": None, "payloadFile": "a"}, "payloadFile", {"payload": "json"}),

@@ -42,7 +42,7 @@ def test_a_trial_beyond_its_bound_is_cautioned():
 def test_without_metrics_the_machine_is_no_bound_and_a_caution_says_so():
     made_rates, tables = reading()
     found = bounds(curves(made_rates), made_rates, {name: tables[name] for name in ("links", "placements")})
-    assert "machine" not in set(found.trials.limit) and "how busy" in str(found)
+    assert "machine" not in set(found.trials.limit) and "without processor metrics" in str(found)
 
 
 def test_without_placements_there_are_no_bounds():

@@ -297,7 +297,7 @@ def test_files_next_to_the_output(tmp_path):
     assert windows.producer.unique().tolist() == [row.producer] == [2]
     assert row.n_errors == 1
     assert row.error.startswith(
-        "no summary: the tool was stopped when its time was over: the output breaks off in"
+        "no summary: the tool was stopped at its scheduled end: the output breaks off in"
     )
     for text in ("[]", "{}", '{"lines": [2, 1]}', '{"lines": ["a"]}', '{"lines": [1e300]}', "{"):
         line_times.write_text(text)

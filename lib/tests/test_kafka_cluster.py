@@ -186,7 +186,7 @@ def test_a_watch_sees_a_region_cut_and_says_when_nobody_answered(lab, cluster):
 
 
 def test_a_port_in_use_is_named_with_who_has_it(lab, cluster):
-    with pytest.raises(ClusterError, match="holds a cluster already"):
+    with pytest.raises(ClusterError, match="already has a cluster"):
         Cluster(lab, ["eu"]).__enter__()
     hosts = [host for of_region in lab.hosts.values() for host in of_region]
     for host in hosts:

@@ -204,7 +204,7 @@ def test_it_has_the_face_of_a_cluster(running, environment, tmp_path):
         ):
             with pytest.raises(ClusterError, match="elsewhere"):
                 cannot()
-        with pytest.raises(ClusterError, match="holds a cluster"), external(running):
+        with pytest.raises(ClusterError, match="already has a cluster"), external(running):
             pass
     assert host.cluster is None
     with pytest.raises(ClusterError, match="not entered"):

@@ -118,11 +118,9 @@ def test_notebooks_are_found_by_name_or_any_part_of_it(tmp_path):
     assert [path.stem for path in paths] == ["00-tour", "02-a", "02-b"]
     for name in ("00", "00-tour", "00-tour.ipynb", str(paths[0]), "tour", "ou"):
         assert find_notebook(name, top) == paths[0]
-    with pytest.raises(ParameterError, match="more than one notebook is meant by '02'"):
+    with pytest.raises(ParameterError, match="more than one notebook matches '02'"):
         find_notebook("02", top)
-    with pytest.raises(
-        ParameterError, match=r"no notebook is meant by '00-tuor' \(did you mean '00-tour'\?\)"
-    ):
+    with pytest.raises(ParameterError, match=r"no notebook matches '00-tuor' \(did you mean '00-tour'\?\)"):
         find_notebook("00-tuor", top)
 
 

@@ -130,7 +130,7 @@ def test_a_notebook_without_parameters_takes_none():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("x = None", "'x' is None; say what else"),
+        ("x = None", "'x' is None; give its other type"),
         ("x = 1 + 1", "'1 \\+ 1' is computed"),
         ("x = y", "computed"),
         ("import os", "not an assignment"),

@@ -46,7 +46,7 @@ def test_optional_sections_without_data_are_left_out_and_say_why_those_with_data
     assert "This section is left out: this lab has no links table" in html and ">Links" in html
     assert ">shown" in html and "After" in html
     assert "never shown" not in html and "Below" not in html and "Text of the section" not in html
-    assert ">No reason" in html and "This section is left out: its data are not there." in html
+    assert ">No reason" in html and "This section is left out: its data are missing." in html
     assert "this lab has no &lt;script&gt; table" in html and "<script>" not in html
     assert "measured" in html and html.count("left out") == 3
 

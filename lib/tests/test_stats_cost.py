@@ -153,7 +153,7 @@ def test_modelled_changes():
     assert {name: ratio.estimate for name, ratio in ratios.items()} == pytest.approx(
         {
             "no follower fetching": (3 + 2 * 10 / 8) / 5,
-            "2 regions in place of 3": (3 + 2 * 11 / 16) / 5,
+            "2 regions instead of 3": (3 + 2 * 11 / 16) / 5,
             "replication 2": (2 + 2 / 3 + 2 * 6 / 8)
             / 5,  # 2/3 to leaders, 1 to the follower, 1/3 to consumers
             "replication 4": (2 + 4 / 3 + 2 * (2 / 3 + 2.5) / (8 / 3)) / 5,

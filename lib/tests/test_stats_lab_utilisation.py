@@ -265,7 +265,7 @@ def test_means_of_packets_are_of_the_windows_that_count():
     other = frame.assign(arm="internet", test_id="t2")
     both = pd.concat([frame, other]).assign(counts=[False, True, False] * 2)
     caption = figures.packets_over_time(both, arms=("private", "internet")).layout.meta["caption"]
-    assert "in the seconds that count of private: 500 received" in caption
+    assert "in the counted seconds of private: 500 received" in caption
     assert len(figures.packets_over_time(both, arms=("private", "internet")).data[0].x) == 3
     none = figures.packets_over_time(both.assign(counts=False), arms=("private", "internet"))
     assert "nan received" in none.layout.meta["caption"] and not none.layout.shapes

@@ -146,7 +146,7 @@ def test_neighbours_that_deviate_alike_are_cautioned_of_and_others_are_not():
     assert sum(fit.line.moran.significant for fit in lines("effects of regions", 60)) <= 1
     fit = alike[0]
     for estimate in (fit.slope, fit.intercept, fit.pearson):
-        assert any("nearby places deviate alike" in each for each in estimate.warnings)
+        assert any("effects of nearby places are correlated" in each for each in estimate.warnings)
     assert "cluster=1500" in str(fit.slope)
 
 

@@ -121,7 +121,7 @@ def test_a_shift_of_all_quantiles_is_found_and_its_band_is_wider_than_single_int
         single.level == 0.95
         and found.differences[1].high - found.differences[1].low > single.high - single.low
     )
-    assert "holds at all together in 95 % of cases" in found.sentence
+    assert "simultaneous band, which holds in 95 % of cases" in found.sentence
     assert found.figure().layout.meta is not None
 
 

@@ -127,7 +127,7 @@ def test_the_last_done_attempt_counts():
     twice["trials"] = []
     found = rates_of(trial(1, "internet", 100), twice)
     assert found.rates.batches_per_s.tolist() == [80]
-    assert found.left_out.reason.tolist() == ["that were measured again later"]
+    assert found.left_out.reason.tolist() == ["that were repeated later"]
 
 
 def test_latency_is_of_all_records_or_of_none():
@@ -195,7 +195,7 @@ def test_without_its_background_a_trial_is_another_setting():
     rows = [background_until(trial(1, "internet", 100), 7), trial(2, "private", 225)]
     found = trial_rates(together(rows))
     assert found.rates.setting.tolist() == ["private"] and set(found.seconds.setting) == {"private"}
-    assert found.left_out.reason.tolist() == ["whose background did not go on while they counted"]
+    assert found.left_out.reason.tolist() == ["whose background traffic covered too few counted seconds"]
 
 
 def test_mdev_is_that_of_ping():

@@ -51,7 +51,7 @@ def test_settings_stand_in_order_and_failures_are_named(tables):
 
 
 def test_a_run_without_episodes_or_tables_says_so(tables):
-    with pytest.raises(MissingDataError, match="no episode"):
+    with pytest.raises(MissingDataError, match="no completed episode"):
         outages.episodes(tables | {"tests": tables["tests"].assign(outcome="failed")})
     with pytest.raises(ParameterError, match="table fault_log is missing"):
         outages.episodes({name: each for name, each in tables.items() if name != "fault_log"})
@@ -135,7 +135,7 @@ def test_an_outage_that_begins_after_healing_is_a_quantity_of_its_own():
 
 def test_no_leader_that_changes_leaves_the_section_out():
     found = outages.episodes(together([episode(detected_s=50, elected_s=60)]))
-    with pytest.raises(MissingDataError, match="nobody saw a leader change"):
+    with pytest.raises(MissingDataError, match="no leader change was seen"):
         region_loss.phases(found, outages.recovery(found))
 
 

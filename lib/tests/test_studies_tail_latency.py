@@ -150,7 +150,7 @@ def test_trials_without_a_drift_show_none(trials, tables):
     found = tail_latency.settled(trials, tables)
     assert found.low < 1 < found.high and found.n == int(trials.rows.kept_up.sum())
     steady = tables["open_loop_histograms"]
-    with pytest.raises(MissingDataError, match="two seconds"):
+    with pytest.raises(MissingDataError, match="two counted seconds"):
         tail_latency.settled(trials, {"open_loop_histograms": steady[steady.window < 3]})
 
 

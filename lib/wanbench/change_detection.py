@@ -1,23 +1,23 @@
 """
-Detects a rise of each broker's latency as it comes in: one-sided CUSUM (Page 1954) or EWMA (Roberts 1959).
+Detect a rise of each broker's latency online: one-sided CUSUM (Page 1954) or EWMA (Roberts 1959).
 
 Latencies of a broker become medians of their logarithms over windows of time, standardised by a baseline that is
-learned first: median and MAD of those of `learn_s`. A window moves the chart by no more than a share of its limit, so
-that a burst in one window is no alarm.
+learned first: median and MAD of those of `learn_s`. A window moves the chart by at most a share of its limit, so that a
+burst in one window raises no alarm.
 
-The limit follows from the false alarms that are allowed. The run length of the chart is computed as that of a Markov
-chain (Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian
-motion with the long-run variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The
-allowance of the CUSUM is half of the shift worth detecting (Moustakides 1986), less two standard errors of the
-baseline, and the EWMA's values lose as much.
+The limit follows from the allowed false alarm rate. The run length of the chart is computed as that of a Markov chain
+(Brook & Evans 1972) for normal values; the lag-1 autocorrelation phi of the baseline enters as for Brownian motion with
+the long-run variance (Johnson & Bagshaw 1974): values are divided by sqrt((1 + phi) / (1 - phi)). The allowance of the
+CUSUM is half of the shift worth detecting (Moustakides 1986), less two standard errors of the baseline, and the EWMA's
+values lose as much.
 
-How far that holds is simulated (`make validity`, data/validity/detection.csv): at 0.5 an hour, 95 to 100 % of hours
-have no false alarm up to an autocorrelation of 0.9 between latencies a tenth of a second apart, where 61 % were
-promised. At 0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than
-four. A system that stands for some seconds 20 times an hour gives alarms, for these are shifts: raise `least_windows`
-or `window_s` to leave them alone.
+Its accuracy was simulated (`make validity`, data/validity/detection.csv): at 0.5 an hour, 95 to 100 % of hours have no
+false alarm up to an autocorrelation of 0.9 between latencies a tenth of a second apart, where 61 % were promised. At
+0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than four. A system
+that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise `least_windows` or `window_s` to
+ignore them.
 
-Used by both banks: online beside a load, and on kept latencies later.
+Used by both banks: online during a load, and later on stored latencies.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ FEWEST = 20
 MOST_PHI = 0.9
 """A larger autocorrelation cannot be learned from a baseline of minutes."""
 SMALLEST_SPREAD = 0.02
-"""Of logarithms: 2 %. A quieter baseline would call an alarm for changes that mean nothing."""
+"""Minimum spread of logarithms, 2 %: a quieter baseline would raise alarms for irrelevant changes."""
 STATES = 80
-"""Of the Markov chain: run lengths then differ by some per cent from those of 400."""
+"""States of the Markov chain: run lengths differ by some per cent from those with 400."""
 MAD_TO_SPREAD = 1.4826
 SMALLEST_MS = 1e-3
 
@@ -49,7 +49,7 @@ SMALLEST_MS = 1e-3
 @dataclass(frozen=True)
 class DetectorSettings:
     """
-    How to detect.
+    Settings of a detector.
 
     Parameters
     ----------
@@ -101,15 +101,15 @@ class DetectorSettings:
 
     @property
     def windows_to_false_alarm(self) -> float:
-        """Average run length that is asked for, in windows."""
+        """Average run length to a false alarm, in windows."""
         return 3600 / self.window_s / self.false_alarms_per_h
 
 
 @dataclass(frozen=True)
 class Baseline:
     """
-    What was learned of a broker: centre and spread of the logarithm of its latency in ms, autocorrelation `phi` of
-    windows, `n` of them, and the chart that follows: allowance and limit in spreads.
+    A broker's learned baseline: centre and spread of the log latency in ms, autocorrelation `phi` of windows, their
+    number `n`, and the resulting chart: allowance and limit in spreads.
     """
 
     centre: float
@@ -186,7 +186,7 @@ class Detector:
 
     def update(self, at_s: float, broker: int, value_ms: float) -> Alarm | None:
         """
-        Take a latency that is known since `at_s`; returns the alarm that it completes, if any.
+        Add a latency known since `at_s`; returns the alarm that it completes, if any.
 
         Parameters
         ----------
@@ -206,12 +206,12 @@ class Detector:
         return alarm
 
     def baseline(self, broker: int) -> Baseline | None:
-        """What was learned of a broker; None while it is being learned."""
+        """A broker's learned baseline; None while it is being learned."""
         chart = self._charts.get(broker)
         return chart and chart.baseline
 
     def alarmed(self) -> list[int]:
-        """The brokers that are in alarm."""
+        """The brokers in alarm."""
         return [broker for broker, chart in self._charts.items() if chart.alarmed]
 
     def _close(self, broker: int, chart: _Chart, at_s: float) -> Alarm | None:
@@ -302,8 +302,7 @@ def average_run_length(
 ) -> float:
     """
     Windows until a chart that starts at 0 exceeds its limit, for independent normal values with this mean, by a Markov
-    chain of `STATES` (Brook & Evans 1972). That a window moves it by a part of the limit only, is left out: with it
-    the run is longer.
+    chain of `STATES` (Brook & Evans 1972). The limited effect of a window, which makes runs longer, is ignored.
     """
     width = 2 * limit / (2 * STATES - 1)
     centres = np.arange(STATES) * width

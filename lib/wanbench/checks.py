@@ -62,7 +62,7 @@ def check_number(
 
 def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False):
     """
-    One of the values allowed.
+    One of the allowed values.
 
     >>> check_choice("value", "loss", ("throughput_bps", "rtt_ms"))
     Traceback (most recent call last):
@@ -77,7 +77,7 @@ def check_choice(name: str, value, allowed: Iterable, *, optional: bool = False)
 
 def check_name(name: str, value) -> str:
     """
-    One line of text, not empty, without spaces around it: what people call something.
+    One line of non-empty text without surrounding spaces.
 
     >>> check_name("system", " ")
     Traceback (most recent call last):
@@ -91,7 +91,7 @@ def check_name(name: str, value) -> str:
 
 def check_flag(name: str, value, *, optional: bool = False):
     """
-    True or False, and nothing that merely equals them.
+    True or False only, nothing that merely equals them.
 
     >>> check_flag("drain", 1)
     Traceback (most recent call last):
@@ -178,7 +178,7 @@ def check_table(name: str, tables: Mapping):
 
 
 def refusal(name: str, value, allowed: str) -> ParameterError:
-    """The error for a parameter that is not as it must be; the value is cut after 200 characters."""
+    """The error for an invalid parameter; the value is cut after 200 characters."""
     given = repr(value)
     return ParameterError(
         f"{name} is {given if len(given) <= 200 else given[:197] + '...'}; allowed: {allowed}."

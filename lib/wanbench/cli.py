@@ -1,6 +1,6 @@
 """
-The command line. Decides what is measured and what is replayed, and hands it on; the only module besides the
-notebooks that may import both banks, which it does when a command needs them.
+The command line: decides what to measure and what to replay. Besides the notebooks it alone may import both banks,
+which it does when a command needs them.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def report_command(arguments: argparse.Namespace) -> int:
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """`wanbench run`: one notebook with parameters from a file and the command line, which wins."""
+    """`wanbench run`: one notebook with parameters from a file and the command line, which takes precedence."""
     from .publish.notebooks import find_notebook, read_notebook
     from .publish.parameters import declared_parameters, parse_assignment
     from .publish.presets import read_parameters
@@ -154,7 +154,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _located(notebook: Path, given: dict, source: str) -> dict:
-    """Parameters whose paths lead to their files; relative ones begin here, or else at the top of the checkout."""
+    """Parameters with resolved paths; relative ones start here, or else at the top of the checkout."""
     from .publish.file_parameters import located
     from .publish.notebooks import read_notebook
     from .publish.parameters import declared_parameters
@@ -175,7 +175,7 @@ def _own_parameters(name: str, declared, given) -> str | None:
 
 
 def sweep_command(arguments: argparse.Namespace) -> int:
-    """`wanbench sweep`: what is left on clouds, deleted on confirmation; 1 if anything remains."""
+    """`wanbench sweep`: delete leftovers on clouds, after confirmation; 1 if anything remains."""
     from .labs.rented.sweep import CLOUDS, sweep_clouds
 
     if strange := sorted(set(arguments.cloud) - set(CLOUDS)):
@@ -184,7 +184,7 @@ def sweep_command(arguments: argparse.Namespace) -> int:
 
 
 def _agree_beforehand(yes: bool) -> None:
-    """Hand --yes to the kernels that run the notebooks: nobody can answer there."""
+    """Pass --yes to the notebooks' kernels, where nobody can answer."""
     if yes:
         from .labs.spending import YES_VARIABLE
 
@@ -192,7 +192,7 @@ def _agree_beforehand(yes: bool) -> None:
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
-    """`wanbench doctor`: what there is and what is missing, here or on the hosts of an inventory."""
+    """`wanbench doctor`: what is installed and what is missing, here or on the hosts of an inventory."""
     from .doctor import checks, checks_of_hosts
 
     found = checks_of_hosts(arguments.inventory) if arguments.inventory else checks()
@@ -217,7 +217,7 @@ def _publish(jobs, replay: bool, again: bool = True) -> int:
 
 
 def _recorded(job):
-    """The job with the committed recording in place of the local lab, if its notebook asks for that by a tag."""
+    """The job with the committed recording instead of the local lab, if its notebook's tag asks for that."""
     from dataclasses import replace
 
     from .publish.notebooks import read_notebook
@@ -235,7 +235,7 @@ def _recorded(job):
 
 
 def _measured_or_replayed(job, replay: bool):
-    """The job unchanged, or with the samples in place of a local lab that cannot run here or is not wanted."""
+    """The job unchanged, or with the samples instead of a local lab that cannot run here or is not wanted."""
     from dataclasses import replace
 
     from .publish.notebooks import read_notebook
@@ -254,12 +254,12 @@ def _measured_or_replayed(job, replay: bool):
 
 
 def _is_of_brokers(name: str) -> bool:
-    """Whether a parameter says that a study needs Kafka: `brokers`, `brokers_per_region`."""
+    """Whether a parameter indicates that a study needs Kafka: `brokers`, `brokers_per_region`."""
     return name.startswith("brokers")
 
 
 def _why_not_here(needs_kafka: bool) -> str | None:
-    """Why this machine cannot measure what a notebook asks for; None if it can."""
+    """Why this machine cannot measure a notebook; None if it can."""
     from .labs.local import LocalLab
 
     if reason := LocalLab.unavailable():

@@ -76,8 +76,7 @@ def factorial(
     """
     A factorial design: one row per run, with `order` (from 1), `replicate` (from 1), and a column per factor.
 
-    Every replicate is a block: all combinations once, in a separate random order, so that a drift of the link favours
-    none of them.
+    Every replicate is a block: all combinations once, in random order, so that drift favours none of them.
 
     Parameters
     ----------
@@ -129,8 +128,8 @@ def interleaved(settings: Sequence[str], blocks: int, *, seed: int = 0) -> pd.Da
     """
     Interleaved settings: one row per run, with `order` (from 1), `block` (from 1) and `setting`.
 
-    A block holds the settings in some order and then in reverse (A B B A), so a steady drift adds the same to each
-    setting. Every second block is the mirror image of the one before (B A A B), so an accelerating drift does, too.
+    A block holds the settings in some order and then in reverse (A B B A), so a steady drift affects all settings
+    equally. Every second block is the mirror image of the one before (B A A B), so an accelerating drift does, too.
     `seed` draws the order at the start of every two blocks.
 
     Raises

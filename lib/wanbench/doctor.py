@@ -20,9 +20,9 @@ SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 @dataclass(frozen=True)
 class Check:
     """
-    One program or right that measuring or publishing needs.
+    One program or permission that measuring or publishing needs.
 
-    `found` says what there is, None if it is missing; `remedy` is what to do then, a line per system.
+    `found` says what was found, None if missing; `remedy` is what to do then, a line per system.
     """
 
     name: str
@@ -53,7 +53,7 @@ def find_program(names: str) -> str | None:
 
 
 def checks() -> list[Check]:
-    """Everything there is to look for."""
+    """All checks."""
     python = sys.version.split()[0]
     return [
         Check(
@@ -66,7 +66,7 @@ def checks() -> list[Check]:
 
 
 def checks_of_hosts(inventory: Path) -> list[Check]:
-    """What each host of an inventory has and lacks; one that cannot be reached lacks everything, and why is said."""
+    """What each host of an inventory has and lacks; an unreachable one lacks everything, with the reason."""
     from .labs.ssh import read_inventory
 
     entries = read_inventory(inventory).entries

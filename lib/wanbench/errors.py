@@ -11,7 +11,7 @@ class ParameterError(WanbenchError, ValueError):
 
 class RawDataError(WanbenchError, ValueError):
     """
-    A raw file does not say what it should.
+    A raw file is invalid.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class LabError(WanbenchError, RuntimeError):
 
 
 class CommandError(LabError):
-    """A command on a host ended with a status that was not allowed, or ran out of time."""
+    """A command on a host ended with a status that was not allowed, or timed out."""
 
 
 class MissingDataError(WanbenchError, LookupError):
-    """Data that an analysis needs are not there: not measured, not fetched, or not of this kind of lab."""
+    """An analysis lacks data: not measured, not fetched, or not of this kind of lab."""

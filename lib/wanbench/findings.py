@@ -242,8 +242,8 @@ class Page:
         """
         Save findings; the first replaces all findings of an earlier run of the page.
 
-        `about` is the subject that precedes each sentence, where a page has several subjects. Ignores None, which a
-        section without data gives. ParameterError if the page has a finding of that name already.
+        `about` is the subject that precedes each sentence, where a page has several subjects. Ignores None, the result
+        of a section without data. ParameterError if the page has a finding of that name already.
         """
         findings = [finding for finding in findings if finding is not None]
         if about:
@@ -257,7 +257,7 @@ class Page:
             self.findings.append(finding.save(self.folder, page=self.name))
 
     def answer(self, finding: Finding, about: str = "") -> None:
-        """Add the finding that answers the question of the page, as `add` does; the front page shows it."""
+        """Add the finding that answers the page's question, as `add` does; the front page shows it."""
         self.add(replace(finding, answer=True), about=about)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How numbers are written, everywhere: on pages, in findings, in figures."""
+"""Number formatting for pages, findings and figures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def number(value: float, places: int | None = None) -> str:
 
 def scale(unit: str, value: float) -> tuple[float, str]:
     """
-    Factor and unit that keep the number before the point short.
+    Factor and unit prefix that keep the number short.
 
     >>> scale("bit/s", 3.2e8), scale("fraction", 0.4), scale("ms", 1e6)
     ((1000000.0, 'Mbit/s'), (0.01, '%'), (1, 'ms'))

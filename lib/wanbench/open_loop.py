@@ -1,8 +1,8 @@
 """
-What follows from the counts of an open-loop load: for a search, which must decide while it measures, and for readers.
+Verdicts from the counts of an open-loop load, for rate searches, which must decide while measuring, and for readers.
 
-The generator fell behind if more than 1 % of the records that count were handed over late by more than 5 ms and 5 % of
-the median time to acknowledgement, waiting for a full queue apart: the 99th percentile of latency may then be the
+The generator fell behind if more than 1 % of the counted records were handed over late by more than 5 ms and 5 % of the
+median time to acknowledgement, excluding waits for a full queue: the 99th percentile of latency may then be the
 generator's own. Less than 5 ms is a time slice of a busy processor, and little on a path between regions; a twentieth
 of a latency changes no conclusion about it.
 """
@@ -37,8 +37,8 @@ def quantile(counts: Mapping[int, int], q: float, n_lost: int = 0) -> int | None
 
 def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> bool:
     """
-    Whether the generator itself was late, by counts of lateness (in units of `LATE_UNIT_MS`) and of times to
-    acknowledgement, both of the records that count.
+    Whether the generator was late, by counts of lateness (in units of `LATE_UNIT_MS`) and of times to acknowledgement
+    of the counted records.
 
     >>> fell_behind({0: 98, 60: 2}, {20_000: 100}), fell_behind({0: 98, 60: 2}, {900_000: 100})
     (True, False)
@@ -50,8 +50,8 @@ def fell_behind(late: Mapping[int, int], published_us: Mapping[int, int]) -> boo
 
 def backlog_grew(backlog: Sequence[int], rate: float) -> bool:
     """
-    Whether acknowledgements came at less than `SUSTAINED` of the rate, by the backlog at the end of each second that
-    counts: its mean in the last third of them against that in the first third.
+    Whether acknowledgements came at less than `SUSTAINED` of the rate, by the backlog at the end of each counted
+    second: its mean in the last third against that in the first third.
 
     >>> backlog_grew([40, 55, 38, 60, 44, 51], 1_000), backlog_grew([40, 80, 125, 160, 190, 250], 1_000)
     (False, True)

@@ -1,4 +1,4 @@
-"""Link settings tried side by side, to calibrate a lab."""
+"""Calibrate a lab: try link settings concurrently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Links = dict[tuple[str, str], LinkSettings]
 
 def separate_pairs(settings: Sequence[LinkSettings]) -> Links:
     """
-    Links that do not touch: each setting joins its own two invented regions, the same both ways.
+    Disjoint links: each setting joins its own two invented regions, symmetrically.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def plan_for_links(
     seed: int = 0,
 ) -> Plan:
     """
-    A plan that tests every link once, in the direction that is named first: for calibrating a lab.
+    A plan that tests every link once, in the first-named direction, to calibrate a lab.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def calibrate(
     **options,
 ) -> Run:
     """
-    Try link settings side by side with one experiment.
+    Try link settings concurrently with one experiment.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Whether a lab and a cluster can do what the trials of a plan ask, before either is opened."""
+"""Check that a lab and a cluster can run a plan's trials, before either is opened."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def check_trials(
     plan: Plan, lab: Lab, brokers: Sequence[str], cluster: Mapping, external: Collection[str] = ()
 ) -> None:
     """
-    ParameterError, with the trial's setting, for the first that cannot be measured.
+    ParameterError for the first trial that cannot be measured, with its setting.
 
-    That is: clients in a region that the lab does not have; more replicas than brokers; a `min.insync.replicas` above
-    the replicas; socket buffers beyond what the kernel gives; gateways on a lab that has none; a cluster that there is
-    not; of an external cluster what only the lab's own can do; actions on brokers that there are not, or on links of a
-    lab that cannot change them; sizes for other than all brokers, and disk rates.
+    Rejected are: clients in an unknown region; more replicas than brokers; a `min.insync.replicas` above the replicas;
+    socket buffers beyond the kernel's limit; gateways on a lab without them; an unknown cluster; features of the lab's
+    own cluster on an external one; actions on unknown brokers, or on links that the lab cannot change; sizes for only
+    some brokers, and disk rates.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def check_trials(
 
 
 def _is_external(where, trial, brokers, external):
-    """Whether it runs on an external cluster; ParameterError if it has none at all."""
+    """Whether the trial runs on an external cluster; ParameterError without any cluster."""
     name, names = getattr(trial, "cluster", None), ", ".join(map(repr, external)) or "none is given"
     if name is not None and name not in external:
         raise ParameterError(
@@ -80,7 +80,7 @@ def _is_external(where, trial, brokers, external):
 
 
 def _check_external(where, trial):
-    """What asks for changes in a cluster that is not ours, or for what only a broker's host can tell."""
+    """Reject changes to an external cluster, and metrics that need its brokers' hosts."""
     asked = trial.restarts if isinstance(trial, KafkaTrial) else []
     if isinstance(trial, KafkaFault):
         asked = ["broker_settings"] * bool(trial.broker_settings)
@@ -162,7 +162,7 @@ def _check_buffers(where, load, settings, limits):
 
 
 def _sysctl(name):
-    """The sysctl that bounds a setting of Kafka; None if it sets no socket's buffer."""
+    """The sysctl that limits a Kafka setting; None if it is not a socket buffer."""
     if name.endswith("receive.buffer.bytes"):
         return RECEIVE
     return SEND if name.endswith("send.buffer.bytes") else None

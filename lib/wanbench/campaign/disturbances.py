@@ -1,4 +1,4 @@
-"""Trials of one steady load whose brokers are restarted in turn, slowed one after another, or led by one of them."""
+"""Trials of one steady load whose brokers are restarted in turn, slowed in turn, or all led by one of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import ParameterError
 from ..experiments import BrokerAction, BrokerActions, Detection, KafkaOpenLoop, KafkaTrial
 
 TO_RESTORE_S = 1.0
-"""From a broker's full speed to its leading again: the command that ends its slowness is over by then."""
+"""Delay before a broker at full speed leads again: the command that ends its slowness has finished by then."""
 _OF_ROLL = ("load", "broker_settings")
 _OF_SLOWNESS = "take_out"
 
@@ -19,7 +19,7 @@ def rolls(
     load: KafkaOpenLoop, kinds: Mapping[str, Mapping], *, calm_s: float, **trial
 ) -> dict[str, KafkaTrial]:
     """
-    Trials in which every broker is restarted in turn.
+    Trials that restart every broker in turn.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def slowed(
     **trial,
 ) -> dict[str, KafkaTrial]:
     """
-    Trials in which every broker is slow for a time, one after another: of each kind one in which the detector only
-    watches, and one, "<kind>, demoted", in which the broker that it names is demoted until it is well again.
+    Trials that slow every broker in turn: for each kind one in which the detector only watches, and one, "<kind>,
+    demoted", in which the named broker is demoted until it has recovered.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def slowed(
 
 def piled(load: KafkaOpenLoop, *, node_id: int = 1, first_s: float, piled_s: float, **trial) -> KafkaTrial:
     """
-    A trial in which all leaders move to one broker, and are spread again later.
+    A trial in which all leaders move to one broker, and are later spread again.
 
     Parameters
     ----------

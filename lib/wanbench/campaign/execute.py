@@ -1,4 +1,4 @@
-"""Carrying out a plan on a lab: threads, retries, interruption, resumption."""
+"""Run a plan on a lab: threads, retries, interruption, resumption."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def measure(
     fresh: bool = False,
 ) -> Run:
     """
-    Measure a plan on a lab, into a run folder; or go on where an earlier call was stopped.
+    Measure a plan on a lab, into a run folder; or resume an interrupted run.
 
     The newest run of the campaign with the same parameters, plan and lab decides: if it is finished, it is
     returned and nothing is measured; if it was interrupted, it is resumed, and tests that are done are not
@@ -107,7 +107,7 @@ def measure(
 
 
 def _settings(lab):
-    """The settings by which a lab is known before it is opened: a run is resumed only on a lab with the same."""
+    """The settings that identify a lab before it is opened: a run is resumed only on an equal lab."""
     settings = {
         "kind": lab.kind,
         "links": sorted([*pair, dataclasses.asdict(link)] for pair, link in lab.links.items()),
@@ -154,13 +154,13 @@ class _Session:
         return [t for t in self.plan.tests if t.id not in self.done and self.failures[t.id] <= self.retries]
 
     def rest_of_plan(self) -> Plan:
-        """The plan with the tests that wait, and no others."""
+        """The plan with the waiting tests only."""
         waiting = {test.id for test in self.waiting()}
         rounds = (tuple(test for test in tests if test.id in waiting) for tests in self.plan.rounds)
         return dataclasses.replace(self.plan, rounds=tuple(tests for tests in rounds if tests))
 
     def measure_on(self, lab: Lab) -> None:
-        """Open the lab, run what waits, and close it whatever happens."""
+        """Open the lab, run the waiting tests, and close it whatever happens."""
         signals = _Signals(self.news)
         opened_at_utc = now_utc()
         self.progress = Progress(
@@ -287,13 +287,13 @@ class _Session:
         return max((self.plan.test_s(test) for test in tests), default=0.0)
 
     def _left_s(self):
-        """Expected duration of the remaining rounds, scaled by how long the completed rounds took."""
+        """Expected duration of the remaining rounds, scaled by that of the completed ones."""
         waiting = {test.id for test in self.waiting()}
         planned_s = sum(self._slot_s([t for t in tests if t.id in waiting]) for tests in self.plan.rounds)
         return planned_s * self.spent_s / self.planned_s if self.planned_s else planned_s
 
     def _keep_of_lab(self, lab, opened_at_utc):
-        """Raw files that the lab leaves when it ends: counters of its links and devices, logs of its servers."""
+        """Raw files of the lab itself: counters of links and devices, server logs."""
         if self.kept:
             return
         before = self.writer.before
@@ -312,9 +312,8 @@ class _Session:
 
 class _Signals:
     """
-    SIGINT and SIGTERM while measuring, in the main thread: raised at once while the lab opens; then handed to
-    the loop that waits for tests, so that nothing is left half written; not heard while the lab closes,
-    unless for the third time.
+    SIGINT and SIGTERM in the main thread: raised at once while the lab opens; then passed to the loop that waits for
+    tests, so that no file is half written; ignored while the lab closes, until the third.
     """
 
     def __init__(self, news):

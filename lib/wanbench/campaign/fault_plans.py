@@ -24,8 +24,8 @@ def fault_trials(
     """
     Episodes of every fault at the baseline, of the first fault with other settings, and with planted damage.
 
-    Each repeat is a block with every episode once, in random order; episodes whose brokers have the same settings stand
-    together, for others restart them. What is to be damaged comes first, once, without a fault: that warms the brokers.
+    Each repeat is a block with every episode once, in random order; episodes with equal broker settings are adjacent,
+    to save restarts. Episodes with planted damage come first, once, without a fault, which also warms the brokers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Plans that repeat a handful of settings in blocks."""
+"""Plans that repeat several settings in blocks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..plan import Trial
 
 def in_blocks(settings: Mapping[str, object], *, replicates: int, seed: int = 0) -> list[Trial]:
     """
-    Every setting once per block, in an order that is drawn for each block.
+    Every setting once per block, in random order.
 
-    What drifts slowly adds about the same to all settings of a block, and comparisons within blocks remove it.
+    Slow drift affects all settings of a block alike, so comparisons within blocks remove it.
 
     Parameters
     ----------

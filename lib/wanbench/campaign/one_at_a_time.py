@@ -1,4 +1,4 @@
-"""Plans that vary one factor at a time around a baseline, which shows each factor's curve."""
+"""Plans that vary one factor at a time around a baseline, for a curve per factor."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..plan import Trial
 BUFFERS = "buffers"
 DEFAULT, KERNEL = "default", "kernel"
 LEFT_TO_KERNEL = -1
-"""As a size of Kafka's: leave the buffer to the kernel, which lets it grow up to tcp_rmem and tcp_wmem."""
+"""Kafka's buffer size for autotuning by the kernel, up to tcp_rmem and tcp_wmem."""
 PRODUCTS = {"bdp": 1, "2 bdp": 2}
-"""Levels of `buffers` by how many bandwidth-delay products they are."""
+"""Levels of `buffers` in bandwidth-delay products."""
 BROKER_BUFFERS = (
     "socket.send.buffer.bytes",
     "socket.receive.buffer.bytes",
@@ -27,7 +27,7 @@ BROKER_BUFFERS = (
 )
 CLIENT_BUFFERS = ("send.buffer.bytes", "receive.buffer.bytes")
 CONSUMER_DEFAULT = {"receive.buffer.bytes": 65_536}
-"""Kafka's default, which the consumer's perf tool does not have: by itself it asks for 2 MiB."""
+"""Kafka's default; the consumer's perf tool has another, 2 MiB."""
 TOPIC_SETTINGS = ("min.insync.replicas",)
 """Factors that are settings of the topic; all others with a dot in their name are settings of brokers."""
 
@@ -44,12 +44,12 @@ def one_at_a_time(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    The baseline, and for each factor each of its levels with all else as in the baseline.
+    The baseline, and for each factor each of its levels, all else equal.
 
-    A replicate is a block. Its order is random, but trials that need the same broker settings stand together, as the
-    cluster is restarted between such groups. The order of groups is drawn for every two blocks, the second of which has
-    it reversed: a steady drift then adds the same to each group, and no restart falls between the blocks. The first
-    block begins with the cluster's own settings, if trials have them.
+    A replicate is a block. Its order is random, but trials with equal broker settings are adjacent, as the cluster
+    restarts between such groups. The order of groups is random for every two blocks and reversed in the second: a
+    steady drift then affects all groups equally, and no restart falls between the blocks. The first block begins with
+    the cluster's own settings, if used.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _with_setting(trial, name, level):
 
 
 def _over(settings, changes):
-    """Settings with these changed; None takes one away."""
+    """Settings with these changed; None removes one."""
     changed = {**dict(settings or ()), **changes}
     return {name: value for name, value in changed.items() if value is not None}
 

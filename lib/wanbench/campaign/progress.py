@@ -1,6 +1,4 @@
-"""
-Progress of measuring on stderr: a bar on a terminal, a plain line now and then elsewhere.
-"""
+"""Progress on stderr: a bar on a terminal, otherwise an occasional line."""
 
 from __future__ import annotations
 
@@ -15,10 +13,10 @@ _MOST_PAUSE_S = 60.0
 
 class Progress:
     """
-    Tells how many tests are done, failed and left, and about how long they will take.
+    Shows how many tests are done, failed and left, and the expected time left.
 
-    Where stderr is not a terminal, a line is printed at the end, and before that each time another tenth of the
-    tests is over, but not more than every 10 s, and at least every 60 s.
+    If stderr is not a terminal, a line is printed at the end and after each tenth of the tests, but at intervals of 10
+    to 60 s.
 
     Parameters
     ----------
@@ -45,13 +43,13 @@ class Progress:
         self._say_if_due()
 
     def text(self) -> str:
-        """The line: tests done, failed, left, and the time that the rest will take."""
+        """The line: tests done, failed, left, and the expected time left."""
         left = self.total - self.done - self.failed
         time_left = "" if self.left_s is None or not left else f", about {_duration(self.left_s)} left"
         return f"{self.done} of {self.total} tests done, {self.failed} failed, {left} left{time_left}"
 
     def update(self, *, done: int, failed: int, left_s: float | None) -> None:
-        """Tell the present state; `left_s` is the time that the rest is expected to take."""
+        """Report the current state; `left_s` is the expected time left."""
         step = done - self.done
         self.done, self.failed, self.left_s = done, failed, left_s
         if self._bar is not None:
@@ -61,7 +59,7 @@ class Progress:
         self._say_if_due()
 
     def close(self) -> None:
-        """Say how it ended."""
+        """Report how it ended."""
         if self._bar is not None:
             self._bar.close()
         elif self._shown and self.done + self.failed != self._said_over:

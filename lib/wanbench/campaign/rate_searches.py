@@ -1,4 +1,4 @@
-"""A plan that searches, for each of several systems, the highest rate that meets an objective of latency."""
+"""A plan that searches, for each of several systems, the highest rate that meets a latency objective."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rate_searches(
     **options,
 ) -> list[Trial]:
     """
-    Searches for every system, in blocks as those of `systems_by_steps`.
+    Searches for every system, in blocks as in `systems_by_steps`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Trials of one load on brokers of several sizes: the same brokers with other quotas and rates."""
+"""Trials of one load on brokers of several sizes: the same brokers with different quotas and rates."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ def sizes_of_brokers(
     one_large: float = 0,
 ) -> dict[str, KafkaTrial]:
     """
-    A trial of each size, which all brokers have.
+    A trial of each size, applied to all brokers.
 
-    Producers send as many records, flat out, as the links of the size carry in `duration_s`, and before that, as
-    warm-up, in `warmup_s`: trials of all sizes then take about as long, and end by themselves, so that the tools
-    print quantiles.
+    Unthrottled producers send as many records as the size's links carry in `duration_s`, after a warm-up of `warmup_s`:
+    trials of all sizes then take about equally long, and end by themselves, so that the tools print quantiles.
 
     Parameters
     ----------

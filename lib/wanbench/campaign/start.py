@@ -1,7 +1,4 @@
-"""
-One call for a notebook: measure a plan on the lab that its parameters name, or replay the committed recording
-of it.
-"""
+"""One call for a notebook: measure a plan on the lab that its parameters name, or replay its committed recording."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from .check_trials import check_trials
 from .execute import measure
 
 SAMPLES = "samples"
-"""In place of a lab: the recording that is committed under `data/samples`."""
+"""Instead of a lab: the recording committed under `data/samples`."""
 
 
 def carry_out(
@@ -41,7 +38,7 @@ def carry_out(
     **options,
 ) -> Run:
     """
-    The run of a plan: measured now, resumed, found already measured, or replayed.
+    Run a plan: measure, resume, reuse a finished run, or replay.
 
     Parameters
     ----------
@@ -104,7 +101,7 @@ def carry_out(
 
 
 def _lab(kind, *arguments, **options):
-    """The lab, not yet open; ParameterError if this kind of lab does not take one of the options, or lacks one."""
+    """The lab, not yet open; ParameterError for an option that this kind of lab does not accept, or lacks."""
     try:
         inspect.signature(LABS[kind]).bind(*arguments, **options)
     except TypeError as error:
@@ -113,7 +110,7 @@ def _lab(kind, *arguments, **options):
 
 
 def recording(plan: Plan, campaign: str, links: Mapping[tuple[str, str], LinkSettings]) -> Run:
-    """The newest finished run under `data/samples` that has the tests and experiments of `plan`, and its links."""
+    """The newest finished run under `data/samples` with the tests and experiments of `plan`, and its links."""
     folder = samples_folder()
     runs = [run for run in find(folder, campaign) if run.finished]
     wanted = json.loads(json.dumps(plan.as_dict()))
@@ -139,7 +136,7 @@ def _is_asked_for(recorded, wanted):
 
 
 def _has_links(run, links):
-    """Whether the run's links were asked for with these settings; a queue that was left open may have any size."""
+    """Whether the run was made with these link settings; an unspecified queue may have any size."""
     recorded = {(link.get("from_region"), link.get("to_region")): link for link in run.links()}
     return recorded.keys() == links.keys() and all(
         recorded[pair].get(name) == value
@@ -150,7 +147,7 @@ def _has_links(run, links):
 
 
 def _most_in_a_region(brokers, controllers):
-    """Hosts that the busiest region needs; controllers that are nothing else share them with the brokers."""
+    """Hosts that the busiest region needs; dedicated controllers share the brokers' hosts."""
     apart = () if controllers == "combined" else controllers
     return max([1, *Counter(brokers).values(), *Counter(apart).values()])
 

@@ -16,7 +16,7 @@ from ..links import LinkSettings
 @dataclass(frozen=True)
 class System:
     """
-    One of several things to compare, by what differs: settings of brokers, clients and links, or the whole cluster.
+    One of several systems to compare, by its differences: settings of brokers, clients and links, or the whole cluster.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class System:
 
 def systems(given: Sequence[Mapping[str, object]]) -> tuple[System, ...]:
     """
-    Systems from plain data, such as a preset's list of mappings: each has the parameters of `System`.
+    Systems from plain data, such as a preset's list of mappings with the parameters of `System`.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def _made(where, given):
 
 
 def link_of(where: str, given) -> LinkSettings | None:
-    """Settings of a link, from the like or from a mapping; ParameterError names `where`."""
+    """Link settings from LinkSettings or a mapping; ParameterError names `where`."""
     if given is None or isinstance(given, LinkSettings):
         return given
     known = [field.name for field in fields(LinkSettings)]
@@ -125,7 +125,7 @@ def _mapping(where, given, allowed="a mapping of names to values"):
 
 
 def frozen(value: object) -> object:
-    """Plain data as YAML gives it, in a form that can be compared and hashed."""
+    """Plain data, as from YAML, in comparable and hashable form."""
     if isinstance(value, Mapping):
         return tuple((key, frozen(one)) for key, one in value.items())
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value

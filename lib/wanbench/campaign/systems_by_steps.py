@@ -1,4 +1,4 @@
-"""A plan that puts every system at every step of a load."""
+"""A plan that tests every system at every step of a load."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def systems_by_steps(
     gateway_bps: float | None = None,
 ) -> list[Trial]:
     """
-    Every system at every step of a load, once in each replicate.
+    Every system at every step of a load, once per replicate.
 
-    A replicate is a block. Steps come in random order, and at each the systems one after another, in random order: what
-    is compared is measured close together. Systems whose cluster must be restarted for them form groups instead, and
-    all steps of a group stand together. The order of groups is drawn for every two blocks, the second of which has it
-    reversed, so that no restart falls between the blocks; the first block begins with the cluster's own settings, if
-    any system has them. Steps of external clusters, which need no restart, are dealt to the groups.
+    A replicate is a block. Steps come in random order, and at each step the systems in random order, so that
+    comparisons are close in time. Systems that need a restart of the cluster form groups instead, with all their steps
+    adjacent. The order of groups is random for every two blocks and reversed in the second, so that no restart falls
+    between the blocks; the first block begins with the cluster's own settings, if any system has them. Steps of
+    external clusters, which need no restart, are spread over the groups.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def systems_by_steps(
 
 
 def _order(systems, steps, replicates, seed):
-    """(block, system's name, step) in the order to measure: see `systems_by_steps`."""
+    """(block, system's name, step) in measuring order: see `systems_by_steps`."""
     rng = np.random.default_rng(seed)
     shared: dict[tuple, list[str]] = {}
     for system in systems:
@@ -121,7 +121,7 @@ def _order(systems, steps, replicates, seed):
 
 
 def _levels(load, steps):
-    """What each step changes in the load, by the step's name; a load that two steps lead to stands once."""
+    """What each step changes in the load, by the step's name; duplicates of a load are dropped."""
     levels, has_own = {}, False
     for field, values in steps.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:

@@ -1,4 +1,4 @@
-"""Trials that vary several factors together, to fill their ranges: what a response surface is fitted to."""
+"""Trials that vary several factors jointly over their ranges, to fit a response surface."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def together(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    The baseline with all these factors at other levels at once, in a space-filling design: see `space_filling`.
+    The baseline with all these factors changed at once, in a space-filling design: see `space_filling`.
 
-    They belong to no block, since they share no setting with those of one factor at a time.
+    They belong to no block, as they share no setting with one-factor trials.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""
-Plans of studies whose tests are trials of Kafka: which settings, how often, in which order.
-"""
+"""Plans of Kafka trials: which settings, how often, in which order."""
 
 from __future__ import annotations
 
@@ -17,9 +15,9 @@ from ..plan import Trial
 
 PING_INTERVAL_S = 0.1
 OVERLAP_S = 2.0
-"""How much longer than what counts pings and background last."""
+"""Extra time of pings and background beyond the counted period."""
 BACKGROUND_WINDOW_BYTES = 1 << 20
-"""Socket buffer of the background's receiver, so that it loses nothing that the link delivers."""
+"""Socket buffer of the background's receiver: large enough not to drop what the link delivers."""
 
 BATCH_HEADER_BYTES = 61
 RECORD_HEADER_BYTES, MOST_RECORD_HEADER_BYTES = 9, 12
@@ -31,7 +29,7 @@ LINK_FACTORS = ("delay_ms", "jitter_ms", "loss", "rate_bps")
 @dataclass(frozen=True)
 class Path:
     """
-    A path between two regions, as described by ping.
+    A path between two regions, in ping's terms.
 
     Parameters
     ----------
@@ -79,10 +77,10 @@ def two_paths(
     """
     The same load over two paths, interleaved (A B B A ...), with background traffic and pings, at one or more scales.
 
-    Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As batches set how
-    much a producer that waits for acknowledgements asks for, every share of the link stays what it was, as long as
-    batches are as full as at the full rate. A small batch is not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048
-    hold 1 (52 %), 81,920 hold 81 (99.8 %). So records are fitted to the batch.
+    Scaled down by 5, the link's rate, the background and the producers' batches are all a fifth. As the batch size
+    determines the rate of a producer that waits for acknowledgements, all shares of the link stay the same, if batches
+    are equally full. Small batches are not: 4,096 bytes hold 3 records of 1,000 (75 %), 2,048 hold 1 (52 %), 81,920
+    hold 81 (99.8 %). So records are fitted to the batch.
 
     Parameters
     ----------
@@ -128,7 +126,7 @@ def two_paths(
 
 def filling_record_bytes(batch_bytes: int, record_bytes: int) -> int:
     """
-    The payload of a record, near `record_bytes`, of which a whole number fills a batch but for a few bytes.
+    A record payload near `record_bytes` of which a whole number nearly fills a batch.
 
     >>> [filling_record_bytes(batch, 1000) for batch in (81_920, 8_192, 4_096, 2_048)]
     [998, 1004, 996, 981]
@@ -154,7 +152,7 @@ def thesis(
     seed: int = 0,
 ) -> list[Trial]:
     """
-    A factorial experiment on link and producer, without background.
+    A factorial experiment on link and producer, without background traffic.
 
     Parameters
     ----------
@@ -201,7 +199,7 @@ def _trial(load, link, background_share, beside):
 
 
 def _plain(value):
-    """A level of a design in the type that settings take: whole numbers as int."""
+    """A design's level in the type that settings use: whole numbers as int."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

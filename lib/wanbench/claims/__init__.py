@@ -1,7 +1,7 @@
 """
-Published claims, each tried on recomputed numbers: `ledger` holds them, and one module per source decides them.
+Published claims, tested on recomputed numbers: `ledger` holds them, and one module per source decides them.
 
-The working of every verdict states its rule, with the numbers it was applied to.
+The working of every verdict states its rule and the numbers used.
 """
 
 from .geo_kafka import geo_kafka

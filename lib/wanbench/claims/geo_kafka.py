@@ -1,9 +1,9 @@
 """
 Source 001: one strongly consistent Kafka over three regions, its throughput, its cost and the loss of a region.
 
-Each claim is tried on the source's own numbers (`geo_kafka_own`) and, where an estimate of a re-run is passed, on that:
-the working has both answers, and the verdict is that of the re-run. What a re-run costs decides nothing about the
-source's prices: it is shown beside them.
+Each claim is tested on the source's own numbers (`geo_kafka_own`) and on a re-run's estimate, if given: the working has
+both answers, and the verdict is the re-run's. Costs of a re-run do not decide on the source's prices; they are shown
+for comparison.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def geo_kafka(
     cost : ClusterCost
         Of the re-run; shown without a verdict.
     rpo : Estimate
-        Acknowledged messages that the log lost, or that are there and reached nobody.
+        Acknowledged messages that are missing from the log, or were never delivered.
     order : Estimate
         Messages out of order within a partition; shown.
     rto : Estimate

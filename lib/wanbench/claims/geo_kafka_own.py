@@ -1,9 +1,8 @@
 """
-Source 001 on its own numbers: which of them agree with each other, and which of its sentences follow from them.
+Source 001 tested on its own numbers: are they consistent, and do its sentences follow from them?
 
-Every number is read from its claims, so correcting a digit there corrects the verdict here. Where several printed
-numbers make another, the claimed one may differ by their rounding: the interval of such a value has every printed
-number at the ends of its last digit.
+Every number is read from its claims, so correcting a digit there corrects the verdict here. A number computed from
+printed ones has an interval that covers their rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ DWARFS = 10.0
 
 def source_deployment(audit: Audit, **inputs) -> Deployment:
     """
-    The cluster that the source prices, with its own numbers; the rate is its bytes per second over its message size.
+    The cluster that the source prices, with its own numbers; its rate is bytes per second over message size.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def source_deployment(audit: Audit, **inputs) -> Deployment:
 
 
 def own_numbers(audit: Audit) -> None:
-    """Try every claim on the source's own numbers, or say why it cannot be tried here."""
+    """Test every claim on the source's own numbers, or say why that is impossible."""
     _left(audit)
     _placement(audit)
     _rates(audit)
@@ -289,7 +288,7 @@ def _per_message(audit: Audit) -> None:
 
 
 def _untold(audit: Audit) -> None:
-    """Sentences without figures: nothing but a re-run can try them."""
+    """Sentences without figures: only a re-run can test them."""
     for name in (
         "at-least-once", "taxing", "tuning", "lz4", "compression-processor", "compression-bytes",
         "buffers-help", "producers", "nonlinear", "batches", "partitions", "plateau", "storage", "consumers-cost",

@@ -1,4 +1,4 @@
-"""Source 002: latency and throughput between regions of two clouds, tried on its published rows."""
+"""Source 002: latency and throughput between regions of two clouds, tested on its published rows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def throughput_across_clouds(
     nearest: NearestRegion,
 ) -> Audit:
     """
-    Every claim of source 002 that its published rows can try.
+    Every claim of source 002 that its published rows can test.
 
     Parameters
     ----------

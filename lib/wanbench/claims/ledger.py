@@ -1,9 +1,9 @@
 """
 Published claims against recomputed numbers: value, recomputed value, verdict, the working.
 
-The claims of a source stand in `data/published/<source>.csv`, paraphrased, with the section they are from. A study
-tries each of them: `compare` where a number is claimed, `judge` where a sentence is, `leave` where this project cannot
-try it. A claim that nobody tried stays in the table as such.
+The claims of a source are in `data/published/<source>.csv`, paraphrased, with their section. A study tests each of
+them: `compare` for a number, `judge` for a sentence, `leave` if this project cannot test it. Untested claims stay in
+the table as such.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Claim:
     """
     One claim: the source's statement, paraphrased, and its number as printed ("" where it gives none).
 
-    A source that several pages repeat also names the page that tries it, and how it can be tried (`WAYS`).
+    For a source repeated by several pages, a claim also names the page that tests it, and how (`WAYS`).
     """
 
     claim: str
@@ -86,7 +86,7 @@ class Claim:
     @property
     def half_step(self) -> float:
         """
-        Half of the last digit that is printed: a number that differs by at most this rounds to the claimed one.
+        Half of the last printed digit: numbers within this round to the claimed one.
 
         >>> [Claim("n", "", "", value, "", "").half_step for value in ("0.92", "2070", "1.3e2")]
         [0.005, 0.5, 5.0]
@@ -112,10 +112,10 @@ class Audit(Result):
         self, claim: str, recomputed: Estimate | float, working: str = "", *, within: Estimate | None = None
     ) -> None:
         """
-        Try a claimed number.
+        Test a claimed number.
 
-        It comes out where the recomputed value rounds to it as printed; it is inside the interval where only the
-        interval of the recomputed value holds it. Where no value could be recomputed, the data do not tell.
+        It is reproduced if the recomputed value rounds to it as printed, and inside the interval if only the interval
+        contains it. Without a recomputed value it stays open.
 
         Parameters
         ----------
@@ -145,12 +145,12 @@ class Audit(Result):
         )
 
     def judge(self, claim: str, holds: bool | None, working: str) -> None:
-        """Give a claim its verdict: whether it holds (None: the data do not tell), and the working that shows it."""
+        """Set the verdict on a claim: whether it holds (None: open), and the working."""
         self._claim(claim)
         self._note(claim, UNDECIDED if holds is None else COMES_OUT if holds else DOES_NOT, working)
 
     def leave(self, claim: str, why: str) -> None:
-        """Say why a claim cannot be tried here, such as what it needs and this project does not have."""
+        """State why a claim cannot be tested here."""
         self._claim(claim)
         self._note(claim, CANNOT, why)
 
@@ -162,7 +162,7 @@ class Audit(Result):
         return self.only(*(name for name, claim in self.claims.items() if claim.section in sections))
 
     def on_page(self, page: str) -> Audit:
-        """Only the claims that a page tries; ParameterError if there are none."""
+        """Only the claims that a page tests; ParameterError if there are none."""
         check_choice(
             f"page of {self.source}", page, dict.fromkeys(claim.page for claim in self.claims.values())
         )
@@ -175,7 +175,7 @@ class Audit(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The number of claims that come out, of those that can be tried."""
+        """The number of reproduced claims, of those that can be tested."""
         verdicts = [row["verdict"] for row in self.rows.values() if row["verdict"] != CANNOT]
         came_out = verdicts.count(COMES_OUT)
         return (
@@ -231,7 +231,7 @@ class Audit(Result):
         return f"{claim.written} {claim.unit}".strip() if claim.value else ""
 
     def _recomputed(self, row) -> str:
-        """With one digit more than the claim has, so that a reader sees whether it rounds to it."""
+        """With one digit more than the claim, to show whether it rounds to it."""
         if not isfinite(row.recomputed):
             return ""
         places = max(self.claims[row.claim].decimals + 1, 0)
@@ -246,7 +246,7 @@ class Audit(Result):
 
 
 def above(estimate: Estimate, bound: float) -> bool | None:
-    """Whether an interval lies above a bound; None where the bound is inside, or there is no interval."""
+    """Whether an interval lies above a bound; None if it contains the bound, or is missing."""
     if estimate.low > bound:
         return True
     return False if estimate.high < bound else None
@@ -254,7 +254,7 @@ def above(estimate: Estimate, bound: float) -> bool | None:
 
 def read_claims(source: str, folder: Path | str | None = None) -> Audit:
     """
-    The claims of a source, none of them tried yet.
+    The claims of a source, all untested.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """
-Source 004: which instance carries the most messages of Kafka per dollar.
+Source 004: which instance type carries the most Kafka messages per dollar.
 
-Each claim is tried on the source's own numbers (`price_performance_own`) and, where an estimate of a re-run is passed,
-on that. The instances themselves cannot be tried here; what can is whether the causes that the source names (disks,
-network, IOWait) have the effect that it says. What a re-run's own broker sizes cost is shown next to its verdicts.
+Each claim is tested on the source's own numbers (`price_performance_own`) and on a re-run's estimate, if given. The
+instances themselves cannot be tested here, but the causes that the source names (disks, network, IOWait) can. Costs of
+a re-run's broker sizes are shown for comparison.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-Source 004 on its own numbers: prices, units, costs per message, and the message rates that these costs imply.
+Source 004 tested on its own numbers: prices, units, costs per message, and the implied message rates.
 
-The source prints no rate. Its price per hour over its cost per message is one: messages per hour and priced broker, up
-to a factor that is the same for all instances (how many brokers were priced, how often a message is stored). Comparing
-instances needs no such factor. Every number is read from the claims, so correcting a digit there corrects the verdict.
+The source prints no rate, but its price per hour over its cost per message is one: messages per hour and priced broker,
+up to a factor common to all instances (brokers priced, copies stored). Comparing instances needs no such factor. Every
+number is read from the claims, so correcting a digit there corrects the verdict.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ UNTOLD = ("iowait-grows", "ebs-limits", "same-requests", "throttling", "producer
 
 
 def own_numbers(audit: Audit) -> None:
-    """Try every claim on the source's own numbers, or say why it cannot be tried here."""
+    """Test every claim on the source's own numbers, or say why that is impossible."""
     for claim, why in LEFT.items():
         audit.leave(claim, why)
     for claim in SETTINGS:
@@ -157,7 +157,7 @@ def _units(audit: Audit) -> None:
 
 
 def _costs(audit: Audit) -> None:
-    """Costs against the leader's, and what may still be added to them before the leader changes."""
+    """Costs against the leader's, and what could be added to them before the leader changes."""
     costs = {name: claimed(audit, f"{name}-billion") for name in INSTANCES}
     brokers = claimed(audit, "nodes")
     for name in INSTANCES:
@@ -194,7 +194,7 @@ def _costs(audit: Audit) -> None:
 
 
 def _copies(audit: Audit, name: str) -> str:
-    """How many copies of the messages its EBS volumes can write, by how many brokers are priced."""
+    """How many copies of the messages its EBS volumes can write, by the number of brokers priced."""
     brokers = claimed(audit, "nodes")
     copies = claimed(audit, f"{name}-ebs-bytes") / _mb_per_s(audit, name)
     return (
@@ -216,7 +216,7 @@ def _clearly(audit: Audit, gap: float) -> str:
 
 
 def _rates(audit: Audit) -> None:
-    """What the implied rates say to the sentences on performance; ratios of instances need no factor."""
+    """Implied rates against the sentences on performance; ratios of instances need no factor."""
     rates = {name: messages_per_s(audit, name) for name in INSTANCES}
     order = sorted(rates, key=rates.get, reverse=True)
     own = (
@@ -337,7 +337,7 @@ def _causes(audit: Audit) -> None:
 
 
 def _stability(audit: Audit) -> None:
-    """Who crashed, and who was least loaded: sentences that do not agree with each other."""
+    """Who crashed, and who was least loaded: contradictory sentences."""
     audit.judge(
         "x86-crashed",
         None,

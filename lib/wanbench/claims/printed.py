@@ -1,4 +1,4 @@
-"""Numbers as a source prints them, and what several of them make."""
+"""Numbers as printed by a source, and values computed from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def claimed(audit: Audit, claim: str) -> float:
 
 
 def from_printed(audit: Audit, function: Callable[..., float], *names: str, unit: str = "") -> Estimate:
-    """A number made of printed ones; its interval has each of these anywhere within its last digit."""
+    """A value computed from printed numbers; its interval covers their rounding."""
     claims = [audit.claims[name] for name in names]
     ends = [(one.number - one.half_step, one.number + one.half_step) for one in claims]
     reached = [function(*corner) for corner in product(*ends)]

@@ -1,11 +1,10 @@
 """
 Source 000: Kafka between two clouds over a VPN and over a private link.
 
-Each claim is tried twice where it can be: does it follow from the source's own numbers, and does it come out when the
-test is run again? The working has both answers; the verdict is that of the re-run where there is one. The settings of
-the re-run (the RTTs of its paths, the background, the batches that make Kafka's traffic) decide nothing about the
-source: such claims are tried on the source's own numbers only. These are read from its claims, so correcting a digit
-there corrects the verdict here.
+Each claim is tested twice if possible: does it follow from the source's own numbers, and does a re-run reproduce it?
+The working has both answers; the verdict is the re-run's, if any. The settings of the re-run (the RTTs of its paths,
+the background, the batches that make Kafka's traffic) do not decide on the source: such claims are tested on the
+source's own numbers only. These are read from its claims, so correcting a digit there corrects the verdict here.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ def private_vs_internet(
     """
     Every claim of source 000.
 
-    Leave out what was not measured, or pass None: its claims are then tried on the source's own numbers only, and stay
-    undecided where these cannot decide.
+    Omit what was not measured, or pass None: its claims are then tested on the source's own numbers only, and may stay
+    open.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ def _table_1(audit: Audit) -> None:
 
 
 def _deviation(minimum: float, mean: float, maximum: float, deviation: float) -> tuple[str, bool]:
-    """What the claimed deviation can be, and whether it is what the source calls it: the largest from the mean."""
+    """What the claimed deviation can be, and whether it is the largest deviation from the mean, as the source says."""
     farthest = max(maximum - mean, mean - minimum)
     bound = sqrt(max((maximum - mean) * (mean - minimum), 0.0))
     return (

@@ -1,8 +1,8 @@
 """
-Source 003, its second half: what rolling upgrades and a degraded broker do to latency, and what demotion saves.
+Source 003, second half: latency under rolling upgrades and a degraded broker, and the effect of demotion.
 
-The source shows figures without numbers, so its own numbers decide little; where an estimate of a re-run is passed,
-that gives the verdict on claims about Apache Kafka and about demotion. What Confluent Cloud does cannot be tried here.
+The source shows figures without numbers, so its own numbers decide little; a re-run's estimate, if given, decides
+claims about Apache Kafka and about demotion. Confluent Cloud cannot be tested here.
 """
 
 from __future__ import annotations

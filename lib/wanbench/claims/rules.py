@@ -1,4 +1,4 @@
-"""When a re-run says that a claim holds: bounds on the interval of its estimate."""
+"""When a re-run confirms a claim: bounds on the interval of its estimate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .ledger import Audit, above
 
 @dataclass(frozen=True)
 class Rule:
-    """When a re-run says that a claim holds: a function of its estimate (None: open), and that in words."""
+    """When a re-run confirms a claim: a function of its estimate (None: open), and its description."""
 
     claim: str
     holds: Callable[[Estimate], bool | None]
@@ -60,7 +60,7 @@ def all_or_none(estimate: Estimate) -> bool | None:
 
 def estimates_by_name(given: Mapping[str, object], names: Iterable[str]) -> dict[str, Estimate]:
     """
-    What was given of these parameters, each as its main estimate.
+    The given parameters, each as its main estimate.
 
     Raises
     ------
@@ -81,12 +81,12 @@ def estimates_by_name(given: Mapping[str, object], names: Iterable[str]) -> dict
 
 
 def again(audit: Audit, claim: str, holds: bool | None, working: str) -> None:
-    """Give the verdict of a re-run, after what the source's own numbers say."""
+    """Add the verdict of a re-run to that of the source's own numbers."""
     audit.judge(claim, holds, f"{audit.rows[claim]['working']} Re-run: {working}")
 
 
 def try_rules(audit: Audit, rules: Mapping[str, tuple[Rule, ...]], estimates: Mapping[str, Estimate]) -> None:
-    """Try the claims of every rule whose estimate was given."""
+    """Test the claims of every rule whose estimate was given."""
     for name, estimate in estimates.items():
         for rule in rules.get(name, ()):
             again(audit, rule.claim, rule.holds(estimate), f"{rule.words} {estimate.sentence}")

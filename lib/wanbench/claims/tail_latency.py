@@ -1,9 +1,9 @@
 """
 Source 003, tests 1 to 3: the tail latency of Confluent Cloud against that of Apache Kafka.
 
-Each claim is tried on the source's own numbers (`tail_latency_own`) and, where an estimate of a re-run is passed, on
-that. A claim about Apache Kafka alone takes the verdict of the re-run. A claim about both systems takes it only if
-the better one was Confluent Cloud: two other systems show what their own latencies do, next to the verdict.
+Each claim is tested on the source's own numbers (`tail_latency_own`) and on a re-run's estimate, if given. A re-run
+decides claims about Apache Kafka alone. It decides claims about both systems only if the better one was Confluent
+Cloud; results of other systems are shown for comparison.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TIMES = {
     "largest_tail_ratio": ("t3-times",),
 }
 """By parameter: claimed numbers next to which a ratio is shown; only that of Confluent Cloud is compared."""
-OTHERS = "Two other systems here, which is no verdict on these:"
+OTHERS = "Two other systems, for comparison only:"
 ANSWERS = {True: "it holds there.", False: "it does not hold there.", None: "it is open there."}
 
 
@@ -79,9 +79,9 @@ def tail_latency(
     """
     Every claim of the first half of source 003 (tests 1 to 3). Leave out what was not measured.
 
-    Each is an Estimate in "times", or a Result whose first estimate is one. "The first system" is Apache Kafka as it
-    is, and its p99 stands above the line in every ratio of two systems; "the other" is what is compared with it.
-    Latencies are end to end, from the intended time of sending.
+    Each is an Estimate in "times", or a Result whose first estimate is one. "The first system" is unmodified Apache
+    Kafka, the numerator of every ratio; "the other" is compared with it. Latencies are end to end, from the intended
+    time of sending.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _compare(audit: Audit, estimates: dict[str, Estimate]) -> None:
 
 
 def _shown(audit: Audit, estimates: dict[str, Estimate]) -> None:
-    """What two other systems do, in the working alone."""
+    """Results of two other systems, in the working only."""
     for name, rules in BOTH.items():
         for rule in rules if name in estimates else ():
             answer = ANSWERS[rule.holds(estimates[name])]

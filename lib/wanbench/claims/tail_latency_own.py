@@ -1,9 +1,9 @@
 """
-Source 003, tests 1 to 3, on its own numbers: the tables of figures 6 and 7, what they add up to, and the headlines.
+Source 003, tests 1 to 3, tested on its own numbers: the tables of figures 6 and 7, their sums, and the headlines.
 
 Every number is read from the claims, so correcting a digit there corrects the verdict here. An advantage of one system
-over another has two readings, and the source uses both: the ratio of the latencies, and the excess over the better one
-(old - new) / new, which is its column of improvements and is less by 1.
+over another has two readings, and the source uses both: the ratio of latencies, and, in its column of improvements, the
+excess over the better one (old - new) / new, which is 1 less.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ UNTOLD = ("fanouts", "no-client-limit", "defaults-worse", "predictable", "t3-sta
 
 
 def own_numbers(audit: Audit) -> None:
-    """Try every claim of tests 1 to 3 on the source's own numbers, or say why it cannot be tried here."""
+    """Test every claim of tests 1 to 3 on the source's own numbers, or say why that is impossible."""
     for claim, why in LEFT.items():
         audit.leave(claim, why)
     for claim in SETTINGS:
@@ -88,7 +88,7 @@ def _by_partitions(cku: str) -> list[str]:
 
 
 def _rates(audit: Audit) -> None:
-    """Ingress is read so many times, so egress is a multiple of it and the aggregate one more."""
+    """Egress is the number of readers times ingress, and the aggregate one more."""
     reads = claimed(audit, "fan-out")
     low, high = _mb_per_s(audit, "t1-low"), _mb_per_s(audit, "t1-high")
     added = f"Own numbers: ingress is read {number(reads)} times, so the aggregate is {number(1 + reads)} times ingress"
@@ -154,7 +154,7 @@ def _shapes(audit: Audit) -> None:
 
 
 def _client(audit: Audit) -> None:
-    """What linger and batches can do: how much a producer has to send within linger.ms."""
+    """Effects of linger and batches: how much a producer must send within linger.ms."""
     size, linger_s = 1e3 * claimed(audit, "message-size"), claimed(audit, "linger") / 1e3
     per_linger = [
         1e6 * _mb_per_s(audit, f"f6-{row}-load") / claimed(audit, f"t1-{cku}cku-topics") * linger_s

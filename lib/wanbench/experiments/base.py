@@ -1,4 +1,4 @@
-"""What an experiment is, and what every experiment shares: keeping what a command printed, whatever became of it."""
+"""The interface of experiments, and how they keep a command's output, whether it succeeds or not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROCESS_S = 0.02
 """Start and end of a command on a local lab; measured with `wanbench.experiments.iperf3.HANDSHAKE_RTTS`."""
 
 _STACK_FRAME = re.compile(r"\s*(at [\w.$/]+|\.\.\. \d+ (more|common))")
-"""Lines of Java's stack traces that say where, and not what."""
+"""Stack frames of Java: they name the place, not the error."""
 
 
 @runtime_checkable
@@ -30,13 +30,13 @@ class Experiment(Protocol):
     A setting has a default or is required, is checked in `__post_init__` (ParameterError), and its value is a JSON
     type: runs with equal settings belong together. `str(experiment)` is its line in a plan.
 
-    Three attributes are optional. `rtt_ms`: the round-trip time in ms that it sets up itself, where a trial has no
-    other. `reverse`: True if the target sends, whose cloud then charges for `expected_bytes`. `set_up_s(before)`: the
-    time in s to change over from the experiment `before` of its kind, or (None) from a lab that was just opened.
+    Three attributes are optional. `rtt_ms`: the round-trip time in ms that it configures itself. `reverse`: True if the
+    target sends, whose cloud then charges for `expected_bytes`. `set_up_s(before)`: the time in s to switch from the
+    experiment `before` of its kind, or (None) from a newly opened lab.
     """
 
     name: ClassVar[str]
-    """What manifest, journal and reader call it; also the folder of its raw files."""
+    """Its name in manifest, journal and readers; also the folder of its raw files."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -65,7 +65,7 @@ class Experiment(Protocol):
         """Expected duration in s, at a round-trip time and, if it is known, a throughput."""
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """Expected bytes on the links between regions; None where it depends on a throughput that is not given."""
+        """Expected bytes on the links between regions; None if they depend on a throughput that is not given."""
 
 
 @runtime_checkable
@@ -76,7 +76,7 @@ class ConcurrentExperiment(Experiment, Protocol):
         self, source: Host, target: Host, folder: Path, stem: str
     ) -> AbstractContextManager[list[RawFile]]:
         """
-        Measure while the block runs; the list that it yields holds the raw files as soon as the block is left.
+        Measure while the block runs; the yielded list holds the raw files once the block is left.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class ConcurrentExperiment(Experiment, Protocol):
 @runtime_checkable
 class Load(Experiment, Protocol):
     """
-    An experiment that loads a Kafka cluster, and so can be the load of a `KafkaTrial`.
+    An experiment that loads a Kafka cluster; the load of a `KafkaTrial`.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Load(Experiment, Protocol):
 
 
 class ExperimentError(CommandError):
-    """An experiment failed; `files` are the raw files that it left."""
+    """An experiment failed; `files` are the raw files it left."""
 
     def __init__(self, reason: str, files: Sequence[RawFile] = ()):
         super().__init__(reason)
@@ -149,7 +149,7 @@ def links_of(host: Host):
 
 
 def cluster_of(*hosts: Host):
-    """The Kafka cluster of the hosts, their lab's own or what `reaching` chose; ExperimentError if there is none."""
+    """The hosts' Kafka cluster: their lab's own or the one chosen by `reaching`; ExperimentError if there is none."""
     for host in hosts:
         if host.cluster is not None:
             return host.cluster
@@ -159,7 +159,7 @@ def cluster_of(*hosts: Host):
 
 def reaching(host: Host, cluster: str | None) -> Host:
     """
-    The host for experiments on the external cluster of that name; None: the host as it is, on its lab's own cluster.
+    The host, using the named external cluster; None: the lab's own cluster.
 
     Raises
     ------
@@ -195,9 +195,9 @@ def keep(folder: Path, experiment: str, stem: str, extension: str, done: Complet
 
 def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Completed, str | None]:
     """
-    Run a command; return what it printed, and None or the reason why it was stopped.
+    Run a command; return its output, and None or the reason why it was stopped.
 
-    Unlike `Host.run` this also returns what was printed before the time ran out.
+    Unlike `Host.run` this also returns the output of a command that timed out.
     """
     process = host.start(command)
     try:
@@ -211,7 +211,7 @@ def run_to_end(host: Host, command: Sequence[str], timeout_s: float) -> tuple[Co
 
 
 def last_line(done: Completed) -> str:
-    """The last line that a command printed, on stderr or else stdout, cut to 300 characters; no frames of Java."""
+    """Last line of a command's stderr, or else stdout, at most 300 characters, without Java stack frames."""
     for stream in (done.stderr, done.stdout):
         lines = stream[-20_000:].decode("utf-8", "replace").splitlines()
         if lines := [line.strip() for line in lines if line.strip() and not _STACK_FRAME.match(line)]:
@@ -221,7 +221,7 @@ def last_line(done: Completed) -> str:
 
 def ended_with(what: str, done: Completed) -> str:
     """
-    Why a command failed.
+    The reason why a command failed.
 
     >>> ended_with("ping on a/0", Completed(("ping",), 2, b"", b"ping: unknown host", "", ""))
     'ping on a/0 ended with status 2: ping: unknown host'

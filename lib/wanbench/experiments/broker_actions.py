@@ -1,4 +1,4 @@
-"""Restarting, slowing and demoting brokers beside a load. Read by `wanbench.ingest.broker_actions`."""
+"""Restart, slow and demote brokers during a load. Read by `wanbench.ingest.broker_actions`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ PASSING = ("slow", "link")
 LEADERS = ("demote", "restore", "skew", "rebalance")
 KINDS = (*RESTARTS, *PASSING, *LEADERS)
 LASTING = ("kill", *PASSING)
-"""Kinds that last for `for_s`."""
+"""Kinds of actions that last for `for_s`."""
 _RESTART_S, _LEADERS_S = 12.0, 2.0
-"""Expected; measured on two processors with other work."""
+"""Expected duration, measured on two busy processors."""
 
 
 @dataclass(frozen=True)
 class BrokerAction:
     """
-    Something that is done to a broker.
+    One action on a broker.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class BrokerAction:
 
     @property
     def link_changes(self) -> dict[str, float]:
-        """What a "link" changes, as fields of LinkSettings."""
+        """The fields of LinkSettings that a "link" action changes."""
         names = ("delay_ms", "jitter_ms", "loss", "rate_bps")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -111,15 +111,15 @@ class BrokerAction:
 @dataclass(frozen=True)
 class BrokerActions:
     """
-    A schedule of actions on the brokers of a cluster, while a load runs; the cluster is watched meanwhile.
+    A schedule of actions on the brokers of a cluster during a load, with the cluster watched meanwhile.
 
-    It stands in `KafkaTrial.beside`; times then count from when the load sends. Actions begin in the order of their
-    times, one that is still being carried out first delays the next; "slow", "link" and the gap of a "kill" last while
-    others begin. What lasts when the load ends is cut short; what is due after that is not done; the table says both.
-    At the end, whatever happened, everything is as before: brokers run at full speed, links are theirs, replicas in
-    their order, and preferred replicas lead. The file says what had to be undone.
+    It belongs in `KafkaTrial.beside`; times then count from when the load sends. Actions begin in the order of their
+    times, and an unfinished one delays the next; "slow", "link" and the gap of a "kill" overlap with others. When the
+    load ends, lasting actions are cut short and later ones skipped; the table records both. At the end everything is
+    restored, whatever happened: broker speed, links, order of replicas, and preferred leaders. The file lists what had
+    to be undone.
 
-    A broker slowed by duty cycles cannot be restarted or killed: that is an error in its row.
+    A broker slowed by duty cycles cannot be restarted or killed; its row has the error.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ class BrokerActions:
         sending: Callable[[], bool] | None = None,
     ) -> Iterator[list[RawFile]]:
         """
-        Carry the schedule out while the block runs; the list that it yields holds the raw files as soon as the block
-        is left: broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
+        Run the schedule while the block runs; the yielded list holds the raw files once the block is left:
+        broker_actions/<stem>.actions.json, which names <stem>.watch-0.jsonl.gz.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class BrokerActions:
                 raise ExperimentError(f"{self.name}: {'; '.join(faults)}", session.files)
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
-        """Carry it out without a load: for `duration_s`, or until all is done. Errors as in `concurrently`."""
+        """Run the schedule without a load: for `duration_s`, or until done. Errors as in `concurrently`."""
         session = ActionsSession(self, source, folder, stem, None)
         faults = []
         try:
@@ -243,7 +243,7 @@ class BrokerActions:
         return session.files
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration of all actions of three brokers; beside a load it lasts as long as that."""
+        """Expected duration of all actions on three brokers; during a load, the load's."""
         one = sum(self._lasts_s(each) for each in self.actions)
         if self.rolling:
             return 3 * (one + self.pause_s)
@@ -256,5 +256,5 @@ class BrokerActions:
         )
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes that the source sends: none worth counting."""
+        """Bytes that the source sends: negligible."""
         return 0.0

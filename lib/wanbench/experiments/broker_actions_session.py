@@ -1,4 +1,4 @@
-"""One run of a schedule of broker actions: it begins them, ends them, notes their times, and undoes them."""
+"""One run of a schedule of broker actions: starts, ends, times and undoes them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .kafka_fault_programs import Program, kept
 
 LOOK_S = 0.05
 READY_S = 120.0
-"""For a healthy cluster at the start."""
+"""Timeout for a healthy cluster at the start."""
 JOIN_S = 240.0
-"""For what is being done when the load ends: a controlled stop may take a minute, and an answer another."""
+"""Timeout for a running action at the end of the load: a controlled stop may take a minute, an answer another."""
 LONGEST_S = 86_400.0
-NOT_BEGUN = "the load ended before its time"
+NOT_BEGUN = "the load ended before it was due"
 TIMES = ("asked_at_s", "began_at_s", "in_force_at_s", "done_at_s", "healthy_at_s")
 
 
@@ -54,7 +54,7 @@ class ActionsSession:
         """Watch the cluster, wait until it is healthy, and start the schedule in a thread of its own."""
         cluster = cluster_of(self.host)
         if not isinstance(cluster, Cluster):
-            raise ExperimentError("brokers of a cluster that this lab did not start cannot be acted on")
+            raise ExperimentError("brokers of a cluster that this lab did not start cannot be controlled")
         self.nodes = [broker.node_id for broker in cluster.brokers]
         for action in self.settings.actions:
             if action.node_id is not None and action.node_id not in self.nodes:
@@ -75,17 +75,17 @@ class ActionsSession:
         self._driver.start()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until all is done, at most so long."""
+        """Wait until all is done, at most this long."""
         self._driver.join(timeout_s)
 
     def end(self) -> list[str]:
-        """End what is going on, undo everything, and write the files; returns what could not be undone."""
+        """End running actions, undo everything, and write the files; returns what could not be undone."""
         self._over.set()
         try:
             if self._driver is not None:
                 self._driver.join(JOIN_S)
                 if self._driver.is_alive():
-                    self._faults.append(f"an action was not over after {JOIN_S:g} s")
+                    self._faults.append(f"an action did not end within {JOIN_S:g} s")
             if self.acts is not None and self.rows:
                 try:
                     self._undo()
@@ -158,7 +158,7 @@ class ActionsSession:
         return row, action
 
     def _begin(self, row: dict, action):
-        """Begin an action; returns what ends it, if it lasts."""
+        """Begin an action; returns a function that ends it, if it lasts."""
         if self._over.is_set():
             row["error"] = NOT_BEGUN
             return None
@@ -199,15 +199,15 @@ class ActionsSession:
                 self._before.pop(row["number"])
 
     def _pending(self) -> list[dict]:
-        """Actions that are done, and after which the cluster was not yet seen healthy."""
+        """Finished actions after which the cluster has not yet been seen healthy."""
         return [row for row in self.rows if row["done_at_s"] and row["number"] in self._before]
 
     def _pause(self, lasts_s: float) -> None:
-        """Let time pass, until the load is over."""
+        """Sleep, but not beyond the end of the load."""
         self._until(lambda: False, lasts_s)
 
     def _until(self, condition: Callable[[], object], timeout_s: float, *, to_the_end: bool = False) -> bool:
-        """Look until a condition holds; False if it does not within the time, or the load is over."""
+        """Wait for a condition; False on timeout or if the load ends."""
         end_s = time.monotonic() + timeout_s
         while True:
             self._look()
@@ -231,7 +231,7 @@ class ActionsSession:
             )
             if not healthy:
                 self._faults.append(
-                    f"the cluster is not healthy {self.settings.patience_s:g} s after all of it"
+                    f"the cluster is not healthy {self.settings.patience_s:g} s after the last action"
                 )
             self._faults += self.acts.elect()
 

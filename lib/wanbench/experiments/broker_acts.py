@@ -1,4 +1,4 @@
-"""How each broker action is begun, ended and undone."""
+"""How each broker action begins, ends and is undone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK_S = 0.05
 
 class Acts:
     """
-    Acts on the brokers of `cluster`; `undo` takes back whatever has not ended.
+    Actions on the brokers of `cluster`; `undo` reverts all that have not ended.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Acts:
 
     def begin(self, action, view: list[dict], row: dict) -> Callable[[], None] | None:
         """
-        Begin an action, or carry it out where it does not last.
+        Begin an action; complete it at once if it does not last.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class Acts:
         return getattr(self, f"_{action.kind}")(action, view, row)
 
     def undo(self) -> tuple[list[str], list[str]]:
-        """Take back what has not ended; sentences of what that was, and of what failed."""
+        """Revert actions that have not ended; returns sentences on what was reverted, and what failed."""
         undone, faults = [], []
 
         def take_back(what: str, do: Callable[[], None]) -> None:
@@ -81,7 +81,7 @@ class Acts:
         return undone, faults
 
     def elect(self) -> list[str]:
-        """Have preferred replicas lead; what failed, as sentences."""
+        """Elect preferred leaders; returns failures as sentences."""
         try:
             self.cluster.ask(self.host, "elect")
         except LabError as error:
@@ -105,7 +105,7 @@ class Acts:
         return lambda: self._start(action.node_id)
 
     def _start(self, node_id: int) -> None:
-        """Start a broker that is down, and return once it answers requests."""
+        """Start a stopped broker, and return once it answers requests."""
         logged = len(self.cluster.log(node_id))
         if self.cluster.runs(node_id):
             self._down.discard(node_id)
@@ -124,9 +124,7 @@ class Acts:
 
     def _check_whole(self, node_id: int) -> None:
         if node_id in self.slow and self.slow[node_id].by_cycles:
-            raise ExperimentError(
-                f"broker {node_id} is slowed by SIGSTOP and cannot be told to end meanwhile"
-            )
+            raise ExperimentError(f"broker {node_id} is slowed by SIGSTOP and cannot be stopped meanwhile")
         if node_id in self._down or not self.cluster.runs(node_id):
             raise ExperimentError(f"broker {node_id} does not run")
 
@@ -134,7 +132,7 @@ class Acts:
 
     def _slow(self, action, view, row) -> Callable[[], None]:
         if action.node_id in self.slow:
-            raise ExperimentError(f"broker {action.node_id} is slow already")
+            raise ExperimentError(f"broker {action.node_id} is already slow")
         self.slow[action.node_id] = slowness = Slowness(self.cluster, action.node_id, action.share)
         row["in_force_at_s"] = time.time()
         row["how"] |= slowness.about
@@ -149,7 +147,7 @@ class Acts:
         links = links_of(self.host)
         [region] = [each.host.region for each in self.cluster.brokers if each.node_id == action.node_id]
         if region in self._links:
-            raise ExperimentError(f"the links of {region} are changed already")
+            raise ExperimentError(f"the links of {region} are already changed")
         pairs = [pair for pair in links.links if region in pair]
         self._links[region] = {pair: asdict(links.links[pair]) for pair in pairs}
         for pair in pairs:

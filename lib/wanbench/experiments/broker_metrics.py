@@ -21,17 +21,17 @@ from .base import ExperimentError, cluster_of, ended_with, keep
 from .sampling import LONGEST_S, Sampling
 
 _START_S = 30.0
-"""For Python to start on a busy host."""
+"""Time for Python to start on a busy host."""
 
 
 @dataclass(frozen=True)
 class BrokerMetrics(Sampling):
     """
-    The exporter of each broker, scraped on the broker's own host by `wanbench.kafka.programs.scrape`.
+    Scrapes each broker's exporter on the broker's own host, by `wanbench.kafka.programs.scrape`.
 
-    Answers are kept as they came, with the time of each scrape and how long it took.
+    Answers are kept verbatim, with the time and duration of each scrape.
 
-    A broker that does not answer is recorded as such; the others are scraped all the same.
+    A broker that does not answer is recorded as such, and does not hold up the others.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Processor time of each broker, and how often its quota made it wait. Read by `wanbench.ingest.broker_processors`."""
+"""CPU time of each broker, and throttling by its quota. Read by `wanbench.ingest.broker_processors`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from .base import ExperimentError, cluster_of, ended_with, keep
 from .sampling import LONGEST_S, Sampling
 
 _START_S = 30.0
-"""For Python to start on a busy host."""
+"""Time for Python to start on a busy host."""
 
 
 @dataclass(frozen=True)
 class BrokerProcessors(Sampling):
     """
-    Processor time of each broker's process, and what its quota made it wait, by
-    `wanbench.kafka.programs.processor_samples`.
+    CPU time of each broker process, and time throttled by its quota, by `wanbench.kafka.programs.processor_samples`.
 
-    What stands between an instance and its processors elsewhere, such as burst credits, is not seen from inside; time
-    that the hypervisor takes is, as `steal` in `HostMetrics`.
+    Limits of the provider, such as burst credits, are invisible from inside; steal time is in `HostMetrics`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Gives the brokers of a cluster their sizes while a block runs, and takes them back whatever happens."""
+"""Apply broker sizes while a block runs, and remove them afterwards, whatever happens."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NO_DISK_RATE = (
 @contextmanager
 def sized(source: Host, sizes: BrokerSize | tuple[BrokerSize | None, ...]) -> Iterator[None]:
     """
-    Brokers have these sizes while the block runs.
+    Apply these broker sizes while the block runs.
 
-    In the end a broker that died meanwhile is started again, so that the next trial finds the cluster whole. A
-    control group of a lab that was killed is deleted by the lab's keeper.
+    A broker that died meanwhile is restarted, so that the next trial finds a complete cluster. The lab's keeper deletes
+    the control groups of a killed lab.
 
     Raises
     ------
@@ -70,8 +70,8 @@ def _set_share(broker, processors, cluster, undoing) -> None:
     undoing.callback(slowness.end)
     if slowness.by_cycles and processors >= 1:
         raise ExperimentError(
-            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and stopping "
-            "and continuing a process gives it less than one"
+            f"broker {broker.node_id} cannot be given {processors:g} processors: there is no quota here, and duty "
+            f"cycles allow less than one"
         )
 
 

@@ -1,4 +1,4 @@
-"""A broker that has a share of one processor, until told otherwise."""
+"""Limit a broker to a share of one processor, until ended."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .base import ExperimentError, ended_with
 
 _START_S = 30.0
 _END_S = 30.0
-"""For a program to start or end, on a machine with other work."""
+"""Timeout for a program to start or end, on a busy machine."""
 
 
 class Slowness:
     """
-    Slows a broker from the moment it is made, by `wanbench.kafka.programs.processor_share` on its host.
+    Slows a broker from its creation on, by `wanbench.kafka.programs.processor_share` on its host.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class Slowness:
 
     @property
     def by_cycles(self) -> bool:
-        """Whether the process is stopped and continued in turn."""
+        """Whether the process is slowed by duty cycles of SIGSTOP and SIGCONT."""
         return self.about["by"] == processor_share.CYCLES
 
     def end(self) -> None:
-        """Have the broker at full speed again; ExperimentError if that is not certain."""
+        """Restore the broker's full speed; ExperimentError if that is not certain."""
         try:
             self._host.run(["touch", self._stop_file], timeout_s=_END_S)
             done = self._process.wait(_END_S)

@@ -1,8 +1,8 @@
 """
-The offset between the clocks of two hosts, measured by exchanging time stamps over their path, as NTP does.
+Measure the clock offset between two hosts by exchanging time stamps over their path, as NTP does.
 
-The exchange with the shortest round trip says most: the offset is right to within half of it, wherever on the way the
-time was spent (RFC 5905, section 8).
+The exchange with the shortest round trip is the most accurate: its offset is right to within half the RTT, however
+asymmetric the path (RFC 5905, section 8).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from . import clock_echo
 from .base import ExperimentError, keep, last_line, run_to_end
 
 EXCHANGES = 30
-"""Only the shortest counts: of so many, one seldom waits in a queue."""
+"""Only the shortest counts: of this many, one rarely has to queue."""
 INTERVAL_S = 0.01
 FIRST_PORT, PORTS = 9500, 200
 """Above the ports of brokers and, by default, of iperf3, which may run at the same time."""
 ONE_CLOCK = "one machine, one clock"
 UNKNOWN = "not known"
 _MARGIN_S = 15.0
-"""For Python to start on a busy host."""
+"""Time for Python to start on a busy host."""
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def one_clock(source: Host, target: Host) -> bool:
-    """Whether both hosts are the same running kernel, and so have the same clock: its boot id says."""
+    """Whether both hosts run on the same kernel, by its boot id, and so share a clock."""
     boot_ids = set()
     for host in (source, target):
         done = host.run(["cat", _BOOT_ID], timeout_s=30, ok=None)

@@ -1,5 +1,5 @@
 """
-Exchanges time stamps over UDP. Runs on a host with nothing but Python; started by `wanbench.experiments.clock`.
+Exchange time stamps over UDP; runs on a host with plain Python, started by `wanbench.experiments.clock`.
 
     python clock_echo.py answer ADDRESS PORT SHIFT_MS        (SHIFT_MS: for tests, how far the clock is ahead)
     python clock_echo.py ask ADDRESS PORT EXCHANGES INTERVAL_S
@@ -17,13 +17,13 @@ import time
 
 QUESTION, ANSWER = struct.Struct(">Qq"), struct.Struct(">Qqqq")
 PATIENCE_S = 2.0
-"""For an answer; no path on earth takes longer."""
+"""Timeout for an answer; no path on Earth takes longer."""
 FIRST_TRIES = 2
 """After this many unanswered requests, no program is listening or a firewall blocks the way."""
 
 
 def answer(address: str, port: int, shift_ns: int) -> None:
-    """Answer until the process is ended."""
+    """Answer requests until the process is ended."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.bind((address, port))
         print("listening", flush=True)

@@ -1,4 +1,4 @@
-"""What a watcher sees of a cluster while something is done to it: leaders, replicas in sync, brokers that are there."""
+"""A watcher's view of a cluster: leaders, in-sync replicas, brokers present."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..kafka.leadership import under_replicated
 from .kafka_fault_programs import Program
 
 HOLDS_S = 1.0
-"""A cluster counts as healthy only if it stays so for this long: a view may be older than what was just done."""
+"""A cluster counts as healthy only after this long: a view may predate the last action."""
 
 
 class ClusterView:
     """
-    The latest that a watcher printed, and since when the cluster is healthy; `look` brings it up to date.
+    The watcher's latest output, and since when the cluster is healthy; `look` updates it.
 
-    Healthy: every broker is known and no partition of any topic is under-replicated or without a leader.
+    Healthy: all brokers are present, and no partition of any topic is under-replicated or leaderless.
 
     Parameters
     ----------
@@ -43,13 +43,15 @@ class ClusterView:
         self._before: tuple = (None, None)
 
     def look(self) -> None:
-        """Read what the watcher has printed; ExperimentError if it has failed."""
+        """Read new output of the watcher; ExperimentError if it has failed."""
         for sample in self.program.news():
             if "group" not in sample:
                 self._saw(sample)
 
     def healthy_since(self, after_s: float) -> float | None:
-        """The first sample begun after a time since when all are healthy, once that holds; None if it does not."""
+        """
+        The first sample begun after a time since which all are healthy; None if not healthy, or not for long enough.
+        """
         times = self._healthy_at_s
         first = bisect_left(times, after_s)
         if first < len(times) and times[-1] - times[first] >= HOLDS_S:

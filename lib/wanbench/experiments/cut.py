@@ -1,4 +1,4 @@
-"""Echoes across a link that is cut and healed meanwhile. Read by `wanbench.ingest.cut`."""
+"""Ping across a link that is cut and healed meanwhile. Read by `wanbench.ingest.cut`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .base import ExperimentError, keep, links_of
 from .ping import Ping
 
 _MARGIN_S = 10.0
-"""For the first echo, and for ping to end."""
+"""Time for the first echo, and for ping to end."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """
-    Ping while the link of the pair is cut, both ways, and healed again.
+    Ping while the link of the pair is cut in both directions, and healed again.
 
     Only for labs with emulated links (`Host.links`). Besides ping's output it leaves cut.json: when each command was
-    given, and when the lab answered that it was done.
+    given, and when the lab confirmed it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Detecting a slow broker from outside while a load runs, and demoting it. Read by `wanbench.ingest.detection`."""
+"""Detect a slow broker from outside during a load, and demote it. Read by `wanbench.ingest.detection`."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ from .detection_session import DetectionSession
 @dataclass(frozen=True)
 class Detection:
     """
-    A probe of every broker, a detector that reads it as it runs, and, if asked, the demotion of the broker it names.
+    A probe of every broker, an online detector, and, if asked, demotion of the broker it names.
 
-    The probe is a producer on the source host, with a topic of its own: one partition led by each broker, with a
-    replication of 1 and acks=1. So the latency of a partition holds the path to one broker and that broker's work, and
-    no other's: with more replicas and acks "all" a slow follower would make every leader look slow, and a leader that
-    moved would take its partition's history to another broker. `wanbench.change_detection` says how the detector works.
+    The probe is a producer on the source host, with its own topic: one partition per broker, replication 1 and acks=1.
+    So the latency of a partition reflects one broker and the path to it: with more replicas and acks "all" a slow
+    follower would make every leader look slow, and a moved leader would mix the histories of two brokers.
+    `wanbench.change_detection` says how the detector works.
 
-    A record that is not answered within the detector's `limit_ms` counts as that, then: a broker that stands still is
-    seen within that time and a few windows.
+    A record that is unanswered after the detector's `limit_ms` counts with that latency at once: a stalled broker is
+    detected within that time and a few windows.
 
-    A broker that is named is demoted if no more than half of the brokers are in alarm: else the cause is hardly one
-    broker. All partitions that it leads, of all topics, get it as their last replica, and the first in sync leads; at
-    the end replicas are in their earlier order again, and preferred replicas lead. Beside `BrokerActions` that change
-    the same order, what was there before either comes back.
+    A named broker is demoted if at most half of the brokers are in alarm: otherwise the cause is hardly one broker. It
+    becomes the last replica of all partitions it leads, of all topics, and the first in-sync replica leads; at the end
+    the earlier order and preferred leaders are restored, also after `BrokerActions` that change the same order.
 
-    Every latency is kept, so that another detector can be tried on it (`wanbench.stats.time.detection`).
+    Every latency is kept, so that other detectors can be tried (`wanbench.stats.time.detection`).
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Detection:
     record_bytes : int
     demote_on_alarm : bool
     take_out : bool, optional
-        A broker that is demoted is also taken out of the replicas of every partition that another has in sync: nobody
+        A demoted broker is also removed from the replicas of every partition that another has in sync: nobody
         waits for it, and it copies nothing until what was there before is restored. None: it goes on following.
     settle_s : float
         Of the load, before the detector begins to learn.
@@ -102,7 +101,7 @@ class Detection:
         sending: Callable[[], bool] | None = None,
     ) -> Iterator[list[RawFile]]:
         """
-        Probe and detect while the block runs; the list that it yields holds the raw files as soon as the block is left:
+        Probe and detect while the block runs; the yielded list holds the raw files once the block is left:
         detection/<stem>.detection.json, which names <stem>.probe-0.jsonl.gz.
 
         Parameters
@@ -145,5 +144,5 @@ class Detection:
         return self.duration_s + 5.0
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes that the source sends to three brokers, two of them elsewhere, with headers roughly."""
+        """Approximate bytes that the source sends to three brokers, two of them elsewhere, with headers."""
         return 2 * self.duration_s / self.interval_s * (self.record_bytes + 150)

@@ -1,4 +1,4 @@
-"""One run of a detection: the probe, the detector that reads it, and what is done about an alarm."""
+"""One run of a detection: the probe, the detector that reads it, and the response to an alarm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .kafka_fault_programs import Program, kept
 LOOK_S = 0.05
 READY_S = 120.0
 JOIN_S = 180.0
-"""For a demotion that is going on when the load ends: two answers of the cluster."""
+"""Timeout for a demotion in progress at the end of the load: two answers of the cluster."""
 END_S = 30.0
 
 
@@ -73,7 +73,7 @@ class DetectionSession:
         self._reader.start()
 
     def end(self) -> list[str]:
-        """Stop the probe, take back what was demoted, and write the files; returns what failed."""
+        """Stop the probe, undo demotions, and write the files; returns what failed."""
         self._over.set()
         try:
             if self._reader is not None:
@@ -124,7 +124,7 @@ class DetectionSession:
             row["error"] = str(error)[:500]
 
     def _demote(self, node_id: int) -> int:
-        """Have a broker lead nothing; how many partitions another now leads."""
+        """Move all leadership off a broker; returns the number of partitions moved."""
         view = self._cluster.ask(self.host, "topics", internal=True)
         less = leadership.without_replica if self.settings.take_out else leadership.without_leader
         order = less(view, node_id)
@@ -185,7 +185,7 @@ class DetectionSession:
 
 
 def fed(probe: Program, nodes: Sequence[int], settings):
-    """(known_at_s, node_id, latency in ms) of what a probe has printed since the last call, in its order."""
+    """New output of a probe since the last call: (known_at_s, node_id, latency in ms), in order."""
     for line in probe.news():
         if not isinstance(line, list) or isinstance(line[0], str) or line[3:] == ["after"]:
             continue

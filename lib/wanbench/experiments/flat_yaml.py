@@ -1,4 +1,4 @@
-"""YAML files of one level: names, and scalars or lists of numbers and text. Nothing else is read, or written."""
+"""Strict reader and writer of flat YAML: names with scalars, or lists of numbers and text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from ..errors import ParameterError
 
 LARGEST_BYTES = 64 << 10
-"""The largest workload or driver file that is about has 3 kB."""
+"""Far above the largest known workload or driver file, 3 kB."""
 DEEPEST = 3
 """A list of lists in a mapping."""
 _NULLS = ("", "~", "null", "Null", "NULL")
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[-+]?(?=.*[.eE])([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar: its text, whether it stands without quotes, and its line (1 is the first)."""
+    """A scalar: its text, whether it is unquoted, and its line, from 1."""
 
     text: str
     plain: bool
@@ -31,8 +31,8 @@ class Scalar:
     @property
     def value(self) -> object:
         """
-        None, a bool, int, float or str. What YAML 1.1 takes for octal, hexadecimal, sexagesimal or a date is text here,
-        for parsers disagree about it.
+        None, a bool, int, float or str. Octal, hexadecimal, sexagesimal numbers and dates of YAML 1.1 stay text, as
+        parsers disagree on them.
         """
         if not self.plain:
             return self.text
@@ -47,7 +47,7 @@ class Scalar:
 
 def read_flat(path) -> dict[str, Scalar | list]:
     """
-    The entries of a file: a Scalar, or a list of values (of scalars, or lists of them), by name.
+    The entries of a file by name: a Scalar, or a list of scalars or lists of scalars.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _entries(path: Path, text: str) -> dict[str, Scalar | list]:
 
 def flat_text(entries: dict[str, object]) -> str:
     r"""
-    The text of a file that `read_flat` reads as these entries: text, numbers, flags and lists of them.
+    The text of a file with these entries, which `read_flat` reads back.
 
     >>> print(flat_text({"name": "a", "topics": 1, "rates": [[0, 5]], "config": "a=1\nb=2\n"}), end="")
     name: "a"
@@ -149,12 +149,12 @@ def _written(value) -> str:
 
 
 def _fits_block(text: str) -> bool:
-    """Whether a literal block holds it as it is: it begins with no space, and ends with one line end."""
+    """Whether a literal block represents it exactly: no leading space, and one line end at the end."""
     return text[-1:] == "\n" and not text[:1].isspace() and text[-2:-1] != "\n" and "\t" not in text
 
 
 def _inline(value) -> str:
-    """In one line."""
+    """A value on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Processors, disks, network and memory of the hosts at work, by sysstat. Read by `wanbench.ingest.host_metrics`."""
+"""Processors, disks, network and memory of the hosts, by sysstat. Read by `wanbench.ingest.host_metrics`."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ from .base import ExperimentError, ended_with, keep, run_to_end
 from .sampling import LONGEST_S, Sampling, file_part, hosts_at_work
 
 _C = ["env", "LC_ALL=C"]
-"""sysstat writes numbers and dates as the locale has them."""
+"""sysstat formats numbers and dates by the locale."""
 _NETWORK = ["-n", "DEV,EDEV,TCP,ETCP"]
 _MACHINE = ["-u", "ALL", "-P", "ALL", "-d", "-r", "-q"]
 _ASK_S = 20.0
 _START_S = 20.0
 _READ_S = 120.0
-"""For sadf: a long recording of a machine with many processors is large."""
+"""Timeout of sadf: a long recording of a machine with many processors is large."""
 
 
 @dataclass(frozen=True)
 class HostMetrics(Sampling):
     """
-    sysstat on the hosts of both ends and of the brokers: `sar` in the background, then `sadf -j` of what it recorded,
-    compressed.
+    sysstat on both ends and the brokers' hosts: `sar` in the background, then `sadf -j` of its recording, compressed.
 
-    What several hosts share, a machine or a network namespace, is measured once: the first of them has the file, and
-    <stem>.<host>.hosts.json says for which hosts its processors, disks and memory, and for which its network devices
-    stand. In a namespace the devices are the namespace's own; processors and disks are always the whole
-    machine's.
+    A machine or network namespace that several hosts share is measured once: the first host has the file, and
+    <stem>.<host>.hosts.json lists the hosts that share its machine, and those that share its network devices. In a
+    namespace the devices are the namespace's own; processors and disks are always the whole machine's.
 
     Parameters
     ----------
@@ -113,7 +111,7 @@ class HostMetrics(Sampling):
 
 
 class _Recorder:
-    """A host where sysstat records, and the hosts for which its figures stand."""
+    """A host where sysstat records, and the hosts that its figures apply to."""
 
     recorded: str
     sar: Process
@@ -130,7 +128,7 @@ class _Recorder:
 
 
 def _recorders(hosts: list[Host]) -> list[_Recorder]:
-    """One per network namespace; the first of a machine also stands for the machine."""
+    """One per network namespace; the first on a machine also covers the machine."""
     networks: dict[tuple[str, str], _Recorder] = {}
     machines: dict[str, _Recorder] = {}
     for host in hosts:

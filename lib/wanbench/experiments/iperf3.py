@@ -26,13 +26,13 @@ rest was 0.04 s.
 INITIAL_WINDOW_BYTES = 10 * 1448
 """First flight of Linux TCP (RFC 6928)."""
 WINDOW_BYTES = 3 * 2**20
-"""Largest flight taken to be usual: half of Linux's default tcp_rmem maximum of 6 MiB."""
+"""Usual maximum flight: half of Linux's default tcp_rmem maximum of 6 MiB."""
 _PORTS = 3800
 """Ports from `first_port` on: by default they end below those of Kafka's brokers, 9092 and more."""
 _MARGIN_S = 30.0
-"""Beyond the transfer, for control messages on a bad path; then the client hangs."""
+"""Added to the transfer's duration for control messages on a bad path; a client that takes longer hangs."""
 _SLOWEST_RATE_BPS = 250_000.0
-"""A transfer by bytes that is slower is stopped. Paths between clouds carry more."""
+"""A slower byte-limited transfer is stopped. Paths between clouds carry more."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,13 @@ class Iperf3:
         )
         for name in ("duration_s", "omit_s"):
             if (value := getattr(self, name)) is not None and value != int(value):
-                raise refusal(f"Iperf3 {name}", value, "whole seconds, as iperf3 takes no fractions")
+                raise refusal(f"Iperf3 {name}", value, "whole seconds, as iperf3 does not accept fractions")
         if 0 < self.interval_s < 0.1:
             raise refusal("Iperf3 interval_s", self.interval_s, "0, or at least 0.1")
         if self.udp and self.rate_bps is None:
-            raise ParameterError("Iperf3 with udp needs rate_bps: UDP does not find the rate by itself.")
+            raise ParameterError(
+                "Iperf3 with udp needs rate_bps: UDP has no congestion control to find the rate."
+            )
         if self.congestion_control is not None and (
             self.udp or not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", str(self.congestion_control))
         ):
@@ -153,7 +155,7 @@ class Iperf3:
         return ", ".join([f"iperf3: {'UDP' if self.udp else 'TCP'} for {amount}", *more])
 
     def port(self, stem: str) -> int:
-        """The port of a test's attempt, from its stem: the same stem always has the same port."""
+        """The port of an attempt at a test, derived from its stem."""
         return self.first_port + zlib.crc32(stem.encode()) % _PORTS
 
     def server_command(self, address: str, port: int) -> list[str]:
@@ -215,8 +217,8 @@ class Iperf3:
         """
         Expected duration: the transfer, and `HANDSHAKE_RTTS` round trips of control messages.
 
-        A byte-limited transfer is taken to double its flight each round trip, from ten segments up to what
-        fills the path at `rate_bps` or to the window (`window_bytes`, or `WINDOW_BYTES` per stream).
+        A byte-limited transfer is assumed to double its flight each round trip, from ten segments up to the
+        bandwidth-delay product at `rate_bps` or the window (`window_bytes`, or `WINDOW_BYTES` per stream).
         """
         rtt_s = rtt_ms / 1000
         around = HANDSHAKE_RTTS * rtt_s + 2 * PROCESS_S
@@ -236,9 +238,7 @@ class Iperf3:
         )
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """
-        Bytes sent, without headers and control messages; None where it depends on a rate that is not given.
-        """
+        """Bytes sent, without headers and control messages; None if they depend on an unknown rate."""
         if self.transfer_bytes is not None:
             return float(self.transfer_bytes)
         rate = self._rate(rate_bps)
@@ -270,7 +270,7 @@ def _transfer_s(transfer_bytes, rtt_s, rate_bps, streams, window_bytes):
 
 
 def _error_of(done: Completed, source: Host) -> str | None:
-    """Why a client that ended did not succeed: iperf3's own message if its output is JSON, else its last line."""
+    """Why a client failed: iperf3's own message if its output is JSON, else its last line."""
     try:
         report = json.loads(done.stdout)
     except (ValueError, RecursionError):

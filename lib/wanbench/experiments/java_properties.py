@@ -1,4 +1,4 @@
-"""Text of Java's properties files, which drivers of the OpenMessaging Benchmark hold, read as Java reads it."""
+"""Java properties text, as in drivers of the OpenMessaging Benchmark, parsed as Java does."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SPACES = " \t\f"
 
 def read_properties(text: str) -> dict[str, str]:
     r"""
-    The properties of a text; of a name that stands there twice the last, as in Java.
+    The properties of a text; of a repeated name the last, as in Java.
 
-    A line that ends with an odd number of backslashes goes on in the next; "=", ":" or space ends the name; lines that
-    begin with "#" or "!" are comments (java.util.Properties.load).
+    A line that ends with an odd number of backslashes continues in the next; "=", ":" or space ends the name; lines
+    that begin with "#" or "!" are comments (java.util.Properties.load).
 
     >>> read_properties("# a comment\nacks = all\nnames=a,\\\n  b\nlinger.ms:5\nempty\n")
     {'acks': 'all', 'names': 'a,b', 'linger.ms': '5', 'empty': ''}
@@ -37,7 +37,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 def properties_text(settings: Mapping[str, str]) -> str:
     r"""
-    One line for each setting, which Java reads as it was given.
+    One line for each setting, escaped so that Java reads it back unchanged.
 
     >>> properties_text({"acks": "all", "a b": " c\\"})
     'acks=all\na\\ b=\\ c\\\\\n'
@@ -62,7 +62,7 @@ def _logical_lines(text: str):
 
 
 def _plain(text: str) -> str:
-    """Without escapes. Pairs of surrogates become one character."""
+    """Resolve escapes. Surrogate pairs become one character."""
     out, at = [], 0
     while at < len(text):
         char = text[at]

@@ -1,4 +1,4 @@
-"""Parameters that Kafka's experiments share: placements of replicas, racks, settings of clients and topics."""
+"""Checks of parameters that Kafka's experiments share: replica placement, racks, client and topic settings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..kafka.security.secret import names_secret
 
 ACKS = ("0", "1", "all")
 REGION = "region"
-"""As a client.rack: the region in which the client runs. Clusters of a lab name their racks after regions."""
+"""Value of client_rack for the client's own region: clusters of a lab name racks after regions."""
 APART = "apart"
-"""As the placement of a probe: on leaders that lead no partition of another topic."""
+"""Placement of a probe on brokers that lead no partition of another topic."""
 _SETTING_NAME = re.compile(r"[a-z][a-z0-9.-]*")
 
 
 def check_placement(experiment: object, apart: bool = False) -> None:
     """
-    Refuse a placement unless it names a node id for each replica of each partition; keep it as tuples.
+    Check that a placement names a node id per replica of each partition; returns it as tuples.
 
     With `apart`, "apart" is allowed too.
     """
@@ -40,7 +40,7 @@ def check_placement(experiment: object, apart: bool = False) -> None:
 
 
 def check_rack(experiment: object) -> None:
-    """Refuse a client_rack that is neither None nor one line of text."""
+    """Check that client_rack is None or one line of text."""
     rack = experiment.client_rack
     if rack is not None and (not isinstance(rack, str) or not rack or not rack.isprintable()):
         raise refusal(
@@ -54,7 +54,7 @@ def rack_of(client_rack: str | None, region: str) -> str | None:
 
 
 def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], ...]:
-    """Kafka's settings as sorted pairs of text, which can be compared, hashed and written down."""
+    """Kafka's settings as sorted pairs of text: comparable, hashable and serialisable."""
     settings = getattr(experiment, parameter)
     try:
         items = dict(settings).items()
@@ -70,7 +70,7 @@ def setting_pairs(experiment: object, parameter: str) -> tuple[tuple[str, str], 
 
 
 def check_settings(experiment: object, parameter: str, owned: Mapping[str, str | None]) -> None:
-    """Refuse settings of Kafka that are secrets, malformed, or `owned` by the experiment, with the reason there."""
+    """Reject Kafka settings that are secret, malformed, or `owned` by the experiment, with the reason given there."""
     label = f"{type(experiment).__name__} {parameter}"
     for key, value in getattr(experiment, parameter):
         if names_secret(key):  # before an error that shows the value

@@ -1,4 +1,4 @@
-"""A fault of a region while a Kafka cluster is used, begun and healed. Read by `wanbench.ingest.kafka_fault`."""
+"""A region's fault while a Kafka cluster is in use, begun and healed. Read by `wanbench.ingest.kafka_fault`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .kafka_fault_planted import KINDS
 from .kafka_fault_session import FaultSession
 
 _START_S, _END_S = 6.0, 6.0
-"""From the start to the first record, and from the end of the traffic to the end; measured on two processors."""
+"""Overhead before the first record and after the end of traffic; measured on two processors."""
 _HEAL_S = 7.0
-"""From healing to the end of the traffic; measured 4 to 11 s, with a region cut longest, after faults of 8 s."""
+"""Time from healing to the end of traffic; measured 4 to 11 s after faults of 8 s, longest with a region cut."""
 _OVERHEAD_BYTES = 150
-"""Of TCP, IP, the request and the record batch, for one record; roughly."""
+"""Approximate headers of TCP, IP, request and record batch, for one record."""
 _OWNED = dict.fromkeys(
     ("acks", "bootstrap.servers", "client.id", "enable.idempotence", "group.id", "request.required.acks")
 )
@@ -31,18 +31,17 @@ _OWNED = dict.fromkeys(
 @dataclass(frozen=True)
 class KafkaFault:
     """
-    One episode: steady traffic, a fault, its healing, a healthy cluster, and the log read back.
+    One episode: steady traffic, a fault, healing, recovery, and reading back the log.
 
-    Producers in every region of the lab send numbered, checksummed records on a schedule to a topic of the episode's
-    own; consumers of one group in every region receive them. All note times, answers and errors. From every region the
-    cluster is watched. All clients use librdkafka; producers with acks "all" are idempotent.
+    Producers in every region of the lab send numbered, checksummed records on a schedule to a new topic; consumers of
+    one group in every region receive them. All log times, answers and errors. Every region watches the cluster. All
+    clients use librdkafka; producers with acks "all" are idempotent.
 
-    The cluster must be healthy before an episode starts: all replicas in sync. Leaders of Kafka's own topics that did
-    not come back by themselves are then elected, so that every episode starts balanced; its own topic is new. The
-    traffic ends once replicas are in sync again, every member of the group has its partitions, and records flow through
-    all of them. The fault is healed whatever happens.
+    The cluster must be healthy before an episode starts: all replicas in sync. Preferred leaders of Kafka's own topics
+    are then elected, so that every episode starts balanced. The traffic ends once replicas are in sync again, every
+    member of the group has its partitions, and records flow through all of them. The fault is healed whatever happens.
 
-    Times are those of the hosts' clocks: an episode needs hosts with one clock, as those of a local lab.
+    Times are those of the hosts' clocks: an episode needs hosts that share one clock, as in a local lab.
 
     Parameters
     ----------
@@ -154,7 +153,7 @@ class KafkaFault:
         elif not 1 <= len(parts) <= 2 or not all(parts) or len(set(parts)) < len(parts):
             raise refusal("KafkaFault at", self.at, "a region, two different ones joined by '+', or a role")
         elif len(parts) == 2 and {CONTROLLER, CONSUMERS} & set(parts):
-            raise ParameterError(f"KafkaFault at is {self.at!r}; a role stands alone, without '+'.")
+            raise ParameterError(f"KafkaFault at is {self.at!r}; a role cannot be joined by '+'.")
 
     def __str__(self) -> str:
         where = f" at {self.at} for {self.fault_s:g} s" if self.fault != NONE else ""
@@ -162,8 +161,8 @@ class KafkaFault:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        One episode in all regions of the hosts' lab. Leaves kafka_fault/<stem>.fault.json, which names the rest: what
-        each program printed, compressed.
+        One episode in all regions of the hosts' lab. Leaves kafka_fault/<stem>.fault.json, which names the rest: each
+        program's output, compressed.
 
         Raises
         ------
@@ -178,7 +177,7 @@ class KafkaFault:
         return FaultSession(self, source, folder, stem).run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration on two processors; a restart for other `broker_settings` comes on top (about 10 s)."""
+        """Expected duration on two processors; a restart for other `broker_settings` adds about 10 s."""
         return _START_S + self.before_s + self.fault_s + min(self.after_s, _HEAL_S) + _END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:

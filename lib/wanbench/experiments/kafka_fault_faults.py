@@ -1,4 +1,4 @@
-"""How each fault of `KafkaFault` is begun and healed."""
+"""How each fault of `KafkaFault` begins and is healed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ON_LINKS = ("cut", "cut-out", "cut-in", "slow")
 ON_BROKERS = ("kill", "freeze")
 FAULTS = (*ON_LINKS, *ON_BROKERS, NONE)
 CONTROLLER, CONSUMERS = "controller", "consumers"
-"""In place of a region: that of the active controller, and that whose consumers have most of the partitions."""
+"""Roles instead of region names: that of the active controller, and that whose consumers have most partitions."""
 SLOW_DELAY_MS, SLOW_LOSS = 2_000.0, 0.05
 """One way, and the share of packets lost."""
 
 
 class Fault:
     """
-    A fault at some regions: `begin`, then `heal`. `heal` undoes whatever `begin` did, also where it failed half-way. A
-    second call does again what failed or was interrupted in the first, and nothing else.
+    A fault at some regions: `begin`, then `heal`. `heal` undoes whatever `begin` did, even if that failed half-way. A
+    second call retries only what failed or was interrupted in the first.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Fault:
         self._links = links_of(host) if kind in ON_LINKS else None
 
     def begin(self) -> None:
-        """Have the fault happen; returns when the lab has done it."""
+        """Begin the fault; returns once the lab has confirmed it."""
         if self.kind == "cut":
             self._at_each(self.regions, self._links.cut_region, self._links.heal_region)
         elif self.kind in ("cut-out", "cut-in"):
@@ -72,7 +72,7 @@ class Fault:
             self._at_each(self.nodes, self._cluster.freeze, self._cluster.thaw)
 
     def heal(self) -> None:
-        """Undo all of it; an error is raised once everything was tried."""
+        """Undo everything; errors are raised only after all was tried."""
         errors = []
         for undo in list(self._undo):
             try:
@@ -85,7 +85,7 @@ class Fault:
             raise min(errors, key=lambda error: isinstance(error, Exception))  # an interruption first
 
     def _at_each(self, things, do: Callable, undo: Callable) -> None:
-        """All at the same time: two regions are to fall together."""
+        """Run for all regions at the same time: two regions are to fail together."""
         self._undo += [lambda thing=thing: undo(thing) for thing in things]
         if things:
             with ThreadPoolExecutor(len(things)) as threads:
@@ -93,7 +93,7 @@ class Fault:
                     done.result()
 
     def _pairs(self) -> list[tuple[str, str]]:
-        """The directions of links that are hit; between two regions that are hit, both."""
+        """The affected directions of links: to and from the regions, and between them."""
         leaving = [pair for pair in self._links.links if pair[0] in self.regions]
         entering = [pair for pair in self._links.links if pair[1] in self.regions]
         if self.kind == "slow":
@@ -106,7 +106,7 @@ class Fault:
 
 
 def check_possible(kind: str, host: Host) -> None:
-    """ExperimentError if the lab or its cluster cannot have this kind of fault."""
+    """ExperimentError if the lab or its cluster cannot produce this kind of fault."""
     if kind in ON_LINKS:
         links_of(host)
     if kind in ON_BROKERS and not isinstance(host.cluster, Cluster):

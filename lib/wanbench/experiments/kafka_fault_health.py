@@ -1,4 +1,4 @@
-"""Whether a cluster under a fault is healthy again, from what its watchers and clients print."""
+"""Whether a cluster has recovered from a fault, from the output of watchers and clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .kafka_fault_programs import Program
 
 class Health:
     """
-    What is known so far of partitions, group and traffic; `look` brings it up to date.
+    Current state of partitions, group and traffic; `look` updates it.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Health:
         self._positions: dict[int, dict[str, int]] = {}
 
     def look(self) -> None:
-        """Read what the programs have printed since the last look; ExperimentError if one has failed."""
+        """Read new output of the programs; ExperimentError if one has failed."""
         for program in self.programs:
             for line in program.news():
                 if program.role == "watch":
@@ -48,7 +48,7 @@ class Health:
         return len(self._sending) == sum(program.role == "producer" for program in self.programs)
 
     def group_since(self) -> float | None:
-        """Since when (Unix s) the members have all partitions between them, each at least one; None if they do not."""
+        """Unix s since which the members hold all partitions between them, each at least one; None if they do not."""
         held = [number for numbers in self._assigned.values() for number in numbers]
         complete = sorted(held) == list(range(len(self.replicas)))
         idle = sum(not numbers for numbers in self._assigned.values())
@@ -56,15 +56,17 @@ class Health:
         return self._assigned_at_s if complete and idle <= spare else None
 
     def in_sync_since(self, after_s: float) -> float | None:
-        """When all watchers saw all replicas in sync (Unix s), in samples begun after a time; None if they do not."""
+        """
+        Unix s since which all watchers see all replicas in sync, in samples begun after a time; None if they do not.
+        """
         return self._all_see(after_s, lambda isr, leader, replicas: set(isr) == set(replicas))
 
     def led_as_preferred_since(self, after_s: float) -> float | None:
-        """The same of all partitions led by their preferred leaders."""
+        """As `in_sync_since`, for all partitions led by their preferred leaders."""
         return self._all_see(after_s, lambda isr, leader, replicas: leader == replicas[0])
 
     def flows(self, after_s: float) -> bool:
-        """Whether after a time every producer got an answer from, and some consumer a record of, every partition."""
+        """Whether after a time every partition answered each producer, and delivered a record to some consumer."""
         partitions = range(len(self.replicas))
         return all(
             self._answered.get((producer, partition), 0) > after_s
@@ -73,7 +75,7 @@ class Health:
         ) and all(self._received.get(partition, 0) > after_s for partition in partitions)
 
     def unread(self, ends: dict[str, int]) -> list[int]:
-        """The partitions that no member has read up to their end, by the latest that each consumer said."""
+        """Partitions that no member has read to the end, by each consumer's last report."""
         read: dict[str, int] = {}
         for positions in self._positions.values():
             for number, position in positions.items():
@@ -81,7 +83,7 @@ class Health:
         return sorted(int(number) for number, end in ends.items() if read.get(number, 0) < end)
 
     def region_of_most(self) -> str:
-        """The region whose consumers have most partitions; the first of several."""
+        """The region whose consumers hold the most partitions; the first in a tie."""
         held: dict[str, int] = {}
         for program in self.programs:
             if program.role == "consumer":
@@ -127,9 +129,8 @@ class Health:
 
 def compact_samples(printed: bytes) -> bytes:
     """
-    What a watch printed, shorter: [at_s, took_s, node_id, state] per sample, where the state is [leader, in-sync
-    replicas] of each partition in order, or null if it is the same as before; [at_s, took_s, kind, message] of one
-    that failed.
+    A watcher's output in compact form: [at_s, took_s, node_id, state] per sample, where the state is [leader, in-sync
+    replicas] of each partition in order, or null if unchanged; [at_s, took_s, kind, message] of a failed one.
     """
     lines, before = [], None
     for text in printed[: printed.rfind(b"\n") + 1].splitlines():
@@ -149,8 +150,8 @@ def compact_samples(printed: bytes) -> bytes:
 
 def group_samples(printed: bytes) -> bytes:
     """
-    The same of a group: [at_s, group, state, [[consumer, partitions] ...]], or [at_s, group, kind, message] of a
-    sample that failed. The consumers are those of the episode, whose client.id ends in their number.
+    Likewise for a group: [at_s, group, state, [[consumer, partitions] ...]], or [at_s, group, kind, message] of a
+    failed sample. Consumers are those of the episode, whose client.id ends in their number.
     """
     lines = []
     for text in printed[: printed.rfind(b"\n") + 1].splitlines():

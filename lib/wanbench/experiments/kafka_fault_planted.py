@@ -1,4 +1,4 @@
-"""Falsifies one line of a consumer's notes on purpose, so that whoever compares them with the log can be tested."""
+"""Corrupt one line of a consumer's output on purpose, to test the checker."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _RECEIVED = b'["received"'
 
 def damaged(printed: bytes, kind: str) -> tuple[bytes, dict | None]:
     """
-    What a consumer printed with one record dropped, received twice, swapped with the next of its producer and
-    partition, or altered; and which one. None if it has no record for that.
+    A consumer's output with one record dropped, duplicated, swapped with the next of its producer and partition, or
+    altered; and that record. None if no record qualifies.
 
-    The record is one from the middle that was received once.
+    The record is from the middle and was received once.
 
     >>> damaged(b'["received",0,5,1,7,100,false]\\n', "alter")
     (b'["received",null,null,1,7,100,true]\\n', {'kind': 'alter', 'producer': 0, 'sequence': 5})
@@ -51,7 +51,7 @@ def _record(receipt):
 
 
 def _stream(receipt):
-    """Its producer and partition: within them records keep their order."""
+    """Producer and partition of a record: within them order is kept."""
     return receipt[1], receipt[3]
 
 

@@ -1,4 +1,4 @@
-"""The programs of a fault episode: started on hosts, and read while they run."""
+"""Programs of a fault episode: started on hosts, and read while they run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHARED = (Path(fault_record.__file__), Path(probe_record.__file__))
 
 
 def command(host: Host, program, topic: str, settings=(), **arguments: object) -> list[str]:
-    """The command of one of the programs, which is put on the host; `arguments` are its options."""
+    """The command of one of the programs, after putting it on the host; `arguments` are its options."""
     words = [*program_command(host, Path(program.__file__), *_SHARED, needs=("confluent_kafka",))]
     words += ["--client", host.cluster.librdkafka_client_file(host), "--topic", topic]
     words += ["--settings", json.dumps(dict(settings))] if settings else []
@@ -41,7 +41,7 @@ def command(host: Host, program, topic: str, settings=(), **arguments: object) -
 @dataclass
 class Program:
     """
-    A program that runs. `role` and `number` say which; what it prints is kept as <stem>.<role>-<number>.jsonl.gz.
+    A running program, identified by `role` and `number`; its output is kept as <stem>.<role>-<number>.jsonl.gz.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Program:
         return f"{self.role} {self.number} on {self.host.name}"
 
     def news(self) -> list:
-        """What it has printed since the last call, line by line; ExperimentError if it has failed."""
+        """New output lines since the last call; ExperimentError if the program has failed."""
         printed = self._printed()
         end = printed.rfind(b"\n") + 1
         lines = [json.loads(line) for line in printed[:end].splitlines()]
@@ -78,7 +78,7 @@ class Program:
         return (self.origin_ns + 1_000 * at) / 1e9
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for its end; ExperimentError if that takes too long or it failed."""
+        """Wait for its end; ExperimentError on timeout or failure."""
         try:
             self._has_ended(self.process.wait(timeout_s))
         except CommandError as error:
@@ -87,12 +87,12 @@ class Program:
             raise ExperimentError(ended_with(str(self), self.done))
 
     def stop(self) -> None:
-        """Have it end, if it still runs."""
+        """Stop it, if it still runs."""
         if self.done is None:
             self._has_ended(self.process.stop())
 
     def describe(self) -> dict:
-        """What the file of the episode says of it."""
+        """Its entry in the episode's file."""
         return {
             "role": self.role,
             "number": self.number,
@@ -104,7 +104,7 @@ class Program:
         }
 
     def _printed(self) -> bytes:
-        """What it has printed since the last whole line that was read."""
+        """Output since the last complete line read."""
         if self.done is None:
             if self.process.is_running():
                 return self.process.printed(self._position)
@@ -121,8 +121,8 @@ def kept(
     folder: Path, experiment: str, stem: str, program: Program, content: Callable[[bytes], bytes] = bytes
 ) -> tuple[list[RawFile], dict]:
     """
-    Keep what a program that has ended printed, compressed, and its stderr; the raw files, and how the file of the
-    episode names the first. `content` makes of what was printed what is kept.
+    Keep an ended program's output, compressed, and its stderr; returns the raw files, and the name of the first for the
+    episode's file. `content` transforms the output.
     """
     done = program.done
     about = {
@@ -142,9 +142,7 @@ def kept(
 def kept_log(
     folder: Path, experiment: str, stem: str, cluster, placement, since_utc: str
 ) -> tuple[RawFile, dict]:
-    """
-    Keep the lines of a node's log since a time that say who was fenced, who led, and who was in sync; as `kept`.
-    """
+    """Keep the lines of a node's log since a time that report fencing, leaders and in-sync replicas; as `kept`."""
     lines = [
         line
         for line in cluster.log(placement.node_id).splitlines(keepends=True)
@@ -163,8 +161,8 @@ def kept_log(
 
 def start_clients(settings, topic: str, hosts: list[Host], stop_file: Callable[[Host], str]) -> list[Program]:
     """
-    Start producers and consumers of a KafkaFault, numbered over all regions in turn; `hosts` holds one per client of a
-    role. What is started when a start fails is stopped.
+    Start producers and consumers of a KafkaFault, numbered across regions in turn; `hosts` holds one per client of a
+    role. If one fails to start, the others are stopped.
     """
     programs: list[Program] = []
     try:
@@ -195,7 +193,7 @@ def start_log_reader(host: Host, topic: str, partitions: int, timeout_s: float) 
 
 
 def stop_all(programs: list[Program]) -> None:
-    """Stop those that run; an error of one does not keep the others running."""
+    """Stop all that run, even if one fails to stop."""
     for program in programs:
         with suppress(LabError):
             program.stop()

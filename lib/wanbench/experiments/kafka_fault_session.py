@@ -1,4 +1,4 @@
-"""One fault episode: its topic, its clients and watchers, the fault, the healing, and the files that they leave."""
+"""One fault episode: topic, clients and watchers, fault, healing, and raw files."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from .kafka_fault_programs import Program, kept, kept_log, start_clients, start_
 
 LOOK_S = 0.1
 READY_S = 120.0
-"""For clients to be ready, on a machine with other work."""
+"""Timeout for clients to be ready, on a busy machine."""
 HEALTHY_S = 120.0
-"""For the cluster to be healthy before an episode: the one before may have ended sooner."""
+"""Timeout for a healthy cluster before an episode: the previous one may have ended in recovery."""
 MARGIN_S = 30.0
 SHOWN = 500
 """Characters of a reason."""
 LOG_S = 120.0
-"""For the log to be read back."""
+"""Timeout for reading back the log."""
 COMPLETE_S = 60.0
-"""For consumers to read what is left."""
+"""Timeout for consumers to read the rest."""
 REPLICATED_S = 45.0
-"""For replicas to have the whole log, or to leave those in sync: replica.lag.time.max.ms is 30 s unless set."""
+"""Timeout for replicas to catch up or to leave the in-sync set: replica.lag.time.max.ms defaults to 30 s."""
 HOLDS_S = 1.5
-"""Health must last so long to count: a broker that missed its time-out may still be fenced after the healing."""
+"""Health must last this long to count: a broker whose session expired may still be fenced after healing."""
 
 
 class FaultSession:
-    """An episode of `settings` (a KafkaFault) on the lab of `source`; `run` does all of it."""
+    """An episode of `settings` (a KafkaFault) on the lab of `source`."""
 
     def __init__(self, settings, source: Host, folder: Path, stem: str):
         self.settings, self.host = settings, source
@@ -85,7 +85,7 @@ class FaultSession:
     # Before
 
     def _check(self) -> None:
-        """Refuse what cannot work, before anything is started."""
+        """Reject impossible settings before anything starts."""
         self._cluster = cluster_of(self.host)
         check_possible(self.settings.fault, self.host)
         self._hosts = [hosts for hosts in self._cluster.lab.hosts.values() if hosts]
@@ -104,7 +104,7 @@ class FaultSession:
             )
 
     def _begin(self, stack: ExitStack) -> None:
-        """A healthy cluster, the topic, everything that watches it and uses it."""
+        """Wait for a healthy cluster, make the topic, start watchers and clients."""
         settings = self.settings
         if isinstance(self._cluster, Cluster):
             self._cluster.reconfigure(dict(settings.broker_settings or ()))
@@ -164,7 +164,7 @@ class FaultSession:
         self._note("ended_at_s")
 
     def _heal(self, fault: Fault) -> None:
-        """Undo the fault; what fails or is interrupted is tried once more."""
+        """Undo the fault; retry once if that fails or is interrupted."""
         try:
             fault.heal()
         except LabError:
@@ -174,7 +174,7 @@ class FaultSession:
             raise
 
     def _hit(self) -> list[str]:
-        """The regions that the fault is to hit."""
+        """The regions to be hit."""
         if self._at == [CONSUMERS]:
             self._health.look()
             return [self._health.region_of_most()]
@@ -187,7 +187,7 @@ class FaultSession:
         return self._at
 
     def _await_health(self) -> None:
-        """Return when everything works again and has for a while, or the time for that is over."""
+        """Return once everything has worked again for a while, or on timeout."""
         healed_s = self._times["heal_done_at_s"]
         since: float | None = None
 
@@ -213,8 +213,8 @@ class FaultSession:
 
     def _end(self) -> None:
         """
-        Stop the traffic, read the log back, and have the consumers read to its end. What fails is part of the result:
-        it is noted, and the rest is done.
+        Stop the traffic, read back the log, and let consumers read to its end. Failures are noted as part of the
+        result.
         """
         self._tell()
         for client in self._clients:
@@ -252,7 +252,7 @@ class FaultSession:
             time.sleep(LOOK_S)
 
     def _check_nodes(self) -> None:
-        """Note nodes that ended though they should run, as one soon after its thaw, and start them again."""
+        """Note and restart nodes that ended unexpectedly, as one may soon after its thaw."""
         if not isinstance(self._cluster, Cluster):
             return
         for placement in self._cluster.placements:
@@ -289,7 +289,7 @@ class FaultSession:
                 self._ask("delete_topic", name=self._topic)
 
     def _keep(self, error: str | None) -> None:
-        """Write what every program printed, and the file that the reader starts from."""
+        """Write every program's output, and the file that the reader starts from."""
         described = []
         programs = [*self._clients, *self._watchers, *([self._log] if self._log else [])]
         for program in programs:
@@ -354,14 +354,14 @@ class FaultSession:
         return f"{host.scratch}/{self._topic}.stop"
 
     def _tell(self, more: str = "") -> None:
-        """Make the file on every host that clients look for."""
+        """Create the file that clients wait for, on every host."""
         for host in {client.host.name: client.host for client in self._clients}.values():
             with self._noting():
                 host.run(["touch", self._stop_file(host) + more], timeout_s=MARGIN_S)
 
     @contextmanager
     def _noting(self):
-        """What fails in here is a result where the fault has begun: it is noted, and the episode goes on."""
+        """Once the fault has begun, a failure in the block is noted as a result and the episode continues."""
         try:
             yield
         except LabError as error:
@@ -377,14 +377,14 @@ class FaultSession:
         self._times[name] = time.time()
 
     def _look_for(self, lasts_s: float) -> None:
-        """Let time pass; ExperimentError as soon as a program fails, until the fault has begun."""
+        """Sleep; until the fault has begun, ExperimentError as soon as a program fails."""
         end_s = time.monotonic() + lasts_s
         while (left_s := end_s - time.monotonic()) > 0:
             time.sleep(min(left_s, LOOK_S))
             self._look()
 
     def _until(self, condition: Callable[[], object], timeout_s: float) -> bool:
-        """Look until a condition holds; False if it does not within the time."""
+        """Wait for a condition; False on timeout."""
         end_s = time.monotonic() + timeout_s
         while True:
             self._look()

@@ -1,4 +1,4 @@
-"""Kafka under load by its own perf tools. Read by `wanbench.ingest.kafka_load`."""
+"""Load Kafka with its own perf tools. Read by `wanbench.ingest.kafka_load`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .kafka_load_checks import check_load
 from .kafka_load_session import Session
 
 START_S = 3.0
-"""Allowed for the start of one tool; several take longer by the root of their number."""
+"""Time to start one tool; n tools take about sqrt(n) times as long."""
 AROUND_S = 4.0
-"""Allowed for making and deleting topics, and counting batches."""
+"""Time to make and delete topics, and to count batches."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class KafkaLoad:
     Producer p writes to topic p modulo `topics`. Each topic is read by `consumer_groups` groups of `consumers` each:
     with one producer per topic and three groups of one consumer this is the fan-out 1:3.
 
-    What ends a load, and how its warm-up is kept apart:
+    How a load ends, and how its warm-up is separated:
 
-    - `records` per producer, after `warmup_records` that the tool sums up apart (``--warmup-records``). Flat out, its
-      sum of the rest begins while the warm-up still waits in the producer's buffer, and is too low by that.
-    - `duration_s` at `target_records_per_s`: as many records as the rate gives in that time; then as above.
-    - `duration_s` flat out: the tool knows no time. It is given more records than it can send, and stopped
-      `warmup_s` + `duration_s` after the last producer has printed its first window. What it would have printed at its
-      end is then missing: the summary line and the metrics of the producers. Windows and the log's batches stay.
+    - `records` per producer, after `warmup_records` that the tool sums up separately (``--warmup-records``).
+    Unthrottled, its sum of the rest starts while the warm-up is still in the producer's buffer, and is too low.
+    - `duration_s` at `target_records_per_s`: the corresponding number of records; then as above.
+    - `duration_s` unthrottled: the tool has no time limit. It gets more records than it can send, and is stopped
+    `warmup_s` + `duration_s` after the last producer's first window. The producers' summary line and metrics are then
+    missing; windows and the log's batches remain.
 
-    The tools take a second or more to start, each a different time. ``<stem>.times.json`` says when all of
-    them were sending, and from when until when is what counts; analysis takes windows and batches of that time.
+    Tools take a second or more to start. ``<stem>.times.json`` says when all of them were sending, and which period
+    counts; analysis uses windows and batches of that period.
 
     Parameters
     ----------
@@ -187,24 +187,24 @@ class KafkaLoad:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the tools are stopped at a time, rather than end by themselves."""
+        """Whether the tools are stopped after a time, rather than end by themselves."""
         return self.duration_s is not None and self.target_records_per_s is None
 
     @property
     def n_consumers(self) -> int:
-        """Consumer processes in all."""
+        """Total number of consumer processes."""
         return self.topics * self.consumer_groups * self.consumers
 
     @property
     def records_to_warm(self) -> int:
-        """Records of each producer that its tool keeps apart."""
+        """Warm-up records of each producer, which its tool sums up separately."""
         if self.records is not None:
             return self.warmup_records
         return 0 if self.is_stopped else ceil(self.warmup_s * self.target_records_per_s)
 
     @property
     def records_to_send(self) -> int:
-        """Records that each producer is asked for, the warm-up included."""
+        """Records requested of each producer, including the warm-up."""
         if self.records is not None:
             return self.records + self.warmup_records
         if self.is_stopped:
@@ -227,8 +227,8 @@ class KafkaLoad:
         """
         Load the cluster of the lab from `source` (producers) and `target` (consumers).
 
-        `when_sending` is called once: as soon as all producers have printed a window, where that is waited for, else
-        when they are started.
+        `when_sending` is called once: when all producers have printed a window, if that is awaited, else when they are
+        started.
 
         Leaves in kafka_load/ of the run folder, for every tool, <stem>.producer-<n>.txt or
         <stem>.consumer-<group>-<n>.txt (both counted over all topics) with what it printed, .stderr.txt if it
@@ -262,8 +262,8 @@ class KafkaLoad:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Expected duration. A load by count without a target rate is taken to run at `rate_bps`, or at one batch per
-        partition and round trip and request in flight.
+        Expected duration. A load by count without a target rate is assumed to run at `rate_bps`, or at one batch per
+        partition, round trip and request in flight.
         """
         if self.duration_s is not None:
             sending_s = self.duration_s + self.warmup_s
@@ -280,8 +280,8 @@ class KafkaLoad:
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
         """
-        Payload that the producers send, before compression; None where it depends on a rate that is not given. What
-        replicas and consumers fetch is `replication` - 1 and `consumer_groups` times as much.
+        Payload that the producers send, before compression; None if it depends on an unknown rate. Replicas and
+        consumers fetch `replication` - 1 and `consumer_groups` times as much.
         """
         if not self.is_stopped:
             return float(self._sent_bytes())
@@ -293,7 +293,7 @@ class KafkaLoad:
         return self.records_to_send * self.producers * self.record_bytes
 
     def time_limit_s(self) -> float:
-        """For the producers to end."""
+        """Time limit of the producers."""
         if self.timeout_s is not None:
             return self.timeout_s
         if self.duration_s is not None:

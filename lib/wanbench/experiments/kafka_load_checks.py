@@ -12,11 +12,11 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMESTAMPS = ("LogAppendTime", "CreateTime")
 PAYLOADS = ("letters", *MADE)
 REQUEST_BYTES = 1 << 20
-"""max.request.size of a producer and, but for a few bytes, message.max.bytes of a broker, unless they are set."""
+"""Default max.request.size of a producer and, to within a few bytes, message.max.bytes of a broker."""
 RECORD_MARGIN_BYTES = 1024
-"""For the headers of record and batch, with room."""
+"""Headers of record and batch, with a margin."""
 _HEAP_MARGIN_MB = 64
-"""What the tool needs of the heap besides its buffers."""
+"""Heap that the tool needs besides its buffers."""
 _MOST_PROCESSES = 200
 """Each has its own Java process; more would load the machine before they load a cluster."""
 _WHOLE = (
@@ -80,11 +80,11 @@ _OWNED = {
 
 
 def check_load(load) -> None:
-    """ParameterError, with what is allowed, unless a load's parameters are as `KafkaLoad` says."""
+    """Raise ParameterError, with what is allowed, for invalid parameters of a load."""
     check_fields(load, *_WHOLE, whole=True, optional=_OPTIONAL)
     check_fields(load, *_NUMBERS, optional=_OPTIONAL)
     if load.linger_ms != int(load.linger_ms):
-        raise refusal("KafkaLoad linger_ms", load.linger_ms, "whole milliseconds, for Kafka knows no others")
+        raise refusal("KafkaLoad linger_ms", load.linger_ms, "whole milliseconds, as in Kafka")
     for name, allowed in (
         ("acks", ACKS),
         ("compression", COMPRESSIONS),

@@ -1,4 +1,4 @@
-"""Results of a load: the counted time, from the producers' output, and the batches, from the leaders' logs."""
+"""Results of a load: the counted period, from the producers' output, and batches, from the leaders' logs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..labs.programs import program_command
 from .perf_tools import Tool
 
 WINDOW = "records/sec ("
-"""In every line of figures that the producer tool prints."""
+"""Part of every line of figures from the producer tool."""
 _STEADY = b"teady state"
 _COUNT_S = 300.0
-"""For counting the batches of a broker, in logs of many GB."""
+"""Timeout for counting a broker's batches, in logs of many GB."""
 _CONNECT_S = 5.0
-"""How long to look for a broker: they just served."""
+"""Timeout for finding a broker: they have just been serving."""
 
 
 def times_that_count(
     load, producers: Sequence[Tool], stopped: Sequence[Tool], stopped_at_s: float | None
 ) -> dict[str, float | None]:
     """
-    From when until when all producers sent, the warm-up over, in Unix s; None where that is not known.
+    The period in Unix s in which all producers sent after their warm-up; None if unknown.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def times_that_count(
 
 def count_batches(cluster, asker: Host, topics: Sequence[str], timestamps: str) -> tuple[dict, str | None]:
     """
-    Record batches of topics, second by second, each partition in the log of its leader.
+    Record batches of topics per second, each partition counted in its leader's log.
 
     Returns
     -------

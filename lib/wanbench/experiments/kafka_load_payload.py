@@ -1,7 +1,7 @@
 """
-Records of known compressibility, made the same way every time: a load's compression depends on them.
+Reproducible records of known compressibility, on which a load's compression depends.
 
-The perf tool reads them as UTF-8, a line each.
+The perf tool reads them as UTF-8, one per line.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..labs.programs import put_whole
 LARGEST_FILE_BYTES = 8 << 20
 """The tool holds all records of the file in memory."""
 MOST_RECORDS = 10_000
-"""So that a batch rarely holds a record twice, which would compress better than an application's records."""
+"""Enough that a batch rarely repeats a record, which would compress better than real data."""
 SMALLEST_RECORD_BYTES = 150
-"""So much hold the fields without a note."""
+"""Size of the fields without the note."""
 _RUN_S = 30.0
 
 _REGIONS = ("eu-central-1", "eu-west-2", "us-east-1", "us-west-2", "ap-southeast-1", "sa-east-1")
@@ -46,12 +46,12 @@ _MESSAGES = (
     "retry {m} of call {id} to payment after {ms} ms: connection reset by peer",
 )  # fmt: skip
 _SEVEN_BITS = bytes(11 if byte & 127 == 10 else byte & 127 for byte in range(256))
-"""Any byte to a character of ASCII that does not end a line."""
+"""Maps any byte to an ASCII character other than a line end."""
 
 
 def records(payload: str, record_bytes: int, seed: int) -> bytes:
     """
-    Lines of exactly `record_bytes` each, as many as `LARGEST_FILE_BYTES` and `MOST_RECORDS` allow.
+    Lines of exactly `record_bytes` each, up to `LARGEST_FILE_BYTES` and `MOST_RECORDS`.
 
     Parameters
     ----------
@@ -77,10 +77,7 @@ def records(payload: str, record_bytes: int, seed: int) -> bytes:
 def put_records(
     payload: str, record_bytes: int, seed: int, hosts: Sequence[Host]
 ) -> tuple[dict[str, str], dict[str, object]]:
-    """
-    Put the records on hosts; the path of the file by name of host, and what to note of it. A host is given the same
-    content once, whatever loads send it.
-    """
+    """Put the records on hosts, once per content; returns each host's path by name, and metadata to record."""
     content = records(payload, record_bytes, seed)
     sha256 = hashlib.sha256(content).hexdigest()
     paths = {}
@@ -141,4 +138,4 @@ def _note(rng, length):
 
 _MAKERS = {"json": _json_record, "log": _log_record, "random": _random_record}
 MADE = tuple(_MAKERS)
-"""The payloads that are made here."""
+"""The available payloads."""

@@ -1,4 +1,4 @@
-"""One run of a load: make topics, run the tools together, count batches, keep the raw files, delete the topics."""
+"""One run of a load: make topics, run the tools, count batches, keep raw files, delete topics."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from .perf_tool_arguments import CONSUMER, PRODUCER, consumer_arguments, produce
 from .perf_tools import Tool, recorders, stop_all
 
 UNANSWERED = ("Unreachable", "Timeout")
-"""The kinds of an `AnswerError` where no broker answered."""
+"""Kinds of `AnswerError` that mean no broker answered."""
 CHECK_S = 2.0
-"""How often the cluster is asked whether a broker has died."""
+"""Interval of checks for dead brokers."""
 TOO_FEW = b"Exiting before consuming"
-"""In what the consumer tool prints when it ends for want of records."""
+"""Part of the consumer tool's message when it times out without records."""
 _NO_RECORDS = b"0 records sent, "
 _DRAIN_S = 60.0
-"""For consumers to read what waits, beyond their own timeout."""
+"""Time for consumers to read the backlog, beyond their own timeout."""
 _LONG_S = 1e6
-"""No time limit: whoever waits is ended by stopping the tool."""
+"""No time limit: stopping the tool ends the wait."""
 
 
 class Session:
     """
-    One run of `load` (a KafkaLoad) on `cluster`; producers and consumers are spread over the hosts in turn.
+    One run of `load` (a KafkaLoad) on `cluster`, its clients spread over the hosts round-robin.
 
     `run` does all of it; see `KafkaLoad.run`.
     """
@@ -155,7 +155,7 @@ class Session:
         return group, self.topics[group // self.load.consumer_groups]
 
     def _follow(self, pool):
-        """Wait until the producers have ended or their time is over, then until the consumers have ended."""
+        """Wait for the producers to end or time out, then for the consumers."""
         try:
             ends = {pool.submit(tool.wait, _LONG_S): tool for tool in (*self.producers, *self.consumers)}
             if self.load.is_stopped:
@@ -163,7 +163,7 @@ class Session:
                 self.when_sending()
                 self._watch(ends, time.monotonic() + self.load.warmup_s + self.load.duration_s, early=True)
                 self.missing.append(
-                    "summary lines and metrics of the producers: they were stopped at the time"
+                    "summary lines and metrics of the producers: they were stopped on schedule"
                 )
                 self._stop_producers(self.producers)
             else:
@@ -182,8 +182,8 @@ class Session:
 
     def _stop_unfinished(self, producers):
         """
-        Stop producers that did not send all their records in time. What they sent is the result of a saturated system.
-        A producer that printed no figures at all has no result, which is an error.
+        Stop producers that did not finish in time: the system is saturated, which is a result. A producer without any
+        figures is an error.
         """
         limit_s, producers = self.load.time_limit_s(), sorted(producers, key=self.producers.index)
         for tool in producers:
@@ -222,7 +222,7 @@ class Session:
         until: dict[Future, Tool] | None = None,
     ) -> set[Future]:
         """
-        Wait for all of `until` (the producers' ends); returns the ones not done at the deadline.
+        Wait for all of `until` (the producers' ends); returns those unfinished at the deadline.
 
         CommandError if a tool fails, a broker dies or, with `early`, a producer ends.
         """
@@ -242,7 +242,7 @@ class Session:
         return waiting
 
     def _examine_window(self, window, tool):
-        """CommandError if a producer did not print the window that was waited for."""
+        """CommandError if a producer did not print the awaited window."""
         if window.exception() is None:
             return
         try:
@@ -255,7 +255,7 @@ class Session:
         raise self._cause(ended_with(tool.name, done))
 
     def _examine(self, end, tool, waiting, *, early):
-        """CommandError if a tool failed, or ended while the load needed it."""
+        """CommandError if a tool failed, or ended too early."""
         done = end.result()
         if done.returncode:
             raise self._cause(ended_with(tool.name, done))
@@ -266,8 +266,8 @@ class Session:
                 raise self._cause(f"{tool.name} ended without figures: {last_line(done)}")
             if early:
                 raise self._cause(
-                    f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the time was over; "
-                    "raise most_bytes"
+                    f"{tool.name} had sent all its records, {self.load.records_to_send:,}, before the scheduled end; "
+                    f"raise most_bytes"
                 )
         elif waiting and TOO_FEW in done.stdout:
             raise self._cause(
@@ -276,7 +276,7 @@ class Session:
             )
 
     def _cause(self, reason):
-        """The error of a failed tool; if a broker has died, that comes first."""
+        """The error of a failed tool, preceded by any broker's death."""
         try:
             self.cluster.check()
         except ClusterError as error:
@@ -284,7 +284,7 @@ class Session:
         return CommandError(reason)
 
     def _drain(self, ends):
-        """Wait until the consumers have read all records, if `drain` asks for it."""
+        """If `drain` is set, wait until the consumers have read all records."""
         if self.consumers and not self.load.drain:
             self.missing.append("the ends of the consumers: they were stopped when the producers had ended")
             stop_all(self.consumers)
@@ -298,7 +298,7 @@ class Session:
         self.missing += [f"the end of {ends[end].name}: it still read, and was stopped" for end in late]
 
     def _delete_topics(self) -> str | None:
-        """Why a topic is still there, if one is."""
+        """Delete the topics; returns errors."""
         why = None
         for topic in self.made:
             try:

@@ -19,7 +19,7 @@ from .kafka_load_payload import MADE, SMALLEST_RECORD_BYTES
 from .kafka_open_loop_session import OpenLoopSession
 
 START_S, END_S = 7.0, 2.0
-"""From the start to the first record, and from the last answer to the end; measured on two processors."""
+"""Overhead before the first record and after the last answer; measured on two processors."""
 MOST_RECORDS = 50_000_000
 """Each consuming process holds a byte for each record of the schedule."""
 MOST_CLIENTS = 200
@@ -53,26 +53,26 @@ _OWNED = {
 @dataclass(frozen=True)
 class KafkaOpenLoop:
     """
-    Producers that send on a schedule fixed beforehand, and the latency of every record from when it was due.
+    Producers on a fixed schedule, and the latency of every record from when it was due.
 
-    A load that waits for the system before it sends again measures only the records that the system let it send
-    (coordinated omission: Tene 2013). Here record n of the load is due n / rate seconds after the start, none is
-    skipped, and latency counts from that time: until the acknowledgement ("publish"), and until each consumer group has
-    the record for the first time ("end to end"). Latencies are kept as a histogram for each second of the schedule.
+    A closed-loop load omits the delays of records that it could not send in time (coordinated omission: Tene 2013).
+    Here record n is due n / rate seconds after the start, none is skipped, and latency counts from that time: to the
+    acknowledgement ("publish"), and to the first receipt by each consumer group ("end to end"). Latencies are kept as a
+    histogram for each second of the schedule.
 
-    All clients use librdkafka. Records have no key; a producer's records go to the partitions of its topic in turn, so
-    that each partition gets the same load. Producers are spread over the hosts in turn, those of a host in one process.
-    Group g reads every topic, in a process on the host of that number; a group's name is that of the topic and g.
+    All clients use librdkafka. Records have no key and go to the partitions round-robin. Producers are spread over the
+    hosts round-robin, those of a host in one process. Group g reads every topic, in a process on the host of that
+    number; a group's name is that of the topic and g.
 
-    The load generator is not free. On two processors with much other work (a load average of 8), with mock brokers on
+    The generator has limits. On two busy processors (load average 8), with mock brokers on
     the same machine, one producer and 3 groups kept the schedule at 5,000 records/s of 2 KB (99 % handed over within
     2.1 ms), and fell behind at 10,000 (``python benchmarks/open_loop.py``). Its loop wakes every millisecond, so a
     record is handed over 0.5 ms late on average where more than one is due in that time: that is in the latency. Its
     programs ask the kernel for priority.
 
-    `fell_behind` in table open_loop_loads says that the generator, not the system, was late: see
-    `wanbench.open_loop`. A full queue of the producer is the system's doing: records then wait, and count
-    from when they were due; `blocked_s` says for how long there was no room.
+    `fell_behind` in table open_loop_loads means that the generator, not the system, was late: see `wanbench.open_loop`.
+    A full producer queue is due to the system: records wait, and count from when they were due; `blocked_s` is the time
+    without room.
 
     Parameters
     ----------
@@ -217,17 +217,17 @@ class KafkaOpenLoop:
 
     @property
     def length_s(self) -> float:
-        """Length of the schedule, the warm-up included."""
+        """Length of the schedule, including the warm-up."""
         return self.warmup_s + self.duration_s
 
     @property
     def n_records(self) -> int:
-        """Records of the schedule, the warm-up included."""
+        """Records of the schedule, including the warm-up."""
         return n_records(self.rate_records_per_s, self.length_s)
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether the producers are."""
+        """Whether the producers are idempotent."""
         return self.acks == "all" if self.idempotence is None else self.idempotence
 
     def run(
@@ -276,12 +276,12 @@ class KafkaOpenLoop:
         return session.run()
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration where every record arrives."""
+        """Expected duration if every record arrives."""
         return START_S + self.length_s + 20 * rtt_ms / 1000 + END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Payload that the producers send, before compression. What replicas and consumers fetch is `replication` - 1 and
-        `groups` times as much.
+        Payload that the producers send, before compression. Replicas and consumers fetch `replication` - 1 and `groups`
+        times as much.
         """
         return float(self.n_records * self.record_bytes)

@@ -1,4 +1,4 @@
-"""One run of an open-loop load: its topics, its programs, the clocks, and the files that they leave."""
+"""One run of an open-loop load: topics, programs, clocks, and raw files."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .kafka_load_payload import put_records
 
 LOOK_S = 0.05
 CHECK_S = 2.0
-"""How often the cluster is asked whether a broker has died."""
+"""Interval of checks for dead brokers."""
 LEAD_S = 1.0
-"""From the order to start to the start: every process must have read it by then, on a busy machine too."""
+"""Lead time of the start order: every process must have read it by then, even on a busy machine."""
 MARGIN_S = 30.0
-"""For a program to end, on a machine with other work."""
+"""Timeout for a program to end, on a busy machine."""
 SHORTEST_DRAIN_S = 2.0
-"""The last records may be on their way even if nobody asked to wait for them."""
+"""Wait for the last records in transit, even with drain_s of 0."""
 QUEUE_KBYTES = 32_768
 """As buffer.memory of Kafka's own producers. librdkafka would hold 1 GB, and a backlog of minutes."""
 QUEUE_RECORDS = 1_000_000
@@ -42,10 +42,7 @@ _RUN_S = 30.0
 
 
 class OpenLoopSession:
-    """
-    One run of `load` (a KafkaOpenLoop) on `cluster`; `run` does all of it. The clock of the first producer's host is
-    the reference.
-    """
+    """One run of `load` (a KafkaOpenLoop) on `cluster`. The clock of the first producer's host is the reference."""
 
     def __init__(
         self,
@@ -117,7 +114,7 @@ class OpenLoopSession:
             self.made.append({"name": topic, "partitions": about["partitions"]})
 
     def _read_clocks(self, when: str) -> None:
-        """The clock of every other host less that of the reference."""
+        """Offset of every other host's clock from the reference."""
         hosts = {host.name: host for host in (*(host for host, _ in self.producing), *self.consuming)}
         for name, host in hosts.items():
             readings = self.offsets.setdefault(name, [])
@@ -212,7 +209,7 @@ class OpenLoopSession:
         self.when_sending()
 
     def _await_ends(self) -> None:
-        """Wait until the producers have ended, then until the consumers have received everything, or time is up."""
+        """Wait for the producers to end, then for the consumers to receive everything, or for the timeout."""
         load = self.load
         patience_s = max(load.drain_s, SHORTEST_DRAIN_S)
         self._await_end(self.producers, load.length_s + 2 * load.drain_s + MARGIN_S)
@@ -233,7 +230,7 @@ class OpenLoopSession:
             program.wait(MARGIN_S)
 
     def _look(self) -> None:
-        """Sleep a little, see that every program runs, and now and then that the cluster does."""
+        """Sleep, check that every program runs, and now and then the cluster."""
         time.sleep(LOOK_S)
         for program in (*self.producers, *self.consumers):
             self._lines.setdefault(str(program), []).extend(
@@ -244,7 +241,7 @@ class OpenLoopSession:
             self.cluster.check()
 
     def _said(self, program: Program, key: str) -> dict | None:
-        """The line of a program that has this key, once it is there."""
+        """The output line with this key, once it is there."""
         return next((line for line in self._lines.get(str(program), ()) if key in line), None)
 
     def _put(self, host: Host, what: str, content: dict) -> None:
@@ -256,7 +253,7 @@ class OpenLoopSession:
     # Afterwards
 
     def printed(self) -> tuple[list[list[dict]], list[list[dict]]]:
-        """What each producing process and each group printed of the seconds of the schedule, once all have ended."""
+        """Per-second output of each producing process and each group, once all have ended."""
 
         def seconds(program: Program) -> list[dict]:
             lines = program.done.stdout.splitlines() if program.done else []
@@ -265,7 +262,7 @@ class OpenLoopSession:
         return [seconds(each) for each in self.producers], [seconds(each) for each in self.consumers]
 
     def _between(self, source: Host, target: Host) -> tuple[float, float]:
-        """The target's clock less the source's, in ms, as it was applied; and the most by which it may be wrong."""
+        """Offset of the target's clock from the source's in ms, as applied, and its maximum error."""
         offset_ms = error_ms = 0.0
         for host, sign in ((target, 1), (source, -1)):
             before, *after = self.offsets[host.name]
@@ -283,7 +280,7 @@ class OpenLoopSession:
                 self.undeleted = f"topic {topic['name']} could not be deleted: {error}"
 
     def _keep(self, error: str | None) -> None:
-        """Write what the programs printed, and the file that the reader starts from."""
+        """Write the programs' output, and the file that the reader starts from."""
         about = {"producers": [], "consumers": []}
         for program in (*self.producers, *self.consumers):
             if program.done is None:
@@ -309,7 +306,7 @@ class OpenLoopSession:
         self.files.append(write_raw(self.folder, self.load.name, name, content, **ends))
 
     def _clock(self, program: Program) -> dict:
-        """For a consumer, the offset that was applied to the producing host whose clock is known least well."""
+        """For a consumer, the offset applied to the producing host with the least certain clock."""
         if program.role != "consumer":
             return {}
         pairs = [self._between(host, program.host) for host, _ in self.producing]
@@ -319,6 +316,6 @@ class OpenLoopSession:
 
 
 def _by_host(hosts: Sequence[Host], n: int) -> list[tuple[Host, list[int]]]:
-    """Numbers from 0 to n dealt out to the hosts in turn; hosts that get none are left out."""
+    """Deal the numbers below n to the hosts round-robin; hosts without any are left out."""
     spread = [(host, list(range(number, n, len(hosts)))) for number, host in enumerate(hosts)]
     return [(host, numbers) for host, numbers in spread if numbers]

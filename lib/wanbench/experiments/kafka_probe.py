@@ -18,26 +18,25 @@ from .kafka_checks import ACKS, check_placement, check_rack, check_settings, set
 from .kafka_probe_session import NotReady, ProbeSession
 
 _START_S = 4.0
-"""For starting and ending the programs, on a machine without other session."""
+"""Time to start and end the programs, on an idle machine."""
 _OVERHEAD_BYTES = 150
-"""Of TCP, IP, the request and the record batch, for one record; roughly."""
+"""Approximate headers of TCP, IP, request and record batch, for one record."""
 
 
 @dataclass(frozen=True)
 class KafkaProbe:
     """
-    Sends small records on a fixed schedule, and times each from when it should have been sent to its receipt.
+    Send small records on a fixed schedule, and time each from when it was due to its receipt.
 
-    It is a health check as one would run next to a service: a producer on the source host and, for each group, a
-    consumer on the target host, with a topic that nobody else uses. The schedule is fixed before the first record: a
-    record that is sent late, because something before it took long, is late in the result too (coordinated omission:
-    Tene 2013). None is skipped.
+    It resembles a service's health check: a producer on the source host, a consumer per group on the target host, and
+    its own topic. The schedule is fixed beforehand and none is skipped, so a record that is sent late counts as late
+    (coordinated omission: Tene 2013).
 
     The probe itself adds 3 to 5 ms to the path's delay at the median with the consumer next to the leader, and 6 ms
     where it waits for a replica across the path (``python benchmarks/kafka_probe.py delay replicas``, on two processors
     with other work).
 
-    A probe slows a load that the round trips limit (acks "all" over a WAN) if both have the same leader. Each follower
+    A probe slows an RTT-bound load (acks "all" over a WAN) with the same leader. Each follower
     has one fetch at a time on its way to a leader; a record of the probe ends it, and the load's next batch waits for
     the one after, up to a round trip. Over 20, 40 and 60 ms, with all of the load on the probe's leader, 1 record a
     second leaves the load 0.96 (0.89 to 1.03) of its own rate, 5 leave 0.82 (0.73 to 0.93) and 20 leave 0.55 (0.547 to
@@ -45,10 +44,10 @@ class KafkaProbe:
     intervals). Each group commits its position once a second, which is a record too. So:
 
     - give load and probe different leaders by `placement`, where there are enough brokers;
-    - compare loads that all ran with the same probe, or all without one;
+    - compare only loads that ran with the same probe, or all without;
     - compare two probes, or a probe and another benchmark, interleaved and not concurrently: each slows the other.
 
-    The default interval is a compromise between that cost and the records that a tail needs: 300 a minute.
+    The default interval balances that cost against the records that a tail needs: 300 a minute.
 
     Parameters
     ----------
@@ -190,11 +189,11 @@ class KafkaProbe:
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         """
-        Probe while the block runs, for `duration_s` at the most; the list that it yields holds the raw files as soon
-        as the block is left.
+        Probe while the block runs, for at most `duration_s`; the yielded list holds the raw files once the block is
+        left.
 
         If the probe is not ready after `start_timeout_s`, the block runs without it, and column error of table probes
-        says what the probe waited for.
+        gives the reason.
 
         Raises
         ------
@@ -234,11 +233,9 @@ class KafkaProbe:
             raise ExperimentError("; ".join(reasons), session.files)
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """
-        Expected duration where every record arrives: the schedule, and the start and end of the programs.
-        """
+        """Expected duration if every record arrives: the schedule, plus start and end of the programs."""
         return self.records * self.interval_s + _START_S + 20 * rtt_ms / 1000
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes that the source sends, with Kafka's and the network's headers roughly."""
+        """Approximate bytes that the source sends, with Kafka's and network headers."""
         return float(self.records * (self.record_bytes + _OVERHEAD_BYTES))

@@ -1,4 +1,4 @@
-"""One run of a probe: its topic, its programs on both hosts, the clocks, and the files that they leave."""
+"""One run of a probe: topic, programs on both hosts, clocks, and raw files."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .kafka_checks import APART, rack_of
 from .kafka_load_session import UNANSWERED
 
 REPORT_S = 10.0
-"""Waiting longer than this is reported on stderr, each time again."""
+"""Waiting is reported on stderr at this interval."""
 _MARGIN_S = 30.0
-"""For a program to end, on a machine with other work."""
+"""Timeout for a program to end, on a busy machine."""
 _SHORTEST_DRAIN_S = 2.0
-"""The last records may be on their way even if nobody asked to wait for them."""
+"""Wait for the last records in transit, even with drain_s of 0."""
 _TIMEOUT_S = 30.0
 _WAITS_FOR = re.compile(r'"waits_for": ?(".*")')
 
 
 class NotReady(ExperimentError):
-    """A probe was not ready in time, though nothing failed."""
+    """A probe was not ready in time, although nothing failed."""
 
 
 class ProbeSession:
@@ -97,14 +97,14 @@ class ProbeSession:
         self.started = True
 
     def wait(self) -> None:
-        """Wait for the end of the schedule, or of the producer; `finish` ends one that takes too long."""
+        """Wait for the end of the schedule, or of the producer; `finish` ends a late one."""
         settings = self.settings
         lasts_s = settings.records * settings.interval_s + settings.hold_ms / 1000
         with suppress(CommandError):
             self._producer.wait(lasts_s + settings.drain_s + _MARGIN_S)
 
     def finish(self) -> list[str]:
-        """Have the producer end, wait for its last records, keep everything; returns what went wrong, in sentences."""
+        """End the producer, wait for its last records, keep everything; returns problems, in sentences."""
         producer, hung = self._ended(self._producer, self._ask_to_stop, self.settings.drain_s + _MARGIN_S)
         patience_s = (
             _SHORTEST_DRAIN_S if producer.returncode else max(self.settings.drain_s, _SHORTEST_DRAIN_S)
@@ -126,7 +126,7 @@ class ProbeSession:
         return reasons
 
     def abandon(self, not_started: str | None = None) -> None:
-        """Stop everything at once and keep what was measured, with the reason if it did not start."""
+        """Stop everything at once and keep the measurements, with the reason if it did not start."""
         self._not_started = not_started
         stopped = self.stop()
         if self._producer is None:
@@ -135,11 +135,11 @@ class ProbeSession:
             self._keep(stopped[0], stopped[1:])
 
     def stop(self) -> list[Completed]:
-        """Stop every program; what each of them left, the producer's first."""
+        """Stop every program; returns their output, the producer's first."""
         return [process.stop() for process in (self._producer, *self._consumers) if process is not None]
 
     def _make_topic(self) -> None:
-        """Make the topic; a cluster that does not answer is asked again until the time is over."""
+        """Make the topic; retries until the timeout if the cluster does not answer."""
         settings, tried = self.settings, None
         while self._about_topic is None:
             try:
@@ -179,7 +179,7 @@ class ProbeSession:
         ]
 
     def _await(self, process: Process, text: str, who: str) -> None:
-        """Return once a program has printed a text; say every `REPORT_S` what it waits for."""
+        """Return once a program has printed a text; every `REPORT_S` report what it waits for."""
         while True:
             left_s = max(self._ready_by - time.monotonic(), 0.0)
             try:
@@ -189,7 +189,7 @@ class ProbeSession:
             self._report(f"the probe's {who} waits for {waits_for}")
 
     def _waits_for(self, process: Process, who: str) -> str | None:
-        """The last thing that a program said it waits for; ExperimentError, with its last line, if it has ended."""
+        """The program's last reported wait; ExperimentError, with its last line, if it has ended."""
         try:
             done = process.wait(0)
         except CommandError as error:
@@ -199,7 +199,7 @@ class ProbeSession:
         raise ExperimentError(ended_with(f"the probe's {who}", done))
 
     def _report(self, what: str) -> None:
-        """Say what is waited for, on stderr; NotReady if the time for that is over."""
+        """Report what is awaited, on stderr; NotReady on timeout."""
         if time.monotonic() >= self._ready_by:
             raise NotReady(f"after {self.settings.start_timeout_s:g} s {what}")
         print(f"Kafka: {what}", file=sys.stderr, flush=True)
@@ -248,7 +248,7 @@ class ProbeSession:
         self._clocks.append(offset)
 
     def _keep(self, producer: Completed | None, consumers: list[Completed]) -> None:
-        """Delete the topic; write what the programs printed, and the file that the reader starts from."""
+        """Delete the topic; write the programs' output, and the file that the reader starts from."""
         deleted = False
         if self._about_topic is not None:
             with suppress(WanbenchError):

@@ -21,7 +21,7 @@ from .kafka_open_loop_session import OpenLoopSession
 from .kafka_rate_search_step import judged
 
 SETTLE_S = 2.0
-"""Between two steps: what an overload left in queues and on links has gone, and the topic with it."""
+"""Pause between two steps, for queues and links to drain, and for the topic's deletion."""
 END_TO_END, PUBLISH = "end to end", "publish"
 ALL_STEPS, FELL_BEHIND = "all steps were made", "the generator fell behind"
 
@@ -29,17 +29,17 @@ ALL_STEPS, FELL_BEHIND = "all steps were made", "the generator fell behind"
 @dataclass(frozen=True)
 class KafkaRateSearch:
     """
-    Searches, by bisection of the logarithm of the rate, for the highest rate that meets an objective of latency.
+    Search, by bisection of the log rate, for the highest rate that meets a latency objective.
 
-    Each step is a run of the load at one rate, with topics of its own. It meets the objective if the quantile of the
-    latencies after the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
-    (`wanbench.open_loop.backlog_grew`). A step in which the generator fell behind says nothing about the system: it
-    ends the search, which then tells how far it came.
+    Each step runs the load at one rate, with new topics. It meets the objective if the quantile of the latencies after
+    the warm-up is at most `objective_ms`, with none of these records lost and the backlog not growing
+    (`wanbench.open_loop.backlog_grew`). If the generator falls behind, the step says nothing about the system: it ends
+    the search, which reports its progress.
 
-    The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not. Its
-    ends are (highest / lowest) ** (1 / 2 ** steps) apart, `factor`; an end of the range that was searched is not
-    measured itself, so a bracket that reaches it is open there. One search takes each of its steps for true. Chance may
-    turn a step near the limit either way, and the bracket knows nothing of it: repeated searches are the replicates.
+    The result is a bracket: the highest rate of a step that met the objective, and the lowest of one that did not.
+    Their ratio is `factor`, (highest / lowest) ** (1 / 2 ** steps); the ends of the search range are not measured, so a
+    bracket that reaches one is open there. A search trusts each step, though chance may decide one near the limit:
+    repeated searches are the replicates.
 
     Parameters
     ----------
@@ -88,7 +88,9 @@ class KafkaRateSearch:
         check_choice("KafkaRateSearch what", self.what, (END_TO_END, PUBLISH))
         if not self.quantile < 1:
             raise refusal(
-                "KafkaRateSearch quantile", self.quantile, "below 1: no run holds the slowest record"
+                "KafkaRateSearch quantile",
+                self.quantile,
+                "below 1: no run contains the slowest possible record",
             )
         if not self.lowest_records_per_s < self.highest_records_per_s:
             raise ParameterError(
@@ -119,11 +121,11 @@ class KafkaRateSearch:
 
     @property
     def factor(self) -> float:
-        """Between the ends of the bracket after all steps."""
+        """Ratio of the bracket's ends after all steps."""
         return (self.highest_records_per_s / self.lowest_records_per_s) ** (0.5**self.steps)
 
     def at(self, rate: float) -> KafkaOpenLoop:
-        """The load at a rate."""
+        """The load at a given rate."""
         return replace(self.load, rate_records_per_s=float(rate))
 
     def run(
@@ -220,11 +222,11 @@ class KafkaRateSearch:
         return self.steps * (self.load.expected_s(rtt_ms, rate_bps) + SETTLE_S)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Payload that the producers send, if the steps are around the middle of the range."""
+        """Payload that the producers send, assuming steps around the middle of the range."""
         return self.steps * self.at(self.first_rate).expected_bytes(rtt_ms, rate_bps)
 
 
 def _middle(low: float, high: float) -> float:
-    """The geometric mean, to a tenth of a record a second where that is fine enough."""
+    """The geometric mean, rounded to a tenth of a record per second where possible."""
     middle = math.sqrt(low * high)
     return round(middle, 1) if low < round(middle, 1) < high else middle

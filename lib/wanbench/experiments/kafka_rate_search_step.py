@@ -1,4 +1,4 @@
-"""Whether one step of a search for a rate met its objective, from what the programs of its load printed."""
+"""Decide whether one step of a rate search met its objective, from its programs' output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .. import open_loop
 
 def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) -> dict:
     """
-    The verdict on a step.
+    The verdict on one step.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def judged(search, load, producers: list[list[dict]], groups: list[list[dict]]) 
 
 
 def _counts(programs: list[list[dict]], counted: range, name: str) -> Counter:
-    """The number of records by value, over all programs and the seconds that count."""
+    """Records by latency value, over all programs and counted seconds."""
     counts: Counter = Counter()
     for lines in programs:
         for line in lines:
@@ -64,7 +64,7 @@ def _total(programs: list[list[dict]], counted: range, name: str) -> int:
 
 
 def _backlog(producers: list[list[dict]], counted: range) -> list[int]:
-    """The backlog of all processes at the end of each second that counts."""
+    """Total backlog of all processes at the end of each counted second."""
     by_second: Counter = Counter()
     for lines in producers:
         for line in lines:

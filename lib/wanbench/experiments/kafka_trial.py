@@ -1,4 +1,4 @@
-"""A load with one setting of links, brokers and clients, and concurrent measurements that explain its result."""
+"""A load with one setting of links, brokers and clients, plus concurrent measurements that explain its result."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .ping import Ping
 
 RESTART_S = 20.0
 """
-For a cluster to serve again: three brokers 70 ms apart took 20 to 27 s on two processors with other work, where they
-first started in 14 s.
+Time until a restarted cluster serves again: three brokers 70 ms apart took 20 to 27 s on two busy processors, against
+14 s for the first start.
 """
 _SET_S = 1.0
-"""For setting the link."""
+"""Time to set the link."""
 
 
 @dataclass(frozen=True)
 class KafkaTrial:
     """
-    A load from the source's region, with the link it runs over and what runs at the same time.
+    A load from the source's region, its links, and what runs concurrently.
 
     Parameters
     ----------
@@ -117,17 +117,17 @@ class KafkaTrial:
 
     @property
     def restarts(self) -> list[str]:
-        """Names of the settings that a cluster is restarted for."""
+        """Names of the settings that require a restart of the cluster."""
         return [name for name in ("broker_settings", "security") if getattr(self, name) is not None]
 
     @property
     def cluster_settings(self) -> tuple:
-        """Broker settings and security: trials that are equal in them need no restart of the cluster between them."""
+        """Broker settings and security: trials with equal ones share a running cluster."""
         return (self.broker_settings, self.security)
 
     @property
     def rtt_ms(self) -> float | None:
-        """The link's nominal round-trip time; None where the link is left as it is."""
+        """The link's nominal round-trip time; None if the link is unchanged."""
         return None if self.link is None else 2 * self.link.delay_ms
 
     def __str__(self) -> str:
@@ -147,7 +147,7 @@ class KafkaTrial:
 
     def run(self, source: Host, target: Host, folder: Path, stem: str) -> list[RawFile]:
         """
-        Set links and brokers, start what runs concurrently, run the load; returns the raw files of all of it.
+        Set links and brokers, start concurrent measurements, run the load; returns all raw files.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class KafkaTrial:
                 source.links.set_gateway(region, self.gateway_bps)
 
     def _set_cluster(self, source: Host) -> None:
-        """Give the cluster this trial's settings, and take back those of the trial before."""
+        """Apply this trial's cluster settings, and reset those of the previous trial."""
         reconfigure = getattr(source.cluster, "reconfigure", None)
         if reconfigure is not None:
             try:
@@ -220,8 +220,8 @@ class KafkaTrial:
 
     def set_up_s(self, before: KafkaTrial | None) -> float:
         """
-        Expected time to restart the cluster after the trial `before`; None: the cluster has just been started. Trials
-        on an external cluster restart nothing.
+        Expected time to restart the cluster after the trial `before`; None: the cluster has just been started. An
+        external cluster is never restarted.
         """
         if self.cluster is not None:
             return 0.0
@@ -229,18 +229,18 @@ class KafkaTrial:
         return 0.0 if self.cluster_settings == settings else RESTART_S
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration: that of the load; background and pings last a little longer."""
+        """Expected duration of the load; background and pings last slightly longer."""
         return _SET_S + self.load.expected_s(rtt_ms, rate_bps)
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """Bytes that the source sends; None where it depends on a rate that is not given."""
+        """Bytes that the source sends; None if they depend on an unknown rate."""
         parts = [part for part in (self.load, self.background, self.ping) if part is not None]
         sent = [part.expected_bytes(rtt_ms, rate_bps) for part in parts]
         return None if None in sent else sum(sent)
 
 
 class _Sending:
-    """Tells waiting threads that the load sends, or that it never will."""
+    """Signals waiting threads that the load sends, or that it never will."""
 
     def __init__(self):
         self._decided, self._began = threading.Event(), False
@@ -250,17 +250,17 @@ class _Sending:
         self._decided.set()
 
     def give_up(self) -> None:
-        """Let the waiting threads end; does nothing once the load sends."""
+        """Release waiting threads; no effect once the load sends."""
         self._decided.set()
 
     def wait(self) -> bool:
-        """Wait; whether the load sends."""
+        """Wait; returns whether the load sends."""
         self._decided.wait()
         return self._began
 
 
 class _WhileSending:
-    """An experiment with a fixed duration, run in a thread as soon as the load sends."""
+    """An experiment of fixed duration, run in a thread once the load sends."""
 
     def __init__(self, experiment, sending: _Sending):
         self._experiment, self._sending = experiment, sending

@@ -1,4 +1,4 @@
-"""What the emulated links carried, at regular times. Read by `wanbench.ingest.link_samples`."""
+"""Periodic counters of the emulated links. Read by `wanbench.ingest.link_samples`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .sampling import LONGEST_S, Sampling
 FOLDER = "links"
 WHICH = ("pair", "all")
 _AT_ONCE = 6
-"""Links in one question: the relay carries no packets meanwhile, see `LinkSamples`."""
+"""Links per request: the relay forwards no packets meanwhile, see `LinkSamples`."""
 _END_S = 30.0
-"""For the last sample, of a relay that is busy."""
+"""Timeout for the last sample, from a busy relay."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class LinkSamples(Sampling):
     """
     Counters of the links, one JSON object per sample: packets and bytes sent, delivered and dropped, backlog, rate.
 
-    Only for labs with emulated links (`Host.links`). The relay carries no packets while it counts its links, so no more
-    than six are asked for at once: the median of two takes it 0.03 to 0.06 ms, of six 0.06 to 0.1 ms, where all 72 of
+    Only for labs with emulated links (`Host.links`). The relay forwards no packets while it reads counters, so at most
+    six links are read at once: the median of two takes it 0.03 to 0.06 ms, of six 0.06 to 0.1 ms, where all 72 of
     nine regions at once would take 0.6 to 1 ms (``pytest -s -k cost_of_counting
     lib/tests/test_experiments_link_samples.py``, twice on two processors).
 
@@ -81,7 +81,7 @@ class LinkSamples(Sampling):
 
 
 class _Sampler(threading.Thread):
-    """Asks for the counters at once, every `interval_s`, and once more when it is stopped."""
+    """Reads the counters at once, every `interval_s`, and once more when stopped."""
 
     def __init__(self, links, pairs, interval_s: float):
         super().__init__(name="link samples", daemon=True)
@@ -95,7 +95,7 @@ class _Sampler(threading.Thread):
         if self.is_alive():
             self.join(_END_S)
             if self.is_alive():
-                self.faults.append(f"the last sample was not there after {_END_S:g} s.")
+                self.faults.append(f"the last sample did not arrive within {_END_S:g} s.")
 
     def run(self) -> None:
         due = time.monotonic()

@@ -1,4 +1,4 @@
-"""The OpenMessaging Benchmark as load engine. Read by `wanbench.ingest.openmessaging`."""
+"""The OpenMessaging Benchmark as load generator. Read by `wanbench.ingest.openmessaging`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .openmessaging_session import OpenMessagingSession
 
 START_S, END_S = 15.0, 35.0
 """
-For Java, topics, clients and the first message to come; and from the last window to the result, before which consumers
-leave their groups. Seen on two processors.
+Time from start to the first message; and from the last window to the result, before which consumers leave their groups.
+Measured on two processors.
 """
 _SECURITY = ("security.", "sasl.", "ssl.")
 
@@ -31,19 +31,18 @@ class OpenMessaging:
     """
     A run of the OpenMessaging Benchmark, or of one of its forks, against the cluster of the lab.
 
-    The distribution on the hosts is used as it is, by its own scripts bin/benchmark and bin/benchmark-worker. It gets
-    the workload, and the driver with the cluster's address and, by reference, its security. Its durations are whole
+    The distribution on the hosts runs unmodified, by its own scripts bin/benchmark and bin/benchmark-worker. It gets
+    the workload, and the driver with the cluster's address and a reference to its security. Its durations are whole
     minutes: a run without warm-up takes at least one.
 
-    What it measures differs from `KafkaOpenLoop`: publish latency counts from the actual send, and "publish delay"
-    says how late that was; end-to-end latency counts from the producer's time stamp in whole milliseconds of the wall
-    clocks of both hosts, and leaves out what is not above zero. `Workload.of` makes its workload from a KafkaOpenLoop.
+    What it measures differs from `KafkaOpenLoop`: publish latency counts from the actual send, and "publish delay" is
+    its lateness; end-to-end latency counts from the producer's time stamp in whole milliseconds of both hosts' wall
+    clocks, and drops values of zero or less. `Workload.of` makes its workload from a KafkaOpenLoop.
 
     Its clients are Kafka's Java clients, those of KafkaOpenLoop librdkafka, and the two do not have one latency: at 200
     records/s of 1 kB over 20, 40 and 60 ms, acks "all" and equal settings, both sending to the partitions in turn, the
     median end to end was 371 and 375 ms against 144 and 157 ms (``python benchmarks/openmessaging.py --in-turn --blocks
-    2``, on two processors with other work; why is not known). So compare systems by one engine, and never across the
-    two.
+    2``, on two busy processors; the reason is unknown). So compare systems by one engine only.
 
     Parameters
     ----------
@@ -161,7 +160,7 @@ class OpenMessaging:
 
     @property
     def topics(self) -> int:
-        """Topics that it makes."""
+        """Number of topics that it makes."""
         return self.workload.topics
 
     @property
@@ -191,12 +190,12 @@ class OpenMessaging:
 
     @property
     def length_s(self) -> float:
-        """Warm-up and test; without a backlog, which lasts longer."""
+        """Warm-up and test, without a backlog, which takes longer."""
         warmup = self.workload.warmupDurationMinutes
         return MINUTE_S * (self.workload.testDurationMinutes + (WARMUP_MINUTES if warmup is None else warmup))
 
     def time_limit_s(self) -> float:
-        """For the benchmark to end."""
+        """Time limit of the benchmark."""
         return self.expected_s(0.0) + 120.0 if self.timeout_s is None else self.timeout_s
 
     def run(
@@ -234,7 +233,7 @@ class OpenMessaging:
         *,
         when_sending: Callable[[], None] | None = None,
     ) -> list[RawFile]:
-        """The same as `run`, on the first of the producers' hosts; where clients run, `workers` alone says."""
+        """The same as `run`, on the first of the producers' hosts; `workers` alone says where clients run."""
         if not producers:
             raise ExperimentError("the benchmark needs a host to run on")
         cluster = cluster_of(*producers, *consumers)
@@ -259,11 +258,11 @@ class OpenMessaging:
         return replace(self.workload, payloadFile=f"{self.distribution}/{path}")
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Expected duration, without a backlog to build and to drain."""
+        """Expected duration, without building and draining a backlog."""
         return START_S + self.length_s + END_S
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float | None:
-        """Payload that the producers send, before compression; None where the benchmark looks for the highest rate."""
+        """Payload that the producers send, before compression; None if the benchmark searches the highest rate."""
         if not self.workload.producerRate:
             return None
         return float(self.workload.producerRate * self.workload.messageSize * self.length_s)

@@ -1,4 +1,4 @@
-"""Fields of the OpenMessaging Benchmark's files: their kinds, their checks, and how a file holds them."""
+"""Fields of the OpenMessaging Benchmark's files: types, checks and serialisation."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .flat_yaml import Scalar, flat_text, read_flat
 from .java_properties import read_properties
 
 LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1
-"""Of Java's int and long, in which the benchmark keeps whole numbers."""
+"""Ranges of Java's int and long, the benchmark's whole numbers."""
 _MOST_ENTRIES = 10_000
-"""Of a list."""
+"""Maximum length of a list."""
 
 
 def kept(kind: str, default=MISSING, *, shown: bool = True, **more):
-    """A field of a file, of one of the kinds of `_check_value`. Without default it must be there."""
+    """Declare a field of a file, of a type that `_check_value` knows. Without default it is required."""
     metadata = {"kind": kind, **more}
     return field(default=default, repr=shown, metadata=metadata)
 
 
 class FlatFile:
-    """What both kinds of files share: a dataclass whose fields are those of the file; None where one is not there."""
+    """Base of both file types: a dataclass with the file's fields; None for a missing one."""
 
     def __post_init__(self):
         for each in fields(self):
@@ -35,7 +35,7 @@ class FlatFile:
     @classmethod
     def of_mapping(cls, values: Mapping):
         """
-        From names and values, as they stand in a file.
+        Build from names and values as in a file.
 
         Raises
         ------
@@ -48,19 +48,16 @@ class FlatFile:
         return cls(**values)
 
     def as_mapping(self) -> dict[str, object]:
-        """The fields that are there, in the order of a file."""
+        """The present fields, in file order."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def text(self) -> str:
-        """The content of its file."""
+        """The file's content."""
         return flat_text(self.as_mapping())
 
     def write(self, path) -> Path:
-        """
-        Write the file, whole or not at all; returns its path. The name must have an ending such as .yaml, without which
-        the benchmark does not read it.
-        """
+        """Write the file atomically; returns its path. The benchmark requires an extension such as .yaml."""
         path = Path(path)
         if path.suffix not in (".yaml", ".yml"):
             raise refusal("path", str(path), "a name that ends in .yaml or .yml")
@@ -69,7 +66,7 @@ class FlatFile:
 
 
 def read_file(cls, path, required=None):
-    """A file of a kind; `required` are the names that it must have, None those without a default."""
+    """Read a file of this type; `required` are its required names, by default those without a default."""
     entries = read_flat(path)
     _check_names(cls, entries, required, place=f"{path}: ")
     values = {}
@@ -87,7 +84,7 @@ def read_file(cls, path, required=None):
 
 
 def _as_kind(each, given):
-    """The value of an entry; text fields have the text of any scalar but null, as in the benchmark."""
+    """Convert an entry; text fields accept any scalar except null, as in the benchmark."""
     if not isinstance(given, Scalar):
         return given
     is_text = each.metadata["kind"] in ("text", "properties", "choice")
@@ -143,7 +140,7 @@ def _whole(label, number):
 
 
 def _check_properties(label, value):
-    """Text of printable characters, tabs and line ends; an error does not show it."""
+    """Check for printable characters, tabs and line ends; errors do not show the text."""
     fault = None
     if not isinstance(value, str):
         fault = f"a {type(value).__name__}"

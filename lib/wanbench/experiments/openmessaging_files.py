@@ -1,8 +1,8 @@
 """
-Workload and driver files of the OpenMessaging Benchmark, both ways.
+Read and write workload and driver files of the OpenMessaging Benchmark, strictly.
 
-The benchmark itself ignores names that it does not know, takes text and fractions for whole numbers (half a minute
-becomes none, and none is a run without end), and an unknown key distributor for its default. Here these are errors.
+The benchmark itself ignores unknown names, truncates text and fractions to whole numbers (half a minute becomes 0, an
+endless run), and replaces an unknown key distributor by its default. Here these are errors.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ KAFKA_DRIVER = "io.openmessaging.benchmark.driver.kafka.KafkaBenchmarkDriver"
 @dataclass(frozen=True)
 class Workload(FlatFile):
     """
-    A workload: what is sent, at which rate, and who receives it. Fields have the benchmark's names.
+    A workload: records, rate and receivers. Fields have the benchmark's names.
 
-    None is a field that the file does not have; the benchmark then uses its own default, which differs between forks:
+    None means that the file lacks the field; the benchmark then uses its own default, which differs between forks:
     `warmupDurationMinutes` is 1 in the benchmark and 30 in Redpanda's fork.
 
     Parameters
@@ -102,7 +102,7 @@ class Workload(FlatFile):
         return carried.open_loop(self, driver, ignoring, changes)
 
     def cautions(self, driver: Driver | None = None) -> tuple[str, ...]:
-        """In what a KafkaOpenLoop of this workload differs from the benchmark, in sentences."""
+        """How a KafkaOpenLoop of this workload differs from the benchmark, in sentences."""
         return carried.cautions(self, driver)
 
     @classmethod
@@ -186,5 +186,5 @@ def read_workload(path) -> Workload:
 
 
 def read_driver(path) -> Driver:
-    """Read a driver file of Kafka; errors are as in `read_workload`, and show no values that may be secret."""
+    """Read a Kafka driver file; errors are as in `read_workload`, and show no possibly secret values."""
     return read_file(Driver, path, required={each.name for each in fields(Driver)} - {"name", "reset"})

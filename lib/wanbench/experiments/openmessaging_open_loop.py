@@ -1,4 +1,4 @@
-"""What of an OpenMessaging workload and its Kafka driver an open-loop load can carry, and the way back."""
+"""Convert OpenMessaging workloads and Kafka drivers to open-loop loads and back."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .openmessaging_settings import Lost, java_names, of_driver
 
 MINUTE_S = 60
 WARMUP_MINUTES = 1
-"""Of the benchmark, where the workload has none; Redpanda's fork has 30, and Confluent's always 1."""
+"""The benchmark's default; Redpanda's fork has 30, and Confluent's always 1."""
 POOL_BYTES = 1 << 20
-"""Of the random payloads that the benchmark sends to its workers before the run."""
+"""Limit of the random payloads that the benchmark sends to its workers before the run."""
 _LOST: tuple[tuple[Callable, Lost], ...] = (
     (
         lambda w: w.keyDistributor not in (None, "NO_KEY"),
@@ -23,7 +23,7 @@ _LOST: tuple[tuple[Callable, Lost], ...] = (
     ),
     (
         lambda w: w.producerRate == 0 and w.producerRateList is None,
-        Lost("producerRate", "0 has the benchmark look for the highest rate", "rate_records_per_s"),
+        Lost("producerRate", "0 makes the benchmark search the highest rate", "rate_records_per_s"),
     ),
     (
         lambda w: w.producerRateList is not None,
@@ -110,11 +110,11 @@ def cautions(workload, driver) -> tuple[str, ...]:
         "load go to the partitions in turn, so its batches have fewer records where there are several partitions.",
         "The benchmark's clients are Kafka's Java clients, those of an open-loop load librdkafka; with equal settings "
         "their latencies differ (see OpenMessaging).",
-        "The benchmark stops at the end of its time; an open-loop load waits drain_s for what is on its way.",
+        "The benchmark stops at its scheduled end; an open-loop load waits drain_s for records in transit.",
     ]
     if workload.warmupDurationMinutes is None:
         said.append(
-            f"The workload has no warm-up; {WARMUP_MINUTES} minute is taken, as the benchmark does "
+            f"The workload has no warm-up; {WARMUP_MINUTES} minute is used, as in the benchmark "
             "(Redpanda's fork: 30)."
         )
     if workload.useRandomizedPayloads:
@@ -123,7 +123,7 @@ def cautions(workload, driver) -> tuple[str, ...]:
         )
     for name in ("sampleRateMillis", "logIntervalMillis"):
         if getattr(workload, name) is not None:
-            said.append(f"{name} is left out: windows of an open-loop load have a second.")
+            said.append(f"{name} is left out: windows of an open-loop load last a second.")
     if driver is not None:
         if driver.settings("consumer").get("enable.auto.commit", "true") == "false":
             said.append(
@@ -162,7 +162,7 @@ def workload_fields(load: KafkaOpenLoop, changes: Mapping[str, object]) -> dict[
                 raise refusal(
                     f"KafkaOpenLoop {given}",
                     seconds,
-                    f"whole minutes, as the benchmark has them, or give {name}",
+                    f"whole minutes, as in the benchmark, or give {name}",
                 )
             found[name] = int(seconds // MINUTE_S)
     if not {"payloadFile", "useRandomizedPayloads"} & set(changes):

@@ -1,4 +1,4 @@
-"""One run of the OpenMessaging Benchmark: its files and workers on the hosts, its result, and what it leaves."""
+"""One run of the OpenMessaging Benchmark: files and workers on the hosts, result, and cleanup."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .base import ExperimentError, keep, last_line
 from .java_properties import properties_text
 
 TOPIC_PREFIX = "test-topic"
-"""Of the topics that the Kafka driver makes, in all forks."""
+"""Prefix of the Kafka driver's topics, in all forks."""
 SENDS = b"----- Starting "
-"""What the benchmark prints when its warm-up starts, or its measurement."""
+"""Printed by the benchmark when its warm-up or measurement starts."""
 FAILS = b"Failed to run the workload"
 WRITES = b"Writing test result into"
 LISTENS = "Javalin has started"
-"""What a worker prints when it listens."""
+"""Printed by a worker once it listens."""
 CHECK_S = 1.0
 _LOOK_S = 0.1
 _OVERLAP = 64
-"""Bytes looked at again, for a line may come in parts: more than what is looked for."""
+"""Bytes searched again, as a line may come in parts: longer than the text searched for."""
 _RUN_S = 30.0
 _MOST_LOG_BYTES = 1_000_000
-"""Kept of an output, its beginning and its end: ten windows a minute are 5 kB."""
+"""Bytes kept of the beginning and of the end of an output: ten windows a minute are 5 kB."""
 _FAULT = re.compile(rb"[\w.$]+(Exception|Error)\b.*")
 _FAILED = re.compile(rb" ERROR [^\n]*")
 
@@ -63,7 +63,7 @@ class _Program:
 
 
 class OpenMessagingSession:
-    """A run of `load` (an OpenMessaging) on `cluster`, the benchmark on `host`; `run` does all of it."""
+    """One run of `load` (an OpenMessaging) on `cluster`, with the benchmark on `host`."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class OpenMessagingSession:
         return self.files
 
     def _addresses(self) -> list[str]:
-        """Each worker has a port for its commands and the next for its statistics."""
+        """Each worker uses a port for its commands and the next for its statistics."""
         taken: dict[str, int] = {}
         found = []
         for worker in self.workers:
@@ -155,7 +155,7 @@ class OpenMessagingSession:
         return host.run(["test", kind, path], timeout_s=_RUN_S, ok=None).returncode == 0
 
     def _prepare(self) -> None:
-        """A folder for each program, which sees the distribution there; workload and driver for the benchmark."""
+        """A folder for each program with a link to the distribution; workload and driver for the benchmark."""
         self._topics_before = self._topics()
         for program in (self.benchmark, *self.workers):
             host = program.host
@@ -174,8 +174,8 @@ class OpenMessagingSession:
 
     def _driver(self):
         """
-        The driver with the cluster's address, and its security by reference: clients read the values from the file on
-        their host, so that no secret is in the driver.
+        The driver with the cluster's address, and its security by reference to a file on the client's host, so that it
+        contains no secret.
         """
         settings = {"bootstrap.servers": self.cluster.bootstrap}
         path = self.cluster.client_file(self.benchmark.host)
@@ -227,8 +227,7 @@ class OpenMessagingSession:
 
     def _follow(self) -> None:
         """
-        Wait until the benchmark has written its result, and take it. It may not end by itself afterwards: its local
-        worker leaves threads.
+        Wait for the benchmark's result. It may not end by itself afterwards: its local worker leaves threads.
 
         Raises
         ------
@@ -264,7 +263,7 @@ class OpenMessagingSession:
                 )
 
     def _written_result(self) -> bytes:
-        """The result as soon as it is whole; ExperimentError if it does not become so."""
+        """The result once complete; ExperimentError on timeout."""
         end = time.monotonic() + _RUN_S
         path = f"{self.benchmark.folder}/result.json"
         with tempfile.TemporaryDirectory() as temporary:
@@ -281,7 +280,7 @@ class OpenMessagingSession:
                 time.sleep(_LOOK_S)
 
     def _why(self, program: _Program, what: str) -> str:
-        """What happened, with the first error in the output and its cause."""
+        """The failure, with the first error in the output and its cause."""
         done = program.so_far()
         printed = done.stdout + b"\n" + done.stderr
         said = f"the OpenMessaging Benchmark's {program.what} on {program.host.name} {what}"
@@ -302,7 +301,7 @@ class OpenMessagingSession:
         return {topic["name"] for topic in found if topic["name"].startswith(TOPIC_PREFIX)}
 
     def _clean_up(self) -> str | None:
-        """Delete the benchmark's topics and folders; why something is still there, if it is."""
+        """Delete the benchmark's topics and folders; returns what remains, and why."""
         why = None
         try:
             made = [] if self._topics_before is None else sorted(self._topics() - self._topics_before)
@@ -332,7 +331,7 @@ class OpenMessagingSession:
 
 
 def _cut(printed: bytes) -> bytes:
-    """An output; of a long one both ends, and in between how much was left out."""
+    """An output; a long one shortened to both ends, with the number of bytes omitted."""
     left_out = len(printed) - _MOST_LOG_BYTES
     if left_out <= 0:
         return printed

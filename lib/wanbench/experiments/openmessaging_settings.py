@@ -1,4 +1,4 @@
-"""Settings of Kafka's Java clients, as drivers of the OpenMessaging Benchmark have them, in librdkafka, and back."""
+"""Translate client settings between Kafka's Java clients (OpenMessaging drivers) and librdkafka."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RENAMED = {
 }
 """Java's name to librdkafka's."""
 _KERNEL_DECIDES = {"socket.receive.buffer.bytes": ("-1", "0"), "socket.send.buffer.bytes": ("-1", "0")}
-"""How Java and librdkafka say that the kernel sizes a buffer."""
+"""Values by which Java and librdkafka let the kernel size a buffer."""
 _FIELDS = {
     "acks": "acks",
     "linger.ms": "linger_ms",
@@ -48,7 +48,7 @@ _JAVA_DEFAULTS = {
     "compression": "none",
     "idempotence": None,
 }
-"""Of the Java producer up to Kafka 3.9, where a driver does not say otherwise; the benchmark has Kafka 3.6."""
+"""Default of the Java producer up to Kafka 3.9; the benchmark uses Kafka 3.6."""
 _IN_FLIGHT = ("max.in.flight.requests.per.connection", "5")
 """Java's default; librdkafka's is a million where it is not idempotent."""
 _OVERRULED = (
@@ -59,11 +59,11 @@ _OVERRULED = (
     "key.deserializer",
     "value.deserializer",
 )
-"""The lab gives the address; the rest the benchmark sets itself, whatever a driver says."""
+"""Set by the lab (the address) or by the benchmark, overriding the driver."""
 
 
 class Lost(NamedTuple):
-    """A field or setting that an open-loop load cannot carry, why, and its field that can stand in for it."""
+    """A field or setting that an open-loop load cannot carry, the reason, and the field to use instead."""
 
     name: str
     why: str
@@ -71,7 +71,7 @@ class Lost(NamedTuple):
 
 
 def of_driver(driver) -> tuple[dict, list[Lost]]:
-    """Fields of KafkaOpenLoop, and what is lost of a driver."""
+    """Fields of KafkaOpenLoop, and what of a driver is lost."""
     lost: list[Lost] = []
     producer, consumer = driver.settings("producer"), driver.settings("consumer")
     found = {**_JAVA_DEFAULTS, "replication": driver.replicationFactor}
@@ -95,7 +95,7 @@ def of_driver(driver) -> tuple[dict, list[Lost]]:
 
 
 def _translated(settings: Mapping[str, str], lost: list[Lost]) -> dict[str, str]:
-    """Settings by librdkafka's names; what it does not have goes to `lost`."""
+    """Settings by librdkafka's names; unsupported ones go to `lost`."""
     found = {}
     for name, text in settings.items():
         if name in _OVERRULED:

@@ -12,7 +12,7 @@ CONSUMER_OPTIONS = {
     "receive.buffer.bytes": "--socket-buffer-size",
     "max.partition.fetch.bytes": "--fetch-size",
 }
-"""Settings of a consumer that its tool takes as options only, and overrules elsewhere."""
+"""Consumer settings that the tool accepts as options only, and overrides elsewhere."""
 
 
 def producer_arguments(
@@ -55,7 +55,7 @@ def producer_arguments(
 def consumer_arguments(
     load, *, bootstrap: str, topic: str, group: str, number: int, client_file: str | None, region: str = ""
 ) -> list[str]:
-    """Arguments of the consumer tool: it ends after the topic's records, or after a while without any."""
+    """Arguments of the consumer tool, which ends after the topic's records, or when none arrive for a while."""
     arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
     arguments += ["--num-records", str(load.records_of_topic(topic_number(topic)))]
     arguments += ["--timeout", str(round(load.consumer_timeout_s * 1000))]
@@ -76,7 +76,7 @@ def consumer_arguments(
 
 def assigned(settings: Mapping[str, object]) -> list[str]:
     """
-    Settings as the tools read them.
+    Settings in the tools' syntax.
 
     >>> assigned({"acks": "all", "batch.size": 16384})
     ['acks=all', 'batch.size=16384']
@@ -86,7 +86,7 @@ def assigned(settings: Mapping[str, object]) -> list[str]:
 
 def topic_name(stem: str, number: int) -> str:
     """
-    The topic of a load, after the stem of its raw files.
+    A load's topic name, from the stem of its raw files.
 
     >>> topic_name("0001-eu-us.1", 0)
     'load-0001-eu-us.1-0'
@@ -95,5 +95,5 @@ def topic_name(stem: str, number: int) -> str:
 
 
 def topic_number(name: str) -> int:
-    """The number at the end of such a name."""
+    """The number at the end of a topic name."""
     return int(name.rpartition("-")[2])

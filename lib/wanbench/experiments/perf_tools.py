@@ -1,4 +1,4 @@
-"""Kafka's command line tools as processes on hosts, with the time at which each line of their output came."""
+"""Run Kafka's command-line tools on hosts, with a time stamp for each line of output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .base import keep
 
 class Tool:
     """
-    A tool that runs on a host.
+    A running tool on a host.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Tool:
             return error.completed
 
     def stop(self) -> Completed:
-        """End it, unless it has ended."""
+        """End it, if it still runs."""
         if self.done is None:
             self.done = self.process.stop()
         return self.done
@@ -75,12 +75,12 @@ class Tool:
         return self._arrivals
 
     def line_times(self) -> list[tuple[float, bytes]]:
-        """Every line of its output with the time at which it was printed."""
+        """Every line of its output with its time."""
         return list(zip(self.arrivals()[1:], lines(self.stop().stdout), strict=False))
 
     def keep(self, folder: Path, experiment: str) -> list[RawFile]:
         """
-        Its output, whole, as <stem>.<what>.txt, what it wrote to stderr, and <stem>.<what>.lines.json: an object with
+        Keep its complete output as <stem>.<what>.txt, its stderr, and <stem>.<what>.lines.json: an object with
         `started_at_s` and, for every line of the output, its time in `lines`.
         """
         done = self.stop()
@@ -95,7 +95,7 @@ class Tool:
 
 
 def recorders(hosts: Iterable[Host]) -> dict[str, list[str]]:
-    """The command that records when each line is printed, by the name of the host, where the program is put."""
+    """The command that time-stamps output lines, by host name, after putting the program there."""
     return {host.name: program_command(host, Path(line_times.__file__)) for host in hosts}
 
 
@@ -111,7 +111,7 @@ def lines(printed: bytes) -> list[bytes]:
 
 
 def stop_all(tools: Iterable[Tool]) -> None:
-    """Stop them at the same time."""
+    """Stop all tools at the same time."""
     tools = list(tools)
     if tools:
         with ThreadPoolExecutor(len(tools)) as pool:

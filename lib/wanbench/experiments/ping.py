@@ -15,15 +15,15 @@ from .base import PROCESS_S, ExperimentError, ended_with, keep, run_to_end
 _HEADERS_BYTES = 28
 """8 of ICMP, 20 of IPv4."""
 _MARGIN_S = 10.0
-"""Beyond the longest that a ping should take; then it hangs."""
+"""Added to the longest duration of a ping; one that takes longer hangs."""
 _WAKES_S = 0.01
 """Below this interval ping sends only when a reply comes, or when this time is over: one echo, or all that are due."""
 _SLOWER = 1.1
-"""Below that interval the rate falls short of the one asked for, because ping counts whole milliseconds."""
+"""Below this interval the rate is lower than requested, because ping counts whole milliseconds."""
 _TICKS_S = 0.005
 """From `_WAKES_S` on the kernel rounds the interval up by a timer tick or two: see `expected_s`."""
 _SLOWEST_REPLY_S = 0.5
-"""Allowed for each echo, for paths between clouds are not slower."""
+"""Timeout per echo; paths between clouds are faster."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Ping:
         ]  # fmt: skip
 
     def _preload(self) -> list[str]:
-        """The arguments that let ping send all echoes that are due at once; without them it would wait for replies."""
+        """Arguments that let ping send all due echoes at once, instead of waiting for replies."""
         if self.interval_s >= _WAKES_S:
             return []
         return ["-l", str(math.ceil(_WAKES_S / self.interval_s) + 1)]
@@ -89,8 +89,8 @@ class Ping:
         """
         Ping `target` from `source`; leave ping/<stem>.txt in the run folder.
 
-        No reply at all (status 1) is a result. Any other status, or taking too long, raises ExperimentError,
-        with what was printed kept.
+        No reply at all (status 1) is a result. Any other status, or a timeout, raises ExperimentError, with the output
+        kept.
         """
         timeout_s = self.count * max(self.interval_s, _SLOWEST_REPLY_S) + self.wait_s + _MARGIN_S
         done, stopped = run_to_end(source, self.command(target.address), timeout_s)
@@ -103,11 +103,11 @@ class Ping:
 
     def expected_s(self, rtt_ms: float, rate_bps: float | None = None) -> float:
         """
-        Expected duration where no echo is lost.
+        Expected duration if no echo is lost.
 
         From 10 ms on the kernel rounds the interval up by a timer tick or two; measured with ``ping -q -c 30 -i
         <interval> 127.0.0.1``. Over a link of 40 ms, echoes every 1, 2 and 5 ms took 1.09 to 1.13, 1.1 and 1.06 times
-        as long as asked for.
+        as long as requested.
         """
         is_often = self.interval_s < _WAKES_S
         each_s = self.interval_s * _SLOWER if is_often else self.interval_s + _TICKS_S

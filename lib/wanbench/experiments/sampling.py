@@ -21,9 +21,9 @@ LONGEST_S = 86_400
 
 class Sampling(ABC):
     """
-    An experiment that samples at regular times: alone for `duration_s`, or as long as another one runs.
+    An experiment that samples periodically: alone for `duration_s`, or while another one runs.
 
-    A subclass says how to start and how to end; all else is here.
+    A subclass defines `start` and `end`.
     """
 
     name: str
@@ -31,19 +31,16 @@ class Sampling(ABC):
 
     @abstractmethod
     def start(self, source: Host, target: Host, ending: ExitStack) -> object:
-        """
-        Start, and return what `end` needs. What must be stopped whatever happens is put on `ending` as soon as it is
-        started.
-        """
+        """Start, and return what `end` needs. Whatever must be stopped is put on `ending` as soon as it is started."""
 
     @abstractmethod
     def end(self, started: object, folder: Path, stem: str, files: list[RawFile]) -> list[str]:
-        """Stop, and add each raw file to `files`; returns the faults, as sentences."""
+        """Stop, and add each raw file to `files`; returns faults, as sentences."""
 
     @contextmanager
     def concurrently(self, source: Host, target: Host, folder: Path, stem: str) -> Iterator[list[RawFile]]:
         """
-        Sample while the block runs; the list that it yields holds the raw files as soon as the block is left.
+        Sample while the block runs; the yielded list holds the raw files once the block is left.
 
         Raises
         ------
@@ -79,12 +76,12 @@ class Sampling(ABC):
         return self.duration_s
 
     def expected_bytes(self, rtt_ms: float, rate_bps: float | None = None) -> float:
-        """Bytes on the links between regions: none, as a program on each host samples it."""
+        """Bytes on the links between regions: none, as each host samples locally."""
         return 0.0
 
 
 def hosts_at_work(source: Host, target: Host) -> list[Host]:
-    """Both ends and the brokers' hosts, each once; only the ends where the cluster runs elsewhere."""
+    """Both ends and the brokers' hosts, each once; only the ends if the cluster runs elsewhere."""
     brokers = () if source.cluster is None else source.cluster.brokers
     ours = [broker.host for broker in brokers if not isinstance(broker.host, RemoteBrokerHost)]
     return list({host.name: host for host in (source, target, *ours)}.values())

@@ -1,4 +1,4 @@
-"""A link whose delay becomes shorter while echoes cross it. What it leaves is read by `wanbench.ingest.ping`."""
+"""Shorten a link's delay while echoes cross it. Its output is read by `wanbench.ingest.ping`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from .base import ExperimentError, keep, links_of
 from .ping import Ping
 
 _MARGIN_S = 30.0
-"""For the first echo, and for ping to end."""
+"""Time for the first echo, and for ping to end."""
 
 
 @dataclass(frozen=True)
 class Shorten:
     """
-    Send echoes, and meanwhile shorten the delay of the link between the two regions, both ways.
+    Ping, and meanwhile shorten the delay of the link between the two regions in both directions.
 
-    Each echo must arrive after those before it, also the first one of the shorter delay. The links have their own
-    delay again afterwards.
+    No echo may overtake an earlier one when the delay drops. The original delay is restored afterwards.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from .provenance import check_about, source_of_bytes
 from .sheet import shown
 
 TEXT = "(text)"
-"""The path of a document that was given as text."""
+"""Path shown for a document given as text."""
 MAX_TABLES = 2000
 """A hundred times the tables of the longest page of a cloud."""
 MAX_CELLS = 400_000

@@ -1,9 +1,9 @@
 """
-From raw files to tables: a module (or a folder of them) per tool, named like the experiment that runs it.
+From raw files to tables: a module (or folder) per tool, named like the experiment that runs it.
 
-`readers` lists which one reads what, `run` reads run folders and loose files with them, and `rows` joins what they give
-into tables. `content`, `formats`, `json_values` and `iperf3_documents` open and decode files. `pairs`, `per_test` and
-`setting` summarise tables; `account` counts what happened to everything that was tried.
+`readers` maps files to readers, `run` reads run folders and loose files, and `rows` joins the results into tables.
+`content`, `formats`, `json_values` and `iperf3_documents` open and decode files. `pairs`, `per_test` and `setting`
+summarise tables; `account` counts the outcome of every attempt.
 
 >>> import wanbench
 >>> wanbench.ingest.read_run("no/such/folder")

@@ -1,4 +1,4 @@
-"""What happened to everything that was tried: counts, and the failures that a reader must see."""
+"""Account of every attempt: counts by outcome, and the failures that a reader must see."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ VERDICTS = ("impossible", "suspect")
 
 class Listing(pd.DataFrame):
     """
-    A DataFrame that a page shows without row numbers, or as "none" if it is empty.
+    A DataFrame that a page shows without row numbers, or as "none" if empty.
 
-    What is computed of it is a plain DataFrame.
+    Operations on it return plain DataFrames.
     """
 
     @property
@@ -69,7 +69,7 @@ def account(tables: Mapping[str, pd.DataFrame]) -> Listing:
 
 def shortfalls(tables: Mapping[str, pd.DataFrame]) -> Listing:
     """
-    Every attempt that failed or was interrupted, and every file that could not be read, one row each.
+    Every failed or interrupted attempt, and every unreadable file, one row each.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Reads what `wanbench.experiments.broker_actions` leaves: tables broker_actions and cluster_samples."""
+"""Read output of `wanbench.experiments.broker_actions`: tables broker_actions and cluster_samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     The tables of <stem>.actions.json and the file that it names, without context.
 
-    RawDataError if a file is missing, damaged, or not what such a run leaves.
+    RawDataError if a file is missing, damaged, or not of such a run.
     """
     path = Path(path)
     top = Members(path, None, read_json(path, dict, "broker actions in JSON"))
@@ -55,8 +55,8 @@ def _row(one: Members, rolling: bool) -> dict:
 
 def samples(program: Program) -> dict[str, list]:
     """
-    Columns of table cluster_samples of a watcher: a line is [at_s, took_s, node_id, brokers, state], with null for what
-    is as in the line before, or [at_s, took_s, kind of the error, message].
+    Columns of table cluster_samples of a watcher: a line is [at_s, took_s, node_id, brokers, state], with null for
+    values unchanged from the line before, or [at_s, took_s, kind of the error, message].
     """
     columns: dict[str, list] = {name: [] for name in _COLUMNS}
     state: list | None = None

@@ -1,10 +1,10 @@
 """
-Reads what `wanbench.kafka.programs.scrape` printed, or the text of an exporter: rows of table metrics.
+Read scrapes by `wanbench.kafka.programs.scrape`, or an exporter's text: rows of table metrics.
 
 - A metric that is a counter, or is named like one (_total, _count, _sum, _bucket), is cumulative; `stats.time.rates`
-  makes rates of those. Metrics keep the names that the file gives them.
-- A sample has the time printed with it, else the middle between request and response of its scrape. Text that
-  holds a series twice without times is refused: its scrapes could not be distinguished.
+turns these into rates. Metrics keep their names.
+- A sample has the time printed with it, else the middle between request and response of its scrape. Text that repeats a
+series without times is rejected: its scrapes could not be distinguished.
 - Each scrape also has the rows `up` (1, or 0 if the broker did not answer) and `scrape_duration_seconds`, as a
   Prometheus server would write them.
 - Values that are not finite (a percentile of nothing is NaN) are left out: the broker has no value.
@@ -36,7 +36,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     The metrics in a file of scrapes, or of an exporter's text, without context.
 
-    RawDataError names the line that a Prometheus server would refuse, or where the file is cut short.
+    RawDataError names the line that a Prometheus server would reject, or where the file is truncated.
     """
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     samples, about = Samples(path, len(data)), {}
@@ -64,7 +64,7 @@ def _columns(samples: Samples) -> dict:
 
 
 def _scrapes(path, data: bytes, samples: Samples) -> dict:
-    """Feed the answers of a file of scrapes; what is the same in all its rows."""
+    """Feed the answers of a file of scrapes; returns the columns that are constant in it."""
     at, line_number = data.find(b"\n") + 1, 1
     if not at:
         raise RawDataError(path, 1, data[:200].decode("utf-8", "replace"), FIRST)

@@ -1,12 +1,12 @@
 """
-Reads the logs of a broker or controller for the times at which it stood still: rows of table broker_pauses.
+Read pauses from the logs of a broker or controller: rows of table broker_pauses.
 
 - The log that its JVM writes with `-Xlog:gc,safepoint:file=...:utctime,tags` has collections and safepoints. A
-  collection that stops all threads is in both; phases that run beside them, which G1 calls concurrent, are in neither.
-- Kafka's own log has the durations of rolled segments and of written producer snapshots. It says nothing of how long a
-  flush took: table metrics has their count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
+  collection that stops all threads is in both; concurrent phases of G1 are in neither.
+- Kafka's own log has the durations of rolled segments and of written producer snapshots. It lacks the duration of
+flushes: table metrics has their count, mean and 99th percentile (kafka_log_flush_mean_ms and others).
 
-A file is refused at its first foreign line. A last line that was cut short, as a killed process leaves it, is left out.
+A file is rejected at its first foreign line. A truncated last line, from a killed process, is dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGEST_BYTES = 2**29
 """Weeks of a broker's log."""
 SHOWN = 100
 _LARGEST_MS = 1e10
-"""Four months: no pause takes longer."""
+"""Four months: no pause lasts longer."""
 
 _NODE = re.compile(r"(?:broker|controller)-(\d{1,9})\.")
 _JVM_LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{3}[+-]\d{4})\]\[(gc|safepoint) *\] (.*)")

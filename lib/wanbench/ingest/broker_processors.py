@@ -1,9 +1,9 @@
 """
-Reads what `wanbench.kafka.programs.processor_samples` printed: rows of table metrics with the source "process".
+Read output of `wanbench.kafka.programs.processor_samples`: rows of table metrics with the source "process".
 
-Counters since the broker's process, or its control group, began: `user_s` and `system_s`, processor time;
-`quota_periods` and `quota_waits`, periods of its quota and those in which it used it up; `quota_waited_s`, for how
-long it then waited. `start_ticks` is no counter; it changes where the process was started again.
+Counters since the broker's process, or its control group, began: `user_s` and `system_s`, CPU time; `quota_periods` and
+`quota_waits`, quota periods and throttled ones; `quota_waited_s`, throttled time. `start_ticks` is not a counter; it
+changes when the process restarts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST = 1e18
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """The samples, without context; RawDataError names the line that is none."""
+    """The samples, without context; RawDataError names an invalid line."""
     path = Path(path)
     lines = read_bytes(path, most_bytes=LARGEST_BYTES)[1].split(b"\n")
     if lines.pop():

@@ -1,9 +1,9 @@
 """
-Opens, decompresses and decodes raw files, for all readers.
+Open, decompress and decode raw files, for all readers.
 
 - gzip, bzip2, xz and Zstandard are decompressed, by their first bytes, whatever the file is called.
 - Text is UTF-8, with or without byte order mark, or UTF-16, as PowerShell redirects it.
-- A file of another format (XLSX, PDF, Parquet, ...) is refused with the format's name.
+- A file of another format (XLSX, PDF, Parquet, ...) is rejected with the format's name.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ DECOMPRESS = {
     "xz": lzma.LZMAFile,
     "zstd": lambda file: pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"),
 }
-"""Names of compressions, as `formats` knows them, to what decompresses a binary file."""
+"""Decompressors of binary files by the compression's name in `formats`."""
 
 ENDINGS = re.compile(r"\.(?:gz|bz2|xz|zst)\Z", re.IGNORECASE)
 
 FREE_BYTES = 64 << 20
-"""Any compressed file may become this large."""
+"""Size limit of any decompressed file."""
 
 MAX_RATIO = 100
-"""A larger one may hold so many times its own size: logs of measurements shrink 5 to 20 times, a bomb 1,000 times."""
+"""Maximum compression ratio of larger ones: logs of measurements shrink 5 to 20 times, a bomb 1,000 times."""
 
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -48,12 +48,12 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 UTF16 = {"utf-16-le": re.compile(rb"(?:[^\0]\0){8}"), "utf-16-be": re.compile(rb"(?:\0[^\0]){8}")}
-"""How UTF-16 without a byte order mark begins where it holds mostly ASCII."""
+"""Beginning of mostly ASCII UTF-16 without a byte order mark."""
 
 
 def plain_name(path) -> str:
     """
-    The path without the ending of a compression, for what a file's name says.
+    The path without a compression suffix.
 
     >>> plain_name("runs/t.producer-2.txt.gz"), plain_name("t.json")
     ('runs/t.producer-2.txt', 't.json')
@@ -63,7 +63,7 @@ def plain_name(path) -> str:
 
 def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
     """
-    The path ("<bytes>" for bytes) and the whole content, decompressed and not decoded.
+    The path ("<bytes>" for bytes) and the whole content, decompressed but not decoded.
 
     RawDataError if it cannot be read, is damaged, or holds more than `most_bytes` once decompressed.
     """
@@ -72,7 +72,7 @@ def read_bytes(source, *, most_bytes: int) -> tuple[object, bytes]:
 
 
 def unpacked(path, data: bytes, *, most_bytes: int) -> bytes:
-    """As `read_bytes`, of a file's bytes that were read already."""
+    """As `read_bytes`, for bytes that were already read."""
     return _whole(Content(path, io.BytesIO(data), len(data)), most_bytes)
 
 
@@ -84,7 +84,7 @@ def read_text(source, *, most_bytes: int, otherwise: str | None = None) -> tuple
 
 def decoded(path, data: bytes, *, otherwise: str | None = None) -> str:
     """
-    The text that bytes are, without byte order mark.
+    Decode bytes to text, without byte order mark.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def as_utf8(file: Content) -> BinaryIO:
 
 
 class Content:
-    """A file's content from its beginning on, decompressed if it is compressed; its size is then not known."""
+    """A file's content as a stream, decompressed if necessary; its size is then unknown."""
 
     def __init__(self, path, file: BinaryIO, size: int):
         self.path, self.format, self.size = path, None, size
@@ -176,13 +176,13 @@ class Content:
             self._file = DECOMPRESS[name](file)
 
     def peek(self, size: int) -> bytes:
-        """So many bytes, fewer only at the end, which the next `read` gives again."""
+        """This many bytes, fewer only at the end, without consuming them."""
         while len(self._start) < size and (part := self._more(size - len(self._start))):
             self._start += part
         return self._start[:size]
 
     def read(self, size: int) -> bytes:
-        """So many bytes, fewer only at the end."""
+        """This many bytes, fewer only at the end."""
         start, self._start = self._start[:size], self._start[size:]
         parts, left = [start] if start else [], size - len(start)
         while left and (part := self._more(left)):
@@ -213,7 +213,7 @@ class _Transcoded:
         self._decoder = codecs.getincrementaldecoder(encoding)()
 
     def read(self, size: int) -> bytes:
-        """The next piece, of about so many bytes; b"" at the end."""
+        """The next piece, of about this many bytes; b"" at the end."""
         while True:
             data = self._file.read(size)
             try:

@@ -1,4 +1,4 @@
-"""Reads the times that `wanbench.experiments.cut` leaves; its echoes are read by `ping`."""
+"""Read the times of `wanbench.experiments.cut`; its echoes are read by `ping`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .json_values import read_json
 from .rows import core, fitting
 
 LATEST_S = 1e11
-"""Unix seconds above it are milliseconds, or nonsense."""
+"""Larger Unix seconds are milliseconds, or invalid."""
 
 
 def read(path) -> dict[str, pd.DataFrame]:

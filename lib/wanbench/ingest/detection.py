@@ -1,4 +1,4 @@
-"""Reads what `wanbench.experiments.detection` leaves: tables detection_runs, detections and detection_latencies."""
+"""Read output of `wanbench.experiments.detection`: tables detection_runs, detections and detection_latencies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     The tables of <stem>.detection.json and the file that it names, without context.
 
-    RawDataError if a file is missing, damaged, or not what a detection leaves.
+    RawDataError if a file is missing, damaged, or not of a detection.
     """
     path = Path(path)
     top = Members(path, None, read_json(path, dict, "a detection in JSON"))
@@ -88,7 +88,7 @@ def _alarm(one: Members) -> dict:
 
 
 def _latencies(program: Program, nodes: list[int], top: Members) -> tuple[dict, str | None, int]:
-    """Columns of detection_latencies, the client's version, and how many records came due."""
+    """Columns of detection_latencies, the client's version, and the number of due records."""
     limit_ms = top.members("settings").members("detector").number("limit_ms") or 0.0
     origin_ns, lines = program.events("detection probe")
     names = ("node_id", "due_at_s", "known_at_s", "latency_ms", "late", "error")

@@ -1,7 +1,7 @@
 """
-Reads the text formats of Prometheus exporters, 0.0.4 and OpenMetrics, into columns.
+Parse the text formats of Prometheus exporters, 0.0.4 and OpenMetrics, into columns.
 
-prometheus_client's parser is not used: it accepts lines that a Prometheus server refuses, renames counters (`x` to
+prometheus_client's parser is not used: it accepts lines that a Prometheus server rejects, renames counters (`x` to
 `x_total`), and builds several objects for each sample.
 
 The format: https://prometheus.io/docs/instrumenting/exposition_formats/, read as strictly as the server reads it,
@@ -23,7 +23,7 @@ TYPES = (
 )  # fmt: skip
 CUMULATIVE = re.compile(r".*_(total|count|sum|bucket)")
 NO_TIME = -(2**63)
-"""Stands for a sample without a time: a value that no time has."""
+"""Placeholder time of a sample without one."""
 
 EARLIEST_S = -62_135_596_800
 """The beginning of year 1, where Python's times begin."""
@@ -32,13 +32,13 @@ LATEST_S = 253_402_300_799
 """The end of year 9999, where Python's times end."""
 
 CHUNK = 50_000
-"""Samples, and series, that are held as Python objects at one time."""
+"""Samples and series held as Python objects at a time."""
 
 FREE_SAMPLES = 500_000
-"""Any file may hold so many samples: a row of table metrics takes about 300 bytes of memory."""
+"""Samples allowed in any file: a row of table metrics takes about 300 bytes of memory."""
 
 BYTES_PER_SAMPLE = 40
-"""A larger file may hold one sample in so many bytes; real exporters write one in 50 to 150."""
+"""A larger file may have one sample per this many bytes; real exporters write one in 50 to 150."""
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 _QUOTED = r'"(?:[^"\\\n]++|\\.)*+"'
@@ -101,7 +101,7 @@ class Samples:
 
     def feed(self, text: str, line_number: int = 1, at_us: int = NO_TIME, *, whole: bool = False) -> None:
         """
-        Take the answer of an exporter.
+        Parse an exporter's answer.
 
         Parameters
         ----------
@@ -146,13 +146,15 @@ class Samples:
                 self._refuse(text, at, line_number, WANTED)
             before, at = at, line.end()
         if is_sample and not whole and not text.endswith("\n"):
-            self._refuse(text, before, line_number, "a line's end after the last sample, which may be cut")
+            self._refuse(
+                text, before, line_number, "a line's end after the last sample, which may be truncated"
+            )
         if again := _again(self._timeless):
             expected = "a time with each sample of a series that occurs again"
             self._refuse(text, again, line_number, expected)
 
     def add(self, metric: str, value: float, at_us: int) -> None:
-        """Take a sample of a series without labels that the file does not name."""
+        """Add a sample of an unlabelled series that is not in the text."""
         code = self._series.get(metric)
         if code is None:
             code = self._new(metric, metric, "")  # may flush, which replaces `_codes`
@@ -224,14 +226,14 @@ _SCHEMA = pa.schema(
 
 
 def _again(timeless: array) -> int | None:
-    """Where the first series without a time that occurs a second time does so, of pairs of its hash and its place."""
+    """Place of the first repeated series without a time, from pairs of a series' hash and place."""
     hashes, places = np.frombuffer(timeless, np.int64).reshape(-1, 2).T
     _, first = np.unique(hashes, return_index=True)
     return None if len(first) == len(hashes) else int(np.delete(places, first).min())
 
 
 def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
-    """The name and the labels that stand before a value; None for the name where they do not fit the format."""
+    """Name and labels before a value; None for the name if malformed."""
     metric, brace, rest = series.partition("{")
     metric = metric.rstrip()
     if not brace or (metric and _PLAIN_LABELS.fullmatch(rest) and "__name__" not in rest):
@@ -246,14 +248,14 @@ def _of_series(series: str) -> tuple[str | None, list[tuple[str, str]]]:
 
 
 def _plain(text: str) -> str:
-    """A name, or what stands in quotation marks."""
+    """A name, or the content of quotation marks."""
     text = text[1:-1] if text.startswith('"') else text
     return _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], text) if "\\" in text else text
 
 
 def unit(name: str) -> str:
     """
-    The last word of a name that is a unit, as names of metrics are made in Prometheus.
+    The last word of a metric's name that is a unit, by Prometheus's naming convention.
 
     >>> unit("kafka_bytes_in_total"), unit("jvm_gc_collection_seconds_sum"), unit("kafka_requests_total")
     ('bytes', 's', '')

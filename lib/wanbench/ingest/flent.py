@@ -1,10 +1,10 @@
 """
-Reads the data files of flent, .flent, .flent.gz and .flent.bz2: pings into table pings, TCP flows into transfers.
+Read flent's data files, .flent, .flent.gz and .flent.bz2: pings into table pings, TCP flows into transfers.
 
 Only raw values are read. A series in ms is RTTs. Those of ping (fping) and irtt are single echoes and are summarised in
-a row; those of netperf UDP_RR are means over intervals, so that only the tool's mean of the whole test is kept. A
-series in Mbits/s of netperf or iperf is one transfer at the tool's mean rate. A series without values is a row without
-values; sums and means of series, which no command measured, are not read.
+a row; those of netperf UDP_RR are means over intervals, so only the tool's overall mean is kept. A series in Mbits/s of
+netperf or iperf is one transfer at the tool's mean rate. A series without values is a row without values; computed sums
+and means of series are not read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ MOST_BYTES = 200_000_000
 """An hour of samples of all series has a few MB."""
 
 SINGLE = ("PingRunner", "IrttRunner")
-"""flent's runners that give one value per echo."""
+"""flent's runners with one value per echo."""
 DOWN = re.compile(r"download|\bdown\b", re.IGNORECASE)
 
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, as far as the file has series for them, without their context.
+    Tables pings and transfers, for the series in the file, without their context.
 
     RawDataError if it is not a data file of flent, or has no series of RTTs or rates.
     """
@@ -72,7 +72,7 @@ def _values(path, name: str, raw) -> np.ndarray:
 
 
 def _ping(series: dict, values: np.ndarray) -> dict:
-    """A row of table pings: of single echoes the whole summary, of means over intervals the tool's mean alone."""
+    """A row of table pings: a full summary of single echoes, or the tool's mean of interval means."""
     if not len(values):
         return {}
     if series.get("RUNNER") not in SINGLE:
@@ -109,6 +109,6 @@ def _transfer(name: str, series: dict, values: np.ndarray) -> dict:
 
 
 def _start(metadata: dict) -> dict:
-    """When flent started; its times are in UTC."""
+    """Flent's start time, in UTC."""
     time = pd.to_datetime(metadata.get("T0") or metadata.get("TIME"), errors="coerce", utc=True)
     return {"started_at_utc": None if pd.isna(time) else time}

@@ -1,11 +1,11 @@
-"""Names the format of bytes that are not text, by how they begin."""
+"""Identify the format of binary files by their first bytes."""
 
 from __future__ import annotations
 
 import re
 
 OPENING_BYTES = 1 << 16
-"""How much of a file's beginning `binary_format` should see: enough for the names of a ZIP archive's first members."""
+"""Number of first bytes for `binary_format`: enough for the names of a ZIP archive's first members."""
 
 MAGIC = (
     # (pattern at the beginning, name); the first that matches counts
@@ -46,20 +46,20 @@ COMPRESSIONS = {
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 COMPRESSION_BYTES = 10
-"""So many bytes at the beginning show which compression it is."""
+"""Number of first bytes that identify a compression."""
 
 _MAGIC = tuple((re.compile(pattern, re.DOTALL), name) for pattern, name in MAGIC)
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\a\x1b"))
 
 
 def compression(opening: bytes) -> str | None:
-    """The compression with such a beginning, one of `COMPRESSIONS`; None for any other file."""
+    """The compression with these first bytes, one of `COMPRESSIONS`; None for any other file."""
     return next((name for name, magic in COMPRESSIONS.items() if magic.match(opening)), None)
 
 
 def binary_format(opening: bytes) -> str | None:
     """
-    The name of the format of a file with this beginning; None if it may be text.
+    The name of the format with these first bytes; None if it may be text.
 
     UTF-16 without a byte order mark counts as binary here: decode it first.
 

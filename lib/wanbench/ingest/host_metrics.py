@@ -1,10 +1,10 @@
 """
-Reads what `sadf -j` printed, sysstat 10.1 to 12.7.9: rows of table metrics.
+Read output of `sadf -j`, sysstat 10.1 to 12.7.9: rows of table metrics.
 
 - Metrics keep the names of that version of sysstat ("usr" or "user", "rxkB"); what sysstat calls kB is 1,024 bytes, so
   the unit is KiB.
-- Processors, disks and network are means over the sample's interval; memory and load hold at its end.
-- Statistics without a line in `KINDS` are ignored; one with a line must have the known shape.
+- Processors, disks and network are means over the sample's interval; memory and load are values at its end.
+- Statistics not in `KINDS` are ignored; others must have the known form.
 - Times must be in UTC, as sadf prints them by default; they are whole seconds.
 - A file <name>.hosts.json next to <name>.sadf.json names its hosts.
 """
@@ -41,7 +41,7 @@ WANTED_SUBJECTS = f"at most {MOST_SUBJECTS:,} processors, disks and interfaces"
 LONGEST_INTERVAL_S = 1e6
 """sysstat 10 printed a huge number as the interval of the first sample; it is dropped."""
 ABOVE_100_PERCENT = 1.0
-"""How far above 100 a share of a processor may come by rounding."""
+"""Tolerance above 100 % for rounding of processor shares."""
 
 KINDS = {
     # key in the file: (subject, the member that names which one, of the machine rather than the network?, a mean?)
@@ -76,7 +76,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     The metrics in a file of `sadf -j`, without context.
 
-    RawDataError says what is not JSON (and where), of the wrong type, impossible, or not in UTC.
+    RawDataError names what is not JSON (and where), of the wrong type, impossible, or not in UTC.
     """
     path = Path(path)
     try:
@@ -103,7 +103,7 @@ def _document(path: Path) -> Members:
 
 
 def _hosts_of(path: Path) -> dict[bool, str] | None:
-    """The hosts that share the machine (True) and the network (False); None if the file does not say."""
+    """The hosts that share the machine (True) and the network (False); None if not in the file."""
     name = plain_name(path.name)
     about = path.with_name(name.removesuffix(SUFFIX) + ".hosts.json")
     if not name.endswith(SUFFIX) or not about.is_file():
@@ -118,7 +118,7 @@ def _hosts_of(path: Path) -> dict[bool, str] | None:
 
 
 def _columns(path: Path) -> dict:
-    """Columns of table metrics by name; a column that is the same in all rows is one value."""
+    """Columns of table metrics by name; a constant column is a single value."""
     entries = _Entries()
     document, hosts_of = _document(path), _hosts_of(path)
     hosts = document.list("hosts")
@@ -136,7 +136,7 @@ def _columns(path: Path) -> dict:
 
 
 class _Entries:
-    """Objects of numbers as they come, kept as columns: a file holds millions of numbers, but few names."""
+    """Numeric objects collected as columns: a file has millions of numbers, but few names."""
 
     def __init__(self):
         self._at_s, self._interval_s, self._values = array("q"), array("d"), array("d")
@@ -145,12 +145,12 @@ class _Entries:
         self._known: tuple[dict, ...] = ({}, {}, {})
 
     def begin(self, at_utc: datetime, interval_s: float) -> None:
-        """A sample begins."""
+        """Begin a sample."""
         self._at_s.append(int(at_utc.timestamp()))
         self._interval_s.append(interval_s)
 
     def add(self, host: str | None, subject: str, is_mean: bool, values: dict[str, float]) -> int:
-        """Take one object of the sample; how many subjects there are so far."""
+        """Add one object of the sample; returns the number of subjects so far."""
         self._sample.append(len(self._at_s) - 1)
         about = (host, subject, (subject.partition(" ")[0], is_mean, *values))
         for codes, numbers, key in zip(self._codes, self._known, about, strict=True):
@@ -159,7 +159,7 @@ class _Entries:
         return len(self._known[1])
 
     def columns(self) -> dict:
-        """The columns that differ by row."""
+        """The columns that vary by row."""
         hosts, subjects, kinds = map(list, self._known)
         host, subject, kind, sample = (np.array(codes, int) for codes in (*self._codes, self._sample))
         names = [(name, _unit(what, name)) for what, _, *metrics in kinds for name in metrics]
@@ -190,7 +190,7 @@ def _texts(texts: list[str | None], codes: np.ndarray):
 
 
 def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float]]]:
-    """Every object of numbers in a sample: of the machine?, what it is about, a mean?, the numbers."""
+    """Every numeric object in a sample: whether of the machine, its subject, whether a mean, and the numbers."""
     found = dict(sample.values)
     for name in ("network", "power-management"):
         found |= sample.members(name).values
@@ -204,7 +204,8 @@ def _entries(sample: Members) -> Iterator[tuple[bool, str, bool, dict[str, float
             which = [str(entry.values.get(naming))] if naming else []
             if naming and not isinstance(entry.values.get(naming), str | int):
                 entry.refuse(
-                    f"{entry.where} with {', '.join(map(str, entry.values))}", f"{naming}, which one it is of"
+                    f"{entry.where} with {', '.join(map(str, entry.values))}",
+                    f"{naming}, which identifies it",
                 )
             values = {name: _number(entry, name, subject) for name in entry.values if name != naming}
             yield of_machine, " ".join([subject, *which]), is_mean, values

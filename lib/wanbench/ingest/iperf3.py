@@ -1,14 +1,14 @@
 """
-Reads the JSON of an iperf3 client, 3.0 to 3.21: a row per direction, and one per stream and interval.
+Read the JSON of an iperf3 client, 3.0 to 3.21: a row per direction, and one per stream and interval.
 
-- The throughput is the receiver's. Where the receiver never reported (the test was interrupted, the server
-  died), it is null, never 0; `error` says why, as iperf3 printed it if it did.
+- The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), it is null, never 0;
+`error` has the reason, by iperf3 if it printed one.
 - Old versions have one summary of UDP for both ends: the bytes received are the datagrams not lost times their length.
 - A test that failed before it began (connection refused) is a row with its error and little else.
-- Round-trip times and congestion windows are the sending client's; what iperf3 prints of them for a receiving
-  client describes its own socket, which sends nothing, and is not kept.
+- Round-trip times and congestion windows are the sending client's; a receiving client's describe its own idle socket,
+and are dropped.
 - A file may hold several tests, one after the other: all are read, their streams counted on.
-- A `--json-stream` that was interrupted keeps its intervals; `error` says where it breaks off.
+- An interrupted `--json-stream` keeps its intervals; `error` says where it ends.
 - Bytes, seconds and bits per second of every summary and interval must fit within 1 %.
 """
 
@@ -28,7 +28,7 @@ REVERSE = "_bidir_reverse"
 
 def read(source) -> dict[str, list[dict]]:
     """
-    Rows of tables transfers and intervals, without their context, of what iperf3 printed.
+    Rows of tables transfers and intervals, without their context, from iperf3's output.
 
     `source` is a path or the file's bytes. RawDataError names what is missing, cut, of the wrong type or impossible.
 
@@ -144,14 +144,14 @@ class _Test:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
     def _ends(self, part):
-        """The parts ("sender", "receiver" or "udp") of end.streams that there are."""
+        """The parts ("sender", "receiver" or "udp") present in end.streams."""
         return [stream.members(part) for stream in self.end.list("streams") if part in stream.values]
 
     def _sender_seconds(self):
         return [part.number("seconds") for part in (*self._ends("sender"), *self._ends("udp"))]
 
     def _received_of(self, both, row):
-        """The receiver's values in UDP's only summary."""
+        """The receiver's values in UDP's single summary."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
         if None in (packets, lost, length, size, seconds) or abs(packets * length - size) > TOLERANCE * size:
@@ -159,7 +159,7 @@ class _Test:
         return both.of({"bytes": max(packets - lost, 0) * length, "seconds": seconds})
 
     def _path(self, intervals):
-        """RTT and congestion window as the sending client saw them."""
+        """RTT and congestion window, as seen by the sending client."""
         senders = [part for part in self._ends("sender") if part.flag("sender") is not False]
         rtts = {
             name: [rtt for part in senders if (rtt := part.number(f"{name}_rtt", unknown=0))]
@@ -204,7 +204,7 @@ class _Test:
 
 
 def _udp_counts(sent, received, both):
-    """Datagrams sent, lost, and jitter; the loss is the receiver's where there are two summaries."""
+    """Datagrams sent and lost, and jitter; with two summaries the receiver's loss."""
     packets = (
         sent.count("packets", unknown=0)
         or received.count("packets", unknown=0)
@@ -226,7 +226,7 @@ def _rate(summary):
 
 
 def _check_rate(summary, times):
-    """Refuse a rate that is not bytes over any of the times it may mean: old versions mix both ends' clocks."""
+    """Reject a rate that does not match its bytes over any possible duration: old versions mix both ends' clocks."""
     size, rate = summary.count("bytes"), summary.number("bits_per_second")
     start, end = summary.number("start"), summary.number("end")
     times = [summary.number("seconds"), *times, None if None in (start, end) else end - start]

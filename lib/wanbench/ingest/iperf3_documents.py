@@ -1,5 +1,5 @@
 """
-Finds iperf3's JSON documents in a file.
+Find iperf3's JSON documents in a file.
 
 The file does not always hold JSON as Python reads it: old versions repeat members under `--bidir`, numbers may
 be a bare `-nan` or `inf`, a login banner may come before the JSON and a shell's messages after it, and with
@@ -37,12 +37,12 @@ _REVERSE = "_bidir_reverse"
 
 def documents(path, text: str) -> Iterator[tuple[int, dict]]:
     """
-    The documents in a file as they come, each with the number of its first line; a stream's events make one document.
+    The documents in a file, each with the number of its first line; a stream's events make one document.
 
-    The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it,
-    with "_bidir_reverse"; `nan` and `inf` become NaN. A stream that breaks off has an "error" that says so, unless
-    iperf3 gave one; after the break only its events "end" and "error" are taken.
-    RawDataError for a document that is cut or damaged, or if there is none.
+    The second of two members "sum", "sum_sent" or "sum_received" gets the name that later versions give it, with
+    "_bidir_reverse"; `nan` and `inf` become NaN. A truncated stream has an "error" that says so, unless iperf3 gave
+    one; after the break only its events "end" and "error" count. RawDataError for a truncated or damaged document, or
+    if there is none.
     """
     check_values(path, text, BYTES_PER_VALUE)
     stream: _Stream | None = None
@@ -92,14 +92,14 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
 
 
 class _Stream:
-    """The events of one test that `--json-stream` printed, put together as iperf3 would have written them at once."""
+    """The events of one `--json-stream` test, assembled as iperf3's ordinary document."""
 
     def __init__(self, line_number: int):
         self.line_number, self.document = line_number, {"start": {}, "intervals": []}
         self.torn_in: str | None = None
 
     def add(self, event: str, data) -> None:
-        """One more event; unknown ones are ignored, and so are intervals after a break."""
+        """Add an event; unknown ones are ignored, and so are intervals after a break."""
         if event == "interval":
             if self.torn_in is None:
                 self.document["intervals"].append(data)
@@ -107,12 +107,12 @@ class _Stream:
             self.document[event] = data
 
     def break_off(self, text: str) -> None:
-        """The stream breaks off in this text; the first of several breaks counts."""
+        """Note that the stream breaks off in this text; the first of several breaks counts."""
         if self.torn_in is None:
             self.torn_in = text
 
     def whole(self) -> tuple[int, dict]:
-        """The document; its error says so if the stream breaks off or no event ended it."""
+        """The document; its error says so if the stream breaks off or lacks its end event."""
         if self.torn_in is not None:
             self.document.setdefault("error", f"the stream breaks off in {self.torn_in!r}")
         elif "end" not in self.document and "error" not in self.document:
@@ -126,7 +126,7 @@ def _end_of_line(text, at):
 
 
 def _is_cut(text, error, end) -> bool:
-    """Whether a line of a stream ends before its JSON does."""
+    """Whether a line of a stream ends within its JSON."""
     return error.pos >= len(text[:end].rstrip()) or error.msg.startswith("Unterminated string")
 
 

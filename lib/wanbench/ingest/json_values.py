@@ -1,4 +1,4 @@
-"""JSON of other programs: no more values than a file of its size may hold, and members of the type they must have."""
+"""Checked JSON of other programs: at most as many values as the file's size allows, and members of the right type."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LARGEST_BYTES = 256 << 20
 """The counts of batches of a long load have some MB; everything else is smaller."""
 
 FREE_VALUES = 200_000
-"""Any file may hold so many values: each takes 50 to 100 bytes of memory."""
+"""Values allowed in any file: each takes 50 to 100 bytes of memory."""
 
 
 def check_values(path, text: str, bytes_per_value: int) -> None:
-    """Refuse JSON that holds more values than its size allows, before any of them takes memory."""
+    """Reject JSON with more values than its size allows, before they take memory."""
     most = max(FREE_VALUES, len(text) // bytes_per_value)
     n = sum(map(text.count, ",[{"))
     if n > most:
@@ -28,7 +28,7 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
 
 
 def read_json(path, kind: type, expected: str):
-    """The object (`dict`) or list in a small JSON file of this library's; RawDataError if it holds anything else."""
+    """The object (`dict`) or list in a small JSON file of this library; RawDataError for anything else."""
     path = Path(path)
     try:
         size = path.stat().st_size
@@ -44,9 +44,9 @@ def read_json(path, kind: type, expected: str):
 
 class Members:
     """
-    A JSON object of a file. A member that is missing, null or NaN is not known: None, or empty.
+    A JSON object of a file. A missing, null or NaN member is unknown: None, or empty.
 
-    Anything of the wrong type, negative or huge is refused with a RawDataError that names the member.
+    Anything of the wrong type, negative or huge is rejected with a RawDataError that names the member.
     """
 
     __slots__ = ("line_number", "path", "values", "where")
@@ -56,11 +56,11 @@ class Members:
 
     @classmethod
     def none(cls, like: Members) -> Members:
-        """An object without members, of the same file."""
+        """An empty object of the same file."""
         return cls(like.path, like.line_number, {})
 
     def of(self, values: dict) -> Members:
-        """Other values in the same place."""
+        """Other values at the same place in the file."""
         return Members(self.path, self.line_number, values, self.where)
 
     def refuse(self, found: str, expected: str):
@@ -68,12 +68,12 @@ class Members:
         raise RawDataError(self.path, self.line_number, found, expected)
 
     def members(self, name: str) -> Members:
-        """An object; one without members if there is none."""
+        """An object; empty if missing."""
         values = self._typed(name, dict, "an object") or {}
         return Members(self.path, self.line_number, values, self._place(name))
 
     def list(self, name: str) -> list[Members]:
-        """A list of objects; empty if there is none."""
+        """A list of objects; empty if missing."""
         values = self._typed(name, list, "a list of objects") or []
         for value in values:
             if not isinstance(value, dict):
@@ -84,7 +84,7 @@ class Members:
         ]
 
     def text(self, name: str, allowed: tuple[str, ...] = ()) -> str | None:
-        """Text, with anything that UTF-8 cannot hold replaced; one of `allowed` if that is not empty."""
+        """Text, with characters invalid in UTF-8 replaced; must be one of `allowed`, if given."""
         value = self._typed(name, str, "text")
         if allowed and value is not None and value not in allowed:
             self._refuse(name, value, " or ".join(allowed))
@@ -95,7 +95,7 @@ class Members:
         return self._typed(name, bool, "true or false")
 
     def number(self, name: str, *, unknown: float | None = None, most: float = LARGEST) -> float | None:
-        """A number from 0; None if it is `unknown`, which iperf3 prints for what it does not know."""
+        """A number from 0; None if it is `unknown`, iperf3's value for an unknown one."""
         value = self.values.get(name)
         if value is None or value != value or value == unknown:
             return None

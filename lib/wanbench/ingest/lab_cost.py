@@ -1,4 +1,4 @@
-"""Reads what rented hosts of a run have cost, and what had been expected (lab_cost/*.json)."""
+"""Read actual and expected costs of a run's rented hosts (lab_cost/*.json)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class LabCost:
 
 def lab_cost(run) -> LabCost | None:
     """
-    What the lab of a run has cost; None where hosts are not rented.
+    The cost of a run's lab; None if no hosts are rented.
 
-    A session that was killed leaves no such file, so its cost is not in it.
+    The cost of a killed session, which leaves no such file, is missing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reads what a lab leaves when it closes: the counters of its links (link_counters) and devices (device_counters)."""
+"""Read a lab's final counters of its links (link_counters) and devices (device_counters)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINK = ["run_id", "from_region", "to_region"]
 
 
 def read_links(path) -> dict[str, pd.DataFrame]:
-    """Table link_counters of one session of a lab, without run; RawDataError for anything but such counters."""
+    """Table link_counters of one session of a lab, without run; RawDataError for anything else."""
     rows = _objects(path, "a JSON list of objects, one per link")
     return {"link_counters": fitting(path, "link_counters", [row | {"run_id": None} for row in rows])}
 
@@ -28,7 +28,7 @@ def of_all_sessions(counters: pd.DataFrame, run_id: str) -> pd.DataFrame:
     """
     Table link_counters of a run, summed over the sessions of a run that was resumed.
 
-    A sum is null if one session does not know its part; the mean lateness of several sessions is not known.
+    A sum is null if it is unknown in one session; the mean lateness of several sessions is unknown.
     """
     counters = counters.assign(run_id=run_id)
     if counters.duplicated(LINK).any():

@@ -1,4 +1,4 @@
-"""Reads what `wanbench.experiments.link_samples` leaves: rows of table link_samples."""
+"""Read output of `wanbench.experiments.link_samples`: rows of table link_samples."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """
-Reads what netperf printed: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
+Read netperf: TCP_RR and UDP_RR into table pings, TCP_STREAM, TCP_MAERTS and UDP_STREAM into transfers.
 
 A request and its answer of one byte take a round trip, so 1 / rate of a request/response test with one transaction in
-flight is the mean RTT of TCP or UDP, the two hosts' own time included; the other columns are known only where netperf
-was asked for them (-k or -o MIN_LATENCY, P50_LATENCY, ...). Read are its own columns, -k and -o; several tests in a
-file, and other lines around them.
+flight is the mean RTT of TCP or UDP, including processing on both hosts; the other columns are known only on request
+(-k or -o MIN_LATENCY, P50_LATENCY, ...). Default columns, -k and -o are read; several tests in a file, and other lines
+around them.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ LATENCIES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables pings and transfers, as far as the tests fill them, without their context.
+    Tables pings and transfers, without their context.
 
-    RawDataError names the line of a test that has no result, or of a file without the banner that says what was
-    tested and in which units (netperf -P 0 leaves it out).
+    RawDataError names the line of a test without a result, or a file without the banner, which states test and units
+    (netperf -P 0 omits it).
     """
     path, text = content.read_text(source, most_bytes=MOST_BYTES)
     lines = text.splitlines()
@@ -125,7 +125,7 @@ def _test(path, line_number: int, banner: re.Match, body: list[str]) -> tuple[st
 
 
 def _named(body: list[str]) -> dict[str, str]:
-    """The output of -k or -o, by the names of -k; empty if neither was asked for."""
+    """The output of -k or -o, by the names of -k; empty if neither was used."""
     found = {match[1]: match[2].strip() for line in body if (match := KEYVAL.fullmatch(line.strip()))}
     for heading, values in pairwise(body):
         names = next(csv.reader([heading]), [])
@@ -135,7 +135,7 @@ def _named(body: list[str]) -> dict[str, str]:
 
 
 def _columns(body: list[str], protocol: str | None, direction: str | None) -> dict[str, str]:
-    """The columns of an ordinary test, by the names of -k; empty if there is no line of numbers."""
+    """The columns of an ordinary test, by the names of -k; empty without a line of numbers."""
     numbers = [line.split() for line in body if NUMBERS.fullmatch(line)]
     unit = next((found[0] for line in body if (found := UNIT.search(line))), "")
     first = numbers[0] if numbers else []
@@ -154,7 +154,7 @@ def _columns(body: list[str], protocol: str | None, direction: str | None) -> di
 
 
 def _number(values: dict[str, str], name: str) -> float | None:
-    """A number; None where netperf did not measure it, which it prints as -1 or nan."""
+    """A number; None if netperf did not measure it and printed -1 or nan."""
     try:
         value = float(values.get(name, "nan"))
     except ValueError:

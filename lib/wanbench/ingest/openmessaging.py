@@ -1,7 +1,7 @@
 """
-Reads result files of the OpenMessaging Benchmark, upstream's and its forks', older and newer.
+Read result files of the OpenMessaging Benchmark and its forks, older and newer.
 
-What its latencies are (by LocalWorker, WorkerStats and WorkloadGenerator upstream):
+Definitions of its latencies (by LocalWorker, WorkerStats and WorkloadGenerator upstream):
 
 ==============  ==========================================================  ==================================
 latency         from, to, by which clock                                    unit, and what is left out
@@ -17,7 +17,7 @@ send call       the call that hands a message to the client, from its       ms, 
 
 The latency of this library's probe is from the intended send to receipt, by wall clocks in nanoseconds, with nothing
 left out. Compare `wanbench.stats.tails.of_records` with since="sent" with the benchmark's end-to-end latency. Messages
-that could not be sent are in no latency; column publish_errors_per_s counts them.
+that could not be sent have no latency; column publish_errors_per_s counts them.
 
 Names of members are read in any case, with or without underscores; unknown members are ignored. Percentiles of windows
 are separate rows and are never combined.
@@ -57,7 +57,10 @@ EXACT_BITS = 18
 """The benchmark's histograms keep five significant digits, so 18 binary ones."""
 
 LARGEST_WHOLE_MS = 26_000
-"""Above it a bucket of these histograms holds more than a tenth of a millisecond and says little of the clocks."""
+"""
+Above it a bucket of these histograms is wider than a tenth of a millisecond, too coarse to reveal the clocks'
+resolution.
+"""
 
 WHAT = {
     "publish": "publish",
@@ -77,7 +80,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     Tables benchmark_runs (one row), benchmark_windows and quantiles of one result, without their context.
 
-    RawDataError names the member that does not fit.
+    RawDataError names the invalid member.
     """
     path = Path(path)
     result = _Result(path, _members(path))
@@ -90,7 +93,7 @@ def read(path) -> dict[str, pd.DataFrame]:
 
 
 class _Result:
-    """One result: its members by names in small letters without underscores."""
+    """One result: its members by lower-case names without underscores."""
 
     def __init__(self, path: Path, members: dict):
         self.path, self.members = path, {}
@@ -139,7 +142,7 @@ class _Result:
         }
 
     def publish_errors(self) -> np.ndarray:
-        """Of each window: upstream states the rate, Redpanda's fork the number and the length of a window."""
+        """Errors per window: upstream states the rate, Redpanda's fork the number and the length of a window."""
         if len(rates := self.windowed("publishErrorRate")):
             return rates
         every_ms = self.number("sampleRateMillis")
@@ -177,7 +180,7 @@ class _Result:
         return bool(near) and all(map(_is_whole, near))
 
     def series(self, name: str) -> np.ndarray:
-        """A list of numbers, NaN where nothing was measured; empty if there is none."""
+        """A list of numbers, NaN if not measured; empty if missing."""
         value = self.get(name)
         if value is None:
             return np.array([])
@@ -238,7 +241,7 @@ class _Result:
         return self.members.get(name.lower(), (name, None))[1]
 
     def checked(self, name: str, value) -> float | None:
-        """A finite number; None for null and NaN, which the benchmark writes where nothing was measured."""
+        """A finite number; None for null and NaN, which mean "not measured"."""
         if value is None or value == "NaN" or value != value:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
@@ -260,7 +263,7 @@ def _part(what: str, windows, shares, values: np.ndarray) -> tuple:
 
 def _is_whole(value_ms: float) -> bool:
     """
-    Whether a latency in a histogram of microseconds may have been a whole millisecond.
+    Whether a latency in a histogram of microseconds may be a whole millisecond.
 
     The benchmark states the highest value of a histogram's bucket. Below 262.144 ms a bucket is a microsecond; it
     doubles with each doubling of the latency.
@@ -275,7 +278,7 @@ def _is_whole(value_ms: float) -> bool:
 
 def _share(digits: str) -> float:
     """
-    The share that the digits of a member's name stand for.
+    The share denoted by the digits of a member's name.
 
     >>> [_share(digits) for digits in ("50", "99", "999", "9999")]
     [0.5, 0.99, 0.999, 0.9999]

@@ -95,7 +95,7 @@ def summarise_pairs(
 
 
 def _of_pairs(run, name):
-    """The table, checked; an empty one where an import has none."""
+    """The checked table; an empty one if an import lacks it."""
     if name not in run:
         if name != "tests" and (name == "pings" or "pings" in run):
             return tables.from_rows(name, [])
@@ -108,7 +108,7 @@ def _of_pairs(run, name):
 
 
 def _disturbed(echoes, sources):
-    """Echoes while a link was cut or changed: by their file, unless somebody else's lies in a folder of that name."""
+    """Echoes while a link was cut or changed, by their file, unless it is an import from a folder of that name."""
     foreign = echoes.source_file.isin([] if sources is None else sources.path)
     return echoes.source_file.str.startswith(("cut/", "shorten/")) & ~foreign
 
@@ -124,7 +124,7 @@ def _by_sender(transfers):
 
 
 def _count(index, of_echoes, pings, column):
-    """The count of single echoes plus that of rows of pings; null if one of those rows has no count."""
+    """Count of single echoes plus that of rows of pings; null if a row lacks its count."""
     groups = [pings[name] for name in PAIR]
     counted = pings[column].groupby(groups).sum().reindex(index).fillna(0)
     unknown = pings[column].isna().groupby(groups).any().reindex(index).fillna(False).astype(bool)
@@ -143,7 +143,7 @@ def _rtt_ms(echoes, pings, rtt):
 
 
 def _statistic(pings, rtt):
-    """The column of pings for this statistic; each source must give it."""
+    """The column of pings for this statistic; each source must have it."""
     columns = {name: f"{name}_rtt_ms" for name in RTT}
     has = pings[list(columns.values())].notna().groupby(pings.source_file).any()
     lacking = has[~has[columns[rtt]] & has.any(axis=1)]

@@ -1,4 +1,4 @@
-"""One row per test with its RTT and its throughput: what charts of single tests show."""
+"""One row per test with its RTT and its throughput, for charts of single tests."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from .content import plain_name
 from .rows import Rows
 
 NO_DATA = (".stderr.txt", ".server.txt")
-"""Endings of files of a run folder that are not read alone, but only by the reader of a neighbouring file."""
+"""Endings of files in a run folder that only the reader of a neighbouring file reads."""
 
 
 class Reader(NamedTuple):
@@ -94,7 +94,7 @@ ALWAYS = tuple(name for reader in READERS for name in reader.tables)
 
 
 def reader_in_run(experiment: str, name: str) -> Reader | None:
-    """The reader of a file of a run folder by its name, compressed or not; None if the file holds no data."""
+    """The reader of a file in a run folder by its name, compressed or not; None for a file without data."""
     if name.endswith(NO_DATA):
         return None
     readers = (reader for reader in READERS if reader.experiment == experiment and reader.pattern)
@@ -103,6 +103,6 @@ def reader_in_run(experiment: str, name: str) -> Reader | None:
 
 
 def reader_of(experiment: str) -> Reader:
-    """The reader of any file that this tool printed; ParameterError names the tools there are."""
+    """The reader of files of this tool; ParameterError lists the tools."""
     loose = {reader.experiment: reader for reader in READERS if reader.loose}
     return loose[check_choice("experiment", experiment, loose)]

@@ -1,8 +1,8 @@
 """
-From the rows of readers to tables.
+Join readers' rows to tables.
 
-A reader gives a table without its context (run, test, regions, file) as a DataFrame, an Arrow table or a list of rows:
-lists and Arrow tables are cheaper where thousands of small files are read, because columns are checked once for all.
+A reader returns a table without its context (run, test, regions, file) as a DataFrame, an Arrow table or a list of
+rows: the latter two are cheaper for thousands of small files, as columns are checked once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Rows = pd.DataFrame | pa.Table | list[dict]
 
 @cache
 def core(name: str) -> tuple[Column, ...]:
-    """The columns of a table that a reader gives: all but its context."""
+    """The columns of a table that a reader returns: all but its context."""
     return tuple(column for column in tables.table(name).columns if column not in tables.CONTEXT)
 
 
@@ -67,7 +67,7 @@ def _empty(name: str) -> pd.DataFrame:
 
 
 def joined(name: str, files: Sequence[tuple[Rows, Mapping]]) -> pd.DataFrame:
-    """One valid table of what several files gave: (rows, context) of each."""
+    """One valid table of several files: (rows, context) of each."""
     if not files:
         return tables.from_rows(name, [])
     frame = _concatenated(name, [rows for rows, _ in files])

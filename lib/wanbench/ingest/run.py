@@ -20,8 +20,8 @@ from .trials import of_plan, trials
 
 def read_run(folder) -> dict[str, pd.DataFrame]:
     """
-    All tables of a run, finished or not: tests, links, echoes, transfers, intervals, cuts, link_counters, unread; and
-    those of Kafka and of metrics that the run has.
+    All tables of a run, finished or not: tests, links, echoes, transfers, intervals, cuts, link_counters, unread; plus
+    those of Kafka and of metrics, if any.
 
     Every file is checked against its SHA-256. A file that is damaged or cannot be read is a row of unread, and
     the others are still read. Files of interrupted attempts are not read, because they may be incomplete; the attempt
@@ -60,7 +60,7 @@ def read_run(folder) -> dict[str, pd.DataFrame]:
 
 def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
     """
-    Tables of files that some other script left, without run and regions.
+    Tables of files from other scripts, without run and regions.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def read_files(paths: Iterable, experiment: str) -> dict[str, pd.DataFrame]:
 
 
 class _Files:
-    """Collects what files say, then makes tables of it."""
+    """Collects the content of files, then makes tables of it."""
 
     def __init__(self, run_id: str | None):
         self._run_id = run_id
@@ -112,7 +112,7 @@ class _Files:
             )
 
     def tables(self, always: tuple[str, ...]) -> dict[str, pd.DataFrame]:
-        """The validated tables: the ones that are always there, unread, and the others."""
+        """The validated tables: the standard ones, unread, and others."""
         unread = tables.from_rows("unread", self._unread)
         found = {name: joined(name, self._rows.get(name, [])) for name in always} | {"unread": unread}
         return found | {name: joined(name, rows) for name, rows in self._rows.items() if name not in found}
@@ -130,5 +130,5 @@ def _check(path, sha256):
 
 
 def _plain(text) -> str:
-    """Text that a table can hold: bytes of a file's name that are not UTF-8 are escaped."""
+    """Text that a table can store: bytes of a file's name that are not UTF-8 are escaped."""
     return str(text).encode("utf-8", "backslashreplace").decode()

@@ -11,7 +11,7 @@ from ..checks import refusal
 from ..formatting import count
 
 SHOWN = 8
-"""So many settings an error names."""
+"""Maximum of settings named in an error."""
 
 PAIR = ["from_region", "to_region"]
 TEST = ["run_id", "test_id"]
@@ -49,7 +49,7 @@ def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str])
     """
     Imported tables with only the tests whose setting matches a pattern, as `summarise_pairs` takes them.
 
-    Table flags keeps what concerns those tests, and what is wider than a row.
+    Table flags keeps flags of those tests, and of more than a row.
     """
     by_test = {name: frame for name, frame in tables.items() if set(TEST) <= set(frame.columns)}
     chosen = selected(by_test, setting)
@@ -61,7 +61,7 @@ def of_setting(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str])
 
 
 def selected(tables: Mapping[str, pd.DataFrame], setting: str | Iterable[str]) -> dict[str, pd.DataFrame]:
-    """The tables with only the tests whose setting matches a pattern, and only what those tests gave."""
+    """The tables with only the tests whose setting matches a pattern, and only their data."""
     patterns = [setting] if isinstance(setting, str) else list(setting)
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
         raise refusal("setting", setting, "a pattern or several, such as 'PREMIUM *'")

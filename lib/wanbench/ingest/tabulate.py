@@ -1,4 +1,4 @@
-"""Tables of a run, also kept as Parquet for other tools."""
+"""All tables of a run, also stored as Parquet for other tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tabulate(folder, target=None) -> dict[str, pd.DataFrame]:
     All tables of a run, as `read_run` gives them, and the flags that the plausibility rules raise. Each is also
     written to `<target>/<name>.parquet`.
 
-    The raw files are read every time, so that the tables are never older than the readers.
+    The raw files are read every time, so that tables always match the readers.
 
     Parameters
     ----------

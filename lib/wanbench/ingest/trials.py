@@ -21,7 +21,7 @@ LOAD = (
 
 def trials(run: Run) -> dict[str, pd.DataFrame]:
     """
-    Table trials of a run, by name; no table if the run's plan has no trials of Kafka.
+    Table trials of a run, by name; no table if its plan has no Kafka trials.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def trials(run: Run) -> dict[str, pd.DataFrame]:
 
 def of_plan(run: Run, name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """
-    A table with the setting and the block that the run's plan has for each test.
+    A table with the setting and the block of each test in the run's plan.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def _row(run_id, test, experiment):
 
 
 def _of_all_producers(load):
-    """An open-loop load, that of a search for its rate, or a workload of others, by the names that columns have."""
+    """An open-loop load, a rate search's load, or an external workload, by column names."""
     if isinstance(load.get("workload"), dict):
         return _of_workload(load["workload"], load["driver"])
     rate = load.get("rate_records_per_s")
@@ -92,7 +92,7 @@ def _of_all_producers(load):
 
 
 def _of_workload(workload, driver):
-    """A workload of the OpenMessaging Benchmark; its driver's settings are text, which is not taken apart here."""
+    """A workload of the OpenMessaging Benchmark; its driver's settings stay text."""
     producers = workload["topics"] * workload["producersPerTopic"]
     return {
         "topics": workload["topics"],
@@ -108,7 +108,7 @@ def _of_workload(workload, driver):
 
 
 def _kafka_settings(experiment, load):
-    """The columns that stand among settings of topics, clients and brokers, which a plan keeps as pairs of text."""
+    """Columns taken from settings of topics, clients and brokers, which a plan stores as pairs of text."""
     brokers = dict(experiment.get("broker_settings") or ())
     topics, producers, consumers = (
         dict(load.get(f"{kind}_settings") or ()) for kind in ("topic", "producer", "consumer")
@@ -128,5 +128,5 @@ def _kafka_settings(experiment, load):
 
 
 def _buffer(settings, name):
-    """The size of a socket's buffer, which librdkafka calls socket.<name>."""
+    """The size of a socket buffer, librdkafka's socket.<name>."""
     return settings.get(name, settings.get(f"socket.{name}"))

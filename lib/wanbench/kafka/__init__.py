@@ -1,7 +1,7 @@
 """
-Kafka on the hosts of a lab: a cluster of our own, or one that runs elsewhere.
+Kafka on the hosts of a lab: our own cluster, or one that runs elsewhere.
 
-A module is imported when a name of it is first used: programs on hosts start with this package, and must start quickly.
+Modules are imported on first use: programs on hosts import this package, and must start quickly.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Whether Kafka can be started here: Java of the right age, and the jars."""
+"""Whether Kafka can start here: a suitable Java, and the jars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GET_JAVA = "apt-get install openjdk-17-jre-headless (Fedora: dnf install java-1
 
 
 def unavailable() -> str | None:
-    """Why Kafka cannot be started on this machine, and how to change that, in a sentence; None if it can."""
+    """Why Kafka cannot start on this machine, and the remedy, in a sentence; None if it can."""
     try:
         done = subprocess.run(["java", "-version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -30,7 +30,7 @@ def unavailable() -> str | None:
 
 def java_fault(returncode: int, printed: str, where: str) -> str | None:
     """
-    What is wrong with the Java whose `java -version` printed this, as a sentence; None if it will do.
+    Why Java with this `java -version` output is unsuitable, as a sentence; None if suitable.
 
     >>> java_fault(0, 'openjdk version "17.0.15" 2025-04-15', "eu/0")
     >>> java_fault(0, 'java version "1.8.0_292"', "eu/0")

@@ -1,4 +1,4 @@
-"""What every cluster offers, wherever it runs: commands of its clients, topics, and answers to questions."""
+"""The interface of every cluster, wherever it runs: client commands, topics, and administrative requests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .security.access import ClientFiles
 
 
 class BaseCluster(ABC):
-    """A cluster that clients on the hosts of a lab can reach. A subclass says how, and whether it is open."""
+    """A cluster that clients on the lab's hosts can reach. A subclass defines how, and whether it is open."""
 
     lab: Lab
 
     @cached_property
     def first_order(self) -> leadership.Order:
-        """The order of replicas of each partition before the first of the experiments that run now changed it."""
+        """The replica order of each partition before the first of the running experiments changed it."""
         return {}
 
     @abstractmethod
@@ -36,9 +36,7 @@ class BaseCluster(ABC):
     def java(
         self, host: Host, main_class: str, *arguments: str, heap_mb: int = 256, jvm: Sequence[str] = ()
     ) -> list[str]:
-        """
-        The command that runs a Java tool of Kafka on a host. It logs warnings and errors to stderr.
-        """
+        """The command that runs a Java tool of Kafka on a host, logging warnings and errors to stderr."""
         jars, scratch = self._open_jars(), host.scratch
         logging = f"-Dlog4j2.configurationFile={scratch}/tools_log4j2.properties"
         return java_command(
@@ -51,18 +49,15 @@ class BaseCluster(ABC):
         )
 
     def client_file(self, host: Host) -> str | None:
-        """
-        Path, on that host, of a properties file with what a Java client needs (--command-config); None if it needs
-        none.
-        """
+        """Path, on that host, of a properties file for a Java client (--command-config); None if it needs none."""
         return self._open_clients().java(host)
 
     def python_client_file(self, host: Host) -> str:
-        """Path, on that host, of a JSON file with the keywords that a client of kafka-python needs."""
+        """Path, on that host, of a JSON file with keywords for kafka-python."""
         return self._open_clients().python(host)
 
     def librdkafka_client_file(self, host: Host) -> str:
-        """Path, on that host, of a JSON file with the settings that a client of confluent-kafka needs."""
+        """Path, on that host, of a JSON file with settings for confluent-kafka."""
         return self._open_clients().librdkafka(host)
 
     def create_topic(
@@ -74,7 +69,7 @@ class BaseCluster(ABC):
         placement: Sequence[Sequence[int]] | None = None,
     ) -> None:
         """
-        Make a topic; ClusterError if there is one of that name or the cluster refuses.
+        Make a topic; ClusterError if it exists or the cluster refuses.
 
         `placement` names the node ids of each partition's replicas, the preferred leader first. None: Kafka's choice.
         """
@@ -89,7 +84,7 @@ class BaseCluster(ABC):
         )
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic; ClusterError if there is none of that name."""
+        """Delete a topic; ClusterError if it does not exist."""
         admin.delete_topic(self._running_host(), self._open_clients(), name)
 
     def ask(self, host: Host, verb: str, **arguments: object):

@@ -1,4 +1,4 @@
-"""What a broker may use of its host, and what that costs: the emulated counterpart of an instance type."""
+"""Resource limits of a broker on its host, and their price: an emulated instance type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..checks import check_fields, refusal
 
 SMALLEST_SHARE = 0.01
-"""Kernels take no quota below 1 ms in their period of 100 ms."""
+"""The kernel's minimum quota is 1 ms in its period of 100 ms."""
 MOST_PROCESSORS = 1_024
 
 
@@ -60,7 +60,7 @@ class BrokerSize:
 
 def sizes_by_broker(sizes, n_brokers: int) -> tuple[BrokerSize | None, ...]:
     """
-    The size of each broker, in order; `sizes` is one for all of them, or a tuple with one or None for each.
+    The size of each broker, in order; `sizes` is one for all, or a tuple with one or None for each.
 
     >>> [size and size.name for size in sizes_by_broker((BrokerSize("large"), None), 2)]
     ['large', None]

@@ -1,9 +1,9 @@
 """
-Makes the archive of classes with which nodes start sooner: `python -m wanbench.kafka.class_archive`, called by
-scripts/kafka-jars.sh. `benchmarks/kafka_cluster.py` measures what it saves.
+Make the class archive that speeds up node starts: `python -m wanbench.kafka.class_archive`, called by
+scripts/kafka-jars.sh.
 
-Java (17 and newer) writes the classes that a broker on this machine's loopback has loaded, in the form in which it maps
-them into memory (AppCDS). Java itself ignores an archive that belongs to another Java or to other jars.
+Java (17 and newer) dumps the classes that a broker on the loopback interface has loaded, ready to map into memory
+(AppCDS). Java ignores an archive of another Java or other jars.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .last_message import last_message
 from .settings import defaults, properties
 
 _PATIENCE_S = 120.0
-"""For each step; a broker starts in a few seconds."""
+"""Timeout of each step; a broker starts in a few seconds."""
 
 
 def make(jars: Path) -> Path:

@@ -30,15 +30,15 @@ from .security.secret import without_secrets
 from .settings import checked_settings, defaults, node_settings
 
 _PATIENCE_S = 10.0
-"""Waiting longer than this is reported on stderr, each time again."""
+"""Waiting is reported on stderr at this interval."""
 
 
 class Cluster(BaseCluster):
     """
     A cluster of Apache Kafka (KRaft) on an open lab; a context manager that yields itself once it serves.
 
-    Then every broker is known to the others, and a client on a host has produced a record to each of them with acks=all
-    and consumed it. In the end, whatever happened, its processes have ended and its files are deleted.
+    By then all brokers know each other, and a client on a host has produced a record to each with acks=all and consumed
+    it. At the end, whatever happened, its processes are stopped and its files deleted.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ class Cluster(BaseCluster):
 
     def __enter__(self) -> Cluster:
         if self._nodes:
-            raise ClusterError("the cluster is started already.")
+            raise ClusterError("the cluster is already started.")
         began = time.monotonic()
         if any(host.cluster is not None for host in self._lab_hosts()):
-            raise ClusterError("the lab holds a cluster already.")
+            raise ClusterError("the lab already has a cluster.")
         try:
             self._make_nodes()
             self._at_each_node(lambda node: node.prepare(self._cluster_id))
@@ -140,7 +140,7 @@ class Cluster(BaseCluster):
                 self._clients.remove()
 
     def await_serving(self, timeout_s: float) -> None:
-        """Return once every broker serves; ClusterError, with the latest state, if that takes too long."""
+        """Return once every broker serves; ClusterError, with the latest state, on timeout."""
         host, began = self.brokers[0].host, time.monotonic()
         up = ",".join(str(broker.node_id) for broker in self.brokers if self._node(broker.node_id).is_up)
         readiness = module_command(host, "wanbench.kafka.programs.readiness", self._clients.python(host), up)
@@ -173,22 +173,25 @@ class Cluster(BaseCluster):
         return self._node(node_id).pid_file
 
     def log(self, node_id: int) -> bytes:
-        """What a node has logged so far, over all its starts."""
+        """A node's log so far, over all its starts."""
         node = self._node(node_id)
         return b"".join(node.log(start) for start in range(1, node.starts + 1))
 
     def stop(self, node_id: int) -> None:
-        """Have a node hand over what it leads and end; ClusterError if it does not run, with why if it died."""
+        """
+        Stop a node after it has handed over its leadership; ClusterError if it does not run, with the reason if it
+        died.
+        """
         self._running(node_id).stop()
 
     def kill(self, node_id: int) -> None:
-        """End a node at once, as a power cut would; ClusterError if it does not run, with why if it died."""
+        """Kill a node at once, like a power cut; ClusterError if it does not run, with the reason if it died."""
         self._running(node_id).kill()
 
     def start(self, node_id: int, *, wait: bool = True) -> None:
         """
-        Start a node again with the data it had, whether it was stopped or died; with `wait`, return once all that run
-        serve. ClusterError if it runs.
+        Restart a stopped or dead node with its data; with `wait`, return once all running nodes serve. ClusterError if
+        it runs.
         """
         node = self._node(node_id)
         if self.runs(node_id):
@@ -198,26 +201,25 @@ class Cluster(BaseCluster):
             self.await_serving(self.start_timeout_s)
 
     def runs(self, node_id: int) -> bool:
-        """Whether a node was started, and has neither been stopped since nor died."""
+        """Whether a node was started, and has neither stopped nor died since."""
         node = self._node(node_id)
         return node.is_up and node.death() is None
 
     def freeze(self, node_id: int) -> None:
-        """Have a node stand still, as a machine out of memory would; ClusterError if it does not run."""
+        """Suspend a node, like a machine out of memory; ClusterError if it does not run."""
         self._running(node_id).freeze()
 
     def thaw(self, node_id: int) -> None:
-        """Let a frozen node go on."""
+        """Resume a frozen node."""
         self._node(node_id).thaw()
 
     def reconfigure(
         self, settings: Mapping[str, object] | None = None, security: str | Security | None = None
     ) -> bool:
         """
-        Restart all nodes with these broker settings, over those that the cluster was made with, and this security.
+        Restart all nodes with these broker settings, on top of the cluster's own, and this security.
 
-        Nodes keep their data. None takes back what an earlier call changed. Returns False, and restarts nothing, if
-        the cluster has all of it already.
+        Nodes keep their data. None undoes an earlier call. Returns False without a restart if nothing changes.
 
         Raises
         ------
@@ -246,18 +248,18 @@ class Cluster(BaseCluster):
         return True
 
     def ask(self, host: Host, verb: str, **arguments: object):
-        """As every cluster; AnswerError at once if no broker runs."""
+        """As for every cluster; AnswerError at once if no broker runs."""
         self._running_host()
         return super().ask(host, verb, **arguments)
 
     def check(self) -> None:
-        """ClusterError, with the last message and the log, if a node has ended without being stopped."""
+        """ClusterError, with the last message and the log, if a node has ended unexpectedly."""
         for node in self._nodes.values():
             if death := node.death():
                 raise death
 
     def describe(self) -> dict:
-        """What the manifest keeps: JSON types, no secrets."""
+        """Its entry in the manifest: JSON types, no secrets."""
         return {
             "kafka": self._jars.version if self._jars else None,
             "nodes": [
@@ -283,10 +285,10 @@ class Cluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Fetch each node's logs, what it printed and its settings into <run folder>/kafka_cluster/, whatever its state.
+        Fetch each node's logs, output and settings into <run folder>/kafka_cluster/, whatever its state.
 
-        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given ones and the ones it
-        logged as effective, without secrets.
+        Its settings, in <stem>.<broker or controller>-<node_id>.settings.json, are the given and the logged effective
+        ones, without secrets.
         """
         return keep(list(self._nodes.values()), folder, stem)
 

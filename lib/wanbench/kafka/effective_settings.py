@@ -7,12 +7,12 @@ import re
 _BLOCK = "KafkaConfig values:"
 _LINE = re.compile(r"\t([A-Za-z0-9._-]+) = ?(.*)")
 _OPEN = ("listener.name.", "rsm.config.", "rlmm.config.")
-"""Prefixes of settings that brokers have and do not log."""
+"""Prefixes of settings that brokers accept but do not log."""
 
 
 def effective_settings(log: bytes) -> dict[str, str]:
     r"""
-    The settings that a broker logged last; Kafka hides passwords there.
+    The settings that a broker last logged; Kafka hides passwords there.
 
     >>> effective_settings(b"INFO KafkaConfig values: \n\tbroker.rack = eu\n\tlog.dir = /x\nINFO next")
     {'broker.rack': 'eu', 'log.dir': '/x'}
@@ -28,5 +28,5 @@ def effective_settings(log: bytes) -> dict[str, str]:
 
 
 def unknown(wanted, effective) -> list[str]:
-    """Names of settings that a broker does not have and has ignored."""
+    """Settings that a broker does not know and has ignored."""
     return sorted(name for name in wanted if name not in effective and not name.startswith(_OPEN))

@@ -7,7 +7,7 @@ from ..errors import LabError
 
 class ClusterError(LabError):
     """
-    A Kafka cluster cannot be started, or does not do what it was asked to do.
+    A Kafka cluster cannot be started, or failed to do what was requested.
 
     Parameters
     ----------

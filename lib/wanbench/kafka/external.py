@@ -1,4 +1,4 @@
-"""A Kafka cluster that already runs: Amazon MSK, Confluent Cloud, Strimzi on OpenShift, or anybody's."""
+"""A Kafka cluster that already runs: Amazon MSK, Confluent Cloud, Strimzi on OpenShift, or any other."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .security.secret import from_environment, refuse_secrets, without_secrets
 from .settings import CLIENT_OWNED, checked_settings
 
 CONNECT_S = 10.0
-"""How long to look for a broker before saying that there is none."""
+"""Timeout of the search for a broker."""
 CHECK_S = 30.0
-"""`check` asks the cluster no more often than this."""
+"""Minimum interval between requests of `check`."""
 
 
 class ExternalCluster(BaseCluster):
@@ -35,8 +35,8 @@ class ExternalCluster(BaseCluster):
     cluster has answered. Nothing in it is started or stopped.
 
     Secrets are named, not given: a parameter ending in `_from` is the name of an environment variable. They reach
-    clients in files of mode 0600 in the hosts' scratch folders, which are deleted in the end, and are written nowhere
-    else. Errors name addresses and user, `describe` does not; Java commands have the addresses as arguments.
+    clients only in files of mode 0600 in the hosts' scratch folders, which are deleted at the end. Errors name
+    addresses and user, `describe` does not; Java commands have the addresses as arguments.
 
     Parameters
     ----------
@@ -117,9 +117,9 @@ class ExternalCluster(BaseCluster):
 
     def __enter__(self) -> ExternalCluster:
         if self._clients is not None:
-            raise ClusterError("the cluster is entered already.")
+            raise ClusterError("the cluster is already entered.")
         if self.name is None and any(host.cluster is not None for host in self._lab_hosts()):
-            raise ClusterError("the lab holds a cluster already.")
+            raise ClusterError("the lab already has a cluster.")
         self._jars, self._clients = Jars(), ClientFiles(self.bootstrap, self._access, self.settings)
         try:
             self._description = self._ask_quickly()
@@ -150,7 +150,7 @@ class ExternalCluster(BaseCluster):
             clients.remove()
 
     def seen_from(self, host: Host) -> Host:
-        """A host of the lab with this cluster as its `cluster`; the same each time."""
+        """A host of the lab with this cluster as its `cluster`; the same object each time."""
         if host.name not in self._seen_from:
             seen = copy.copy(host)
             seen.cluster = self
@@ -158,12 +158,12 @@ class ExternalCluster(BaseCluster):
         return self._seen_from[host.name]
 
     def check(self) -> None:
-        """ClusterError if the cluster does not answer any more. It is asked every `CHECK_S` seconds at most."""
+        """ClusterError if the cluster no longer answers; asks at most every `CHECK_S` seconds."""
         if time.monotonic() > self._checked_s + CHECK_S:
             self._ask_quickly()
 
     def describe(self) -> dict:
-        """What the manifest keeps: JSON types; no secrets, no addresses and no user."""
+        """Its entry in the manifest: JSON types; no secrets, addresses or user."""
         return {
             "kind": "external",
             "kafka": self._description.get("version"),
@@ -182,8 +182,8 @@ class ExternalCluster(BaseCluster):
 
     def keep(self, folder: Path, stem: str = "") -> list[RawFile]:
         """
-        Write <run folder>/kafka_cluster/<stem>.external.json: `describe`, and each broker's settings that were changed,
-        or why they are not known. Its logs cannot be fetched.
+        Write <run folder>/kafka_cluster/<stem>.external.json: `describe`, and each broker's changed settings, or why
+        they are unknown. Its logs cannot be fetched.
         """
         started, host, description = now_utc(), self._running_host(), self.describe()
         for broker in description["brokers"]:

@@ -1,4 +1,4 @@
-"""Several external clusters by name, from plain parameters such as a preset holds."""
+"""Several external clusters by name, from plain parameters such as those of a preset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java commands on a host, and where Kafka's jars are there."""
+"""Java commands on a host, and the location of Kafka's jars."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ slower under load.
 """
 
 ARCHIVE = "broker.jsa"
-"""Classes of a broker, ready for Java to map into memory, next to the folder of jars: see `class_archive`."""
+"""The class archive, next to the folder of jars: see `class_archive`."""
 
 
 PAUSE_LOG_BYTES = 2 * 2**20
 """
-Of either of the two files that the JVM writes in turn, so 4 MiB per start of a node at the most. A loaded broker writes
-about 0.6 MB an hour, and it shrinks to an eighth when it is kept.
+Size of each of the JVM's two rotating files, so at most 4 MiB per start of a node. A loaded broker writes about 0.6 MB
+an hour, which compresses to an eighth.
 """
 
 
 def pause_log(path: str) -> list[str]:
     """
-    Flags that have a JVM write down its garbage collections and safepoints, with UTC times in ms.
+    JVM flags that log garbage collections and safepoints, with UTC times in ms.
 
-    With -Xlog:async no thread at a safepoint waits for the disk: the log must not lengthen the pauses that it records.
+    With -Xlog:async no thread at a safepoint waits for the disk, so logging does not lengthen pauses.
     """
     rotation = f"filecount=1,filesize={PAUSE_LOG_BYTES}"
     return ["-Xlog:async", f"-Xlog:gc,safepoint:file={path}:utctime,tags:{rotation}"]
 
 
 class Jars:
-    """Kafka's jars on the hosts of a lab: this machine's where the host sees them, else copied there."""
+    """Kafka's jars on the lab's hosts: this machine's if the host sees them, else a copy."""
 
     def __init__(self):
         self._here, self._folders, self._lock = kafka_jars(), {}, threading.Lock()
 
     def on(self, host: Host) -> str:
-        """The folder of jars on that host."""
+        """The folder of jars on a host."""
         with self._lock:
             if host.scratch not in self._folders:
                 self._folders[host.scratch] = self._brought(host)
             return self._folders[host.scratch]
 
     def archive(self, host: Host) -> list[str]:
-        """The flag that has Java use the archive of classes, where there is one."""
+        """The flag that makes Java use the class archive, if there is one."""
         archive = self._here.parent / ARCHIVE
         if self.on(host) == str(self._here) and archive.is_file():
             return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
@@ -65,12 +65,12 @@ class Jars:
 
     @property
     def agent(self) -> str:
-        """The file name of the agent that serves metrics."""
+        """The file name of the metrics agent."""
         return self._named("jmx_prometheus_javaagent").name
 
     @property
     def version(self) -> str:
-        """Kafka's version, by the name of its jar."""
+        """Kafka's version, from the name of its jar."""
         return self._named("kafka_2.13").stem.removeprefix("kafka_2.13-")
 
     def _named(self, name):
@@ -103,7 +103,7 @@ def java_command(
     temporary: str,
 ) -> list[str]:
     """
-    A Java command that leaves no file outside `temporary`, even if it is killed.
+    A Java command that leaves no file outside `temporary`, even if killed.
 
     >>> java_command("/jars", "kafka.Kafka", ["a"], heap_mb=256, flags=["-XX:+UseG1GC"], temporary="/scratch")
     ['java', '-Xmx256m', '-XX:-UsePerfData', '-Djava.io.tmpdir=/scratch', '-XX:+UseG1GC', '-cp', '/jars/*', \
@@ -114,12 +114,12 @@ def java_command(
 
 
 def checked_heap(heap_mb: object) -> int:
-    """The heap in MiB: at least 64, for Java to start Kafka in."""
+    """The heap in MiB: at least 64, Kafka's minimum to start."""
     return check_number("heap_mb", heap_mb, 64, 2**20, whole=True)
 
 
 def checked_flags(flags: object) -> tuple[str, ...]:
-    """The JVM flags, without secrets."""
+    """The JVM flags, checked for secrets."""
     if not isinstance(flags, list | tuple) or not all(
         isinstance(flag, str) and flag.startswith("-") and flag.isprintable() for flag in flags
     ):

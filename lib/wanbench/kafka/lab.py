@@ -1,4 +1,4 @@
-"""A lab with Kafka: a cluster on its hosts, clusters elsewhere that they reach, or both; opened and closed together."""
+"""A lab with Kafka: a cluster on its hosts, external clusters, or both; opened and closed together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KafkaLab(Lab):
     """
     A lab with a cluster on it, and external clusters by name.
 
-    A host's `cluster` is the lab's own. Without one it is the external cluster, if there is just one.
+    A host's `cluster` is the lab's own, or else the only external cluster.
 
     Parameters
     ----------
@@ -81,23 +81,23 @@ class KafkaLab(Lab):
         return self.lab.settings
 
     def agree_to(self, plan, campaign: str) -> None:
-        """The same as of the underlying lab."""
+        """As for the underlying lab."""
         self.lab.agree_to(plan, campaign)
 
     def before_round(self, expected_s, sent_bytes) -> None:
-        """The same as of the underlying lab."""
+        """As for the underlying lab."""
         self.lab.before_round(expected_s, sent_bytes)
 
     def counters(self) -> list[dict] | None:
-        """The same as of the underlying lab."""
+        """As for the underlying lab."""
         return self.lab.counters()
 
     def devices(self) -> list[dict] | None:
-        """The same as of the underlying lab."""
+        """As for the underlying lab."""
         return self.lab.devices()
 
     def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """Logs and effective configuration of the brokers, and what external clusters say of theirs, as raw files."""
+        """Keep logs and effective settings of brokers, and what external clusters report, as raw files."""
         files = [*self.lab.keep(folder, stem)]
         if self.cluster is not None:
             files += self.cluster.keep(folder, stem)
@@ -107,8 +107,8 @@ class KafkaLab(Lab):
 
     def describe(self) -> dict:
         """
-        What the manifest keeps; of external clusters no addresses and no users. ClusterError, with the broker's last
-        message, if a broker has died, or if an external cluster does not answer.
+        Its entry in the manifest, without addresses and users of external clusters. ClusterError, with the broker's
+        last message, if a broker has died, or if an external cluster does not answer.
         """
         for cluster in self._clusters():
             cluster.check()

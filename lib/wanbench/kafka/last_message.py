@@ -1,4 +1,4 @@
-"""The last error of a broker, from its log or from what Java printed."""
+"""The last error of a broker, from its log or Java's output."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def last_message(log: bytes, printed: bytes) -> str:
     """
     The error that ended a broker, with its root cause, in one line.
 
-    It is the first error that the log calls fatal (later ones follow from it), else the last error of the log, else
-    what Java printed.
+    It is the log's first fatal error (later ones follow from it), else its last error, else Java's output.
 
     Examples
     --------
@@ -49,7 +48,7 @@ def _printed_error(lines):
 
 
 def _plain(line):
-    """A line without the packages of exceptions."""
+    """A line without package names of exceptions."""
     return _PACKAGE.sub(r"\1", line).removeprefix("Caused by: ")
 
 

@@ -1,8 +1,8 @@
 """
-Other orders of the replicas of partitions, by which leadership moves and no data do.
+Reordering replicas to move leadership without moving data.
 
-A view is what `wanbench.kafka.admin.queries.topics` returns. An order is {topic: {partition as text: replicas}}, the
-preferred leader first, as the verb `lead` of `wanbench.kafka.admin` takes it.
+A view is the result of `wanbench.kafka.admin.queries.topics`. An order is {topic: {partition as text: replicas}}, the
+preferred leader first, as in the verb `lead` of `wanbench.kafka.admin`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def partitions(view: Sequence[dict]) -> Iterator[tuple[str, dict]]:
 
 def without_leader(view: Sequence[dict], node_id: int) -> Order:
     """
-    The order in which a broker leads nothing: it is last wherever it leads or is preferred, and has company; of the
-    others, those in sync come first.
+    The order in which a broker leads nothing: it is last wherever it leads or is preferred, in-sync replicas first,
+    except for partitions without other replicas.
 
     >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
     >>> without_leader([{"name": "t", "partitions": [row]}], 1)
@@ -41,7 +41,7 @@ def without_leader(view: Sequence[dict], node_id: int) -> Order:
 
 def without_replica(view: Sequence[dict], node_id: int) -> Order:
     """
-    The replicas without those of a broker, wherever another is in sync: it is then neither asked nor waited for.
+    The replicas without those of a broker, if another is in sync: it then serves neither leaders nor acknowledgements.
 
     >>> row = {"partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 3]}
     >>> without_replica([{"name": "t", "partitions": [row]}], 1)
@@ -58,7 +58,7 @@ def without_replica(view: Sequence[dict], node_id: int) -> Order:
 
 
 def all_led_by(view: Sequence[dict], node_id: int) -> Order:
-    """The order in which a broker leads every partition of which it has a replica."""
+    """The order in which a broker leads every partition it has a replica of."""
     order: Order = {}
     for topic, row in partitions(view):
         replicas = row["replicas"]
@@ -70,8 +70,8 @@ def all_led_by(view: Sequence[dict], node_id: int) -> Order:
 
 def balanced(view: Sequence[dict]) -> Order:
     """
-    The order in which the brokers lead equally many partitions of each topic, as far as replicas allow: each
-    partition, in turn, prefers the replica that is preferred least so far, in the topic and then in all.
+    The order in which brokers lead equally many partitions of each topic, as far as replicas allow: each partition in
+    turn prefers the replica with the fewest preferences so far, in the topic, then overall.
     """
     order: Order = {}
     overall: Counter[int] = Counter()
@@ -88,7 +88,7 @@ def balanced(view: Sequence[dict]) -> Order:
 
 
 def present(view: Sequence[dict], order: Order) -> Order:
-    """The order that the partitions of another order have now."""
+    """The current order of another order's partitions."""
     now: Order = {}
     for topic, row in partitions(view):
         if str(row["partition"]) in order.get(topic, {}):
@@ -98,8 +98,7 @@ def present(view: Sequence[dict], order: Order) -> Order:
 
 def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
     """
-    Note in `first` the present order of what is about to get another one, unless an earlier order is noted there;
-    returns what `first` then has of it.
+    Save in `first` the current order of partitions about to change, unless saved already; returns the saved orders.
 
     >>> view = [{"name": "t", "partitions": [{"partition": 0, "replicas": [2, 1]}]}]
     >>> remember({"t": {"0": [1, 2]}}, view, {"t": {"0": [2, 1]}})
@@ -112,7 +111,7 @@ def remember(first: Order, view: Sequence[dict], order: Order) -> Order:
 
 
 def forget(first: Order, order: Order) -> None:
-    """Drop from `first` the partitions of an order."""
+    """Remove the partitions of an order from `first`."""
     for topic, partitions in order.items():
         for n in partitions:
             first.get(topic, {}).pop(n, None)

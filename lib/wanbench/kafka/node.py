@@ -1,4 +1,4 @@
-"""One node of a cluster, a broker or a controller or both: its folder on its host and its Java process there."""
+"""One node of a cluster, a broker, controller or both: its folder and Java process on its host."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .security.private_files import put_private
 from .settings import properties
 
 FORMAT_S = 120.0
-"""For formatting the disk: a start of Java, on a machine with other work."""
+"""Timeout of formatting the storage: a start of Java, on a busy machine."""
 STOP_S = 60.0
-"""For a broker to hand over its partitions and end."""
+"""Timeout for a broker to hand over its partitions and end."""
 KEY_FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 # The shell writes down its process id before it becomes the command, which can then be signalled wherever it runs.
@@ -31,7 +31,7 @@ class Node:
     """
     A node of a cluster on its host.
 
-    `settings` is what its server.properties holds; `is_up` whether it was started and not stopped since.
+    `settings` are those of its server.properties; `is_up` whether it was started and not stopped since.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Node:
 
     @property
     def data_folder(self) -> str:
-        """The folder that holds a folder for each partition."""
+        """The folder with the partitions' folders."""
         return f"{self.folder}/data"
 
     @property
@@ -92,7 +92,7 @@ class Node:
         return self._java("kafka.Kafka", [self._properties], f"server-{start}.log", self._heap_mb, flags)
 
     def prepare(self, cluster_id: str) -> None:
-        """Make the folder and format the disk; ClusterError if a port is taken or the tool refuses."""
+        """Make the folder and format the storage; ClusterError if a port is taken or the tool fails."""
         check_free(self.placement, self._metrics)
         if self.host.run(["mkdir", self.folder], timeout_s=30, ok=None).returncode:
             raise ClusterError(
@@ -116,13 +116,13 @@ class Node:
             raise ClusterError(f"the disk of {self.placement.name} cannot be formatted: {message}", log)
 
     def start(self) -> None:
-        """Start the Java process with its own log; it does not serve yet."""
+        """Start the Java process with a new log; it does not serve yet."""
         self.starts += 1
         self._process = self.host.start([*_WITH_PID_FILE, self.pid_file, *self.command])
         self.is_up = True
 
     def stop(self) -> None:
-        """Ask the node to hand over what it leads and end; ClusterError if it does not within `STOP_S`."""
+        """Stop the node after it has handed over its leadership; ClusterError if that takes more than `STOP_S`."""
         self.is_up = False
         self._signal("TERM")
         try:
@@ -135,7 +135,7 @@ class Node:
             ) from None
 
     def kill(self) -> None:
-        """End the node at once, as a power cut would; nothing if it does not run."""
+        """Kill the node at once, like a power cut; no effect if it does not run."""
         self.is_up = False
         if self._process is not None and self._ended() is None:
             try:
@@ -144,11 +144,11 @@ class Node:
                 self._process.stop()
 
     def freeze(self) -> None:
-        """Have the process stand still, with its connections open, until `thaw`."""
+        """Suspend the process, with its connections open, until `thaw`."""
         self._signal("STOP")
 
     def thaw(self) -> None:
-        """Let a frozen process go on."""
+        """Resume a frozen process."""
         self._signal("CONT")
         if self._process is not None:
             self._process.resume()
@@ -159,7 +159,7 @@ class Node:
         put_private(self.host, f"kafka-{self.placement.node_id}/server.properties", properties(settings))
 
     def death(self) -> ClusterError | None:
-        """The error with which it ended unasked; None if it runs or was stopped."""
+        """The error with which it ended unexpectedly; None if it runs or was stopped."""
         done = self._ended() if self.is_up else None
         if done is None:
             return None
@@ -172,11 +172,11 @@ class Node:
         return self._read(f"server-{start or self.starts}.log")
 
     def pause_log(self, start: int) -> bytes:
-        """What its JVM wrote down of its pauses since the start of that number (from 1); the oldest may be gone."""
+        """The JVM's pause log since the start of that number (from 1); the oldest part may be gone."""
         return self._read(f"jvm-{start}.log.0") + self._read(f"jvm-{start}.log")
 
     def printed(self) -> Completed | None:
-        """Its output outside its log since its latest start; None if it was never started."""
+        """Its output other than its log since its latest start; None if never started."""
         if self._process is None:
             return None
         try:

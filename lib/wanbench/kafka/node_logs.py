@@ -1,4 +1,4 @@
-"""What a cluster leaves in a run folder: the logs, output and settings of its nodes."""
+"""Raw files of a cluster's nodes: logs, output and settings."""
 
 from __future__ import annotations
 

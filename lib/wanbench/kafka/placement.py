@@ -1,4 +1,4 @@
-"""Which node of a cluster runs on which host."""
+"""Placement of a cluster's nodes on hosts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..errors import ParameterError
 from ..labs.base import Host, Lab
 
 MOST_BROKERS = 9
-"""Each is a Java process, and on a local lab all of them share one machine."""
+"""Maximum, as each is a Java process, and in a local lab they share one machine."""
 MOST_CONTROLLERS = 5
 """A quorum of five survives two failures; Kafka's documentation advises 3 or 5."""
 COMBINED_CONTROLLERS = 3
-"""At most so many brokers are controllers as well."""
+"""Maximum of brokers that are also controllers."""
 
 CLIENT_PORT = 9092
 BROKER_PORT = 9093
@@ -29,7 +29,7 @@ class Broker:
     """
     A broker as its clients see it.
 
-    `metrics_port` serves its metrics over HTTP on the host's address; None where it has none.
+    `metrics_port` serves its metrics over HTTP on the host's address; None without metrics.
     """
 
     node_id: int
@@ -40,7 +40,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class NodePlacement:
-    """On which host a node runs, and in which roles."""
+    """The host and roles of a node."""
 
     node_id: int
     host: Host
@@ -49,7 +49,7 @@ class NodePlacement:
 
     @property
     def name(self) -> str:
-        """For messages: "broker 1 on eu/0"."""
+        """Its name in messages: "broker 1 on eu/0"."""
         return f"{'broker' if self.is_broker else 'controller'} {self.node_id} on {self.host.name}"
 
     @property

@@ -1,4 +1,4 @@
-"""Whether the ports of a node are free on its host, asked before it is started."""
+"""Check that a node's ports are free on its host before it starts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def _ports_of(placement: NodePlacement, metrics: bool) -> tuple[int, ...]:
 
 
 def check_free(placement: NodePlacement, metrics: bool) -> None:
-    """
-    ClusterError, with the port and the process that has it, if a port is taken. Does nothing on a host without `ss`.
-    """
+    """ClusterError, with the port and its process, if a port is taken. No check on a host without `ss`."""
     taken = listening(placement.host)
     for port in _ports_of(placement, metrics):
         for address, by in taken.get(port, ()):
@@ -31,7 +29,7 @@ def check_free(placement: NodePlacement, metrics: bool) -> None:
 
 
 def listening(host: Host) -> dict[int, list[tuple[str, str]]]:
-    """By port: the addresses on which the host listens, and the listening processes."""
+    """By port: the addresses that the host listens on, and the listening processes."""
     return parsed(
         host.run(["ss", "-Hltnp"], timeout_s=30, ok=None).stdout.decode(errors="replace").splitlines()
     )

@@ -1,4 +1,4 @@
-"""A machine that clients reach over the network, and on which this library runs nothing."""
+"""A machine that clients reach over the network, but on which this library runs nothing."""
 
 from __future__ import annotations
 

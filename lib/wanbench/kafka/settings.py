@@ -1,4 +1,4 @@
-"""The settings of a node, as its server.properties has them."""
+"""Settings of a node, as in its server.properties."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NAME = re.compile(r"[a-z0-9][A-Za-z0-9._-]*")
 
 def defaults(brokers: int) -> dict[str, str]:
     """
-    Settings of every broker, unless they are given; all others have Kafka's defaults.
+    Default settings of our brokers; all others have Kafka's defaults.
 
-    With them consumers start at once, topics are created only on request and free the disk when they are deleted,
-    consumers read from a replica in their client.rack's region, and nine nodes fit on one machine.
+    With them consumers start at once, topics are created only explicitly and free the disk when deleted, consumers read
+    from a replica in their client.rack's region, and nine nodes fit on one machine.
     """
     copies = str(min(3, brokers))
     return {
@@ -45,7 +45,7 @@ def defaults(brokers: int) -> dict[str, str]:
 
 def checked_settings(settings: Mapping[str, object], owned: re.Pattern = BROKER_OWNED) -> dict[str, str]:
     """
-    Settings in Kafka's own notation, of brokers or, with `CLIENT_OWNED`, of clients.
+    Settings in Kafka's notation, of brokers or, with `CLIENT_OWNED`, of clients.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Whether this machine can hold a local lab. Everything is tried, nothing guessed."""
+"""Whether this machine can run a local lab, by trying each step."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ _TRIAL_S = 20
 
 
 def missing_programs() -> str | None:
-    """
-    The programs that are not there and how to install them, as a sentence; None if all are.
-    """
+    """The missing programs and how to install them, as a sentence; None if none is missing."""
     missing = [program for program in PROGRAMS if shutil.which(program, path=search_path()) is None]
     if not missing:
         return None
@@ -53,7 +51,7 @@ def why_not() -> str | None:
 
 
 def tun_why_not() -> str | None:
-    """Why there can be no relay here, found by making a TUN device in a scratch namespace; None if it can."""
+    """Why the relay cannot run here, by making a TUN device in a scratch namespace; None if it can."""
     device = Path("/dev/net/tun")
     if not device.exists():
         return "the relay needs /dev/net/tun, which is missing (modprobe tun; docker --device /dev/net/tun)."

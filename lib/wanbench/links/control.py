@@ -1,5 +1,5 @@
 """
-How a lab talks to its keeper: one JSON object a line over a socket pair, one answer to each.
+Protocol between a lab and its keeper: one JSON object per line over a socket pair, one answer to each.
 
 A request is {"id": n, "verb": ..., ...}; the answer is {"id": n, "result": ...} or {"id": n, "error": ...}. Empty
 lines have no answer: each request starts with one, in case the one before was interrupted half-way.
@@ -21,13 +21,13 @@ _LONGEST_LINE_BYTES = 16_000_000
 
 
 class Client:
-    """The lab's end. Safe to use from many threads: one request is under way at a time."""
+    """The lab's end. Thread-safe: one request at a time."""
 
     def __init__(self, end: socket.socket):
         self._end, self._lock, self._ids, self._rest = end, threading.Lock(), itertools.count(1), b""
 
     def ask(self, verb: str, *, timeout_s: float = 30.0, **arguments):
-        """Send a request and return its result; LabError if the keeper refuses, is gone, or stays silent."""
+        """Send a request and return its result; LabError if the keeper refuses, is gone, or does not answer."""
         with self._lock:
             number = next(self._ids)
             request = f"\n{json.dumps({'id': number, 'verb': verb, **arguments})}\n"
@@ -87,7 +87,7 @@ class Server:
         return self._end.fileno()
 
     def ready(self) -> None:
-        """Read what has come and answer it; EOFError when the lab is gone."""
+        """Read and answer pending requests; EOFError when the lab is gone."""
         try:
             more = self._end.recv(1 << 20)
         except BlockingIOError:

@@ -7,7 +7,7 @@ import math
 
 class Gate:
     """
-    What packets wait for before they travel. Times are seconds of any one clock.
+    Rate limiter and queue of packets. Times are seconds of any one clock.
 
     Attributes
     ----------
@@ -25,12 +25,12 @@ class Gate:
         self.bytes_per_s, self.queue_bytes, self.free_at = None, math.inf, 0.0
 
     def set(self, rate_bps: float | None, queue_bytes: int | None, now: float) -> None:
-        """Apply a rate and a queue (None: no limit). What waits keeps its place and goes on at the new rate."""
+        """Apply a rate and a queue (None: no limit). Queued packets keep their place and continue at the new rate."""
         backlog_bytes = self.backlog_bytes(now)
         self.bytes_per_s = None if rate_bps is None else rate_bps / 8
         self.queue_bytes = math.inf if queue_bytes is None else queue_bytes
         self.free_at = now + backlog_bytes / self.bytes_per_s if self.bytes_per_s else now
 
     def backlog_bytes(self, now: float) -> float:
-        """Bytes that wait, the packet that is being sent included."""
+        """Queued bytes, including the packet in transmission."""
         return max(0.0, self.free_at - now) * self.bytes_per_s if self.bytes_per_s else 0.0

@@ -1,10 +1,10 @@
 """
 The process that holds a local lab: `python -m wanbench.links.keeper <socket> <the lab's pidfd>`.
 
-It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has
-a name, and serves the links. When the lab that started it goes, in whatever way, it sees the end of the
-socket and exits; the kernel then kills every process of the PID namespace and forgets the network namespaces.
-So there is nothing to clean up but the folder of `scratch`, which it removes. Started by `launch`.
+It is the first process of its own PID namespace. It makes the regions' network namespaces, none of which has a name,
+and serves the links. When its lab ends, in whatever way, it sees the end of the socket and exits; the kernel then kills
+every process of the PID namespace and deletes the network namespaces. Only the folder of `scratch` remains, which it
+removes. Started by `launch`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 _PR_SET_TIMERSLACK = 29
 _MCL_CURRENT, _MCL_FUTURE = 1, 2
 _GROUP_S = 2.0
-"""For processes that were killed to leave their control group."""
+"""Timeout for killed processes to leave their control group."""
 
 
 class Keeper:
-    """What a lab can ask of its keeper; the members of a request are the parameters of the method."""
+    """Requests of a lab to its keeper; members of a request are parameters of the method."""
 
     def __init__(self):
         self.relay = self.folder = None
         self._namespaces = []
 
     def hello(self):
-        """Say that the keeper is up."""
+        """Confirm that the keeper is up."""
 
     def scratch(self):
         """A new folder that is removed when the keeper ends."""
@@ -101,7 +101,7 @@ class Keeper:
         self.relay.set([((source, target), settings) for source, target, settings in links])
 
     def gateway(self, *, region, rate_bps, queue_bytes):
-        """Have all links that leave a region share one rate and queue, or (None) each have its own again."""
+        """Make all links that leave a region share one rate and queue, or (None) use their own again."""
         self.relay.set_gateway(region, rate_bps, queue_bytes)
 
     def cut(self, *, pairs, is_cut):
@@ -109,15 +109,15 @@ class Keeper:
         self.relay.cut([tuple(pair) for pair in pairs], is_cut)
 
     def counters(self, *, pairs):
-        """What the links of these directed pairs carried, in the same order."""
+        """Counters of the links of these directed pairs, in the same order."""
         return self.relay.counters([tuple(pair) for pair in pairs])
 
     def devices(self):
-        """What the kernel counted at the regions' devices."""
+        """The kernel's counters of the regions' devices."""
         return self.relay.devices()
 
     def lateness(self):
-        """How late the relay was so far."""
+        """Lateness of the relay so far."""
         return self.relay.lateness()
 
 
@@ -139,9 +139,9 @@ def remove_processor_groups(folder: str) -> None:
 
 def hurry(*, locked_later: bool) -> dict[str, bool]:
     """
-    Ask the kernel for punctuality: real-time priority, no timer slack, memory locked; and collect no garbage.
+    Ask the kernel for low latency: real-time priority, no timer slack, locked memory; and disable garbage collection.
 
-    Children do not inherit the priority: they would stop a machine of one processor.
+    Children do not inherit the priority, as they would block a single-processor machine.
 
     Parameters
     ----------

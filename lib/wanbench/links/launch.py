@@ -1,4 +1,4 @@
-"""Starts the keeper of a local lab in its own namespaces, and ends it."""
+"""Start the keeper of a local lab in its own namespaces, and end it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RIGHTS = 1 << 12 | 1 << 21  # CAP_NET_ADMIN and CAP_SYS_ADMIN: capability.h
 
 
 def is_rootless() -> bool:
-    """Whether the other namespaces need a user namespace around them, for lack of root's rights."""
+    """Whether the other namespaces need a user namespace, for lack of root's rights."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return int(line.split()[1], 16) & _RIGHTS != _RIGHTS
@@ -27,7 +27,7 @@ def is_rootless() -> bool:
 
 
 def search_path() -> str:
-    """Where to look for programs: the usual folders, and the ones that only root's PATH has."""
+    """Folders to search for programs: the usual ones, and those only in root's PATH."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
@@ -41,7 +41,7 @@ class KeeperProcess:
     """
     A running keeper: the first process of a PID namespace that dies with this process.
 
-    `client` asks it things. Raises LabError if it does not come up.
+    `client` sends it requests. Raises LabError if it does not start.
     """
 
     def __init__(self):
@@ -101,7 +101,7 @@ class KeeperProcess:
         return ["nsenter", f"--target={self.pid}", *user, "--pid", "--mount", network, "--root", "--wd", "--"]
 
     def last_output(self) -> str:
-        """The end of what the keeper printed: nothing, unless it failed."""
+        """The end of the keeper's output: empty, unless it failed."""
         size = os.fstat(self._printed.fileno()).st_size
         return os.pread(self._printed.fileno(), 2000, max(0, size - 2000)).decode(errors="replace").strip()
 

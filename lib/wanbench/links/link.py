@@ -1,4 +1,4 @@
-"""One direction of a pair as the relay keeps it: when a packet is due, or why it never is. Pure."""
+"""One direction of a pair in the relay: when a packet is due, or why it is dropped. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ UNITS = ("packets", "bytes")
 
 class Link:
     """
-    One direction of a pair, with a rate and queue of its own unless it shares those of a gateway.
+    One direction of a pair, with its own rate and queue unless it shares those of a gateway.
 
-    Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as the
-    wire would see them, and of their bytes with IP and TCP headers.
+    Times are seconds of any one clock. Counts (`packets_sent`, `bytes_sent` and so on) are of packets as on the wire,
+    and of their bytes with IP and TCP headers.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class Link:
         """
         Apply new settings (see `LinkSettings`; a queue of None has no limit).
 
-        What waits keeps its place in the queue and goes on at the new rate; what travels keeps its time, so
-        after a change to a shorter delay the packets behind wait for those in front.
+        Queued packets keep their place and continue at the new rate; packets in flight keep their due time, so after a
+        change to a shorter delay later packets wait for earlier ones.
         """
         self._own_gate.set(rate_bps, queue_bytes, now)
         self._delay_s, self._jitter_s = delay_ms / 1000, jitter_ms / 1000
@@ -94,15 +94,15 @@ class Link:
             self._until_loss = self._draw_until_loss()
 
     def share(self, gate: Gate | None) -> None:
-        """From now on wait at a gateway's gate in place of the link's own; None: at its own again."""
+        """Queue at a gateway's gate from now on; None: at its own again."""
         self._gate = self._own_gate if gate is None else gate
 
     def backlog_bytes(self, now: float) -> float:
-        """Bytes that wait for the rate, the packet that is being sent included; at a gateway those of all its links."""
+        """Bytes queued for the rate, including the packet in transmission; at a gateway those of all its links."""
         return self._gate.backlog_bytes(now)
 
     def in_flight(self) -> tuple[int, int]:
-        """Packets and bytes that are neither delivered nor dropped yet."""
+        """Packets and bytes neither delivered nor dropped yet."""
         return tuple(
             getattr(self, f"{unit}_sent") - sum(getattr(self, f"{unit}_{what}") for what in COUNTED[1:])
             for unit in UNITS
@@ -110,9 +110,9 @@ class Link:
 
     def accept(self, packet: bytes, now: float):
         """
-        Take a packet in.
+        Accept a packet.
 
-        A link that is idle takes any packet; otherwise one that does not fit into the queue is dropped.
+        An idle link accepts any packet; otherwise one that does not fit into the queue is dropped.
 
         Returns
         -------

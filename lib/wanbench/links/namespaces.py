@@ -44,19 +44,19 @@ def address(region_number: int, host_number: int = 0) -> str:
 
 
 def make_namespace() -> int:
-    """Enter a new network namespace and return the open file that holds it."""
+    """Enter a new network namespace and return its open file."""
     if _libc.unshare(_CLONE_NEWNET):
         raise LabError(f"a network namespace cannot be made: {os.strerror(ctypes.get_errno())}.")
     return this_namespace()
 
 
 def this_namespace() -> int:
-    """An open file of the network namespace that this process is in."""
+    """An open file of this process's network namespace."""
     return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def enter(namespace: int) -> None:
-    """Move this process to a network namespace; `namespace` is an open file of it."""
+    """Move this process to a network namespace, given as its open file."""
     if _libc.setns(namespace, _CLONE_NEWNET):
         raise LabError(f"a network namespace cannot be entered: {os.strerror(ctypes.get_errno())}.")
 
@@ -81,7 +81,7 @@ def open_device() -> int:
 
 def device_counts(listing: str) -> list[dict]:
     """
-    What the kernel counted at the devices of a namespace, from the text of its /proc/net/dev.
+    The kernel's counters of a namespace's devices, from the text of its /proc/net/dev.
 
     A TCP super-packet counts once. "dropped sending" at `wan0`: the relay did not read in time; at `lo` nothing
     is. "dropped receiving": the kernel had no room, such as in the backlog of packets between the hosts of one
@@ -154,7 +154,7 @@ def checked_sysctls(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_ip(commands: Iterable[str]) -> None:
-    """Carry out commands of `ip` in this namespace, in one process; LabError with its message if one fails."""
+    """Run commands of `ip` in this namespace, in one process; LabError with its message if one fails."""
     text = "".join(f"{command}\n" for command in commands)
     done = subprocess.run(["ip", "-batch", "-"], input=text.encode(), capture_output=True, check=False)
     if done.returncode:
@@ -163,7 +163,7 @@ def run_ip(commands: Iterable[str]) -> None:
 
 def commands(region_number: int, hosts: int, *, congestion_control: str | None = None) -> list[str]:
     """
-    The `ip` commands that give a region its addresses and its way to all others.
+    The `ip` commands that set a region's addresses and its route to all others.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """
-The user-space relay: carries packets between the regions' TUN devices, late and lossy as the links ask.
+The user-space relay: forwards packets between the regions' TUN devices with delay, jitter, loss and rate of the links.
 
-Each region has one device; the relay reads a packet, finds the link by the destination address, decides when
-the packet is due, keeps it in one heap over all links, and writes it to the other region's device on time.
-It also counts how late it was, so that a machine that is too slow shows.
+Each region has one device; the relay reads a packet, finds the link by the destination address, decides when the packet
+is due, keeps it in one heap over all links, and writes it to the other region's device on time. It also measures its
+own lateness, which reveals a machine that is too slow.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Relay:
             self.links[pair].set(**settings, now=time.monotonic())
 
     def set_gateway(self, number: int, rate_bps: float | None, queue_bytes: int | None) -> None:
-        """Have all links that leave a region share one rate and queue; a rate of None gives each its own again."""
+        """Make all links that leave a region share one rate and queue; a rate of None gives each its own again."""
         if rate_bps is None:
             gate = None
             self._gateways.pop(number, None)
@@ -75,18 +75,18 @@ class Relay:
                 link.share(gate)
 
     def cut(self, pairs: Iterable[tuple[int, int]], is_cut: bool) -> None:
-        """Cut or heal links; what that means stands at `wanbench.labs.local.LocalLab.cut`."""
+        """Cut or heal links, as defined in `wanbench.labs.local.LocalLab.cut`."""
         for pair in pairs:
             self.links[pair].is_cut = is_cut
 
     def counters(self, pairs: Iterable[tuple[int, int]]) -> list[dict]:
-        """What these links carried and dropped so far, and how late their packets were."""
+        """Packets and bytes carried and dropped by these links so far, and lateness."""
         now = time.monotonic()
         return [_counted(self.links[pair], now) for pair in pairs]
 
     def lateness(self) -> dict:
         """
-        How late the relay was so far.
+        Lateness of the relay so far.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class Relay:
         }
 
     def devices(self) -> list[dict]:
-        """What the kernel carried and dropped at each region's devices, outside the links: see `device_counts`."""
+        """The kernel's counters at each region's devices, outside the links: see `device_counts`."""
         return [
             {"region_number": number, **row}
             for number, listing in self._listings.items()
@@ -120,7 +120,7 @@ class Relay:
 
     def serve(self, watched: dict[int, Callable[[], None]]) -> None:
         """
-        Carry packets for ever.
+        Forward packets for ever.
 
         Parameters
         ----------

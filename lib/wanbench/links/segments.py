@@ -1,5 +1,5 @@
 """
-TCP super-packets as a TUN device hands them over, and their pieces.
+TCP super-packets read from a TUN device, and their segments.
 
 With segmentation offload on, one read from the device yields up to 64 kB that would leave a real network card
 as many packets. Each read is a virtio network header (10 bytes, little-endian: flags, type, header length,
@@ -48,9 +48,9 @@ def piece(packet: bytes, header_bytes: int, segment_bytes: int, first: int, coun
     """
     Some consecutive segments of a super-packet, as one packet.
 
-    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum become what
-    the network card would have made them; FIN and PSH stay on the last segment, CWR on the first. The TCP
-    checksum itself stays to be completed, as the virtio header says.
+    IP length, identification and checksum, TCP sequence number, flags and pseudo-header checksum are set as by a
+    network card; FIN and PSH stay on the last segment, CWR on the first. The TCP checksum itself stays to be completed,
+    as the virtio header says.
 
     Parameters
     ----------

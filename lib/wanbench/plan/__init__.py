@@ -1,6 +1,4 @@
-"""
-What to test, when, and what it takes.
-"""
+"""What to test, when, and the time, data volume and cost."""
 
 from .cost import prices
 from .plan import Plan, Test, make_plan

@@ -1,4 +1,4 @@
-"""What a plan costs on clouds: instance hours and egress, as a range."""
+"""Cost of a plan on clouds: instance hours and egress, as a range."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..errors import ParameterError
 BETWEEN_REGIONS = "egress between regions"
 TO_INTERNET = "egress to internet"
 UNITS = {BETWEEN_REGIONS: "GB", TO_INTERNET: "GB", "volume": "GB-month"}
-"""Of prices; instances and what else is paid for by time are priced per hour."""
+"""Units of prices; instances and other time-based items are priced per hour."""
 SET_UP_S = 300.0
 """
-Time that an instance is paid for beyond the measuring: starting, installing tools, stopping. An assumption.
+Assumed time that an instance is paid for besides measuring: starting, installing tools, stopping.
 """
 
 
@@ -29,10 +29,10 @@ def _price_list() -> pd.DataFrame:
 
 def prices(overrides: Mapping[str, Mapping[str, float]] | None = None) -> pd.DataFrame:
     """
-    Prices in US dollars, each as a range because they differ between the regions of a cloud.
+    Prices in US dollars, as ranges over the regions of a cloud.
 
-    The list that comes with the package is meant for a first idea; each row says where its figures come from
-    and of when they are. What is not in it is unknown until `overrides` tells.
+    The package's list is for a first estimate; each row states source and date. Missing prices are unknown unless
+    `overrides` gives them.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def cost(
     set_up_s: float = SET_UP_S,
 ) -> pd.DataFrame:
     """
-    Cost of a plan by cloud and item; NaN where a price or the volume is not known.
+    Cost of a plan by cloud and item; NaN if a price or the volume is unknown.
 
     Parameters
     ----------

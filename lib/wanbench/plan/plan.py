@@ -1,6 +1,4 @@
-"""
-A plan: what will be tested, in which rounds, and what it takes.
-"""
+"""A plan: what to test, in which rounds, and the expected time, volume and cost."""
 
 from __future__ import annotations
 
@@ -28,9 +26,9 @@ class Test:
     """
     One ordered pair, to be measured once by every experiment of the plan.
 
-    `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is
-    the round-trip time that is expected. A trial (see `make_trials`) also has a `setting`, the `block` of the
-    design that it belongs to, and its own `experiments`.
+    `id` is "<ordinal in the plan>-<from>-<to>" with ':' written as '.'; `round` counts from 1; `rtt_ms` is the expected
+    round-trip time. A trial (see `make_trials`) also has a `setting`, the `block` of the design that it belongs to, and
+    its own `experiments`.
     """
 
     __test__ = False
@@ -44,7 +42,7 @@ class Test:
     experiments: tuple = ()
 
     def as_dict(self) -> dict:
-        """The same in JSON types, without the fields that only trials have where they are empty."""
+        """The test in JSON types, without empty fields of trials."""
         fields = {name: getattr(self, name) for name in ("id", "round", "from_region", "to_region", "rtt_ms")}
         if self.experiments:
             fields |= {"setting": self.setting, "block": self.block}
@@ -55,7 +53,7 @@ class Test:
 @dataclass(frozen=True)
 class Plan:
     """
-    Rounds of tests that can be read before anything starts; made by `make_plan`.
+    Rounds of tests, which can be inspected before anything starts; made by `make_plan`.
 
     Attributes
     ----------
@@ -89,12 +87,12 @@ class Plan:
 
     @property
     def tests(self) -> tuple[Test, ...]:
-        """All tests in the order of the plan."""
+        """All tests, in the plan's order."""
         return tuple(test for tests in self.rounds for test in tests)
 
     @property
     def regions(self) -> list[str]:
-        """The regions that take part, in order of name."""
+        """The participating regions, sorted by name."""
         of_pairs = {region for test in self.tests for region in (test.from_region, test.to_region)}
         return sorted(of_pairs | set(self.more_regions))
 
@@ -103,7 +101,7 @@ class Plan:
         return sum(each.expected_s(test.rtt_ms, self.rate_bps) for each in self.experiments_of(test))
 
     def experiments_of(self, test: Test) -> tuple:
-        """What a test does, in this order."""
+        """The experiments of a test, in order."""
         return test.experiments or self.experiments
 
     def slots_s(self) -> list[float]:
@@ -112,18 +110,18 @@ class Plan:
 
     def expected_s(self) -> float:
         """
-        Expected measuring time in seconds: the rounds' slots one after another, and what an experiment needs to set up
-        after the one before (its `set_up_s`, if it has it). Without opening the lab, and without retries.
+        Expected measuring time in seconds: the rounds' slots in sequence, plus set-up times between experiments
+        (`set_up_s`, if defined). Without opening the lab, and without retries.
         """
         return sum(self.slots_s()) + self._set_up_s()
 
     def expected_bytes(self) -> float | None:
-        """Expected data volume in bytes over all tests; None where a rate is needed and not known."""
+        """Expected data volume in bytes over all tests; None if it depends on an unknown rate."""
         sent = self.sent_bytes()
         return None if sent is None else sum(sent.values())
 
     def sent_bytes(self) -> dict[tuple[str, str], float] | None:
-        """Expected volume by (sending region, receiving region); None where a rate is needed and not known."""
+        """Expected volume by (sending region, receiving region); None if it depends on an unknown rate."""
         sent: dict[tuple[str, str], float] = {}
         for test in self.tests:
             ends = (test.from_region, test.to_region)
@@ -155,7 +153,7 @@ class Plan:
         )
 
     def as_dict(self) -> dict:
-        """What manifest and journal keep, in JSON types."""
+        """The plan as kept in manifest and journal, in JSON types."""
         return {
             "seed": self.seed,
             "batch": self.batch,
@@ -193,7 +191,7 @@ class Plan:
             low, high = table["low_usd"].sum(), table["high_usd"].sum()
             text = f"{low:.2f} to {high:.2f} USD"
             if len(unknown):
-                text += f", and what is not known: {', '.join(unknown)}"
+                text += f", unknown: {', '.join(unknown)}"
             facts.insert(5, ("cost", text))
         return facts
 
@@ -204,7 +202,7 @@ class Plan:
         return f"{n} ordered pairs of {len(self.regions)} regions"
 
     def _each_kind(self):
-        """The experiments; of trials those of the first settings."""
+        """The experiments; for trials those of the first settings."""
         first = {test.setting: test.experiments for test in reversed(self.tests) if test.experiments}
         order = [
             setting for setting in dict.fromkeys(test.setting for test in self.tests) if setting in first
@@ -256,7 +254,7 @@ def make_plan(
     seed: int = 0,
 ) -> Plan:
     """
-    Plan which pairs are tested, and when.
+    Plan which pairs to test, and when.
 
     Parameters
     ----------

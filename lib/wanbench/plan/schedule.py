@@ -1,5 +1,5 @@
 """
-Which pairs are tested at the same time: rounds in which no region appears twice.
+Schedule concurrent tests: rounds in which no region appears twice.
 
 A round is a matching of the graph whose vertices are regions and whose edges are the pairs (both directions
 of a pair are two edges), so the fewest rounds are an edge colouring of that graph.
@@ -18,11 +18,11 @@ _TRIES = 20
 
 def lower_bound(pairs: Sequence[Pair], batch: int | None = None) -> int:
     """
-    Fewest rounds that could hold the pairs: no schedule has fewer.
+    A lower bound on the number of rounds for the pairs.
 
-    The maximum of: the tests in which the busiest region takes part; over groups of regions, the tests
-    inside the group divided by how many fit into it at once (the groups tried are what is left as the region with the
-    fewest connections is removed from a component again and again); and the tests divided by `batch`.
+    The maximum of: the tests of the busiest region; over groups of regions, the tests inside a group divided by how
+    many fit into a round (groups are tried by repeatedly removing the region with the fewest connections from a
+    component); and the tests divided by `batch`.
 
     Examples
     --------
@@ -59,11 +59,11 @@ def rounds(
     rank: Callable[[Pair], float] | None = None,
 ) -> list[list[Pair]]:
     """
-    Put ordered pairs into rounds in which every region takes part in one test at most.
+    Put ordered pairs into rounds in which every region takes part in at most one test.
 
-    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each
-    matching used once in each direction); any other set of pairs is coloured by alternating paths and comes
-    to `lower_bound` or, rarely, one round more.
+    All directed pairs of n regions take 2(n-1) rounds for even n and 2n for odd n (the circle method, each matching
+    used once in each direction); any other set of pairs is coloured by alternating paths, in `lower_bound` rounds or,
+    rarely, one more.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _components(neighbours):
 
 
 def _circle(regions, chance):
-    """Circle method of round-robin tournaments: one region stands still and the others move round it."""
+    """Circle method of round-robin tournaments: one region stays in place and the others rotate."""
     places: list[str | None] = list(regions)
     chance.shuffle(places)
     if len(places) % 2:
@@ -160,9 +160,7 @@ class _Colouring:
             del self.at[region][colour]
 
     def path(self, region, first, second):
-        """
-        The pairs met when walking from `region` over colours first, second, first, ...; and where it ends.
-        """
+        """The pairs along the walk from `region` over colours first, second, first, ...; and its end."""
         found, colour, other = [], first, second
         while colour in self.at[region]:
             pair = self.at[region][colour]
@@ -180,10 +178,10 @@ class _Colouring:
 
 def _coloured(pairs, n_colours, chance):
     """
-    Colour edges one by one. Where no colour is free at both ends, exchange the colours of an alternating (Kempe)
-    path; where that does not help, give the edge the colour of a neighbouring one and go on with that one. When
-    the steps allowed are used up, begin again in another order; after some tries, with a colour more. Twice the
-    maximum degree is always enough, so this ends.
+    Colour edges one by one. If no colour is free at both ends, exchange the colours of an alternating (Kempe) path; if
+    that fails, take the colour of a neighbouring edge and continue with that edge. When the allowed steps are
+    exhausted, restart in another order; after some tries, with one more colour. Twice the maximum degree always
+    suffices, so this ends.
     """
     order = list(pairs)
     while True:
@@ -213,7 +211,7 @@ def _attempt(order, n_colours, chance):
 
 
 def _place(colouring, pair, chance):
-    """Give the pair a colour; return the pair that lost its own for it, if one did."""
+    """Give the pair a colour; returns the pair that lost it, if any."""
     a, b = pair
     at_a, at_b = colouring.missing(a), colouring.missing(b)
     common = set(at_a) & set(at_b)
@@ -240,7 +238,7 @@ def _place(colouring, pair, chance):
 def _levelled(colours, batch):
     """
     Spread the pairs evenly over enough colours that none has more than `batch`: of two unequal colours, some
-    alternating path has one pair more of the larger; exchanging it moves one pair.
+    alternating path has one more pair of the larger; exchanging it moves one pair.
     """
     n_pairs = sum(map(len, colours))
     n_colours = max(len(colours), -(-n_pairs // batch))

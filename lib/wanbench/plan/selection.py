@@ -1,4 +1,4 @@
-"""Selection of the ordered pairs of regions that a plan tests."""
+"""Select the ordered pairs of regions to test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cloud(region: str) -> str:
 
 def check_region(name: str) -> str:
     """
-    Return the name if it has the form "<cloud>:<code>", in which it may also stand in a file name.
+    Return the name if it has the form "<cloud>:<code>", which is also safe in file names.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def select_pairs(
     seed: int = 0,
 ) -> list[Pair]:
     """
-    The ordered pairs that pass every restriction given; without any, all pairs of all catalogued regions of
-    AWS, Azure and Google Cloud (those of IBM Cloud, known for what others published, must be named).
+    The ordered pairs that pass all given restrictions; by default all pairs of all catalogued regions of AWS, Azure and
+    Google Cloud (those of IBM Cloud, known from others' publications, must be named).
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def select_pairs(
 
 def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
     """
-    How often each pair was measured, from a table of tests (`from_region`, `to_region`, and `outcome` if it
-    has one: only "done" counts).
+    Number of measurements of each pair, from a table of tests (`from_region`, `to_region`, and `outcome`, if present:
+    only "done" counts).
     """
     if table is None:
         return Counter()
@@ -146,9 +146,7 @@ def tests_done(table: pd.DataFrame | None) -> Counter[Pair]:
 def expected_rtts(
     pairs: Sequence[Pair], rtt_ms: Mapping[Pair, float] | None, light_rtt_ms
 ) -> dict[Pair, float]:
-    """
-    The RTT of each pair: looked up in `rtt_ms` (either direction) or, without one, from `light_rtt_ms(pair)`.
-    """
+    """The expected RTT of each pair: from `rtt_ms` (either direction), or else from `light_rtt_ms(pair)`."""
     if rtt_ms is None:
         return {p: float(light_rtt_ms(p)) for p in pairs}
     out = {}

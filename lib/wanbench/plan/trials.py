@@ -1,4 +1,4 @@
-"""Plans whose tests differ in their setting rather than in their pair."""
+"""Plans whose tests differ in setting rather than in pair."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_trials(
     seed: int = 0,
 ) -> Plan:
     """
-    A plan that measures trials one after another, in the order that is given.
+    A plan that measures trials one after another, in the given order.
 
     Parameters
     ----------

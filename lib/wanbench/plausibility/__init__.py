@@ -1,9 +1,9 @@
 """
-Plausibility rules: they flag values of tables, each flag with its rule, what was found, and the likely cause.
+Plausibility rules, which flag values of tables, each with the rule, the finding, and the likely cause.
 
 `check` reads the tables of a run or an import and returns table `flags`; it drops nothing. `report` summarises flags,
-`suspects` marks the rows of a table that they concern, `geolocate` locates a region by its round trips. `RULES` lists
-the rules. `clean_tables` and `planted_faults` make the tables on which the rules themselves are tested.
+`suspects` marks the flagged rows of a table, `geolocate` locates a region by its round trips. `RULES` lists the rules.
+`clean_tables` and `planted_faults` make the tables on which the rules themselves are tested.
 
 The rules cannot see: from and to exchanged in RTTs, or in rates that both ends may send; RTTs of a single pair halved
 or doubled in both directions, where light allows it; halved RTTs of a region if most are above light in fibre; bytes

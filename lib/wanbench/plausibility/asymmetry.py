@@ -1,4 +1,4 @@
-"""Two directions of a pair that take different times."""
+"""Pairs whose two directions have different round-trip times."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.nda
 
 
 def _flags(frame, a, b, pair, bound):
-    """Flags of the direction that is farther from what the distance lets expect, and the index of its rows."""
+    """Flags of the direction that deviates more from what the distance suggests, and the index of its rows."""
     usual = float((frame.rtt_ms / frame.light_ms).where(frame.light_ms > FAR_LIGHT_MS).median())
     rows = frame[(frame.from_region == a) & (frame.to_region == b)]
     expected = usual * float(rows.light_ms.iloc[0])

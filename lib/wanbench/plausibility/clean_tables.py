@@ -1,4 +1,4 @@
-"""Simulated tables without a fault, on which false alarms of the plausibility rules are counted."""
+"""Simulated tables without faults, to count false alarms of the plausibility rules."""
 
 from __future__ import annotations
 

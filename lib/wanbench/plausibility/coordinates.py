@@ -48,7 +48,7 @@ SOFT_AS_GOOD = 1.3
 MAX_TYPICAL = 0.4
 """RTTs that scatter more do not follow the distances."""
 N_TRIED = 5
-"""Candidates of each step; later ones are in far fewer pairs."""
+"""Number of candidates per step; others are in far fewer pairs."""
 SAME_PLACE_KM = 30.0
 """Within one city."""
 FAR_KM = 500.0
@@ -61,7 +61,7 @@ MAX_CITIES = 5
 
 @dataclass(frozen=True)
 class _Region:
-    """A region with its stated place and its landmarks, the regions it has round trips with."""
+    """A region with its stated place and its landmarks, the regions it has RTTs to."""
 
     name: str
     latitude: float
@@ -97,7 +97,7 @@ class _Region:
         return bool(area.allows(self.latitude, self.longitude, slack_km=self.precision_km)[0])
 
     def hypotheses(self) -> dict[str, tuple[float, float]]:
-        """By mistake: the place that this mistake would have turned into the stated one."""
+        """For each kind of mistake, the true place that it would have turned into the stated one."""
         latitude, longitude = self.latitude, self.longitude
         places = {
             "the longitude has the wrong sign": (latitude, -longitude),
@@ -276,7 +276,7 @@ def _fits(region: _Region, place) -> bool:
 
 
 def _soft(region: _Region, typical: float, places) -> tuple | None:
-    """The verdict on a region that a usual mistake explains, although no pair is faster than light; None otherwise."""
+    """The verdict on a region that a common mistake explains, although no pair is faster than light; None otherwise."""
     area = locate(region.name, region.landmarks)
     for place in region.hypotheses().values():
         score = float(region.score(*place)[0])

@@ -89,14 +89,14 @@ def _copies(table, frame) -> list[dict]:
 
 
 def _shared_times(frame, keys) -> bool:
-    """Whether rows with the same pair and time mostly differ: then the time is a date, or that of a round."""
+    """Whether rows with the same pair and time mostly differ: then the time is that of a day or round."""
     shared = frame[frame.duplicated(keys[:3], keep=False) & frame.started_at_utc.notna()]
     different = shared.drop_duplicates(keys).groupby(keys[:3]).size() > 1
     return bool(len(different)) and bool(different.mean() >= SHARED_TIMES)
 
 
 def _coarse(frame, keys, values) -> bool:
-    """Whether as many rows agree in all values but one as in all: the values then have too few digits."""
+    """Whether about as many rows agree in all values but one as in all: the values then have too few digits."""
     if len(values) < 2:
         return False
     once = frame.drop_duplicates(keys)
@@ -135,7 +135,7 @@ def _copied_tests(echoes) -> list[dict]:
 
 def _unlikely(echoes, tests) -> pd.Series:
     """
-    Tests whose echoes another test would hardly have by chance.
+    Tests whose echoes are unlikely to be repeated by chance.
 
     Two tests of a pair with n echoes agree with probability c^n, where c is the chance that two echoes of the pair are
     equal: their observed share, without copies and with one more equal pair, so that it is never 0.

@@ -17,9 +17,9 @@ MIN_RATIO = 1.2
 MIN_DIFFERENCE_MS = 5.0
 """Queues alone make smaller differences between the directions."""
 MIN_ROWS = 3
-"""So many rows before a sender is blamed."""
+"""Minimum rows before a sender is blamed."""
 MIN_ROWS_OF_CLOUD = 10
-"""So many confirmed pings of a cloud show that its hosts time echoes too short."""
+"""This many confirmed pings of a cloud show that its hosts time echoes too short."""
 SENDER_SHARE = 0.9
 """A sender of fewer of the rows does not explain them."""
 CAUSE = (
@@ -33,7 +33,9 @@ LOCAL = (
 
 
 def check(rtts: pd.DataFrame, open_rows: np.ndarray) -> tuple[list[dict], np.ndarray]:
-    """Flags of such pings among the open rows below light, and a mask of the rows they explain."""
+    """
+    Flags of pings whose minimum is too short, among the open rows below light, and a mask of the rows they explain.
+    """
     fibre, maximum = rtts.fibre_ms.to_numpy(), rtts.max_ms.to_numpy()
     below = open_rows & (rtts.rtt_ms.to_numpy() < fibre)
     if not below.any():

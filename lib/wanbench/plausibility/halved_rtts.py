@@ -1,4 +1,4 @@
-"""Halved round trips: one-way delays in a column, or in all pairs of one region."""
+"""Halved RTTs: one-way delays in a column, or in all pairs of one region."""
 
 from __future__ import annotations
 

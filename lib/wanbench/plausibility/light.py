@@ -25,7 +25,7 @@ MIN_LIGHT_MS = 1.0
 
 
 def zero_rtts(rtts: pd.DataFrame) -> tuple[list[dict], pd.DataFrame]:
-    """Flags of the round trips of 0 ms where light takes more than 1 ms, and the round trips above 0 ms."""
+    """Flags of RTTs of 0 ms over paths where light takes more than 1 ms, and the remaining round trips."""
     zero = rtts.rtt_ms <= 0
     return flags(rtts[zero & (rtts.vacuum_ms > MIN_LIGHT_MS)], ZERO), rtts[~zero].reset_index(drop=True)
 
@@ -53,7 +53,7 @@ def flags(rows: pd.DataFrame, causes=ISOLATED) -> list[dict]:
 
 
 def flags_of_region(rows: pd.DataFrame, table: str, region: str, found: str, cause: str) -> list[dict]:
-    """A flag for the region where these impossible round trips of a table start, and one for each of them."""
+    """A flag for the region behind these impossible round trips, and one for each of them."""
     where = {"region": region, "column_name": rows.column_name.iloc[0]}
     where |= {"value": float(rows.rtt_ms.median()), "bound": float(rows.fibre_ms.median())}
     return [RULE.flag(table, "region", IMPOSSIBLE, found, cause, **where), *flags(rows, cause)]

@@ -32,13 +32,13 @@ QUARTILE = 0.75
 GAP = np.log10(15)
 """Rates of one survey scatter over a factor of 50 at one RTT: a unit of 1,000 leaves a gap of 20."""
 TOLERANCE = np.log10(1.6)
-"""Of the median distance from a power of 1,000."""
+"""Tolerance of the median ratio around a power of 1,000."""
 SHARED_ENDS = 0.5
 """If fewer slow rows share their hosts with fast rows, the hosts may be slow."""
 
 
 def check(column: Column, rtts: pd.DataFrame) -> list[dict]:
-    """Flags of the rows 1,000 times slower than rows of similar RTT, with nothing between, and of their column."""
+    """Flags of rows 1,000 times slower than rows of similar RTT, with a gap in between, and of their column."""
     rate = column.rate.where(column.rate > 0)
     positive = rate.notna().to_numpy()
     if positive.sum() < MIN_ROWS:
@@ -93,7 +93,7 @@ def _below_usual(logs: np.ndarray, times_ms: np.ndarray) -> np.ndarray:
 
 
 def _shared(column: Column, low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the slow rows have a sender, and half a receiver, that fast rows have too."""
+    """Whether half of the slow rows have a sender, and half a receiver, that fast rows also have."""
     return all(
         ends.iloc[low].isin(set(ends.iloc[high])).mean() >= SHARED_ENDS
         for ends in (column.sender, column.receiver)

@@ -1,4 +1,4 @@
-"""Echoes over a long path that a NAT, a proxy or a load balancer near the sender answered."""
+"""Echoes over a long path, answered by a NAT, proxy or load balancer near the sender."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..formatting import count, quantity
 from . import light, rtt_units
 
 MIN_TARGETS = 3
-"""So many regions must be answered near the sender before the sender is blamed."""
+"""Minimum regions answered near the sender before the sender is blamed."""
 CAUSE = (
     "answered near {region}, by a NAT or a proxy: these RTTs are under 1 ms and do not follow the distance, which "
     "RTTs in seconds would do"

@@ -1,4 +1,4 @@
-"""Round-trip times of any table as one frame, and the names by which rows are flagged."""
+"""Round-trip times of any table as one frame, and names of the rows to flag."""
 
 from __future__ import annotations
 

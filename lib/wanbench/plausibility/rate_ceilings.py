@@ -1,4 +1,4 @@
-"""Throughput against the rate of the emulated link, and against what the sender's instance may send."""
+"""Throughput against the rate of the emulated link, and the limit of the sender's instance type."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ def link_rates(column: Column, links: pd.DataFrame | None) -> np.ndarray:
 
 @cache
 def known_instances() -> pd.DataFrame:
-    """Rates that clouds state for instance types: instance, cloud, egress_bps, note, source, as_of."""
+    """Published rates of instance types: instance, cloud, egress_bps, note, source, as_of."""
     return pd.read_csv(StringIO(files(__package__).joinpath("instances.csv").read_text("utf-8")))
 
 
 def instance_rates(column: Column, instances: Mapping | None, tests: pd.DataFrame | None) -> np.ndarray:
     """
-    The rate that each row's sender may send at, in bit/s; NaN where it is not known.
+    The rate limit of each row's sender, in bit/s; NaN if unknown.
 
     `instances` maps a cloud or a region to an instance type of `known_instances`, or to bit/s. For other rows the
     instance type comes from the setting of the test, if that is "<machine> to <machine>".
@@ -142,7 +142,7 @@ def _checked(instances: Mapping) -> dict[str, float]:
 
 
 def _by_setting(column: Column, tests: pd.DataFrame | None) -> np.ndarray:
-    """The rate of each row's sender by the setting of its test, in bit/s; NaN where that names no instance type."""
+    """The rate of each row's sender by its test's setting, in bit/s; NaN if that names no instance type."""
     if tests is None or "setting" not in tests or "test_id" not in column.frame or tests.setting.isna().all():
         return np.full(len(column.frame), np.nan)
     egress_bps = known_instances().set_index("instance").egress_bps.to_dict()

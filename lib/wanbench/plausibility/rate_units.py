@@ -1,4 +1,4 @@
-"""Known factors between units of rates, and columns that are counts of blocks of bytes."""
+"""Known conversion factors between rate units, and columns that are counts of blocks of bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ IPERF_BLOCK = 131_072
 
 def common_block(values: pd.Series) -> int | None:
     """
-    The largest number of which all values are whole multiples, if 1,024 divides it and it is not round; else None.
+    The largest common divisor of all values, if a multiple of 1,024 and not round; else None.
 
     >>> common_block(pd.Series([131072.0 * k for k in (3, 4, 5, 8, 11, 12, 19, 40)]))
     131072
@@ -63,7 +63,7 @@ def common_block(values: pd.Series) -> int | None:
 
 def rounding(values: pd.Series) -> int:
     """
-    The largest whole number of which all positive values are multiples; 0 if they are not whole numbers.
+    The largest whole number that divides all positive values; 0 if they are not whole numbers.
 
     >>> rounding(pd.Series([2e6, 5e6])), rounding(pd.Series([0.5, 2.0]))
     (1000000, 0)

@@ -31,7 +31,7 @@ RATES = ("throughput_bps", "sent_throughput_bps")
 ROW_TOLERANCE = 0.1
 """Tools differ in what they count as duration."""
 COLUMN_TOLERANCE = 0.005
-"""Of a column's median ratio: the closest factors between units are 2.4 % apart."""
+"""Tolerance of a column's median ratio: the closest factors between units are 2.4 % apart."""
 SPREAD = 0.02
 """Rows within it have the same ratio."""
 MOST_ROWS = 0.8

@@ -1,4 +1,4 @@
-"""A readable summary of flags, and the rows of a table that they concern."""
+"""A readable summary of flags, and the flagged rows of a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_BOTH_ENDS = ("coordinates", "half")
 @dataclass(frozen=True, repr=False)
 class Report:
     """
-    Table `flags` in sentences.
+    A readable summary of table `flags`.
 
     Attributes
     ----------

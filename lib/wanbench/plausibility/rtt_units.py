@@ -1,4 +1,4 @@
-"""Round-trip times in another unit than ms: in a column, the rows of one region, one direction, or single rows."""
+"""Round-trip times in a wrong unit: in a column, the rows of one region, one direction, or single rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .summaries import MAX_DECIMALS, decimals
 
 RULE = Rule(
     "unit of RTT",
-    "An RTT in ms agrees with light and the opposite direction, and is not a thousandth or a thousand times as long.",
+    "A right RTT agrees with light and the opposite direction; one in a wrong unit is off by a factor of 1,000.",
     "a thousandth: not below light in fibre or 1/300 of the opposite direction, unless 1,000 times the RTT is "
     "outside the range from light in fibre to 4 times that plus 40 ms, or not within a factor 2 of the opposite "
     "direction; likewise a thousand times, where single pairs under 2,000 ms may take as long in the other direction "
@@ -35,7 +35,7 @@ FAR_APART = 300.0
 TOO_LONG = 5.0
 """An RTT so many times above the maximum that is usual cannot be in ms."""
 WHOLE_SHARE = 0.8
-"""A column, or a region's rows, count as a whole from this share on: the rest may have other faults."""
+"""From this share of wrong rows the whole column or region is flagged: the rest may have other faults."""
 MIN_ROWS = 3
 """Fewer rows get one flag each."""
 ONE_DIRECTION_SHARE = 0.05
@@ -124,7 +124,7 @@ def _wrong_unit(rtts: pd.DataFrame, opposite: np.ndarray, factor: float) -> np.n
 
 
 def _max_usual_ms(rtts: pd.DataFrame) -> np.ndarray:
-    """The largest RTT that is usual over the distance."""
+    """The largest usual RTT for the distance."""
     return (MAX_INFLATION * rtts.light_ms + MAX_EXTRA_MS).to_numpy()
 
 
@@ -164,7 +164,7 @@ def _scatter(values: np.ndarray) -> float:
 
 def _ambiguous(rtts: pd.DataFrame, rows: np.ndarray, opposite: np.ndarray) -> np.ndarray:
     """
-    Whether each of these rows, alone in its column, may be an answer from near the sender or an RTT in seconds.
+    Whether each of these rows may be either an answer from near the sender or an RTT in seconds.
 
     Either of two facts shows seconds: the opposite direction took 1,000 times as long, within 5 %; or the RTT has more
     decimals than ping's three and than the other RTTs of the column, because a thousandth has three more.
@@ -188,12 +188,12 @@ def _detours(rtts, wrong, here, opposite, factor) -> np.ndarray:
 
 
 def _telling(rtts, wrong, here) -> np.ndarray:
-    """The rows of a column that show their unit."""
+    """The rows of a column that reveal its unit."""
     return here & ((rtts.fibre_ms.to_numpy() > MIN_FIBRE_MS) | wrong)
 
 
 def _whole(rtts, wrong, here) -> bool:
-    """Whether the wrong rows are enough of the rows that show their unit to blame the column."""
+    """Whether enough of the rows that reveal the unit are wrong to blame the column."""
     n = int((wrong & here).sum())
     return n >= MIN_ROWS and n >= WHOLE_SHARE * _telling(rtts, wrong, here).sum()
 

@@ -48,7 +48,7 @@ def check(
     instances: Mapping | None = None,
 ) -> pd.DataFrame:
     """
-    Table `flags`: every row, column, table or region that breaks a rule, with what was found and the likely cause.
+    Table `flags`: every row, column, table or region that breaks a rule, with the finding and the likely cause.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def geolocate(
     without: Iterable[str] = (),
 ) -> Area:
     """
-    The area that the round trips of a region allow, without round trips that a rule other than its place explains.
+    The area that a region's round trips allow, without those that a rule other than its place explains.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def geolocate(
 
 
 def _without_links(rtts: pd.DataFrame, links: pd.DataFrame | None) -> pd.DataFrame:
-    """The round trips of pairs without an emulated link."""
+    """Round trips of pairs without an emulated link."""
     if links is None or not len(links):
         return rtts
     joined = set(zip(links.from_region, links.to_region, strict=True))

@@ -1,4 +1,4 @@
-"""Rows that occur again under another date: a day, or a round, that was copied."""
+"""Rows repeated under another date: a copied day or round."""
 
 from __future__ import annotations
 

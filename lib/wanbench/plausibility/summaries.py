@@ -80,7 +80,7 @@ def decimals(values: pd.Series, share: float = DECIMALS_SHARE) -> int:
 
 
 def _rounding(*columns: pd.Series) -> float:
-    """By how much rounding may put values of these columns out of order."""
+    """The error by which rounding may put values of these columns out of order."""
     places = [decimals(column) for column in columns]
     return 1e-6 if len(set(places)) == 1 else 0.5 * 10.0 ** -min(places) + 1e-6
 
@@ -109,7 +109,7 @@ def _out_of_order(table, frame, names, low, high) -> list[dict]:
 
 
 def _spread(frame, names) -> list[dict]:
-    """Flags of standard deviations that the minimum, the mean and the maximum rule out."""
+    """Flags of standard deviations that the minimum, mean and maximum rule out."""
     minimum, mean, maximum, sd = (
         frame[f"{name}_rtt_ms"].astype("float64").to_numpy() for name in ("min", "mean", "max", "sd")
     )

@@ -1,4 +1,4 @@
-"""How far the tail of a table's own values reaches."""
+"""The largest value to expect from the tail of a table's own values."""
 
 from __future__ import annotations
 

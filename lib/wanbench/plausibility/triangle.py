@@ -1,4 +1,4 @@
-"""Round trips far above the best detour over a third region."""
+"""Round trips far longer than the best detour via a third region."""
 
 from __future__ import annotations
 

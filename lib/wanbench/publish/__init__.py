@@ -1,5 +1,5 @@
 """
-From notebooks to pages: parameters checked, notebooks run, HTML with offline figures written.
+From notebooks to pages: check parameters, run notebooks, write HTML with offline figures.
 
-The command line calls it. A notebook uses only `colophon`, which says what its page rests on.
+The command line calls it. A notebook uses only `colophon`, which lists the runs behind its page.
 """

@@ -1,4 +1,4 @@
-"""An executed notebook as the parts of a page: text, folded code, and what the code left."""
+"""Split an executed notebook into the parts of a page: text, folded code, and output."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass
 class Parts:
-    """All parts of a page, with the headings, the figures (and which of them stands on the front page) and the runs."""
+    """All parts of a page, with headings, figures (and the one for the front page) and runs."""
 
     parts: list[Part] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
@@ -73,8 +73,8 @@ def read_cells(notebook: NotebookNode) -> Parts:
     """
     The parts of a page.
 
-    Standard error is left out: it holds progress, which differs from run to run. Code cells that leave
-    nothing are joined with the code that follows.
+    Standard error is dropped: it shows progress, which differs between runs. Code cells without output are joined with
+    the next code.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Cleans the HTML that cells leave: harmless elements reach the page, all others are shown as text."""
+"""Sanitise the HTML of cell outputs: harmless elements stay, all others are shown as text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _cleaner = SanitizeHTML(tags=[*TEXT_TAGS.split(), *FORMULA_TAGS.split()], attrib
 
 def clean(html: str) -> str:
     """
-    HTML with harmless elements only. Style elements (pandas adds them to tables) are left out.
+    HTML with harmless elements only. Style elements (pandas adds them to tables) are dropped.
 
     >>> clean('<b>4 ms</b><script>alert()</script>')
     '<b>4 ms</b>&lt;script&gt;alert()&lt;/script&gt;'

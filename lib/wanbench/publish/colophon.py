@@ -1,5 +1,5 @@
 """
-The colophon of a page: the runs it read and the tools that made them.
+The colophon of a page: the runs it used, and their tools.
 
 A notebook ends with `colophon(run)`. In JupyterLab that shows a small table; on the published page it becomes
 the footer, together with the parameters, the versions and the commit.
@@ -49,7 +49,7 @@ class Colophon:
 
 def colophon(*runs) -> Colophon:
     """
-    Name the runs that this notebook used, as its last expression.
+    The runs that a notebook used, as its last expression.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _facts(run) -> dict:
 
 
 def _lab(run) -> str:
-    """The kind of lab, who made its links, and what it cost against what was expected."""
+    """The kind of lab, its link emulator, and its cost against the expected cost."""
     lab = " by ".join(str(run.lab[key]) for key in ("kind", "emulator") if run.lab.get(key)) or "not known"
     cost = lab_cost(run)
     return f"{lab}, {cost}" if cost else lab

@@ -1,6 +1,6 @@
 """
-The papermill engine used here: as papermill's own, but a Ctrl-C reaches the notebook and is waited for, and an optional
-section without data is left out.
+Our papermill engine: as the standard one, but it passes Ctrl-C to the notebook and waits, and leaves out an optional
+section without data.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from papermill.utils import remove_args
 from .tags import LEFT_OUT, leave_out, optional_section
 
 MISSING = ("MissingDataError", "NotFetchedError")
-"""Names of the errors that say that data are not there."""
+"""Names of the errors for missing data."""
 SAVE_EVERY_S = 5.0
-"""A kill loses the outputs of this time; what was measured lies in its run folder."""
+"""A kill loses the outputs of this period; measurements are safe in their run folder."""
 
 
 class Client(PapermillNotebookClient):
     """
     Runs the cells.
 
-    A kernel runs in its own session, so a Ctrl-C in the terminal does not reach it, and the kernel
-    would be killed in the middle of its work. Here the first Ctrl-C goes to the notebook, which gets the
-    time it needs to put things away (a lab to take down, a journal to close); no further cell starts. A
+    A kernel runs in its own session, so a Ctrl-C in the terminal would kill it in the middle of its work. Here the
+    first Ctrl-C goes to the notebook, which gets time to clean up (close a lab, a journal); no further cell starts. A
     second one kills it.
     """
 
@@ -43,9 +42,9 @@ class Client(PapermillNotebookClient):
 
     def execute_cell(self, cell, cell_index, *args, **kwargs):
         """
-        Run one cell; KeyboardInterrupt instead if there was a Ctrl-C before.
+        Run one cell; after a Ctrl-C raise KeyboardInterrupt instead.
 
-        A cell of an optional section that lacks its data ends the section and not the notebook.
+        A cell without data in an optional section ends the section, not the notebook.
         """
         if self.interrupted:
             raise KeyboardInterrupt
@@ -97,7 +96,7 @@ def saved_at_times(manager: NotebookExecutionManager) -> Iterator[None]:
     """
     Save the notebook every `SAVE_EVERY_S` seconds, and at the end.
 
-    Papermill writes all of it before and after each cell, which took longer than the cells of a page with many figures.
+    Papermill saves it before and after each cell, which took longer than running a page with many figures.
     """
     save = manager.save
 

@@ -1,4 +1,4 @@
-"""Running a notebook with papermill: parameters checked, progress shown, failures classified."""
+"""Run a notebook with papermill: check parameters, show progress, classify failures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NotebookError(WanbenchError, RuntimeError):
 @dataclass(frozen=True)
 class Executed:
     """
-    A notebook that ran to its end.
+    A notebook that has run to its end.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Executed:
 
 def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextIO | None = None) -> Executed:
     """
-    Run a notebook from its first cell to its last, in its own folder as JupyterLab would.
+    Run a whole notebook, in its own folder as in JupyterLab.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def execute(path: Path, given: Mapping[str, object], output: Path, stream: TextI
 
 class Progress:
     """
-    Says which cell runs, under which heading, and passes on what the notebook prints on its standard error.
+    Reports the running cell and its heading, and passes on the notebook's standard error.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Progress:
         self._print(f"{name}: {cells} cells")
 
     def cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
-        """Note the cell, and print its number where a new heading begins."""
+        """Record the cell, and print its number at a new heading."""
         if INJECTED in cell.get("metadata", {}).get("tags", ()):
             return
         self.number += 1
@@ -151,7 +151,7 @@ class Progress:
             self._print(f"  cell {self.number} of {self.cells}: {self.heading}")
 
     def place(self) -> str:
-        """Where the notebook is now: "cell 5 of 23, under 'Measure'"."""
+        """The current place: "cell 5 of 23, under 'Measure'"."""
         under = f", under {self.heading!r}" if self.heading else ""
         return f"cell {self.number} of {self.cells}{under}"
 
@@ -166,7 +166,7 @@ class Progress:
         self.stream.flush()
 
     def ends(self) -> None:
-        """Say how long the notebook took."""
+        """Print how long the notebook took."""
         self._print(f"  all {self.cells} cells ran in {time.monotonic() - self._started_s:.0f} s")
 
     def _print(self, line: str) -> None:
@@ -178,11 +178,10 @@ class Progress:
 @contextmanager
 def kernel_environment() -> Iterator[str]:
     """
-    The environment kernels start in: figures as plain data, fixed hash seed, none of the user's IPython
-    settings; and tables whose texts are not cut off, so that a page says why each test failed.
+    Environment of kernels: figures as plain data, fixed hash seed, no user settings of IPython; and tables with full
+    texts, so that a page shows why each test failed.
 
-    Sockets live in a fresh private folder, with a path short enough for a socket on every system; it is what is
-    yielded.
+    Yields a new private folder for sockets, with a path short enough on every system.
     """
     _remove_leftovers()
     with tempfile.TemporaryDirectory(prefix=f"{SOCKETS}{os.getpid()}-", dir=SHORT) as folder:
@@ -209,7 +208,7 @@ def kernel_environment() -> Iterator[str]:
 
 
 def _remove_leftovers() -> None:
-    """Remove the folders of processes that were killed before they could do so themselves."""
+    """Remove folders of processes that were killed before cleaning up."""
     for folder in SHORT.glob(f"{SOCKETS}*-*"):
         owner = folder.name.removeprefix(SOCKETS).partition("-")[0]
         if owner.isdecimal() and folder.stat().st_uid == os.getuid() and not _runs(int(owner)):
@@ -227,7 +226,7 @@ def _runs(process_id: int) -> bool:
 
 
 def _with_fixed_ids(notebook: NotebookNode) -> NotebookNode:
-    """The cell papermill adds has another id each time; pages must not."""
+    """Give papermill's added cell a fixed id, so that pages are reproducible."""
     for cell in notebook.cells:
         if INJECTED in cell.get("metadata", {}).get("tags", ()):
             cell["id"] = INJECTED

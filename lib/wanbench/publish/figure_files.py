@@ -31,13 +31,13 @@ class StaticFilesError(WanbenchError, RuntimeError):
 
 
 def browser() -> str | None:
-    """The path of the Chromium (or its kin) that draws static figures; None if this machine has none."""
+    """The path of the Chromium-based browser that draws static figures; None if this machine has none."""
     return Chromium.find_browser(skip_local=False)
 
 
 def static_names(name: str) -> list[str]:
     """
-    The files made of a figure.
+    The names of a figure's files.
 
     >>> static_names("rtt")
     ['rtt-1200x675.svg', 'rtt-1200x675.png', 'rtt-800x450.svg', 'rtt-800x450.png']
@@ -46,14 +46,14 @@ def static_names(name: str) -> list[str]:
 
 
 def normalised_svg(svg: bytes) -> bytes:
-    """The same drawing with the plot's random id replaced, so that equal figures give equal files."""
+    """The drawing with the plot's random id replaced, so that equal figures give equal files."""
     found = re.search(rb'id="defs-([0-9a-f]{6})"', svg)
     return svg.replace(found[1], b"000000") if found else svg
 
 
 class Renderer:
     """
-    Draws figures in one browser, started with the first figure; a context manager that stops it.
+    Draws figures in one browser, which starts with the first figure; a context manager that stops it.
 
     Parameters
     ----------
@@ -163,14 +163,14 @@ class Renderer:
 
 
 def _drawing(figure: Figure) -> dict:
-    """The figure as Plotly draws it, the same each time: without a uid Plotly makes up random ones."""
+    """The figure for Plotly, with fixed uids, as it would otherwise draw random ones."""
     left_out = ("width", "height", "meta")
     layout = {key: value for key, value in figure.layout.items() if key not in left_out}
     return {"data": [{**trace, "uid": f"{n:06x}"} for n, trace in enumerate(figure.data)], "layout": layout}
 
 
 def _key(figure: Figure) -> str:
-    """A hash of everything that decides how the static files of a figure look."""
+    """A hash of everything that affects a figure's static files."""
     path = browser()
     drawn_by = [version("kaleido"), version("plotly"), path, Path(path).stat().st_mtime_ns if path else None]
     text = json.dumps([_drawing(figure), SIZES_PX, drawn_by], sort_keys=True)

@@ -1,9 +1,8 @@
 """
-The figures of an executed notebook: the name, the alternative text and the numbers of each.
+Name, alternative text and numbers of an executed notebook's figures.
 
-A figure function puts these into the figure's `layout.meta`: `name` (also the file name), `alt`, `caption`,
-and `csv` (the numbers behind it, as CSV text). What is missing is made up from the title, except the
-numbers.
+A figure function puts these into the figure's `layout.meta`: `name` (also the file name), `alt`, `caption`, and `csv`
+(the numbers behind it, as CSV text). Missing ones are derived from the title, except the numbers.
 """
 
 from __future__ import annotations
@@ -52,13 +51,13 @@ class Figure:
 
     @property
     def height_px(self) -> int | None:
-        """The height the figure asks for; None if it leaves that to the page."""
+        """The figure's own height; None if the page decides."""
         template = self.layout.get("template", {}).get("layout", {})
         height = self.layout.get("height", template.get("height"))
         return int(height) if isinstance(height, (int, float)) and 0 < height < 10_000 else None
 
     def script(self) -> str:
-        """The figure as JSON that can stand in a script element: it cannot end one, nor begin a comment."""
+        """The figure as JSON, safe inside a script element."""
         layout = {key: value for key, value in self.layout.items() if key != "width"} | {"autosize": True}
         config = PAGE_CONFIG | {"toImageButtonOptions": {"filename": self.name}}
         text = json.dumps(
@@ -67,7 +66,7 @@ class Figure:
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def rows(self) -> tuple[list[str], list[list[str]], int]:
-        """Header, the first `SHOWN_ROWS` rows, and how many there are in all."""
+        """Header, the first `SHOWN_ROWS` rows, and the total number of rows."""
         if not self.csv:
             return [], [], 0
         header, *rows = csv.reader(io.StringIO(self.csv))
@@ -76,7 +75,7 @@ class Figure:
 
 def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
     """
-    The figure in an output of a notebook.
+    The figure in a notebook's output.
 
     Parameters
     ----------

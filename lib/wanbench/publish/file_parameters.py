@@ -1,6 +1,4 @@
-"""
-Parameters that name files: a notebook runs in its own folder, and a path is meant from where its command was typed.
-"""
+"""Parameters that name files, relative to where the command was typed, while notebooks run in their own folder."""
 
 from __future__ import annotations
 
@@ -25,9 +23,9 @@ def located(
     source: str = "",
 ) -> dict[str, object]:
     """
-    The parameters, with paths that lead to their files from the notebook's folder.
+    The parameters, with paths converted to the notebook's folder.
 
-    A relative path begins in the first of `starts` that has the file. Inside the checkout, paths become relative to the
+    A relative path starts in the first of `starts` that has the file. Inside the checkout, paths become relative to the
     notebook's folder, so that a page is the same on every machine; others become absolute.
 
     Parameters

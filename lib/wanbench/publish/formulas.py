@@ -13,7 +13,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading of a page: level (1 to 6), text without markup, and the anchor that leads to it."""
+    """A heading of a page: level (1 to 6), text without markup, and anchor."""
 
     level: int
     text: str
@@ -21,7 +21,7 @@ class Heading:
 
 
 class FormulaError(ValueError):
-    """A formula cannot be shown; the message holds its source."""
+    """A formula cannot be shown; the message has its source."""
 
 
 def mathml(source: str, display: str = "inline") -> str:
@@ -42,7 +42,7 @@ def mathml(source: str, display: str = "inline") -> str:
 
 def anchor_for(text: str, taken: set[str]) -> str:
     """
-    An anchor for a heading, different from those taken, to which it is added.
+    A unique anchor for a heading, which is added to those taken.
 
     >>> anchor_for("RTT, by distance", set())
     'rtt-by-distance'
@@ -57,7 +57,7 @@ def anchor_for(text: str, taken: set[str]) -> str:
 
 
 class TextRenderer(IPythonRenderer):
-    """Renders the text cells of one page, and collects its headings on the way."""
+    """Renders the text cells of one page, and collects its headings."""
 
     def __init__(self):
         super().__init__(escape=False, exclude_anchor_links=True)

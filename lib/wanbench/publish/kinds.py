@@ -1,8 +1,8 @@
 """
-What values a parameter may take: a kind, made from an annotation or from a default value.
+Types of parameters: a kind, made from an annotation or from a default value.
 
-A kind accepts plain data as YAML gives it. An int fits where a float is meant and becomes one; a bool is no
-number; nothing else is converted.
+A kind accepts plain data, as from YAML. An int is converted to float if required; a bool is not a number; nothing else
+is converted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SCALARS = {"str": str, "int": int, "float": float, "bool": bool, "None": type(No
 
 
 class Misfit(ValueError):
-    """A value is not of a kind; the message says where inside the value, and what stands there."""
+    """A value of the wrong kind; the message says where inside the value, and what was found."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Kind:
         return self.name
 
     def accept(self, value: object, place: str = "") -> object:
-        """The value, with ints widened to float where a float is meant. Misfit if it is of another kind."""
+        """The value, with ints converted to float if required. Misfit if it is of another kind."""
         match self.name:
             case "anything":
                 return value
@@ -86,7 +86,7 @@ ANYTHING = Kind("anything")
 
 
 def one_of(kinds) -> Kind:
-    """The kind of all these kinds together; "anything" if there are none."""
+    """The union of these kinds; "anything" if there are none."""
     unique = list(dict.fromkeys(kinds))
     if Kind("float") in unique and Kind("int") in unique:
         unique.remove(Kind("int"))
@@ -97,7 +97,7 @@ def one_of(kinds) -> Kind:
 
 def kind_of_value(value: object) -> Kind:
     """
-    The kind a default value stands for.
+    The kind of a default value.
 
     >>> str(kind_of_value([1, 2.5]))
     'list of float'
@@ -115,9 +115,9 @@ def kind_of_value(value: object) -> Kind:
 
 def kind_of_annotation(node: ast.expr) -> Kind:
     """
-    The kind an annotation names.
+    The kind of an annotation.
 
-    Understood: str, int, float, bool, None, list[...], dict[..., ...], Literal[...], Optional[...] and `|`.
+    Supported: str, int, float, bool, None, list[...], dict[..., ...], Literal[...], Optional[...] and `|`.
 
     >>> str(kind_of_annotation(ast.parse("list[str] | None", mode="eval").body))
     'list of str or None'
@@ -150,7 +150,7 @@ def kind_of_annotation(node: ast.expr) -> Kind:
         case ast.Subscript(value=ast.Name(id="Literal"), slice=part):
             return Kind("literal", values=_literals(part))
     raise Misfit(
-        f"annotation {ast.unparse(node)!r} is not understood; use str, int, float, bool, None, list[...], "
+        f"annotation {ast.unparse(node)!r} is not supported; use str, int, float, bool, None, list[...], "
         "dict[..., ...], Literal[...] or |"
     )
 

@@ -1,4 +1,4 @@
-"""Notebook files: finding one by its name, and reading it."""
+"""Find a notebook by its name, and read it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from ..errors import ParameterError, RawDataError
 
 
 def notebook_paths(root: Path) -> list[Path]:
-    """All notebooks of a checkout, in reading order (their names begin with a number)."""
+    """All notebooks of a checkout, in reading order (names begin with a number)."""
     return sorted(path for path in (root / "notebooks").glob("*.ipynb") if not path.name.startswith("."))
 
 
 def find_notebook(name: str, root: Path) -> Path:
     """
-    The notebook meant by a path, a full name ("02-intercloud-throughput"), the start of one ("02"), or any part that
-    only one has ("private").
+    The notebook for a path, a full name ("02-intercloud-throughput"), its start ("02"), or any unique part ("private").
 
     Raises
     ------
@@ -37,7 +36,7 @@ def find_notebook(name: str, root: Path) -> Path:
         return meant[0]
     near = difflib.get_close_matches(stem, paths, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    what = "more than one notebook is meant by" if meant else "no notebook is meant by"
+    what = "more than one notebook matches" if meant else "no notebook matches"
     raise ParameterError(f"{what} {name!r}{hint}; there are: {', '.join(paths) or 'none'}.")
 
 

@@ -1,4 +1,4 @@
-"""One page of the site: an executed notebook, its figures as files, and how it was made."""
+"""One page of the site: an executed notebook, its figures as files, and its provenance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGES = ("numpy", "pandas", "pyarrow", "scipy", "plotly", "papermill", "nbcon
 
 @dataclass(frozen=True)
 class Page:
-    """Everything the template of a page shows."""
+    """Everything that a page's template shows."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class Page:
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-    """Names and versions of this package, of Python and of the main packages."""
+    """Versions of this package, of Python and of the main packages, by name."""
     return (
         ("wanbench", __version__),
         ("Python", platform.python_version()),
@@ -59,7 +59,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 
 def templates() -> jinja2.Environment:
-    """The templates; every value is escaped unless it is marked as HTML."""
+    """The templates, which escape every value unless marked as HTML."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("wanbench.publish", "templates"),
         autoescape=True,
@@ -142,7 +142,7 @@ def make_page(
 
 
 def _cover(cells: Parts, drawn: set[str]) -> str:
-    """The name of the figure that stands for the page; "" if none is drawn."""
+    """The name of the figure for the front page; "" if none."""
     wanted = [cells.cover] if cells.cover else cells.figures
     return next((figure.name for figure in wanted if figure.name in drawn), "")
 

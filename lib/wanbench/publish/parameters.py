@@ -1,8 +1,8 @@
 """
-The parameters of a notebook: what its `parameters` cell declares, and whether given values fit.
+The parameters of a notebook: its `parameters` cell, and the check of given values.
 
-papermill only warns of an unknown name and never looks at types, so a misspelt parameter would measure for an
-hour with the default. Here both are errors before anything runs.
+papermill only warns of unknown names and ignores types, so a misspelt parameter would measure for an hour with the
+default. Here both are errors before anything runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TAG = "parameters"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a notebook: name, default value, kind of value allowed, and the comment next to it."""
+    """One parameter of a notebook: name, default, allowed kind, and comment."""
 
     name: str
     default: object
@@ -37,7 +37,7 @@ class Parameter:
 
 def declared_parameters(notebook: nbformat.NotebookNode, name: str) -> dict[str, Parameter]:
     """
-    What the cell tagged `parameters` declares, by name, in its order.
+    The parameters in the cell tagged `parameters`, by name, in order.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def check_parameters(
     notebook: nbformat.NotebookNode, given: Mapping[str, object], name: str, source: str = ""
 ) -> dict[str, object]:
     """
-    Given values that fit the notebook, ints widened to float where the notebook means a float.
+    Check given values against the notebook; converts ints to float if required.
 
     Parameters
     ----------
@@ -101,13 +101,13 @@ def check_parameters(
 
 
 def check_notebook(path: Path, given: Mapping[str, object], source: str = "") -> dict[str, object]:
-    """The same as `check_parameters`, for a notebook file."""
+    """As `check_parameters`, for a notebook file."""
     return check_parameters(read_notebook(path), given, path.name, source)
 
 
 def parse_assignment(text: str, declared: Mapping[str, Parameter]) -> tuple[str, object]:
     """
-    Read "name=value" as typed on a command line: the value is YAML, or plain text where text is meant.
+    Parse "name=value" from a command line: the value is YAML, or plain text for text parameters.
 
     >>> count = Parameter("count", 20, Kind("int"), "")
     >>> parse_assignment("count=5", {"count": count})
@@ -152,7 +152,7 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
             ) from None
         if annotation is None and default is None:
             raise ParameterError(
-                f"{place}: {key!r} is None; say what else it may be, as in `{key}: int | None = None`."
+                f"{place}: {key!r} is None; give its other type, as in `{key}: int | None = None`."
             )
         try:
             kind = kind_of_value(default) if annotation is None else kind_of_annotation(annotation)
@@ -164,7 +164,7 @@ def _parse(source: str, name: str) -> dict[str, Parameter]:
 
 
 def _comments(source: str) -> dict[int, tuple[str, bool]]:
-    """Comment text by line number, and whether it has the line for itself."""
+    """Comment text by line number, and whether it is alone on its line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return {
         token.start[0]: (token.string.lstrip("# ").rstrip(), token.line.lstrip().startswith("#"))
@@ -174,7 +174,7 @@ def _comments(source: str) -> dict[int, tuple[str, bool]]:
 
 
 def _comment_for(statement: ast.stmt, comments: dict[int, tuple[str, bool]]) -> str:
-    """The comment at the end of a statement's first or last line; else the one alone on the line above."""
+    """The comment at the end of a statement's first or last line; else one alone on the line above."""
     for line in (statement.lineno, statement.end_lineno):
         if line in comments:
             return comments[line][0]

@@ -42,7 +42,7 @@ def preset_paths(notebook: str, root: Path) -> dict[str, Path]:
 
 def find_preset(notebook: str, preset: str, root: Path) -> Path | None:
     """
-    The file of a preset; None for a notebook that has no presets at all, which then runs with its defaults.
+    The file of a preset; None for a notebook without presets, which runs with its defaults.
 
     Raises
     ------

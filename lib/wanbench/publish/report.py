@@ -1,4 +1,4 @@
-"""Notebooks to pages: run each, write its page, say what failed, and write the front page at the end."""
+"""Publish notebooks: run each, write its page, report failures, and write the front page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .unchanged import made_from
 @dataclass(frozen=True)
 class Job:
     """
-    A notebook to be published.
+    A notebook to publish.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def publish(
     jobs: Sequence[Job], site: Site, stream: TextIO | None = None, *, again: bool = True
 ) -> list[Record]:
     """
-    Run notebooks and publish their pages; a page that fails does not stop the others.
+    Run notebooks and publish their pages; a failed page does not stop the others.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def publish(
 
 
 def _publish(job: Job, site: Site, renderer: Renderer | None, stream: TextIO) -> str | None:
-    """Why the page could not be made; None if it was."""
+    """Publish one page; returns the reason if it failed, else None."""
     try:
         executed = execute(job.notebook, job.given, site.executed_path(job.notebook.stem), stream)
         page = make_page(executed, site.folder, renderer, replay_reason=job.replay_reason, remark=job.remark)

@@ -1,4 +1,4 @@
-"""The site around the pages: front page with all findings, shared assets, what became of each page."""
+"""The site: front page with all findings, shared assets, state of each page."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .tags import CHECK, INTRODUCTION
 TITLE = "wanbench: claims about the network between clouds, measured again"
 QUESTION = "Do the published claims about the network between clouds hold when they are measured again?"
 ABOUT = (
-    "wanbench repeats, audits and extends such claims. Each page below asks one question, measures what it "
-    "needs with real tools over an emulated wide-area network, and ends in findings whose sentences and numbers "
+    "wanbench repeats, audits and extends such claims. Each page below asks one question, measures with real tools "
+    "over an emulated wide-area network, and ends in findings whose sentences and numbers "
     "are computed."
 )
 
@@ -36,8 +36,7 @@ class Record:
     The state of a page.
 
     `outcome` is "published", "failed" (with `reason`) or "not made"; `kind` is that of `tags.kind`; `thumbnail` is a
-    path in the site, `basis` says what the page rests on, `lead` is HTML, `made_from` a hash of what the page was made
-    from.
+    path in the site, `basis` says where its data come from, `lead` is HTML, `made_from` a hash of the page's sources.
     """
 
     name: str
@@ -73,15 +72,15 @@ class Site:
 
     @classmethod
     def of(cls, root: Path) -> Site:
-        """The site of a checkout: `site/`, with `build/` behind it."""
+        """The site of a checkout: `site/`, built from `build/`."""
         return cls(root, root / "site", root / "build")
 
     def executed_path(self, name: str) -> Path:
-        """Where the executed notebook of a page is kept."""
+        """The path of a page's executed notebook."""
         return self.build / "notebooks" / f"{name}.ipynb"
 
     def record_published(self, page: Page, made_from: str = "") -> None:
-        """Note that a page was published, and from what."""
+        """Record that a page was published, and its sources."""
         self._write(
             Record(
                 page.name,
@@ -97,7 +96,7 @@ class Site:
         )
 
     def record_failed(self, name: str, reason: str) -> None:
-        """Note that a page failed, and take away what an earlier build may have left of it."""
+        """Record that a page failed, and remove files of an earlier build."""
         (self.folder / f"{name}.html").unlink(missing_ok=True)
         shutil.rmtree(self.folder / "figures" / name, ignore_errors=True)
         self._write(Record(name, "failed", reason=reason))
@@ -177,14 +176,14 @@ class Site:
 
 
 def _basis(page: Page) -> str:
-    """The data behind a page, as a sentence."""
+    """The origin of a page's data, as a sentence."""
     if page.replay_reason:
         return f"Replayed from the committed recording: {page.replay_reason}"
     return "Measured on this machine." if page.runs else "Published or simulated data; nothing is measured."
 
 
 def _answers(found: pd.DataFrame) -> dict[str, list[str]]:
-    """The sentences that answer the question of each page."""
+    """The sentences that answer each page's question."""
     answers: dict[str, list[str]] = {}
     for row in found[found.answer].itertuples():
         answers.setdefault(row.page, []).append(findings.split_cautions(row.sentence)[0])

@@ -1,4 +1,4 @@
-"""Cell tags that publishing honours; in JupyterLab they are set in the property inspector."""
+"""Cell tags for publishing; in JupyterLab they are set in the property inspector."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ CHECK = "check"
 INTRODUCTION = "introduction"
 """On the title: the page introduces the others."""
 RECORDED = "recorded"
-"""On the title: a report of all pages replays the study's recording; it is measured where it is asked for by name."""
+"""On the title: a report of all pages replays the study's recording; only a report by name measures it."""
 COVER = "cover"
-"""On a code cell: its figure stands next to the question on the front page; else the first figure of the page does."""
+"""On a code cell: its figure is the one on the front page; default: the page's first figure."""
 OPTIONAL = "optional"
-"""On a heading: its section is left out, with the reason, where one of its cells raises MissingDataError."""
+"""On a heading: its section is left out, with the reason, if one of its cells raises MissingDataError."""
 
 LEFT_OUT = "wanbench-left-out"
 """In the metadata of a cell of an executed notebook: why its section is left out, at its heading; "" below it."""
@@ -26,7 +26,7 @@ def tags(cell: NotebookNode) -> list[str]:
 
 def optional_section(notebook: NotebookNode, index: int) -> range | None:
     """
-    The cells of the innermost optional section that a cell stands in, its heading first; None if it stands in none.
+    The cells of a cell's innermost optional section, its heading first; None if it is in none.
 
     A section ends where the next heading of its level or a higher one begins.
     """
@@ -41,8 +41,8 @@ def optional_section(notebook: NotebookNode, index: int) -> range | None:
 
 
 def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
-    """Mark a section as left out: its heading keeps the reason, and nothing else of it reaches the page."""
-    notebook.cells[section[0]].metadata[LEFT_OUT] = reason.strip() or "its data are not there."
+    """Mark a section as left out: only its heading, with the reason, reaches the page."""
+    notebook.cells[section[0]].metadata[LEFT_OUT] = reason.strip() or "its data are missing."
     for k in section[1:]:
         notebook.cells[k].metadata[LEFT_OUT] = ""
         if notebook.cells[k].cell_type == "code":
@@ -50,7 +50,7 @@ def leave_out(notebook: NotebookNode, section: range, reason: str) -> None:
 
 
 def _level(cell: NotebookNode) -> int:
-    """How many # a heading begins with; 0 for any other cell."""
+    """The level of a heading, by its number of #; 0 for any other cell."""
     text = cell.source.lstrip() if cell.cell_type == "markdown" else ""
     return len(text) - len(text.lstrip("#"))
 
@@ -62,5 +62,5 @@ def title_tags(notebook: NotebookNode) -> list[str]:
 
 
 def kind(notebook: NotebookNode) -> str:
-    """What a notebook is by the tag of its title: "check", "introduction", or else "study"."""
+    """The kind of a notebook, by its title's tag: "check", "introduction", or else "study"."""
     return next((tag for tag in (CHECK, INTRODUCTION) if tag in title_tags(notebook)), "study")

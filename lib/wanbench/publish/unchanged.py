@@ -1,4 +1,4 @@
-"""Whether a page is up to date: a hash of everything it is made from."""
+"""Whether a page is up to date, by a hash of its sources."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PACKAGE = Path(__file__).parents[1]
 
 def made_from(notebook: Path, given: dict, remarks: list, top: Path) -> str:
     """
-    A hash of what a page is made from: the notebook, its parameters and the files that they name, what stands at the
-    page's top, the library, the installed packages, and all data that a notebook may read, of the runs those of its
-    campaigns; and its findings, so that lost ones are made again.
+    A hash of a page's sources: the notebook, its parameters and the files they name, the top of the page, the library,
+    installed packages, and all data it may read, including runs of its campaigns; and its findings, so that lost ones
+    are made again.
 
-    Data are taken by path, size and time of change; reading them all again would take as long as making the page.
+    Data count by path, size and modification time, as reading them would take as long as making the page.
     """
     content = [
         hashlib.sha256(notebook.read_bytes()).hexdigest(),
@@ -50,7 +50,7 @@ def _library() -> str:
 
 
 def _campaign(notebook: Path, given: dict) -> str | None:
-    """How the names of a notebook's campaigns begin; None if it measures nothing."""
+    """Prefix of a notebook's campaign names; None if it measures nothing."""
     declared = declared_parameters(read_notebook(notebook), notebook.name).get("campaign")
     return given.get("campaign", declared.default) if declared else None
 

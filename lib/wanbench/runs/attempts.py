@@ -1,4 +1,4 @@
-"""What became of each test: attempts, from the events of a journal."""
+"""Attempts at each test and their outcome, from a journal's events."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def attempts_of(folder: Path, events: tuple[dict, ...]) -> Iterator[Attempt]:
 
 
 def files_of(folder: Path, event: dict) -> tuple[dict, ...]:
-    """The raw files that an event of the journal lists; RawDataError if one is not whole or outside the folder."""
+    """The raw files that an event of the journal lists; RawDataError if one is incomplete or outside the folder."""
     path = folder / journal.NAME
     out = []
     for file in event["files"]:

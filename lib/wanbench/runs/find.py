@@ -1,4 +1,4 @@
-"""Finding the runs of a data folder, and looking at the tests of several."""
+"""Find the runs of a data folder, and combine the tests of several."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
     """
     All runs under <data folder>/raw, or all of one campaign, oldest first.
 
-    Folders without a journal (a run that ended before its first line) are passed over.
+    Folders without a journal (a run that ended before its first line) are skipped.
     """
     pattern = f"{campaign or '*'}/*/{journal.NAME}"
     folders = [path.parent for path in (Path(data_folder) / "raw").glob(pattern)]
@@ -53,6 +53,6 @@ def find(data_folder: str | Path, campaign: str | None = None) -> list[Run]:
 
 
 def tests_of(runs: list[Run]) -> pd.DataFrame:
-    """The tables of tests of several runs in one, as `make_plan` takes it for `tests_done_before`."""
+    """The tests of several runs in one table, as `make_plan` needs for `tests_done_before`."""
     tables = [table for run in runs if len(table := run.tests())]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=TEST_COLUMNS)

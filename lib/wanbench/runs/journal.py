@@ -49,8 +49,7 @@ def now_utc() -> str:
 @dataclass(frozen=True)
 class Lines:
     """
-    Events of a journal in order, each with its line number under "line_number"; and what a kill left
-    unfinished.
+    Events of a journal in order, each with its line number under "line_number"; and an unfinished line left by a kill.
     """
 
     events: tuple[dict, ...]
@@ -62,8 +61,8 @@ def read(path: Path) -> Lines:
     """
     Read a journal.
 
-    A last line without an end is what a killed writer leaves: it is set aside as `torn`. Anything else that
-    is not an event raises RawDataError with its line.
+    A truncated last line, from a killed writer, is kept as `torn`. Anything else that is not an event raises
+    RawDataError with its line.
     """
     content = Path(path).read_bytes()
     whole_bytes = content.rfind(b"\n") + 1
@@ -98,7 +97,7 @@ def _event(path, number, line):
 
 
 def _is_text(value):
-    """Text that UTF-8 can hold (no lone surrogates)."""
+    """Whether it is valid in UTF-8 (no lone surrogates)."""
     return value == value.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Which code measured: version and git commit."""
+"""The version and git commit of the measuring code."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ def origin() -> dict:
     wanbench's version, and commit and dirtiness of the git checkout that it runs from (None where it is in
     none).
 
-    Only a checkout in which this very file is tracked counts, not one that happens to lie around an installed
-    package.
+    Only a checkout that tracks this file counts, not one that merely contains an installed package.
     """
     here = Path(__file__).resolve()
     commit = dirty = None

@@ -22,7 +22,7 @@ class RawFile:
     A raw file and the command that wrote it.
 
     `path` is relative to the run folder, with '/'. `returncode` is None for what no command printed. In `command` the
-    folder that this package is checked out in is '.', so that a run says nothing of where its machine keeps things.
+    checkout's folder is '.', so that a run does not reveal its machine's paths.
     """
 
     path: str

@@ -22,7 +22,7 @@ TEST_COLUMNS = [
 
 class Run:
     """
-    A run folder: what was planned, what became of each test, and the raw files.
+    A run folder: its plan, the outcome of each test, and the raw files.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Run:
 
     @property
     def plan(self) -> dict:
-        """The plan, as `wanbench.plan.Plan.as_dict` gives it."""
+        """The plan, as from `wanbench.plan.Plan.as_dict`."""
         return self._start().get("plan", {})
 
     @property
@@ -146,16 +146,16 @@ class Run:
         return table
 
     def links(self) -> list[dict]:
-        """The nominal links as the lab described them; empty where the lab has none."""
+        """The nominal links as described by the lab; empty without emulated links."""
         links = self.lab.get("links", [])
         return list(links) if isinstance(links, list) else []
 
     def raw_files(self) -> list[dict]:
         """
-        Every raw file that the journal knows, in order, as `RawFile.as_dict` with test_id, attempt, round,
-        from_region, to_region and outcome of the test (None for what the lab itself left).
+        Every raw file in the journal, in order, as `RawFile.as_dict` with test_id, attempt, round, from_region,
+        to_region and outcome of the test (None for files of the lab itself).
 
-        Files of interrupted attempts are not among them: nobody knows whether they are whole.
+        Files of interrupted attempts are left out, as they may be incomplete.
         """
         context = ("test_id", "attempt", "round", "from_region", "to_region", "outcome")
         out = []

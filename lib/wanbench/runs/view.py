@@ -1,4 +1,4 @@
-"""What a notebook shows of a run, and of what a tool printed."""
+"""How a notebook shows a run, and a tool's output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 @dataclass(frozen=True, repr=False)
 class RawOutput:
-    """What a tool printed, shown below the command that printed it."""
+    """A tool's output, shown below its command."""
 
     command: tuple[str, ...]
     text: str

@@ -1,4 +1,4 @@
-"""Writing a run folder: finding or making it, holding it, finishing it."""
+"""Write a run folder: find or make it, hold it, finish it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def claim(
 
 class RunWriter:
     """
-    A run folder held for writing by one process; made by `claim`. A context manager that lets go at its end.
+    A run folder held for writing by one process; made by `claim`. A context manager that releases it.
 
     Attributes
     ----------
@@ -139,10 +139,7 @@ class RunWriter:
         self.close()
 
     def start(self, lab: dict) -> None:
-        """
-        Journal that measuring starts ("run-started") or goes on ("resumed"), with what the lab says of
-        itself.
-        """
+        """Journal the start or resumption of measuring, with the lab's description."""
         self._open_journal()
         if self.before is None:
             self.record({**self._start, "origin": origin(), "lab": lab})
@@ -150,7 +147,7 @@ class RunWriter:
             self.record({"event": "resumed", "origin": origin(), "lab": lab, "torn": self._torn})
 
     def _open_journal(self):
-        """Cut off a last line that a kill left half written, so that the next entry starts a new line."""
+        """Remove a truncated last line, so that the next entry starts a new line."""
         if self._journal is not None:
             return
         path = self.folder / journal.NAME

@@ -1,4 +1,4 @@
-"""Simulation: settings against a baseline by few trials each, one by one and all together."""
+"""Simulation: settings against a baseline by few trials each, individually and simultaneously."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def trial(
     seed: int, settings: int, replicates: int, spread: float, blocks: float, noisy: float = 1.0
 ) -> list[Outcome]:
     """
-    Trials of so many settings, the first of them the baseline, with log-normal scatter; a replicate is a block.
+    Trials of this many settings, the first of them the baseline, with log-normal scatter; a replicate is a block.
 
-    `noisy`: the last setting scatters so many times as much. The check of equal scatter is an outcome, too: its p-value
-    is covered if it is at least 0.05.
+    `noisy`: factor of the last setting's scatter. The check of equal scatter is also an outcome: its p-value is covered
+    if it is at least 0.05.
     """
     rng = np.random.default_rng(seed)
     truth = np.exp(np.linspace(0, 1, settings))

@@ -30,7 +30,7 @@ def trial(seed: int, n_trials: int, spread: float, correlation: float) -> list[O
     """
     Log-normal draws of standard deviation `spread` for the rate and for the bytes of each trial.
 
-    With a correlation the inputs are not independent, as the intervals take them to be.
+    With a correlation the inputs are not independent, as the intervals assume.
     """
     rng = np.random.default_rng(seed)
     covariance = spread**2 * np.array([[1, correlation], [correlation, 1]])

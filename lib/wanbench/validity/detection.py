@@ -1,4 +1,4 @@
-"""Simulation: does the detector call as few false alarms as it promises, and how soon does it see a shift?"""
+"""Simulation: does the detector keep its false alarm rate, and how soon does it detect a shift?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..change_detection import Detector, DetectorSettings
 from .simulation import Outcome
 
 DATASETS = 200
-"""Of each setting: an hour each without a shift, some minutes each with one."""
+"""Data sets per setting: an hour each without a shift, some minutes each with one."""
 PER_S = 10
 """Latencies per second, as of the probe."""
 SPREAD = 0.25

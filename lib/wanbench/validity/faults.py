@@ -8,7 +8,7 @@ from .simulation import Outcome
 
 SETTINGS = [{"fault": fault} for fault in FAULTS]
 DATASETS = 50
-"""Of each fault, in tables of 8 to 46 regions."""
+"""Data sets per fault, in tables of 8 to 46 regions."""
 
 
 def trial(seed: int, *, fault: str) -> list[Outcome]:

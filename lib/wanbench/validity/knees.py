@@ -24,7 +24,7 @@ LEVEL_MS, WAIT_MS, TRIAL_S = 15.0, 8.0, 10.0
 STEADY = 0.97
 """Share of saturation up to which a trial is long enough for the queue's law."""
 BLOCK_SD = 0.1
-"""Of the logarithm of latency: what trials of a block have in common."""
+"""Standard deviation of log latency between blocks."""
 OBJECTIVE_MS = 50.0
 STEPS = {
     "6 steps to 1.2": np.linspace(0.3, 1.2, 6),
@@ -34,7 +34,7 @@ STEPS = {
 }
 """Rates over saturation; "flat" ends where latency has hardly begun to rise."""
 SEARCH_STEPS = 6
-"""Of a bisection of the logarithm, from 0.2 to 1.3 times saturation."""
+"""Steps of a bisection of the log rate, from 0.2 to 1.3 times saturation."""
 SETTINGS = [
     {"steps": steps, "n_blocks": blocks, "scatter": scatter}
     for steps in ("6 steps to 1.2", "8 steps to 1.3", "5 steps to 0.95")
@@ -51,7 +51,7 @@ def p99_ms(rate: np.ndarray | float) -> np.ndarray:
 
 
 def trial(seed: int, steps: str, n_blocks: int, scatter: float) -> list[Outcome]:
-    """One run of stepped trials, a second one of the same form, and as many searches as blocks."""
+    """One run of stepped trials, a second like it, and as many searches as blocks."""
     rng = np.random.default_rng(seed)
     rates = STEPS[steps] * SATURATION
     first, second = (_curve(rates, _logs(rates, n_blocks, scatter, rng)) for _ in range(2))
@@ -94,7 +94,7 @@ def _fine_curve() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _searched(searches: int, scatter: float, rng):
-    """Searches by bisection, each a block; a step of one meets the objective or fails by its own trial."""
+    """Searches by bisection, each a block; each step is decided by its own trial."""
     rows = []
     for search in range(searches):
         low, high, block = np.log(0.2 * SATURATION), np.log(1.3 * SATURATION), BLOCK_SD * rng.normal()

@@ -1,8 +1,8 @@
 """
-Simulated trials as a study of tails has them: some seconds each, with bursts, autocorrelation and trials that differ.
+Simulated trials as in a study of tails: some seconds each, with bursts, autocorrelation and varying trials.
 
-Latencies of each kind are one long series; a trial is a stretch of it from a random place, times a factor of its own,
-as a histogram per second. Bins are 0.1 % wide, as those of an HdrHistogram of three digits.
+Latencies of each kind are one long series; a trial is a random stretch of it times a random factor, as a histogram per
+second. Bins are 0.1 % wide, as those of an HdrHistogram of three digits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def pool(kind: str) -> np.ndarray:
 
 @cache
 def truth(kind: str, trial_sd: float, q: float) -> float:
-    """The quantile in ms of all records of all trials that there could be."""
+    """The quantile in ms of all records of all possible trials."""
     bins = pool(kind)
     counts = np.bincount(bins - bins.min()).astype(float)
     reach = int(5 * trial_sd / BIN)

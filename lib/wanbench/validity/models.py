@@ -112,6 +112,6 @@ def transfers(
 
 
 def trial(seed: int, congestion_control: str, loss: float, n_transfers: int) -> list[Outcome]:
-    """Some transfers over one path; the truth is the loss that was set."""
+    """Some transfers over one path; the truth is the configured loss."""
     result = estimate_loss(transfers(congestion_control, loss, n_transfers, seed=seed))
     return [Outcome("loss", MAIN, result.low, result.high, loss)]

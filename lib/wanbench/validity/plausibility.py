@@ -8,7 +8,7 @@ from .simulation import Outcome
 
 SETTINGS = [{"form": form} for form in FORMS]
 DATASETS = 250
-"""Of each form: 1,000 clean tables in all, of 8 to 46 regions."""
+"""Data sets per form: 1,000 clean tables in all, of 8 to 46 regions."""
 
 
 def trial(seed: int, *, form: str) -> list[Outcome]:

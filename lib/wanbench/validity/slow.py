@@ -1,4 +1,4 @@
-"""Simulation: two arms with slow regimes or long memory: does the comparison warn of these, and of nothing else?"""
+"""Simulation: two arms with slow regimes or long memory: does the comparison warn of these only?"""
 
 from __future__ import annotations
 

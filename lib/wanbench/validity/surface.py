@@ -18,7 +18,7 @@ SPACE = {
     "compression": ["none", "lz4"],
 }
 GAIN = 0.3
-"""Of the second choice, as a logarithm."""
+"""Effect of the second choice, as a logarithm."""
 SETTINGS = [
     {"best": 0.4, "spread": 0.05, "runs": 24},
     {"best": 0.4, "spread": 0.2, "runs": 24},
@@ -30,9 +30,9 @@ CENTRES = 4
 
 def trial(seed: int, best: float, spread: float, runs: int, noisy: float = 1.0) -> list[Outcome]:
     """
-    Runs of a quadratic surface whose highest place along the first factor has the code `best`; with log-normal scatter.
+    Runs of a quadratic surface whose maximum along the first factor has the code `best`, with log-normal scatter.
 
-    `noisy`: runs of the second choice scatter so many times as much.
+    `noisy`: factor of the scatter of runs with the second choice.
     """
     plan = space_filling(SPACE, runs, seed=seed, centres=CENTRES)
     rng = np.random.default_rng(seed)

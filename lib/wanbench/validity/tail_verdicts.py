@@ -1,4 +1,4 @@
-"""Simulation: verdicts on two systems from trials by blocks, where they are equal and where one is slower."""
+"""Simulation: verdicts on two systems from trials in blocks, for equal systems and for a slower one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATASETS = 300
 AT = (0.5, 0.9, 0.99, 0.999)
 SHIFT_AT = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 BLOCK_SD, TRIAL_SD = 0.15, 0.05
-"""Of the logarithm of latency: what trials of a block have in common, and what each has of its own."""
+"""Standard deviations of log latency between blocks, and between trials of a block."""
 SECONDS, RATE = 20, 1_000
 ALONE = "the row alone"
 """Method name of a verdict as if its row were the only one."""

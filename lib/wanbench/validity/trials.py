@@ -54,8 +54,8 @@ def trial(seed: int, kind: str, spread: float, **setting) -> list[Outcome]:
     Trials with log-normal draws of standard deviation `spread`, twice as large over the internet and with the longer
     delay.
 
-    Two settings are harder. `noisy`: one combination of levels scatters so many times as much. `bent`: batches per
-    second are the minimum of a window and a rate, and the truth is the average elasticity between the levels.
+    Two settings are harder. `noisy`: factor of one combination's scatter. `bent`: batches per second are the minimum of
+    a window and a rate, and the truth is the average elasticity between the levels.
     """
     rng = np.random.default_rng(seed)
     if kind == "two links":

@@ -1,6 +1,4 @@
-"""
-Reads what the experiment `kafka_fault` left: `files` checks what its programs printed, `episode` makes tables of it.
-"""
+"""Read output of the experiment `kafka_fault`: `files` checks it, `episode` makes tables of it."""
 
 from .episode import read
 

@@ -1,4 +1,4 @@
-"""What producers and consumers of an episode printed."""
+"""Read the output of an episode's producers and consumers."""
 
 from __future__ import annotations
 

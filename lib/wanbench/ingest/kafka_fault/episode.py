@@ -1,10 +1,10 @@
 """
-One fault episode as tables: the fault, its clients, records, receipts, log, errors and what watchers saw.
+One fault episode as tables: the fault, its clients, records, receipts, log, errors and watchers' samples.
 
-- Every record that came due is a row, whatever happened to it. One that was neither acknowledged nor refused when its
-  producer ended failed with 'no answer'.
+- Every due record is a row, whatever happened to it. One that was neither acknowledged nor rejected when its producer
+ended has failed with 'no answer'.
 - A receipt or a record of the log whose checksum is wrong has no producer and no sequence; its partition and offset
-  say which one it is.
+identify it.
 - A record's partition is its sequence modulo the partitions, as the producer has it.
 """
 
@@ -29,9 +29,7 @@ TIMES = (
 
 
 def read(path) -> dict[str, pd.DataFrame]:
-    """
-    The tables of one episode, by name, without context; RawDataError if its files are not what they should be.
-    """
+    """The tables of one episode, by name, without context; RawDataError for invalid files."""
     path = Path(path)
     top, programs = open_episode(path)
     settings = top.members("settings")
@@ -104,7 +102,7 @@ def _fault(top: Members, settings: Members) -> dict:
 
 
 def _pairs(settings: Members, name: str) -> dict[str, str]:
-    """Settings of Kafka, kept as a list of pairs; none where there is none."""
+    """Kafka settings kept as a list of pairs; empty if missing."""
     value = settings.values.get(name)
     well = value is None or (
         isinstance(value, list)

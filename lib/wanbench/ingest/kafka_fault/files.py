@@ -1,4 +1,4 @@
-"""The files of one fault episode, checked: its settings and times, and the lines of its programs."""
+"""Checked files of one fault episode: settings, times, and lines of its programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..json_values import Members, read_json
 
 LARGEST_BYTES = 2_000_000_000
 MOST_RECORDS = 10_000_000
-"""Of one producer: days at 100 records/s."""
+"""Maximum of records of one producer: days at 100 records/s."""
 LATEST_NS = 4_102_444_800 * 10**9
 """The year 2100: no episode was later."""
 LONGEST_US = 10**13
@@ -25,7 +25,7 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True)
 class Program:
-    """A program of an episode, as the file of the episode describes it."""
+    """A program of an episode, as described in the episode's file."""
 
     role: str
     number: int
@@ -38,7 +38,7 @@ class Program:
     sha256: str
 
     def lines(self) -> list[tuple[int, object]]:
-        """(line number, value) of each line; a last line that was cut short is left out."""
+        """(line number, value) of each line, without a truncated last one."""
         values = []
         for number, text in enumerate(whole_lines(self.path, self.sha256), 1):
             try:
@@ -49,7 +49,7 @@ class Program:
         return values
 
     def events(self, name: str) -> tuple[int, Iterator[tuple[int, object]]]:
-        """The origin of its times in Unix ns, and its lines after the first, which must be that of the program."""
+        """The origin of its times in Unix ns, and its lines after the first, which must be the program's."""
         lines = self.lines()
         first = lines[0][1] if lines else None
         well = isinstance(first, dict) and first.get("program") == name and first.get("format") == 1
@@ -63,14 +63,14 @@ class Program:
         return origin_ns, iter(lines[1:])
 
     def check(self, number: int, value, well: bool, expected: str) -> None:
-        """RawDataError for a line unless it is `well`."""
+        """Raise RawDataError for a line unless it is `well`."""
         if not well:
             shown = str(value)[:100].encode("utf-8", "replace").decode()
             raise RawDataError(self.path, number, shown, expected)
 
 
 def whole_lines(path: Path, sha256: str) -> list[bytes]:
-    """The lines of a compressed file with this SHA-256, but for a last one that was cut short."""
+    """The complete lines of a compressed file with this SHA-256."""
     try:
         packed = path.read_bytes()
     except OSError as error:
@@ -82,7 +82,7 @@ def whole_lines(path: Path, sha256: str) -> list[bytes]:
 
 
 def named_file(one: Members, path: Path) -> tuple[Path, str]:
-    """The file in the same folder that a member of the episode's file names, and its SHA-256."""
+    """The file in the same folder named by a member of the episode's file, and its SHA-256."""
     file = one.members("file")
     name, sha256 = file.text("name"), file.text("sha256")
     if not name or not sha256 or len(name) > LONGEST_NAME or name != Path(name).name or "\0" in name:
@@ -138,12 +138,12 @@ def is_time(value) -> bool:
 
 
 def is_number(value) -> bool:
-    """Whether it is a number that a time in Unix s may be."""
+    """Whether it is a number in the range of Unix s."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST_NS / 1e9
 
 
 def text(value: str) -> str:
-    """Text with what UTF-8 cannot hold replaced."""
+    """Text with characters invalid in UTF-8 replaced."""
     return value.encode("utf-8", "replace").decode()
 
 

@@ -30,9 +30,9 @@ def controller_events(top: Members, path: Path) -> list[dict]:
     """
     Rows of table controller_events.
 
-    "elected" without a partition is a new active controller, with one a new leader of it: both are the node that wrote
-    the line. Partitions are those of the episode's topic alone. A leader logs how the replicas in sync change when the
-    controller has agreed; that is "isr-grown" where they are more than before.
+    "elected" without a partition is a new active controller, with one its new leader: the node that logged it. Only
+    partitions of the episode's topic count. A leader logs changes of in-sync replicas once the controller has agreed;
+    "isr-grown" if they increase.
     """
     topic, rows = top.text("topic"), []
     for one in top.list("logs"):
@@ -69,7 +69,7 @@ def controller_events(top: Members, path: Path) -> list[dict]:
 
 
 def _event(text: str, topic: str | None, node_id: int) -> tuple[str, int | None, int | None] | None:
-    """Kind, broker and partition of a message; None if it is about another topic, or about nothing of these."""
+    """Kind, broker and partition of a message; None if it is about another topic, or irrelevant."""
     for kind, pattern in _OF_BROKERS.items():
         if match := pattern.search(text):
             return kind, int(match[1]), None

@@ -1,4 +1,4 @@
-"""What watchers of an episode saw of the cluster and of the group."""
+"""Watchers' samples of the cluster and of the group."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _COLUMNS = ("region", "at_s", "took_s", "node_id", "partition", "leader", "isr",
 
 def cluster_samples(program: Program, partitions: int) -> dict[str, list]:
     """
-    Columns of table cluster_samples of one watcher: a line is [at_s, took_s, node_id, state], with state null where it
-    is the same as in the line before, or [at_s, took_s, kind of the error, message].
+    Columns of table cluster_samples of one watcher: a line is [at_s, took_s, node_id, state], with state null if
+    unchanged from the line before, or [at_s, took_s, kind of the error, message].
     """
     columns = {name: [] for name in _COLUMNS}
     state: list | None = None

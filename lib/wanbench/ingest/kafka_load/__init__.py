@@ -1,10 +1,10 @@
 """
-Reads what Kafka's perf tools printed under load, by this library's experiment `kafka_load` or by anyone's script.
+Read output of Kafka's perf tools, from the experiment `kafka_load` or any script.
 
-A file passes through `lines` (text and line numbers), `outputs` (which tool a line belongs to; a file may mix several),
-`producer`, `consumer` and `round_trip` (what the lines of each tool look like, and its rows), `client_metrics`
-(--print-metrics), `complaints` (errors, warnings, and lines without meaning) and `numbers` (figures in any locale);
-`log` makes tables of it all. `times` and `batches` read the files that the experiment leaves next to the logs.
+A file passes through `lines` (text and line numbers), `outputs` (assigns lines to tools; a file may mix several),
+`producer`, `consumer` and `round_trip` (each tool's lines and rows), `client_metrics` (--print-metrics), `complaints`
+(errors, warnings, and irrelevant lines) and `numbers` (figures in any locale); `log` makes tables of all. `times` and
+`batches` read the experiment's files next to the logs.
 """
 
 from .batches import read_batches

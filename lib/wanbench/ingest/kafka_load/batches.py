@@ -1,8 +1,8 @@
 """
-Reads what `wanbench.experiments.kafka_load` counted in the brokers' logs, and where replicas lay, <stem>.batches.json:
-tables batches and placements.
+Read <stem>.batches.json of `wanbench.experiments.kafka_load`, batches counted in the brokers' logs and replica
+placement: tables batches and placements.
 
-A cluster whose logs cannot be reached leaves no rows; older files say nothing about replicas.
+A cluster whose logs are out of reach has no rows; older files lack replicas.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ..json_values import read_json
 from ..rows import fitting
 
 COUNTED = ("broker", "topic", "partition", "at_s", "batches", "records", "bytes")
-"""What a row of `rows` holds, in order."""
+"""Columns of `rows`."""
 PLACED = ("topic", "partition", "leader", "replicas", "in_sync")
-"""What a row of `replicas` holds, in order."""
+"""Columns of `replicas`."""
 
 
 def read_batches(path) -> dict[str, pd.DataFrame]:

@@ -1,8 +1,8 @@
 """
-The metrics of a client, as Kafka's perf tools print them at their end (--print-metrics).
+Client metrics that Kafka's perf tools print at their end (--print-metrics).
 
-One line is one metric: `producer-metrics:batch-size-avg:{client-id=perf-producer-client} : 16220.100`. A metric whose
-value is not a number has no row: the version and commit of `app-info`, NaN for what never happened.
+One line is one metric: `producer-metrics:batch-size-avg:{client-id=perf-producer-client} : 16220.100`. A metric without
+a numeric value has no row: version and commit of `app-info`, NaN for what never happened.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from .numbers import real
 
 DECIMALS = 3
-"""As many as the tools print."""
+"""The tools' number of decimals."""
 
 NO_NUMBERS = ("app-info:version", "app-info:commit-id")
 LINE = re.compile(
@@ -23,7 +23,7 @@ _VALUE = re.compile(r"-?\d{1,30}(?:[.,]\d+)?(?:E-?\d+)?")
 
 
 def source_of(group: str, labels: str) -> str | None:
-    """Whose metric it is, "producer" or "consumer", by its group or else its labels; None if neither says so."""
+    """Whether a metric is a "producer" or "consumer" one, by its group or else its labels; None if unknown."""
     tools = ("producer", "consumer")
     by_group = (name for name in tools if group.startswith(name))
     return next(by_group, None) or next((name for name in tools if name in labels), None)
@@ -31,7 +31,7 @@ def source_of(group: str, labels: str) -> str | None:
 
 def row(line: re.Match, source: str) -> dict | None:
     """
-    A row of table metrics, without its context and host; None where the value is not a number.
+    A row of table metrics, without its context and host; None without a numeric value.
 
     >>> line = LINE.match("consumer-metrics:io-time:{client-id=a, node-id=node-1} : 16,100")
     >>> metric = row(line, "consumer")

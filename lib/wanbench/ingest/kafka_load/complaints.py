@@ -1,7 +1,7 @@
 """
-What a Kafka tool prints apart from its figures: errors, warnings, stack traces, and lines without meaning.
+Output of Kafka's tools other than figures: errors, warnings, stack traces, and irrelevant lines.
 
-Every line that holds no figures and is not known to be harmless counts as an error or warning, even if it is unknown.
+Every line without figures that is not known to be harmless counts as an error or warning.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ NOTHING, MORE, WARNING, ERROR, UNKNOWN = "nothing", "more", "warning", "error", 
 
 def kind(text: str, after: str | None) -> str:
     """
-    The kind of a line without figures: NOTHING, MORE (of the line before it), WARNING, ERROR or UNKNOWN.
+    The kind of a line without figures: NOTHING, MORE (continues the line before), WARNING, ERROR or UNKNOWN.
 
-    `after` is the kind of the line before, None where that held figures.
+    `after` is the kind of the line before, None if that had figures.
 
     >>> kind("[2022-11-16 17:00:42,193] WARN [Producer clientId=a] Got error (Sender)", None)
     'warning'
@@ -77,7 +77,7 @@ def kind(text: str, after: str | None) -> str:
 
 def is_spoken(text: str) -> bool:
     """
-    Whether a program printed the line while it ran: an entry of a log, an exception, its usage, a refusal of Java's.
+    Whether a program printed the line at run time: a log entry, exception, usage text, or refusal by Java.
 
     >>> is_spoken("kafka-producer-perf-test: error: no topic"), is_spoken("Warning: kafka-producer-perf-test is slow")
     (True, False)
@@ -86,16 +86,16 @@ def is_spoken(text: str) -> bool:
 
 
 def tool(text: str) -> str | None:
-    """The tool that printed it, if the text shows: "producer", "consumer" or "round trip"; else None."""
+    """The tool that printed it, if recognisable: "producer", "consumer" or "round trip"; else None."""
     return next((name for name, clue in _CLUES.items() if clue.search(text)), None)
 
 
 class Complaints:
     """
-    The errors and warnings of one output: how many lines, the first, and the last of the gravest.
+    Errors and warnings of one output: the number of lines, the first, and the last of the gravest.
 
-    `torn` is what a last line without its end says, `stopped` whether the tool was stopped on purpose, `silent` whether
-    it printed nothing at all.
+    `torn` is a truncated last line, `stopped` whether the tool was stopped on purpose, `silent` whether it printed
+    nothing.
     """
 
     def __init__(self):
@@ -107,7 +107,7 @@ class Complaints:
         self._grave = False
 
     def add(self, text: str, grave: bool) -> None:
-        """One more line."""
+        """Add a line."""
         self.n += 1
         self.first = self.first or shown(text)
         if grave or not self._grave:
@@ -115,12 +115,12 @@ class Complaints:
 
     def cell(self, missing: str | None) -> str | None:
         """
-        What column `error` says: the first line of them; where figures are missing, which, and the likely reason: that
-        the tool was stopped, where its output breaks off, the last error.
+        The text of column `error`: the first line; for missing figures, which, and the likely reason: the tool was
+        stopped, the output is truncated, or the last error.
         """
         if missing is None:
             return self.first
-        why = ["the tool was stopped when its time was over"] if self.stopped else []
+        why = ["the tool was stopped at its scheduled end"] if self.stopped else []
         why += ["the tool printed nothing"] if self.silent else []
         why += [f"the output breaks off in {self.torn!r}"] if self.torn else []
         why += [self.last] if self.last else []

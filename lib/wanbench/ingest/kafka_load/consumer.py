@@ -1,14 +1,14 @@
 """
-What kafka-consumer-perf-test prints, Kafka 1.x to 4.x: tables consumers and consumer_windows.
+Read kafka-consumer-perf-test, Kafka 1.x to 4.x: tables consumers and consumer_windows.
 
-- The header says which column is which, because the share consumer (4.x) and older tools print other orders. Without a
-  header the number and form of the columns decide.
-- MB are MiB. Times are kept as printed: their zone is not known, and --date-format may have given them any form.
+- The header identifies the columns, whose order differs in the share consumer (4.x) and older tools; without one their
+number and form do.
+- MB are MiB. Times are kept as printed: their zone is unknown, and --date-format allows any form.
 - Kafka 2.x adds the Unix epoch to the time of rebalances and takes it off the time of fetches (1593109327000 and
   -1593109326000 ms). Both are then null, and so are rates per fetch time; their sum is still the duration.
 - The duration is that sum or the difference of both times: the first that fits the printed rate.
-- With --show-detailed-stats the tool prints no summary, and nothing of what came after its last interval: the row has
-  what was consumed by then, or the records by its metrics where these say more (they lag too); `error` says so.
+- With --show-detailed-stats the tool prints no summary, and nothing after its last interval: the row has the
+consumption until then, or the records by its metrics if these are more (they lag too); `error` says so.
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
@@ -27,7 +27,7 @@ EPOCH_MS = 1e11
 """Three years: a longer rebalance is the Unix epoch plus a rebalance."""
 
 FITS = 0.01
-"""A duration fits where it explains the records by the printed rate to 1 %, which rounding stays far below."""
+"""A duration fits if rate times duration gives the records to 1 %, far above rounding errors."""
 
 CLOCK_S = 0.002
 """Two printed times are off by up to a millisecond each."""
@@ -54,7 +54,7 @@ LONGEST_DATES = 130
 """Two dates in any --date-format have fewer characters; a bound keeps the search short."""
 
 _DECIMALS = 4
-"""As many as the tool prints."""
+"""The tool's number of decimals."""
 
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
@@ -64,9 +64,9 @@ _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
 def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> tuple[int, int, dict] | None:
     """
-    The first thing from `at` on that only this tool prints: where it begins and ends, and what it is.
+    Find the next figures of this tool from `at` on: start, end and event.
 
-    `matches` keeps what was found in this line, so that it is not searched again from a later place.
+    `matches` caches what was found in this line.
     """
     if must_search(matches, "two figures", at):
         two = _TWO_FIGURES.search(text, at)
@@ -115,7 +115,7 @@ def _pattern(names: tuple[str, ...], before: str = "") -> re.Pattern:
 
 
 def _dates(text: str, n: int) -> tuple[str, ...] | None:
-    """One time, or two of one form, as --date-format gave them; None otherwise."""
+    """One time, or two of one form, in --date-format; None otherwise."""
     ends = [match.start() for match in re.finditer(", ", text)] if n == 2 else [len(text)]
     for end in ends:
         times = (text[:end], text[end + 2 :])[:n]
@@ -126,7 +126,7 @@ def _dates(text: str, n: int) -> tuple[str, ...] | None:
 
 
 def _event(names, fields) -> dict | None:
-    """The values of a line of figures; None if one of them is impossible."""
+    """The values of a line of figures; None if one is impossible."""
     values: dict = {}
     try:
         for name, text in zip(names, fields, strict=True):
@@ -174,8 +174,8 @@ class ConsumerOutput:
 
     def rows(self, number: int) -> dict[str, list[dict]]:
         """
-        Rows of the tables, without context; `number` is the consumer's in its test. Each thread of an old tool, which
-        counts alone, is a consumer.
+        Rows of the tables, without context; `number` is the consumer's in its test. Each thread of an old tool counts
+        as a consumer.
         """
         if self.summary is not None:
             row, contradiction = _summary(self.summary)
@@ -212,7 +212,7 @@ def _window(values: dict, line: Line) -> dict:
 
 
 def _summary(values: dict) -> tuple[dict, str | None]:
-    """A row of table consumers, and what is wrong with it."""
+    """A row of table consumers, and its faults."""
     rebalance, fetch = values.get(REBALANCE), values.get(FETCH)
     both = None not in (rebalance, fetch) and 0 <= rebalance < EPOCH_MS and fetch >= 0
     fetch_only = rebalance is None and fetch is not None and 0 <= fetch < EPOCH_MS
@@ -240,7 +240,7 @@ def _figures(values: dict) -> dict:
 
 
 def _duration_s(values: dict) -> tuple[float | None, str | None]:
-    """From start to end; with what is wrong where no time that is printed fits records and rate."""
+    """The duration, or the fault if no printed time fits records and rate."""
     times = []
     if REBALANCE in values and FETCH in values:
         times.append((values[REBALANCE] + values[FETCH]) / 1000)

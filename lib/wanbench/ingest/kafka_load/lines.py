@@ -1,5 +1,5 @@
 """
-Lines of text that Kafka's tools printed, whatever has happened to the file since.
+Lines of Kafka's tools, robust against changes to the file.
 
 Known: \\r\\n, a last line without its end, and digits of any script.
 """
@@ -16,26 +16,26 @@ LARGEST_BYTES = 64 << 20
 """The tools print less than 1 MB in an hour, and a log of errors all the while less than this."""
 
 OTHERWISE = "cp1252"
-"""What is not UTF-8 or UTF-16 is taken as the Windows code page for Western Europe."""
+"""Text other than UTF-8 or UTF-16 is decoded as the Windows code page for Western Europe."""
 
 LONGEST_LINE = 10_000
 """Longer ones are read in pieces, so that no line of a damaged file takes more than a moment."""
 
 FREE_LINES = 100_000
-"""Any file may hold so many lines: each takes 5 to 20 µs."""
+"""Lines allowed in any file: each takes 5 to 20 µs."""
 
 CHARACTERS_PER_LINE = 40
-"""A larger file may hold one line in so many characters; the tools print lines of 60 and more."""
+"""A larger file may have one line per this many characters; the tools print lines of 60 and more."""
 
 SEPARATORS = {"٫": ".", "٬": "'"}
 
 
 class Line(NamedTuple):
     """
-    One line: its number from 1, its text as printed, the same in digits 0 to 9, and when it came.
+    One line: its number from 1, its text as printed, the same with digits 0 to 9, and its time.
 
-    `whole` is False for a last line without its end: the tool was stopped while it wrote. `printed` and `text` have
-    the same length.
+    `whole` is False for a truncated last line: the tool was stopped while writing. `printed` and `text` have the same
+    length.
     """
 
     number: int
@@ -69,9 +69,9 @@ _DIGITS = _Digits()
 
 def lines(path, text: str, printed_at_s: list[float] | None = None) -> Iterator[Line]:
     """
-    The lines, with the time each came where that is known; one longer than `LONGEST_LINE` in pieces.
+    The lines, with their times if known; one longer than `LONGEST_LINE` in pieces.
 
-    RawDataError if there are more than a file of this size may hold.
+    RawDataError if there are more than a file of this size may have.
 
     >>> [(line.number, line.printed, line.whole) for line in lines("a.txt", "one\\r\\ntwo")]
     [(1, 'one', True), (2, 'two', False)]
@@ -99,5 +99,5 @@ def _lines(text: str, times: list[float]) -> Iterator[Line]:
 
 
 def must_search(matches: dict, name, at: int) -> bool:
-    """Whether to search (again) from `at` on: there was no search yet, or its match begins before `at`."""
+    """Whether to search (again) from `at` on: there was no search, or its match begins before `at`."""
     return name not in matches or (matches[name] is not None and matches[name][0] < at)

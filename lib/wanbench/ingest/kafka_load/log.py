@@ -1,14 +1,14 @@
 """
-A log of Kafka's perf tools as tables of producers, consumers, round trips, their intervals and metrics.
+Tables of a log of Kafka's perf tools: producers, consumers, round trips, their intervals and metrics.
 
-Each line itself shows what it is (`outputs`). Nothing is dropped silently: a line that holds no figures and is not
-known to be harmless counts in `n_errors`, and the first of them is `error`; a file that holds output of none of these
-tools is refused. Percentiles stay as printed, one per process, and are never averaged.
+Nothing is dropped silently: a line without figures that is not known to be harmless counts in `n_errors`, and the first
+is `error`; a file without output of these tools is rejected. Percentiles stay as printed, one per process, and are
+never averaged.
 
-Beside `<stem>.producer-0.txt` there may be `<stem>.producer-0.lines.json` (when each line came),
+Next to `<stem>.producer-0.txt` there may be `<stem>.producer-0.lines.json` (time of each line),
 `<stem>.producer-0.stderr.txt` (its errors and warnings count with those of the output) and `<stem>.times.json` (when
-the warm-up of the whole load was over, and whether its producers were stopped on purpose). Where the file's name says
-which tool it was, as here, a tool that printed nothing is a row too.
+the warm-up of the whole load was over, and whether its producers were stopped on purpose). If the file's name
+identifies the tool, as here, a tool without output is a row too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TABLES = {
 
 def read(source) -> dict[str, pd.DataFrame]:
     """
-    Tables, without their context, of one file: those of each tool whose output is in it.
+    Tables, without their context, of one file: those of each tool with output in it.
 
     Producers and consumers are numbered from the number in the file's name (`<stem>.producer-2.txt`), or from 0.
 
@@ -59,7 +59,7 @@ def read(source) -> dict[str, pd.DataFrame]:
 
 def read_round_trips(source) -> dict[str, pd.DataFrame]:
     """
-    Tables round_trips and quantiles of what EndToEndLatency printed, without their context.
+    Tables round_trips and quantiles from EndToEndLatency's output, without their context.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def read_round_trips(source) -> dict[str, pd.DataFrame]:
 
 
 def _read(source, expected: str | None) -> dict[str, pd.DataFrame]:
-    """As `read`; with `expected`, of this tool alone, which is then recognised even if it only complained."""
+    """As `read`; with `expected`, only of this tool, recognised even if it only printed errors."""
     path, text = _text(source)
     named = NAME.search(plain_name(path))
     reader = OutputReader(path, len(text), expected or (named and named["tool"]), may_be_silent=bool(named))

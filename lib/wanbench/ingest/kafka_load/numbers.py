@@ -1,8 +1,8 @@
 """
-Numbers as Java's formatter writes them in any locale, and as others have grouped them later.
+Parse numbers as Java formats them in any locale, possibly regrouped later.
 
-A mark is the decimal one where as many digits follow it as the tool always prints, where it follows another mark, or
-where the digits around it cannot be groups of three. What could be either ("1,600") is not guessed.
+A mark is a decimal mark if the tool's usual number of digits follows it, if it follows another mark, or if the digits
+around it cannot be groups of three. Ambiguous ones ("1,600") are not guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST = 2**63 - 1
 
 
 def real_with(decimals: int) -> str:
-    """Pattern of a real number with exactly so many decimals."""
+    """Pattern of a real number with this number of decimals."""
     whole = rf"(?:\d{{1,3}}(?:{_MARKS}\d{{3}}){{1,5}}|\d{{1,19}})"
     return rf"(?:NaN|-?(?:Infinity|∞)|-?{whole}[.,]\d{{{decimals}}})"
 
@@ -48,7 +48,7 @@ def whole(text: str) -> int:
 
 def real(text: str, decimals: int) -> float | None:
     """
-    A real number; None for NaN and infinity; ValueError if its marks can be read in two ways.
+    A real number; None for NaN and infinity; ValueError if its marks are ambiguous.
 
     Parameters
     ----------

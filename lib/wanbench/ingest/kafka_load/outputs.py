@@ -1,12 +1,11 @@
 """
-Divides a log among the tools whose output it holds.
+Divide a log among the tools whose output it contains.
 
-A log may hold several outputs, one after the other, and those of a producer and a consumer interleaved. Messages belong
-to the tool that they name, else to the output that printed figures last, or to the first one if none has yet.
+A log may contain several outputs in sequence, and those of a producer and a consumer interleaved. Messages belong to
+the tool they name, else to the output with the latest figures, or to the first if there are none yet.
 
-A log without figures is still a tool's output if the tool speaks in it: prints a header, its usage, a log line, an
-exception. Scripts and documents that name a tool or quote a line of it are recognized by their other lines, which are
-the majority.
+A log without figures is still a tool's output if it has a header, usage text, log line or exception. Scripts and
+documents that mention a tool are recognised by their other lines, the majority.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ SIGNS = ("header", "warm-up", "steady state", "progress")
 """Kinds of events without figures."""
 
 FREE_ROWS = 50_000
-"""Any file may hold so many rows: each takes about 600 bytes of memory."""
+"""Rows allowed in any file: each takes about 600 bytes of memory."""
 
 CHARACTERS_PER_ROW = 80
-"""A larger file may hold one row in so many characters; the shortest line of figures has 87."""
+"""A larger file may have one row per this many characters; the shortest line of figures has 87."""
 
 OUTPUT_ROWS = 3
 """An output takes the memory of so many rows."""
@@ -37,7 +36,7 @@ WANTED = "output of kafka-producer-perf-test, kafka-consumer-perf-test or EndToE
 
 class OutputReader:
     """
-    Takes lines in order and gives each to its output.
+    Assigns lines, in order, to outputs.
 
     Attributes
     ----------
@@ -69,7 +68,7 @@ class OutputReader:
         self._first: Line | None = None
 
     def feed(self, line: Line) -> None:
-        """Take one line, which may hold figures, a message, or both if two outputs were written at once."""
+        """Process one line, which may have figures, a message, or both if two outputs were written at once."""
         if self._first is None and line.text.strip():
             self._first = line
         if event := producer.alone(line.text, line.whole):
@@ -91,7 +90,7 @@ class OutputReader:
             self._message(line.printed[at:], torn=not line.whole)
 
     def end(self) -> None:
-        """To be called after the last line. RawDataError if nothing of these tools was in the file."""
+        """Finish after the last line; RawDataError if nothing of these tools was in the file."""
         if self._has_figures or (self.outputs and self.may_be_silent):
             return
         if self._first is None and self.may_be_silent:
@@ -107,7 +106,7 @@ class OutputReader:
             self._begin(tool)
 
     def _weigh(self, tool: str | None, *, spoken: bool) -> None:
-        """Count a line without figures: one that a tool speaks, or an unknown one."""
+        """Count a line without figures as a tool's, or as unknown."""
         if spoken:
             self._n_spoken += 1
             self._spoke = self._spoke or tool
@@ -116,9 +115,9 @@ class OutputReader:
 
     def _find(self, line, at, matches):
         """
-        The earliest figures of any tool from a place on: start, end, tool, what they are.
+        The earliest figures of any tool from a place on: start, end, tool, event.
 
-        `matches` keeps what a search found behind that place, so that a line is searched once, not once per figure.
+        `matches` caches later matches, so that a line is searched once, not once per figure.
         """
         text = line.text
         if must_search(matches, "producer", at):
@@ -167,7 +166,7 @@ class OutputReader:
         self._latest = output
 
     def _count(self, n: int, line: Line) -> None:
-        """Refuse more rows than a file of this size may hold."""
+        """Reject more rows than a file of this size may have."""
         self._rows_left -= n
         if self._rows_left < 0:
             expected = f"at most one row of figures in {CHARACTERS_PER_ROW} characters, or {FREE_ROWS:,}"

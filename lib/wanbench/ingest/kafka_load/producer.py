@@ -1,8 +1,8 @@
 """
-What kafka-producer-perf-test prints, Kafka 1.x to 4.x: tables producers and producer_windows.
+Read kafka-producer-perf-test, Kafka 1.x to 4.x: tables producers and producer_windows.
 
 - MB are MiB. Percentiles are the tool's, of at most 500,000 of its latencies, in whole milliseconds.
-- Without a summary (the tool was stopped, or died) there is a row with null figures, and `error` says why.
+- Without a summary (the tool was stopped, or died) there is a row with null figures, and `error` has the reason.
 - With --warmup-records the tool sums up all records, and then those after the warm-up: two rows, the first with
   `warmup`.
 - NaN and infinity (no records, no time) are null, and so are negative values (the clock was set back). A summary of no
@@ -35,7 +35,7 @@ PERCENTILES = ("p50", "p95", "p99", "p999")
 
 
 def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
-    """The first thing from `at` on that only this tool prints: where it begins and ends, and what it is."""
+    """Find the next figures of this tool from `at` on: start, end and event."""
     found = None
     if (line := _LINE.match(text, at)) and (event := _event(line, whole_line or line.end() < len(text))):
         return line.start(), line.end(), event
@@ -52,13 +52,13 @@ def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
 
 
 def alone(text: str, whole_line: bool) -> dict | None:
-    """The event of a line that consists of figures of this tool, as nearly all do; otherwise None."""
+    """The event of a line with only figures of this tool, the usual case; otherwise None."""
     line = _LINE.fullmatch(text) if " records sent, " in text else None
     return line and _event(line, whole_line)
 
 
 def _event(line: re.Match, ended: bool) -> dict | None:
-    """The values of a line of figures; None if it is torn or impossible."""
+    """The values of a line of figures; None if truncated or impossible."""
     summary = line["p50"] is not None or line["steady"] is not None or _six_decimals(line["rate"])
     if line["p50"] is None and not line["end"] and not ended:
         return None

@@ -1,9 +1,9 @@
 """
-What Kafka's EndToEndLatency prints: tables round_trips and quantiles.
+Read Kafka's EndToEndLatency: tables round_trips and quantiles.
 
 The tool sends one record, reads it back, and only then sends the next: a round trip of two network paths and no load.
-Its quantiles are of whole milliseconds, cut off. It does not say how many records it sent; its progress, the latency
-of every thousandth record, is not kept, because single records say little.
+Its quantiles are truncated to whole milliseconds. It does not print the number of records; its progress, the latency of
+every thousandth record, is dropped.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .numbers import REAL, real
 TOOL = "round trip"
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 PROGRESS_RECORDS = 1_000
-"""The tool prints its progress once for so many records."""
+"""The tool prints its progress once per this many records."""
 
 _DECIMALS = 4
-"""As many as the tool prints of the mean."""
+"""The tool's number of decimals of the mean."""
 
 _MEAN = re.compile(rf"Avg latency: (?P<mean>{REAL}) ms")
 _QUANTILES = re.compile(
@@ -30,7 +30,7 @@ _PROGRESS = re.compile(r"(?<![\d.])(?P<record>\d{1,19})\t\d{1,30}\.\d{1,30}(?:E-
 
 
 def find(text: str, at: int, whole_line: bool) -> tuple[int, int, dict] | None:
-    """The first thing from `at` on that only this tool prints: where it begins and ends, and what it is."""
+    """Find the next figures of this tool from `at` on: start, end and event."""
     matches = []
     if "Avg" in text and (line := _MEAN.search(text, at)):
         try:

@@ -64,8 +64,8 @@ def read_times(path) -> dict[str, pd.DataFrame]:
 
 class LoadTimes(NamedTuple):
     """
-    What <stem>.times.json says about its logs: when the load began to count (Unix s), whether producers were stopped,
-    and the rate asked of each (None: no limit, or not known).
+    Content of <stem>.times.json: when the load began to count (Unix s), whether producers were stopped, and the target
+    rate of each (None: no limit, or unknown).
     """
 
     counts_from_s: float | None = None
@@ -91,7 +91,8 @@ class LoadTimes(NamedTuple):
 
     def behind_s(self, windows: Sequence[dict]) -> list[float | None]:
         """
-        By producer, how far each of its windows ends behind the rate: the time so far less what its records take.
+        By producer, how far each of its windows ends behind the target rate: elapsed time less the time its records
+        should take.
 
         >>> windows = [{"producer": 0, "length_s": 1.0, "records": n} for n in (100, 50, 50)]
         >>> LoadTimes(target_records_per_s=100).behind_s(windows)
@@ -117,7 +118,7 @@ class LoadTimes(NamedTuple):
 
 def times_of_lines(source) -> list[float] | None:
     """
-    When each line of <name>.txt came, from <name>.lines.json next to it; None if there is no such file.
+    The time of each line of <name>.txt, from <name>.lines.json next to it; None if that is missing.
 
     RawDataError if it is not an object with `lines`, a list of Unix times that do not go back.
     """
@@ -131,7 +132,7 @@ def times_of_lines(source) -> list[float] | None:
 
 
 def sibling(source, ending: str) -> Path | None:
-    """The file <name><ending> next to <name>.txt; None if it is not there."""
+    """The file <name><ending> next to <name>.txt; None if missing."""
     if isinstance(source, bytes | bytearray) or Path(plain_name(source)).suffix != ".txt":
         return None
     path = Path(plain_name(source)).with_suffix(ending)
@@ -139,7 +140,7 @@ def sibling(source, ending: str) -> Path | None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is a file; RawDataError if its name cannot be one."""
+    """Whether it is a file; RawDataError for an invalid name."""
     try:
         return path.is_file()
     except (OSError, ValueError) as error:

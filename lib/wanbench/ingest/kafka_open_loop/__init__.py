@@ -1,6 +1,4 @@
-"""
-Reads what the experiment `kafka_open_loop` left: `files` checks what its programs printed, `rows` makes tables of it.
-"""
+"""Read output of the experiment `kafka_open_loop`: `files` checks it, `rows` makes tables of it."""
 
 from .rows import read
 

@@ -1,4 +1,4 @@
-"""The files of one open-loop load, checked: its settings, and what each program printed for each second."""
+"""Checked files of one open-loop load: its settings, and each program's output per second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_CONSUMER = ("n_received", "n_duplicates", "n_negative", "n_received_in")
 
 @dataclass
 class Second:
-    """Counts of one second by name, and histograms: of each the number of records by value."""
+    """Counts of one second by name, and histograms: records by value."""
 
     counts: dict[str, int] = field(default_factory=dict)
     histograms: dict[str, Counter] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Second:
         return self.counts.get(name, 0)
 
     def add(self, other: Second) -> None:
-        """Add the counts of another program; of `late_max_us` the larger stands."""
+        """Add the counts of another program; `late_max_us` is the maximum."""
         for name, n in other.counts.items():
             if name == "late_max_us":
                 self.counts[name] = max(self[name], n)
@@ -46,14 +46,14 @@ class Second:
 
 @dataclass
 class Printed:
-    """What the producing processes printed together, or one group: seconds by number, errors, version of librdkafka."""
+    """Total output of the producing processes, or of one group: seconds by number, errors, version of librdkafka."""
 
     seconds: dict[int, Second] = field(default_factory=dict)
     errors: Counter = field(default_factory=Counter)
     client: str | None = None
 
     def second(self, number: int) -> Second:
-        """A second of the schedule; without counts if nothing was printed of it."""
+        """A second of the schedule; empty if nothing was printed of it."""
         return self.seconds.get(number) or Second()
 
     def total(self, name: str, numbers=None) -> int:
@@ -70,7 +70,7 @@ def open_load(path: Path) -> Members:
 
 
 def producers(path: Path, top: Members) -> Printed:
-    """What all producing processes printed, added up."""
+    """Total output of all producing processes."""
     printed = Printed()
     for program in top.list("producers"):
         _read(path, program, "open-loop producer", _OF_PRODUCER, ("late", "publish"), printed)
@@ -78,7 +78,7 @@ def producers(path: Path, top: Members) -> Printed:
 
 
 def groups(path: Path, top: Members) -> list[Printed]:
-    """What the process of each consumer group printed."""
+    """Output of each consumer group's process."""
     found = []
     for program in top.list("consumers"):
         found.append(Printed())
@@ -87,7 +87,7 @@ def groups(path: Path, top: Members) -> list[Printed]:
 
 
 def _read(path: Path, program: Members, title: str, counts, histograms, printed: Printed) -> None:
-    """Add what one program printed. A program that failed early printed nothing."""
+    """Add one program's output. A program that failed early has none."""
     about = program.members("file")
     name, sha256 = about.text("name"), about.text("sha256")
     if not name or not sha256 or name != Path(name).name or "\0" in name:
@@ -124,14 +124,14 @@ def _read_error(line: Members, errors: Counter) -> None:
 def _histogram(line: Members, name: str) -> Counter:
     values = line.values.get(name)
     if not isinstance(values, list) or len(values) % 2:
-        line.refuse(f"{name} = {str(values)[:40]}", "value and count by turns")
+        line.refuse(f"{name} = {str(values)[:40]}", "alternating value and count")
     if not all(type(value) is int and 0 <= value <= LARGEST for value in values):
         line.refuse(f"{name} = {str(values)[:40]}", "whole numbers from 0")
     return Counter(dict(zip(values[::2], values[1::2], strict=True)))
 
 
 def _lines(path: Path, sha256: str) -> list[tuple[int, dict]]:
-    """(line number, object) of each line; a last line that was cut short is left out."""
+    """(line number, object) of each line, without a truncated last one."""
     try:
         packed = path.read_bytes()
     except OSError as error:

@@ -3,7 +3,7 @@ An open-loop load as tables open_loop_loads, open_loop_seconds and open_loop_his
 
 - Records belong to the second in which they were due; rates, `n_sent`, `n_acknowledged` and `n_received` of a second
   count what happened in it.
-- A record that was due and never acknowledged, or never received by a group, is lost, whether it was sent or not.
+- A due record that was never acknowledged, or never received by a group, is lost, whether sent or not.
 - Whether the generator fell behind: see `wanbench.open_loop`.
 """
 
@@ -183,9 +183,7 @@ class _Load:
         return min(1.0, self.length_s - number)
 
     def _n_intended(self, number: int) -> int:
-        """
-        Records due in a second: those that the producers counted, or else, if they did not get so far, of the schedule.
-        """
+        """Records due in a second: as counted by the producers, or by the schedule if they ended early."""
         first, after = (ceil((number + more) * self.rate - 1e-6) for more in (0, 1))
         n_all = max(1, round(self.rate * self.length_s))
         return max(self.sent.second(number)["n_due"], min(after, n_all) - min(first, n_all))

@@ -1,6 +1,6 @@
 """
-Reads what the experiment `kafka_probe` left: `files` checks what its two programs printed, `records` follows every
-record from its intended send time to its receipts, `histograms` sums up their latencies.
+Read output of the experiment `kafka_probe`: `files` checks it, `records` follows every record from its intended send
+time to its receipts, `histograms` summarises latencies.
 """
 
 from .records import read

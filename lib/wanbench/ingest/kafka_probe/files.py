@@ -1,4 +1,4 @@
-"""The files of one probe, checked: the settings and the clocks, and the lines of its programs."""
+"""Checked files of one probe: settings, clocks, and lines of its programs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ LONGEST_NAME = 255
 @dataclass(frozen=True)
 class About:
     """
-    The contents of <stem>.probe.json.
+    The content of <stem>.probe.json.
 
-    `not_started` is why the probe did not start, None if it did. Records go to the `producers` (None: not known) in
-    rotation, and likewise to the partitions, whose `leaders` are brokers (empty: not known).
+    `not_started` is why the probe did not start, None if it did. Records go round-robin to the `producers` (None:
+    unknown), and to the partitions, whose `leaders` are brokers (empty: unknown).
     """
 
     record_bytes: int
@@ -79,7 +79,7 @@ def open_probe(path: Path) -> About:
 @dataclass
 class Programs:
     """
-    What the producer and the consumers printed, line by line.
+    Output lines of the producer and the consumers.
 
     Attributes
     ----------
@@ -97,8 +97,8 @@ class Programs:
     @classmethod
     def open(cls, path: Path, about: About) -> Programs:
         """
-        Read the programs' files, which must be in the folder of `path` and named by it. They hold nothing if
-        the probe did not start.
+        Read the programs' files, which must be in the folder of `path` and named in it. They are empty if the probe did
+        not start.
         """
         if about.not_started is not None:
             happened = {"sent": {}, "acknowledged": {}, "failed": {}}
@@ -123,7 +123,7 @@ class Programs:
         return self
 
     def sent(self) -> pd.DataFrame:
-        """A row per send time that came due."""
+        """A row per due send time."""
         rows = pd.DataFrame({"sequence": range(self.due)})
         rows["intended_ns"] = self.start_ns + rows.sequence * self.interval_ns
         for what, column in (("sent", "sent_ns"), ("acknowledged", "acknowledged_ns")):
@@ -140,7 +140,7 @@ class Programs:
         return rows
 
     def receipts(self) -> pd.DataFrame:
-        """A row per receipt, in the order of each group's program; sequence null where it is not known."""
+        """A row per receipt, in the order of each group's program; sequence null if unknown."""
         columns = ["group", "sequence", "received_ns", "partition", "offset", "damaged"]
         places = {values[1:]: sequence for sequence, values in self.happened["acknowledged"].items()}
         rows = []
@@ -176,7 +176,7 @@ class Programs:
         )
 
     def _due(self, file, number, line, records) -> int:
-        """The number of send times that were due when the producer ended."""
+        """The number of send times due when the producer ended."""
         stopped_ns = line.get("stopped_ns")
         if stopped_ns is None:
             return records
@@ -204,7 +204,7 @@ class Programs:
 
 
 def _is_waiting(value) -> bool:
-    """Whether a line says what a program waits for before it is ready."""
+    """Whether a line reports what a program waits for before it is ready."""
     return isinstance(value, dict) and "waits_for" in value
 
 
@@ -219,7 +219,7 @@ def _named(member: Members) -> tuple[str, str]:
 
 
 def _lines(path: Path, sha256: str) -> list[tuple[int, object]]:
-    """(line number, value) of each line; a last line that was cut short is left out."""
+    """(line number, value) of each line, without a truncated last one."""
     _, content = read_bytes(path, most_bytes=LARGEST_BYTES)
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:

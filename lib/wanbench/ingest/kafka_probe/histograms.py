@@ -9,7 +9,7 @@ import pandas as pd
 from hdrh.histogram import HdrHistogram
 
 WINDOW_S = 10.0
-"""As the OpenMessaging Benchmark's, so that both can be compared window by window."""
+"""Window length, as in the OpenMessaging Benchmark, for comparison."""
 
 LOWEST_US = 1
 """A microsecond, the unit of the values."""
@@ -63,7 +63,7 @@ def encoded(values_us: np.ndarray) -> str:
 
 
 def encoded_counts(counts: Mapping[int, int]) -> str:
-    """The same of values that were counted already: the number of records by value."""
+    """As `encoded`, of counted values: the number of records by value."""
     histogram = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
     for value, count in counts.items():
         histogram.record_value(min(max(value, 0), HIGHEST_US), count)

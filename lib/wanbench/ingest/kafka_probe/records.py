@@ -3,16 +3,16 @@ The records of a probe as tables probes, probe_records and histograms.
 
 Latency is receipt less intended send time, less the offset between the clocks.
 
-- Every send time that came due is a row, whatever happened to the record. A record received by several groups or
+- Every due send time is a row, whatever happened to the record. A record received by several groups or
   several times is a row for each receipt, in the order in which the group's program printed them.
-- A damaged record does not say which one it is; the acknowledgement of its partition and offset does. If there is none
-  either, the record is counted and has no row.
+- A damaged record is identified by the acknowledgement of its partition and offset. Without one, the record is counted
+but has no row.
 - A latency below zero or below the uncertainty of the clocks stays; it is marked and counted.
-- A broker takes the next request from a connection once it has answered the one before. A record that was sent before
-  the one ahead of it on its connection was answered is marked as queued: the probe's own rate made it wait.
+- A broker processes a connection's requests one by one. A record that was sent before the previous one on its
+connection was answered is marked as queued: the probe's own rate made it wait.
 - A probe that did not start is a row that says why, without records.
 - Without an offset between the clocks the latency is null.
-- A program that was killed may stop within a line: the lines before it are read.
+- A killed program may leave a truncated line: the lines before it are read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(path) -> dict[str, pd.DataFrame]:
     """
     Tables probes, probe_records and histograms of one probe, without their context.
 
-    RawDataError names the file, and the line if it is one, that does not fit.
+    RawDataError names the invalid file, and the line if possible.
     """
     path = Path(path)
     about = open_probe(path)

@@ -1,8 +1,8 @@
 """
-From events, which are what single lines of ping say, to one row per echo, in bounded memory.
+Combine events, single lines of ping, into one row per echo, in bounded memory.
 
-Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. Echoes
-between the first and the newest that no line shows are lost; so are echoes that only the footer counts.
+Sequences are 16 bits on the wire and are unwrapped past 65,535; a reply may be `WINDOW` echoes late. Echoes between the
+first and the newest without a line are lost; so are echoes that only the footer counts.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ WINDOW = 32768
 """Half of them: with a reply later than this, one could not tell which echo it answers."""
 
 AT_ONCE = 8
-"""Rows are made once so many windows of events have come, so that few events are sorted twice."""
+"""Rows are made after this many windows of events, so that few events are sorted twice."""
 
 SILENT_ECHOES = 100_000
-"""So many lost echoes that no line shows may a file have, so that a damaged number cannot make billions of rows."""
+"""Lost echoes without a line that any file may have: a limit, so that a corrupt number cannot make billions of rows."""
 
 SILENT_PER_LINE = 10
-"""So many more for each line: a long log may well lose 10 echoes of 11."""
+"""This many more per line: a long log may lose 10 echoes of 11."""
 
 
 class Events(NamedTuple):
@@ -78,7 +78,7 @@ class Texts:
         self._codes: dict[str | None, int] = {None: 0}
 
     def code(self, text: str | None) -> int:
-        """The code of a text, a new one if it was never seen."""
+        """The code of a text, a new one on first use."""
         if text not in self._codes:
             self._codes[text] = len(self.texts)
             self.texts.append(text)
@@ -103,7 +103,7 @@ def as_events(events: list[Event], texts: Texts) -> Events:
 
 class Echoes:
     """
-    Collects events in line order and gives rows back, sorted by sequence, once nothing can change them.
+    Collects events in line order, and yields rows, sorted by sequence, once they are final.
 
     The result and the first fault found do not depend on how the events are cut into batches.
     """
@@ -118,7 +118,7 @@ class Echoes:
         self._in_order = True  # so far: only first replies, none of them late
 
     def add(self, events: Events) -> Rows:
-        """Process the next events; now and then yield final rows. RawDataError for an impossible event."""
+        """Process the next events; yields final rows from time to time. RawDataError for an impossible event."""
         events, fault = self._unwrapped_up_to_fault(events)
         self._open.append(events)
         if fault:
@@ -132,7 +132,7 @@ class Echoes:
         return self._rows(events.take(slice(0, final)))
 
     def check(self) -> Events:
-        """The events so far that are not rows yet, by sequence; RawDataError for a duplicate of nothing."""
+        """The events not yet in rows, by sequence; RawDataError for a duplicate without a first reply."""
         if len(self._open) == 1:
             events = self._open[0]
         elif self._open:
@@ -173,7 +173,7 @@ class Echoes:
         return Rows(*(np.concatenate(both) for both in zip(rows, tail, strict=True)))
 
     def _unwrapped_up_to_fault(self, events):
-        """The events with unwrapped sequences, up to the first impossible one, and what is wrong with that one."""
+        """Events with unwrapped sequences, up to the first impossible one, and its fault."""
         printed = events.sequence
         self._in_order = self._in_order and self._continued(events)
         if self._in_order:
@@ -205,7 +205,7 @@ class Echoes:
         return events._replace(sequence=sequence), fault
 
     def _continued(self, events):
-        """Whether all are possible first replies, in the order of their echoes."""
+        """Whether all are possible first replies, in echo order."""
         if events.kind.any() or events.duplicate.any() or not len(events.sequence):
             return not len(events.sequence)
         sequence, last = events.sequence, int(events.sequence[-1])
@@ -229,7 +229,7 @@ class Echoes:
             raise RawDataError(self.path, int(lines.min()), "(DUP!)", expected)
 
     def _rows(self, events):
-        """Rows of final events, sorted by sequence, and of the echoes before them that no line shows."""
+        """Rows of final events, sorted by sequence, and of missing echoes before them."""
         if not len(events.sequence):
             return NO_ROWS
         if self._in_order:
@@ -250,7 +250,7 @@ class Echoes:
         return self._with_missing(_replies(kept, again), events.sequence[new])
 
     def _with_missing(self, rows, shown):
-        """The rows, and those of the echoes among and before them that no line shows."""
+        """The rows, plus those of missing echoes among and before them."""
         first, self._next = self._next, int(shown[-1]) + 1
         if self._next - first > len(shown):
             missing = np.ones(self._next - first, bool)
@@ -262,7 +262,7 @@ class Echoes:
 
     @staticmethod
     def _settle(events, places, keep, again, error):
-        """For echoes of which several lines speak, or no reply: which events are rows, and what they say."""
+        """For echoes with several lines, or no reply: which events become rows, with which values."""
         n = len(places)
         kind, sequence = events.kind[places], events.sequence[places]
         new = np.diff(sequence, prepend=-1) != 0
@@ -277,7 +277,7 @@ class Echoes:
 
 
 def _first_of(mask, starts):
-    """For each group, the place of its first event in the mask; the number of events where there is none."""
+    """For each group, the index of its first event in the mask; the number of events if none."""
     n = len(mask)
     return np.minimum.reduceat(np.where(mask, np.arange(n), n), starts)
 

@@ -1,5 +1,5 @@
 """
-Round-trip times of echoes against those of ping's footer.
+Check echoes' round-trip times against ping's footer.
 
 iputils s20180629 prints 60.96 ms as "60.10" and 1.996 ms as "1.100": it rounds the decimals alone and does not carry.
 No other version prints two decimals from 10 ms on, or three from 1 ms on. The footer, which ping computes from
@@ -19,7 +19,7 @@ from ...errors import RawDataError
 
 WITHOUT_CARRY = re.compile(r"[1-9][0-9]\.10|[1-9]\.100")
 CARRY_MS = 0.9
-"""What such a time lacks: 61.0 is read as 60.10, and 2.00 as 1.100."""
+"""The missing carry: 61.0 is read as 60.10, and 2.00 as 1.100."""
 
 _NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,6})?)"
 _LINES = (
@@ -31,11 +31,11 @@ _LINES = (
     (re.compile(rf" *Minimum = {_NUMBER}ms, Maximum = {_NUMBER}ms, Average = {_NUMBER}ms ?"), (1, 3, 2)),
 )
 _UNITS_MS = ((99.5, 1.0), (9.95, 0.1), (0.995, 0.01), (0.0, 0.001))
-"""From which time on iputils prints which unit; some versions cut the rest off. Other tools print finer."""
+"""Resolution of iputils by RTT; some versions truncate. Other tools print finer."""
 
 
 class Times(NamedTuple):
-    """The minimum, mean and maximum that ping printed at its end, their unit, and where."""
+    """Minimum, mean and maximum in ping's footer, their unit, and line."""
 
     line_number: int
     text: str
@@ -47,7 +47,7 @@ class Times(NamedTuple):
     @classmethod
     def of(cls, line_number: int, text: str) -> Times | None:
         """
-        The times in a line; None if it holds none.
+        The times in a line; None if there are none.
 
         >>> Times.of(9, "rtt min/avg/max/mdev = 60.961/61.5/62/0.4 ms")[2:]
         (60.961, 61.5, 62.0, 0.001)
@@ -79,7 +79,7 @@ class Tally:
             self.max_ms = max(self.max_ms, float(times_ms.max()))
 
     def joined(self, other: Tally, more_ms: float = 0.0) -> Tally:
-        """This and another, whose times are each `more_ms` longer."""
+        """The sum of this tally and another, whose times are each `more_ms` longer."""
         return Tally(
             self.n + other.n,
             self.sum_ms + other.sum_ms + other.n * more_ms,
@@ -92,7 +92,7 @@ class Tally:
         return abs(self.sum_ms / self.n - times.mean_ms)
 
     def fits(self, times: Times) -> bool:
-        """Whether the footer's times are these, but for the rounding of both."""
+        """Whether the footer's times match, to within rounding."""
         allowed = [_unit_ms(value) + 1.001 * times.unit_ms for value in (self.min_ms, self.max_ms)]
         return (
             abs(self.min_ms - times.min_ms) <= allowed[0]
@@ -103,7 +103,7 @@ class Tally:
 
 def lack_carry(path, times: Times | None, exact: Tally, doubtful: Tally) -> bool | None:
     """
-    Whether the doubtful times of a ping lack their carry; None if the footer cannot tell.
+    Whether the doubtful times of a ping lack their carry; None if the footer is inconclusive.
 
     RawDataError if the footer contradicts the echoes either way.
     """

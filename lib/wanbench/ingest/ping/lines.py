@@ -1,11 +1,11 @@
 """
-The meaning of one line of ping, in all its dialects.
+Parse one line of ping, in all its dialects.
 
 Known: iputils (old and new), busybox, BSD and macOS, GNU inetutils, Windows in English; IPv4 and IPv6.
 
 Outside a ping (before its header, after its counts, or after the last line of one that was killed) any line may stand:
-prompts, dates, output of a script. But a line that only ping prints is refused there, because its header was not
-understood. So is a line within a ping that is not known here, because it may be an echo in other words.
+prompts, dates, output of a script. But a line that only ping prints is rejected there, as its header was not
+understood. So is an unknown line within a ping, as it may be an unknown form of echo.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ ENGLISH = "output of ping in English (LC_ALL=C, or on Windows chcp 437)"
 
 
 class Event(NamedTuple):
-    """What a line says about one echo; -1 and None: not printed."""
+    """Content of a line about one echo; -1 and None: not printed."""
 
     line_number: int
     kind: int
@@ -141,7 +141,7 @@ class Event(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """The counts that ping printed at its end, and where."""
+    """The counts in ping's footer, and their line."""
 
     line_number: int
     text: str
@@ -153,7 +153,7 @@ class Footer(NamedTuple):
 @dataclass(slots=True)
 class Ping:
     """
-    One ping in a file: what its header says, and its footer once that has come.
+    One ping in a file: its header, and its footer once read.
 
     `number` counts from 0, `line_number` is its header's. `reported` counts the errors that Windows counts as received,
     `doubtful` the times that may lack a carry, as printed.
@@ -173,7 +173,7 @@ class Ping:
 
 class LineReader:
     """
-    Reads lines in order, one at a time, and knows where in ping's output it is.
+    Reads lines in order, one at a time, and tracks the position in ping's output.
 
     `phase` is "outside" (of any ping), "body", "footer" (its counts are still to come) or "after". `ping` is the latest
     ping, None before the first. `lacking` says by a ping's number whether its doubtful times lack a carry.
@@ -192,10 +192,10 @@ class LineReader:
 
     def feed(self, line_number: int, text: str, *, whole: bool = True) -> Event | None:
         """
-        What the line says about an echo, or None; RawDataError if it is no line of ping where one must be.
+        The event in the line, or None; RawDataError if a line of ping is required and this is none.
 
-        `whole` is False for a last line without its newline: ping was killed while it wrote, so the line
-        counts only if nothing that matters can be missing.
+        `whole` is False for a last line without its newline: ping was killed while it wrote, so the line counts only if
+        nothing essential can be missing.
         """
         text = text.removesuffix("\r")
         if len(text) > LONGEST_LINE:
@@ -209,7 +209,7 @@ class LineReader:
         return getattr(self, f"_{self.phase}")(line_number, text)
 
     def end(self) -> None:
-        """To be called after the last line: refuses a file in which no ping began."""
+        """Finish after the last line; rejects a file without any ping."""
         if self.ping is None:
             self.refuse(*self._first_other, HEADER)
 
@@ -230,7 +230,7 @@ class LineReader:
         return False
 
     def _outside(self, line_number, text):
-        """A line that is not of a ping, or should not be."""
+        """A line outside any ping."""
         if ONLY_PING.search(text):
             if self._unfinished:
                 self.refuse(*self._unfinished, "a line of ping in English")
@@ -312,7 +312,7 @@ class LineReader:
         )
 
     def _resolved(self, digits, marks):
-        """A time that may lack its carry, as far as the footer proves it, and its remark."""
+        """A doubtful time, as far as the footer resolves it, and a remark."""
         lacking = self.lacking.get(self.ping.number)
         if lacking is False:
             return float(digits), marks

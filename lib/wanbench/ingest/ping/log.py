@@ -1,4 +1,4 @@
-"""A log of ping as rows of table echoes, or as a Parquet file."""
+"""Convert a log of ping to rows of table echoes, or to a Parquet file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read(source, *, fast: bool | None = None) -> dict[str, pa.Table]:
 
 def convert(source, target) -> int:
     """
-    Write the echoes of a log of any length to one Parquet file, and return how many rows it has.
+    Write the echoes of a log of any length to one Parquet file; returns the number of rows.
 
     Reads the log as a stream, in bounded memory. The file carries units and meanings, and appears once it is
     complete. RawDataError as in `read`.
@@ -101,10 +101,10 @@ class Batch(NamedTuple):
 
 def _collected(collect, source, texts, fast):
     """
-    What `collect` makes of the batches of a source.
+    Result of `collect` for the batches of a source.
 
-    A footer may prove that times before it lack a carry, when their rows have been given already. The log is then
-    read a second time with this knowledge.
+    If a footer proves that times lack a carry after their rows were yielded, the log is read a second time with this
+    knowledge.
     """
     proven: dict[int, bool] = {}
     collected = collect(_batches(source, texts, fast, {}, proven))
@@ -125,7 +125,7 @@ def _write(path, batches, texts) -> int:
 
 
 def _batches(source, texts, fast, lacking, proven) -> Iterator[Batch]:
-    """Rows in batches; `lacking` says by ping whether times lack a carry, `proven` takes what footers prove of it."""
+    """Rows in batches; `lacking` says by ping whether times lack a carry, `proven` collects what footers prove."""
     with decompressed(source) as (path, file):
         if not file.peek(1):
             raise RawDataError(path, None, "an empty file", "output of ping")
@@ -169,7 +169,7 @@ class _OnePing:
         self.last_line, self.times, self.comparable = 0, Tally(), True
 
     def add(self, events: Events) -> Rows:
-        """Rows that nothing can change any more."""
+        """Add final rows."""
         if not len(events.line_number):
             return self._counted(self.echoes.add(events))
         self.last_line = int(events.line_number[-1])
@@ -186,7 +186,7 @@ class _OnePing:
         return self._counted(self.echoes.add(events))
 
     def finish(self, proven: dict[int, bool]) -> Rows:
-        """The rest; what the footer proves of doubtful times goes to `proven`, by the ping's number."""
+        """The remaining rows; `proven` gets what the footer proves of doubtful times, by the ping's number."""
         rows = self.echoes.finish(self.ping.footer, self.last_line, self.ping.reported)
         doubtful = self.ping.doubtful
         if self.comparable and not self.ping.reported:

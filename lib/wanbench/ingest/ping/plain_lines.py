@@ -1,9 +1,8 @@
 """
-Plain lines of ping, recognised a chunk at a time.
+Recognise plain lines of ping, a chunk at a time.
 
-Nearly all lines of a long log differ in time, sequence and round-trip time only. Lines of such a kind are found,
-and their numbers read, with numpy, eight bytes at a time. `LineReader` would read these lines in the same way; it gets
-every line that is not found here.
+Nearly all lines of a long log differ in time, sequence and round-trip time only. Such lines are found, and their
+numbers parsed, with numpy, eight bytes at a time. `LineReader` gives the same result; it gets all other lines.
 """
 
 from __future__ import annotations
@@ -15,13 +14,15 @@ import numpy as np
 from .lines import REPLY, REPLY_LINE, SILENCE, SILENCE_LINE
 
 MOST_KINDS = 8
-"""Sought in a chunk: a log has two (replies, and "no answer yet"), and more only if hosts or TTLs change."""
+"""
+Maximum kinds sought per chunk: a log has two (replies, and "no answer yet"), and more only if hosts or TTLs change.
+"""
 
 MIN_LINES = 100
-"""Fewer lines are read faster one at a time."""
+"""Below this number lines are read faster one at a time."""
 
 SHORT_BYTES = 24
-"""Lines of at most so many bytes are never plain: "no answer yet for icmp_seq=1" has more."""
+"""Lines of at most this many bytes are never plain: "no answer yet for icmp_seq=1" has more."""
 
 PLACES = np.arange(25) * (5**0.5 - 1) / 2 % 1
 """Where in a chunk lines are tried, from 0 to 1: multiples of the golden ratio avoid any period of the lines."""
@@ -39,7 +40,7 @@ LINE_END = np.uint64(int.from_bytes(b" ms\n", "little") << 32)
 
 class Kind(NamedTuple):
     """
-    What plain lines of a kind have in common.
+    The constant parts of plain lines of one kind.
 
     `seconds` and `decimals` are the digits of the stamp (0 where there is none), `before` the text from the stamp's
     last digit to the sequence, `between` from the sequence to the round-trip time ("" if the line ends there).
@@ -167,14 +168,14 @@ class _Text:
         return same
 
     def number(self, at) -> tuple[np.ndarray, np.ndarray]:
-        """The number that begins there, and of how many digits: 0 to 8."""
+        """The number at this position, and its length in digits: 0 to 8."""
         digits = self.eight[at] ^ ZEROS  # a digit's byte is its value now, any other byte more than nine
         others = (digits + PAST_NINE | digits) & HIGH_BITS
         count = np.bitwise_count((others & -others) - ONE).astype("i8") >> 3
         return _joined(digits << (8 * (8 - count)).astype("u8")), count
 
     def number_of(self, at, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The number of so many digits that begins there, and where there are so many."""
+        """The number with this many digits at this position, and where valid."""
         if count <= 8:
             number, digits = self.number(at)
             return number // POWERS[np.maximum(digits - count, 0)], digits >= count
@@ -183,7 +184,7 @@ class _Text:
         return high * 10**8 + low, whole & (digits == 8)
 
     def milliseconds(self, at) -> tuple[np.ndarray, np.ndarray]:
-        """The round-trip time that begins there and ends the line, and where it does."""
+        """The round-trip time at this position that ends the line, and where valid."""
         whole, digits = self.number(at)
         pointed = self.byte[at + digits] == ord(".")
         parts, decimals = self.number(at + digits + 1)
@@ -198,7 +199,7 @@ class _Text:
 
 
 def _joined(digits):
-    """The number whose eight digits are the bytes of a word: two, four, then eight digits are joined at a time."""
+    """Parse eight ASCII digits in a word: pairs, then fours, then all eight are joined."""
     digits = digits * np.uint64(10) + (digits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
     digits = digits * np.uint64(100) + (digits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
     return (digits * np.uint64(10000) + (digits >> np.uint64(32)) & np.uint64(0xFFFFFFFF)).astype("i8")

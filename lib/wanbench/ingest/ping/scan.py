@@ -1,5 +1,5 @@
 """
-The lines of a ping log, in chunks, as events.
+Turn a ping log into events, in chunks.
 
 If `fast`, plain lines are recognised a chunk at a time, and the `LineReader` reads only the others; otherwise it reads
 all lines. The events are the same.
@@ -23,19 +23,19 @@ CHUNK_BYTES = 1 << 20
 """About 12,000 lines: numpy works on many at once, and memory stays bounded."""
 
 WORKERS = 2
-"""So many chunks are recognised ahead in threads, for numpy releases the interpreter lock."""
+"""Chunks processed ahead in threads, as numpy releases the interpreter lock."""
 
 NOT_SPACE = bytes(byte not in b" \t\r\n" for byte in range(256))
-"""Whether each byte is more than space; lines of nothing else are not read one by one."""
+"""Whether each byte is not blank; blank lines are skipped."""
 
 
 def scan(
     stream: BinaryIO, reader: LineReader, texts: Texts, *, fast: bool
 ) -> Iterator[tuple[Ping, Events, bool]]:
     """
-    Each ping with its events in order, in batches, and whether that was the last batch because another ping began.
+    Each ping with its events in order, in batches, and whether that was its last batch because another ping began.
 
-    The reader is at the end afterwards. A faulty line raises RawDataError after the events before it have been given.
+    The reader is at the end afterwards. A faulty line raises RawDataError after the events before it were yielded.
     """
     lines = 0
     for chunk, plain in _recognised(stream, fast):
@@ -44,7 +44,7 @@ def scan(
 
 
 def _recognised(stream, fast):
-    """Each chunk with its plain replies, which `fast` looks for in chunks to come while one is worked on."""
+    """Each chunk with its plain replies; with `fast`, later chunks are processed ahead in threads."""
     if not fast:
         for chunk in _chunks(stream):
             yield chunk, plain_lines.find(chunk, recognise=False)
@@ -85,7 +85,7 @@ def _chunks(stream):
 
 
 def _events(chunk, plain, lines_before, reader, texts):
-    """Yield the chunk's events by ping, in line order; return how many lines have been read by its end."""
+    """Yield the chunk's events by ping, in line order; returns the number of lines read so far."""
     n = len(plain.starts) - 1
     wanted = np.logical_or.reduceat(np.frombuffer(chunk.translate(NOT_SPACE), bool), plain.starts[:-1])
     wanted |= np.diff(plain.starts) > LONGEST_LINE
@@ -123,7 +123,7 @@ def _events(chunk, plain, lines_before, reader, texts):
 
 
 def _tell_last_reply(reader, plain, place, lines_before):
-    """The reader has not seen plain replies, but a line about damage means the reply before it."""
+    """Tell the reader the latest plain reply, as a line about damage refers to the reply before it."""
     is_reply = np.array([kind.kind == REPLY for kind in plain.kinds] or [False])[plain.kind]
     before = np.flatnonzero((plain.places < place) & is_reply)
     if len(before):

@@ -1,4 +1,4 @@
-"""Administrative questions to a cluster, put by kafka-python in a process on a host: `program`."""
+"""Administrative requests to a cluster, sent by kafka-python in a process on a host: `program`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ VERBS = (
     "change", "groups", "offsets", "log_ends",
 )  # fmt: skip
 TIMEOUT_S = 60.0
-"""Longer than the program itself waits for a broker and for the answer: 45 s."""
+"""Timeout, longer than the program's own waits for a broker and for the answer: 45 s."""
 
 MINIMUM_INTERVAL_S = 0.25
-"""Between two samples of a watch; one with groups asks every broker, and takes several round trips of a long path."""
+"""Interval of samples; one with groups asks every broker, and takes several round trips of a long path."""
 
 
 class AnswerError(ClusterError):
     """
-    A cluster refused what it was asked, or did not answer.
+    A cluster refused a request, or did not answer.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class AnswerError(ClusterError):
 
 
 def command(host: Host, files: ClientFiles, verb: str, arguments: dict) -> list[str]:
-    """The command that puts a question; the client's settings are in a file that it names."""
+    """The command that sends a request; the client's settings are in a file that it names."""
     program = "wanbench.kafka.admin.program"
     return module_command(host, program, files.python(host), verb, json.dumps(arguments))
 
@@ -153,7 +153,7 @@ def watching(
     internal: bool = False,
 ) -> Iterator[Process]:
     """
-    Watch a cluster from a host; yields the process, which ends by itself after `duration_s` and is stopped at the end.
+    Watch a cluster from a host; yields the process, which ends after `duration_s` and is stopped when the block ends.
 
     It prints a JSON object per sample on stdout: `samples(process.stop().stdout)`. `wanbench.kafka.admin.watch.watch`
     says what the parameters mean and what a sample holds.
@@ -182,7 +182,7 @@ def watching(
 
 def samples(printed: bytes) -> list[dict]:
     """
-    The samples that a watch printed; a last line that a stop cut short is left out.
+    The samples that a watch printed; a last line cut short by a stop is dropped.
 
     >>> samples(b'{"at_s": 1.0, "took_s": 0.1}\\n{"at_s": 1.')
     [{'at_s': 1.0, 'took_s': 0.1}]

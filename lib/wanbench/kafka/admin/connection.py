@@ -1,5 +1,5 @@
 """
-An admin client of kafka-python that gives up at once on permanent errors, and knows why it found no broker.
+An admin client of kafka-python that fails at once on permanent errors, and knows why it found no broker.
 
 Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
@@ -15,7 +15,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 CONNECT_MS = 3000
-"""How long one broker has to take a connection, before another one is tried."""
+"""Timeout of a connection to one broker, before another is tried."""
 
 _PERMANENT = (
     errors.SaslAuthenticationFailedError,
@@ -29,12 +29,12 @@ _TLS_REFUSED = re.compile(
 
 
 class Unreachable(errors.KafkaError):
-    """Nobody answered at any bootstrap address."""
+    """No bootstrap address answered."""
 
 
 class Connections(KafkaConnectionManager):
     """
-    Remembers why connections failed (`failures`, by address), and raises permanent errors while it looks for a broker.
+    Records why connections failed (`failures`, by address), and raises permanent errors during the search for a broker.
     """
 
     def __init__(self, net, **settings):
@@ -126,7 +126,7 @@ def connected(settings: dict, *, connect_s: float, request_s: float) -> KafkaAdm
 
 def message(error: BaseException) -> str:
     """
-    An error's message, without the name of its class before it.
+    An error's message without its class name.
 
     >>> message(errors.KafkaConnectionError("refused")), message(errors.RequestTimedOutError())
     ('refused', 'RequestTimedOutError')

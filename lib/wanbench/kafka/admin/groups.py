@@ -1,5 +1,5 @@
 """
-Answers to questions about consumer groups, of the classic protocol and of the newer one (KIP-848).
+Answers to questions about consumer groups, of the classic and the new protocol (KIP-848).
 
 Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
@@ -17,11 +17,13 @@ from .queries import Refused, refuse
 _SCHEMAS = "wanbench.kafka.admin.schemas"
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 CONSUMER, DEBUGGER = -1, -2
-"""In place of a replica: to one a leader names its high watermark as the latest offset, to the other its log's end."""
+"""
+Replica ids of the requester: a leader's latest offset is its high watermark for the one, its log end for the other.
+"""
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=_SCHEMAS):
-    """Asks a coordinator about groups of the newer protocol, which kafka-python's `describe_groups` reports as dead."""
+    """Describes groups of the new protocol, which kafka-python's `describe_groups` reports as dead."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=_SCHEMAS):
@@ -81,7 +83,7 @@ async def list_groups(admin: KafkaAdminClient) -> dict:
 
 
 async def members_of(admin: KafkaAdminClient, group: str) -> dict:
-    """A group's "state" and its "members" (client_id, partitions), by its coordinator, which is looked up anew."""
+    """A group's "state" and "members" (client_id, partitions), from its coordinator, which is looked up each time."""
     admin._manager.cluster._coordinators.clear()
     row = {"group": group, "coordinator": await admin._find_coordinator_id(group)}
     try:
@@ -146,8 +148,8 @@ def _pairs(topics):
 
 def log_ends(admin: KafkaAdminClient, topic: str) -> list[dict]:
     """
-    How far each partition goes: partition, high_watermark, up to which all replicas in sync have it and consumers may
-    read, and end, of the leader's log. Both are offsets after the last record.
+    Ends of each partition: high_watermark, up to which consumers may read, and end, of the leader's log. Both are
+    offsets after the last record.
     """
     [description] = admin.describe_topics([topic])
     refuse(description["error_code"])
@@ -166,7 +168,7 @@ def log_ends(admin: KafkaAdminClient, topic: str) -> list[dict]:
 
 
 async def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
-    """The latest offset of each partition of a leader, as it says it to a replica."""
+    """The latest offset of each partition of a leader, as reported to a replica."""
     asked = [_Topic.ListOffsetsPartition(partition_index=number, timestamp=-1) for number in numbers]
     request = ListOffsetsRequest(
         replica_id=replica_id, isolation_level=0, topics=[_Topic(name=topic, partitions=asked)], min_version=2
@@ -181,7 +183,7 @@ async def _latest(admin, leader, topic, numbers, replica_id) -> dict[int, int]:
 
 
 def offsets(admin: KafkaAdminClient, group: str) -> list[dict]:
-    """A group's position: topic, partition, committed, end (of the log), lag in records."""
+    """A group's position: topic, partition, committed, end (of the log), and lag in records."""
     committed = admin.list_group_offsets([group])[group]
     if not committed:
         return []

@@ -1,10 +1,10 @@
 """
-Puts one administrative question to a cluster:
-`python -m wanbench.kafka.admin.program <settings file> <verb> [<arguments in JSON>]`.
+Send one administrative request to a cluster: `python -m wanbench.kafka.admin.program <settings file> <verb> [<arguments
+in JSON>]`.
 
 The settings file holds kafka-python's keywords in JSON. The answer is one line of JSON on stdout, {"answer": ...} or
 {"error": {"kind": ..., "message": ...}} with Kafka's own name and message; the status is 0 or 3. `watch` prints a line
-per sample instead. Nothing of the settings is ever printed.
+per sample instead. Settings are never printed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .connection import connected, message
 
 REFUSED = 3
 CONNECT_S = 15.0
-"""How long to look for a broker, unless the question says."""
+"""Default timeout of the search for a broker."""
 REQUEST_S = 30.0
-"""How long to wait for one answer, unless the question says; Kafka's own request.timeout.ms."""
+"""Default timeout of one answer: Kafka's own request.timeout.ms."""
 PAUSE_S = 0.1
 READING = {"cluster", "topics", "reassignments", "settings", "groups", "offsets", "log_ends"}
-"""Verbs that change nothing: asked again, of another broker, if a broker that is cut off did not answer."""
+"""Read-only verbs, which are retried on another broker if one does not answer."""
 
 VERBS = {
     "cluster": queries.cluster,
@@ -49,7 +49,7 @@ VERBS = {
 
 
 def answered(settings: dict, verb: str, question: dict) -> dict:
-    """The answer or the error, in the form that is printed."""
+    """The answer or the error, in printed form."""
     connect_s, request_s = question.pop("connect_s", CONNECT_S), question.pop("request_s", REQUEST_S)
     takes = list(inspect.signature(VERBS[verb]).parameters)[1:]
     if unknown := sorted(set(question) - set(takes)):
@@ -86,7 +86,7 @@ def answered(settings: dict, verb: str, question: dict) -> dict:
 
 
 def main(arguments: list[str]) -> int:
-    """Answer the question in the arguments."""
+    """Run the request in the arguments."""
     logging.disable(logging.CRITICAL)
     settings = json.loads(Path(arguments[0]).read_text())
     verb, question = arguments[1], json.loads(arguments[2]) if len(arguments) > 2 else {}

@@ -16,7 +16,7 @@ from kafka.structs import TopicPartition
 from .connection import message
 
 _PAUSE_S = 0.05
-"""Between two looks at what the brokers know."""
+"""Interval of polling the brokers' metadata."""
 
 
 class Refused(errors.KafkaError):
@@ -29,7 +29,7 @@ class Refused(errors.KafkaError):
 
 
 def refuse(code: int, reason: str | None = None) -> None:
-    """Raise `Refused` for an error code, with the reason that came with it; nothing if the code is 0."""
+    """Raise `Refused` for an error code, with the given reason; nothing for code 0."""
     if code:
         raise Refused(errors.for_code(code), reason)
 
@@ -75,7 +75,7 @@ def topics(admin: KafkaAdminClient, names: list[str] | None = None, internal: bo
     """
     Topics with their partitions: partition, leader (None: none), leader_epoch, replicas, isr, offline.
 
-    Without names, all that are not Kafka's own, or all where `internal` is true.
+    Without names, all topics; Kafka's own only with `internal`.
     """
     rows = []
     for topic in admin.describe_topics(names):
@@ -88,7 +88,7 @@ def topics(admin: KafkaAdminClient, names: list[str] | None = None, internal: bo
 
 
 def topic_row(topic: dict) -> dict:
-    """A topic of kafka-python's metadata, as `topics` returns it."""
+    """A topic in kafka-python's metadata, in the form that `topics` returns."""
     partitions = [
         {
             "partition": row["partition_index"],
@@ -113,7 +113,7 @@ def create_topic(
     wait_s: float = 30.0,
 ) -> dict:
     """
-    Make a topic and wait until every broker that answers knows a leader of every partition of it.
+    Make a topic and wait until every answering broker knows a leader of every partition.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def create_topic(
 
 
 def delete_topic(admin: KafkaAdminClient, name: str, wait_s: float = 30.0) -> None:
-    """Delete a topic and wait until no broker that answers knows it any more."""
+    """Delete a topic and wait until no answering broker knows it."""
     (answer,) = admin.delete_topics([name], raise_errors=False, timeout_ms=int(wait_s * 1000))["topics"]
     refuse(answer["error_code"], answer.get("error_message") or _error_text(answer["error_code"]))
     gone = errors.UnknownTopicOrPartitionError.errno
@@ -152,7 +152,7 @@ def delete_topic(admin: KafkaAdminClient, name: str, wait_s: float = 30.0) -> No
 
 
 def _everywhere(admin, name, is_done, wait_s, problem):
-    """A topic's metadata, once `is_done` holds for the metadata of each broker that answers."""
+    """A topic's metadata, once `is_done` holds for that of each answering broker."""
     end = time.monotonic() + wait_s
     while True:
         views = admin._manager.run(_views, admin, name)
@@ -186,7 +186,7 @@ async def _views(admin, name):
 
 def reassign(admin: KafkaAdminClient, topic: str, replicas: dict[str, list[int] | None]) -> dict:
     """
-    Start to move partitions.
+    Start moving partitions.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def reassign(admin: KafkaAdminClient, topic: str, replicas: dict[str, list[int] 
 
 
 def reassignments(admin: KafkaAdminClient) -> list[dict]:
-    """Moves that are under way: topic, partition, replicas, adding, removing."""
+    """Moves in progress: topic, partition, replicas, adding, removing."""
     return [
         {
             "topic": partition.topic,
@@ -215,7 +215,9 @@ def reassignments(admin: KafkaAdminClient) -> list[dict]:
 
 
 def elect(admin: KafkaAdminClient, topic: str | None = None, unclean: bool = False) -> dict:
-    """Have the preferred replicas lead again (or, unclean, any live one), in one topic or all: how many changed."""
+    """
+    Elect the preferred leaders (or, unclean, any live replica) in one topic or all; returns the number of changes.
+    """
     if topic is not None:
         topics(admin, [topic])
     answer = admin.elect_leaders(1 if unclean else 0, topic and [topic], raise_errors=False).to_dict()
@@ -237,9 +239,9 @@ def lead(
     others: bool = False,
 ) -> dict:
     """
-    Give partitions another order of the replicas that they have, and have the first in sync of each lead; no data move.
+    Reorder the replicas of partitions and elect the first in-sync replica of each; no data move.
 
-    With `others` the replicas may be others than they have: what is new is copied first, and waited for.
+    With `others` the replicas may change: new ones are copied first, which is awaited.
 
     Parameters
     ----------
@@ -289,7 +291,7 @@ def lead(
 
 
 def _partitions(admin, replicas) -> dict:
-    """What is known of these partitions, by TopicPartition; without those that are not there."""
+    """State of these partitions, by TopicPartition, without missing ones."""
     return {
         TopicPartition(topic["name"], row["partition"]): row
         for topic in topics(admin, internal=True)
@@ -301,7 +303,7 @@ def _partitions(admin, replicas) -> dict:
 
 def settings(admin: KafkaAdminClient, of: str, name: str | int, everything: bool = False) -> dict:
     """
-    Settings of a topic or broker that were changed, or all: value, source and whether it is read only, by name.
+    Changed or all settings of a topic or broker, by name: value, source and whether read-only.
 
     Parameters
     ----------
@@ -331,7 +333,7 @@ async def _describe_settings(admin, resource):
 
 
 def change(admin: KafkaAdminClient, of: str, name: str | int, settings: dict) -> None:
-    """Change settings of a topic or broker while it runs; None takes a value back to its default."""
+    """Change settings of a topic or broker at run time; None restores the default."""
     resource = _resource(of, name)
     resource.configs = {
         key: ("SET", str(value)) if value is not None else ("DELETE", None) for key, value in settings.items()
@@ -346,7 +348,7 @@ def _resource(of, name):
     from kafka.admin import ConfigResource
 
     if of not in ("topic", "broker"):
-        raise ValueError(f"settings are those of a topic or a broker, not of {of!r}")
+        raise ValueError(f"settings belong to a topic or a broker, not to {of!r}")
     return ConfigResource(of, str(name))
 
 

@@ -1,5 +1,5 @@
 """
-Watches a cluster for a time: topics, leaders, in-sync replicas and groups, a few times a second.
+Watch a cluster: topics, leaders, in-sync replicas and groups, several times a second.
 
 Imports the standard library and kafka-python only: `wanbench.kafka.admin.program` starts with it.
 """
@@ -19,9 +19,9 @@ from .groups import list_groups, members_of
 from .queries import topic_row
 
 CONNECT_S = 2.0
-"""How long one sample looks for a broker: a cluster that is gone must not keep the next samples waiting for long."""
+"""Timeout of a sample's search for a broker: a dead cluster must not delay the next samples for long."""
 MEMBERS_INTERVAL_S = 1.0
-"""Between two looks at the members of groups: each asks for the coordinator and then the coordinator."""
+"""Interval of samples of groups: each finds the coordinator and then asks it."""
 
 
 def watch(
@@ -36,7 +36,7 @@ def watch(
     internal: bool = False,
 ) -> None:
     """
-    Write what a cluster looks like, every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
+    Write the cluster's state every `interval_s` seconds for `duration_s` seconds, whatever happens to it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _one_at_a_time(write: Callable[[dict], None]) -> Callable[[dict], None]:
 
 
 def _look_at_members(admin: KafkaAdminClient, group: str, write, end: float) -> None:
-    """Write the state and the members of a group until the end; its requests run beside those of the samples."""
+    """Write the state and members of a group until the end; its requests run concurrently with those of the samples."""
     while (now := time.monotonic()) < end:
         sample: dict = {"at_s": time.time(), "group": group}
         try:

@@ -1,5 +1,5 @@
 """
-Programs that run on the hosts of a lab, as copied files or by `python -m`. Nothing else runs there but Java.
+Programs that run on the lab's hosts, as copied files or by `python -m`; besides them only Java runs there.
 
 It imports nothing: programs must start quickly.
 """

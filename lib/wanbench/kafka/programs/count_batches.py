@@ -1,12 +1,11 @@
 """
-Counts record batches in a broker's log, second by second, from the headers of the batches alone.
+Count record batches per second in a broker's log, from batch headers alone.
 
 ``python count_batches.py <log folder> <topic>...`` prints a JSON object. Its "rows" are [topic, partition, second
-(Unix), batches, records, bytes]; "control_batches" (markers of transactions) and "cut_bytes" (of batches that the log
-did not hold whole, as it was being written) are not in the rows. A batch belongs to the second of its largest
-timestamp: when the broker appended it where the topic keeps LogAppendTime, else when its youngest record was made.
-Format: https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only, for it is copied to
-hosts.
+(Unix), batches, records, bytes]; "control_batches" (markers of transactions) and "cut_bytes" (of incomplete batches,
+still being written) are not in the rows. A batch belongs to the second of its largest timestamp: when the broker
+appended it if the topic uses LogAppendTime, else when its youngest record was created. Format:
+https://kafka.apache.org/documentation/#recordbatch. Imports the standard library only, as it is copied to hosts.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ CONTROL = 1 << 5
 
 
 class LogError(Exception):
-    """A segment of the log does not hold what Kafka writes."""
+    """A segment of the log is not in Kafka's format."""
 
 
 def count(folder: Path, topics: Sequence[str]) -> dict:
     """
-    What the program prints, for the partitions of `topics` whose folders are in `folder`.
+    The program's output, for the partitions of `topics` with folders in `folder`.
 
     LogError if a segment holds no batches of format 2, or if there is no folder.
     """
@@ -68,9 +67,9 @@ def segments(folder: Path, topics: Sequence[str]) -> Iterator[tuple[str, int, Pa
 
 def batches(path: Path) -> Iterator[tuple[int | None, int, int, bool]]:
     """
-    Second, records, bytes, and whether it is a marker, of each batch of a segment.
+    Second, records, bytes, and whether it is a marker, for each batch of a segment.
 
-    The last one has no second if the segment ends within it.
+    The second of an incomplete last batch is None.
     """
     with open(path, "rb") as file:
         try:

@@ -1,10 +1,9 @@
 """
-Sends a small record to each broker at a steady pace, and prints how long each took to be acknowledged.
+Send a small record to each broker at a steady pace, and print each one's acknowledgement latency.
 
 Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
-`wanbench.experiments.detection`. Partition n of the topic is led by the broker that `--nodes` names at place n. The
-schedule is open-loop: a record is due at its time, whether or not those before it were answered, and latency counts
-from then.
+`wanbench.experiments.detection`. Partition n of the topic is led by the n-th broker in `--nodes`. The schedule is
+open-loop: records are due at fixed times, whether or not earlier ones were answered, and latency counts from then.
 
 It prints lines as fault_record.py says, with times in microseconds since the origin:
 
@@ -32,13 +31,13 @@ except ImportError:  # on a host, where it is a program and no part of a package
     from fault_record import Lines, client_settings
 
 LEAD_US = 300_000
-"""From the end of the preparations to the first record."""
+"""Time from the end of the preparations to the first record."""
 NAP_S = 0.05
 WARM_UP_S = 60.0
 
 
 class Probe:
-    """Sends on schedule through `producer` (a confluent_kafka.Producer or what acts like one) until stopped."""
+    """Sends on schedule through `producer` (a confluent_kafka.Producer or equivalent) until stopped."""
 
     def __init__(self, producer, lines: Lines, arguments):
         self.producer, self.lines, self.arguments = producer, lines, arguments
@@ -54,7 +53,7 @@ class Probe:
         self.stopped = True
 
     def warm_up(self) -> bool:
-        """Have one record acknowledged by each broker; False if that takes too long."""
+        """Get one record acknowledged by each broker; False on timeout."""
         left = set(range(self.n_partitions))
 
         def answered(partition, error, _):
@@ -69,7 +68,7 @@ class Probe:
         return not left
 
     def run(self, start_us: int) -> None:
-        """Send each record when it is due, to the brokers in turn."""
+        """Send each record when due, to the brokers in turn."""
         step_us = self.arguments.interval_us / self.n_partitions
         while not self.stopped:
             due_us = start_us + round(self.due * step_us)
@@ -88,7 +87,7 @@ class Probe:
             self._look()
 
     def drain(self) -> None:
-        """Wait as long as the limit for answers."""
+        """Wait for answers, at most for the limit."""
         end_us = self.lines.now() + self.arguments.limit_us + 100_000
         while any(self._unanswered) and self.lines.now() < end_us:
             self.producer.poll(0.02)
@@ -116,7 +115,7 @@ class Probe:
         self.lines.say([partition, due_us, None, why])
 
     def _look(self) -> None:
-        """Note which records are late by now."""
+        """Mark records that are late by now."""
         now = self.lines.now()
         for partition, waiting in enumerate(self._unanswered):
             while waiting:
@@ -141,14 +140,14 @@ def read_arguments(given=None):
     parser.add_argument("--topic", required=True)
     parser.add_argument("--nodes", required=True, help="node_id of the leader of each partition, as 1,2,3")
     parser.add_argument("--interval-us", type=int, required=True, help="between two records to a broker")
-    parser.add_argument("--limit-us", type=int, required=True, help="a record of more is late")
+    parser.add_argument("--limit-us", type=int, required=True, help="a slower record is late")
     parser.add_argument("--record-bytes", type=int, required=True)
     parser.add_argument("--stop-file")
     return parser.parse_args(given)
 
 
 def main() -> int:
-    """Probe as the arguments say."""
+    """Run the probe with these arguments."""
     import confluent_kafka
 
     arguments = read_arguments()

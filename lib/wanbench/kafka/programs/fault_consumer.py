@@ -1,5 +1,5 @@
 """
-Receives numbered records as one of several members of a group, and notes every change of its assignment.
+Receive numbered records as a member of a group, and log every change of its assignment.
 
 Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
 `wanbench.experiments.kafka_fault`. It prints lines as fault_record.py says:
@@ -9,9 +9,9 @@ Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py
     ["revoked", at, partitions], ["lost", at, partitions]
     ["error", at, name, text]
 
-Once there is the file that says that the traffic has ended, it also prints objects with `positions`, how far it has
-read each partition that it has, whenever that changes. It reads on, as a member of the group, until it is ended:
-whether all members together have read everything is for whoever sees all of them.
+Once a file signals the end of traffic, it also prints objects with `positions`, its offsets in its partitions, whenever
+they change. It keeps reading as a member until it is ended, as only an observer of all members knows whether everything
+was read.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ except ImportError:  # on a host, where it is a program and no part of a package
 
 POLL_S = 0.1
 LOOK_S = 0.1
-"""How often it looks for that file, and at its positions."""
+"""Interval of checks for that file, and of its positions."""
 COMMITTED_S = 5.0
-"""For the coordinator to say how far the group has read."""
+"""Timeout for the coordinator to return the group's offsets."""
 
 
 class Member:
-    """A member of the group; `positions` is the offset after the last record that it has of each partition."""
+    """A member of the group; `positions` is the offset after its last record of each partition."""
 
     def __init__(self, lines: Lines):
         self.lines = lines
@@ -50,7 +50,7 @@ class Member:
         self.lines.flush()
 
     def changed(self, what: str, partitions) -> None:
-        """Note a change of the assignment."""
+        """Log a change of the assignment."""
         numbers = sorted(partition.partition for partition in partitions)
         if what == "assigned":
             self.assigned |= set(numbers)
@@ -62,7 +62,7 @@ class Member:
         self.lines.flush()
 
     def take(self, message) -> None:
-        """Note a message, or the error that came in its place."""
+        """Log a message, or the error in its place."""
         if message.error() is not None:
             self.lines.client_error(message.error())
             return
@@ -73,10 +73,7 @@ class Member:
             self.lines.say(("received", producer, sequence, *place, at, is_damaged))
 
     def report(self, committed) -> None:
-        """
-        Print its positions if they have changed. `committed` gives the group's in partitions of which it has no record
-        yet.
-        """
+        """Print its positions if changed. `committed` gives the group's for partitions without a record yet."""
         unknown = [number for number in self.assigned if number not in self.positions]
         if unknown:
             self.positions.update(committed(unknown))
@@ -91,16 +88,16 @@ def read_arguments(given=None):
     """The settings, from the command line."""
     parser = argparse.ArgumentParser(description="Receives numbered records as a member of a group.")
     parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--settings", default="{}", help="more of them, in JSON")
+    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
     parser.add_argument("--topic", required=True)
     parser.add_argument("--group", required=True)
     parser.add_argument("--number", type=int, required=True, help="of this consumer, from 0")
-    parser.add_argument("--ended-file", required=True, help="there as soon as the traffic has ended")
+    parser.add_argument("--ended-file", required=True, help="created when the traffic has ended")
     return parser.parse_args(given)
 
 
 def main() -> int:
-    """Receive until asked to end."""
+    """Receive until told to end."""
     import confluent_kafka
 
     arguments = read_arguments()

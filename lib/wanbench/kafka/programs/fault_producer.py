@@ -1,9 +1,9 @@
 """
-Sends numbered records on a schedule, whatever happens to the cluster, until a file tells it to stop.
+Send numbered records on schedule, whatever happens to the cluster, until a file signals the end.
 
 Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_fault`. The schedule is open-loop: a record is due at its time, whether or not those before
-it were answered. Record n goes to partition n modulo the partitions.
+`wanbench.experiments.kafka_fault`. The schedule is open-loop: records are due at fixed times, whether or not earlier
+ones were answered. Record n goes to partition n modulo the partitions.
 
 It prints lines as fault_record.py says: an object with `start_ns` and `interval_ns` once it is ready, and then
 
@@ -33,18 +33,18 @@ except ImportError:  # on a host, where it is a program and no part of a package
     from probe_record import HEAD, PROBE, WARM_UP, record
 
 WARM_UP_S = 90.0
-"""For the first connections: the cluster may be electing leaders."""
+"""Timeout of the first connections: the cluster may be electing leaders."""
 LEAD_NS = 200_000_000
-"""From the end of the warm-up to the first record."""
+"""Time from the end of the warm-up to the first record."""
 LOOK_S = 0.1
-"""How often it looks for the file that stops it."""
+"""Interval of checks for the file that stops it."""
 NO_ANSWER = "no answer"
 """The reason of records that were neither acknowledged nor refused when the program ended."""
 
 
 class Schedule:
     """
-    Sends on schedule through `producer` (a confluent_kafka.Producer or what acts like one).
+    Sends on schedule through `producer` (a confluent_kafka.Producer or equivalent).
 
     `outstanding` are the records sent and not answered, `due` counts the records that came due.
     """
@@ -59,15 +59,12 @@ class Schedule:
         self._looked_s = time.monotonic()
 
     def hurry(self, *_) -> None:
-        """Send nothing more and wait for nothing: after this signal soon comes one that kills."""
+        """Send nothing more and wait for nothing: a kill soon follows this signal."""
         self.stopped = self._hurried = True
         self.lines.flush()
 
     def warm_up(self) -> int:
-        """
-        Have a record that does not count acknowledged by every partition, sending again what failed; returns how many
-        were not acknowledged.
-        """
+        """Get a warm-up record acknowledged by every partition, with retries; returns how many failed."""
         left, end_s = set(range(self.arguments.partitions)), time.monotonic() + WARM_UP_S
 
         def answered(partition, error, _):
@@ -85,7 +82,7 @@ class Schedule:
         return len(left)
 
     def run(self, start_ns: int) -> None:
-        """Send each record when it is due, or at once if that is over, until stopped."""
+        """Send each record when due, or at once if overdue, until stopped."""
         while not self.stopped:
             intended_ns = start_ns + self.due * self.arguments.interval_ns
             while (left_ns := intended_ns - time.time_ns()) > 0 and not self.stopped:
@@ -99,7 +96,7 @@ class Schedule:
             self._look()
 
     def drain(self) -> None:
-        """Wait for answers, at most `drain_s`; what is then unanswered counts as failed."""
+        """Wait for answers, at most `drain_s`; unanswered records then count as failed."""
         end_s = time.monotonic() + self.arguments.drain_s
         while self.outstanding and time.monotonic() < end_s and not self._hurried:
             self.producer.poll(0.05)
@@ -148,20 +145,20 @@ def read_arguments(given=None):
     """The settings, from the command line."""
     parser = argparse.ArgumentParser(description="Sends numbered records on schedule.")
     parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--settings", default="{}", help="more of them, in JSON")
+    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
     parser.add_argument("--topic", required=True)
     parser.add_argument("--partitions", type=int, required=True)
     parser.add_argument("--number", type=int, required=True, help="of this producer, from 0")
     parser.add_argument("--interval-ns", type=int, required=True)
     parser.add_argument("--record-bytes", type=int, required=True)
     parser.add_argument("--acks", choices=("0", "1", "all"), required=True)
-    parser.add_argument("--stop-file", required=True, help="end as soon as there is such a file")
+    parser.add_argument("--stop-file", required=True, help="end once this file exists")
     parser.add_argument("--drain-s", type=float, required=True)
     return parser.parse_args(given)
 
 
 def main() -> int:
-    """Send as the arguments say."""
+    """Send with these arguments."""
     import confluent_kafka
 
     arguments = read_arguments()

@@ -1,6 +1,6 @@
 """
-What the programs of a fault episode share: the number of a record, librdkafka's settings, and lines that are printed
-soon. Needs nothing of wanbench.
+Shared by the programs of a fault episode: record numbers, librdkafka's settings, and prompt output. Needs nothing of
+wanbench.
 
 Records are those of a probe (`probe_record`); the upper bits of the sequence are the producer's number.
 
@@ -23,7 +23,7 @@ except ImportError:  # on a host, where it is a program and no part of a package
 SEQUENCE_BITS = 40
 """A million records a second for twelve days."""
 FLUSH_S = 0.2
-"""Lines wait so long before they are printed: whoever watches a program sees it with this delay."""
+"""Buffering time of lines, and so the delay seen by watchers."""
 SHOWN = 200
 """Characters of an error's text."""
 _OF_CONSUMERS = (
@@ -52,9 +52,7 @@ def producer_and_sequence(number: int) -> tuple[int, int]:
 
 
 def read_record(value: bytes | None) -> tuple[int | None, int | None, bool] | None:
-    """
-    Producer, sequence and whether the record is damaged (then both are None); None for a record that does not count.
-    """
+    """Producer, sequence and whether damaged (then both are None); None for a warm-up record."""
     kind, number, _, is_intact = opened(value)
     if not is_intact:
         return None, None, True
@@ -63,8 +61,8 @@ def read_record(value: bytes | None) -> tuple[int | None, int | None, bool] | No
 
 def client_settings(path: str, given: str, role: str) -> dict:
     """
-    librdkafka's settings of a client: addresses and security from a JSON file, and of the others in a JSON object those
-    that a client of this role has.
+    librdkafka's settings of a client: addresses and security from a JSON file, plus those of a JSON object that apply
+    to this role.
     """
     with open(path, "rb") as file:
         settings = json.load(file)
@@ -74,7 +72,7 @@ def client_settings(path: str, given: str, role: str) -> dict:
 
 
 class Lines:
-    """Lines that are printed soon; times count from `origin_ns`."""
+    """Buffered output lines, printed soon; times count from `origin_ns`."""
 
     def __init__(self, program: str, **about):
         self.origin_ns = time.time_ns()
@@ -88,17 +86,17 @@ class Lines:
         return (time.time_ns() - self.origin_ns) // 1_000
 
     def say(self, value) -> None:
-        """Print a value soon; any thread may call it."""
+        """Print a value soon; thread-safe."""
         self._waiting.append(line(value))
 
     def client_error(self, error) -> None:
-        """Note an error that librdkafka reports: ["error", at, its name, its text]."""
+        """Log an error from librdkafka: ["error", at, its name, its text]."""
         self.say(("error", self.now(), error.name(), error.str()[:SHOWN]))
 
     def logger(self) -> logging.Logger:
         """
-        A logger for librdkafka: its lines become errors as well, with the name that it gives them, such as REQTMOUT for
-        a request without answer. They have the time of the poll that hands them over.
+        A logger that turns librdkafka's log lines into errors, by their name there, such as REQTMOUT for an unanswered
+        request. Their time is that of the poll that delivers them.
         """
         logger = logging.Logger("librdkafka")
         handler = logging.Handler()
@@ -114,7 +112,7 @@ class Lines:
         self.say(("error", self.now(), name, text[:SHOWN]))
 
     def flush(self, *_) -> None:
-        """Print what waits; a signal's handler may call it."""
+        """Print buffered lines; safe in a signal handler."""
         lines = []
         while self._waiting:
             lines.append(self._waiting.popleft())
@@ -123,6 +121,6 @@ class Lines:
         self._flushed_s = time.monotonic()
 
     def tick(self) -> None:
-        """Print what waits if it is time."""
+        """Print buffered lines if it is time."""
         if time.monotonic() - self._flushed_s > FLUSH_S:
             self.flush()

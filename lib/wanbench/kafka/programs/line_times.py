@@ -1,9 +1,9 @@
 """
-Runs a command, passes on what it prints, and writes down when each line was printed, by this host's clock.
+Run a command, pass on its output, and record when each line was printed, by this host's clock.
 
 ``python line_times.py <file> <command> <argument>...`` writes Unix times in seconds, one per line: when the command was
-started, then when each of its lines was complete. The file grows with the output, so it is there even if the command is
-killed. Imports the standard library only, for it is copied to hosts.
+started, then when each of its lines was complete. The file grows with the output, so it survives a kill. Imports the
+standard library only, as it is copied to hosts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Reads a topic from the beginning to its end, to compare with what producers were told and consumers received.
+Read a topic from beginning to end, to compare with acknowledged and received records.
 
 Runs on a host with confluent-kafka, next to fault_record.py and probe_record.py; started by
 `wanbench.experiments.kafka_fault`. It prints lines as fault_record.py says: an object with `ends`, the offset after the
@@ -8,8 +8,8 @@ last record of each partition, then
     [partition, offset, producer, sequence, whether it is damaged]    producer, sequence null if so
 
 and at the end an object with `ended`, and `complete`, whether every partition was read up to its end; its status is 0
-if so. The end is the high watermark: who starts it waits until that is the end of the log. A partition whose end is
-not known is not in `ends`.
+if so. The end is the high watermark: the caller first waits until that is the log's end. A partition with unknown end
+is not in `ends`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_arguments(given=None):
 
 
 def main() -> int:
-    """Read everything."""
+    """Read the whole topic."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
     arguments = read_arguments()

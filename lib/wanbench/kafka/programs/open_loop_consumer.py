@@ -1,9 +1,8 @@
 """
-Receives the records of an open-loop load as all members of one consumer group for each topic.
+Receive the records of an open-loop load as all members of one consumer group per topic.
 
 Runs on a host with confluent-kafka, next to open_loop_record.py and probe_record.py; started by
-`wanbench.experiments.kafka_open_loop`. Every member has a thread, which takes what librdkafka hands over and
-notes when.
+`wanbench.experiments.kafka_open_loop`. Every member has a thread, which time-stamps what librdkafka delivers.
 
 It prints JSON, one value per line: an object with `program` at first; one with `ready` once a record that does not
 count has come from every partition; {"error": [name, text, how often]}; and at the end an object for each second of the
@@ -61,13 +60,13 @@ except ImportError:  # on a host, where it is a program and no part of a package
 POLL_S = 0.1
 """How soon a stop is noticed."""
 BATCH = 500
-"""Records taken at once, with one look at the clock."""
+"""Records taken at once, with one time stamp."""
 NAP_S = 0.02
 ERRORS = 20
 
 
 class Receipts:
-    """What the members of the groups received, by second of the schedule."""
+    """Records received by the groups, by second of the schedule."""
 
     def __init__(self, rate: float, n: int, offsets_ns: list[int]):
         self.rate, self.offsets_ns = rate, offsets_ns
@@ -81,11 +80,11 @@ class Receipts:
         self._lock = threading.Lock()
 
     def stop(self, *_) -> None:
-        """Take nothing more, and print."""
+        """Stop receiving, and print."""
         self.stopped = True
 
     def take(self, messages: list, at_ns: int) -> None:
-        """Note messages that were handed over by this time."""
+        """Count messages delivered by this time."""
         with self._lock:
             for message in messages:
                 if message.error() is not None:
@@ -119,7 +118,7 @@ class Receipts:
             self.errors[key] += 1
 
     def report(self) -> list[dict]:
-        """The objects that are printed at the end."""
+        """The objects printed at the end."""
         with self._lock:
             lines: list[dict] = [{"error": [*key, n]} for key, n in self.errors.most_common(ERRORS)]
             for second in sorted(set(self.latency) | set(self.received_in)):
@@ -137,7 +136,7 @@ class Receipts:
 
 
 def receive(consumer, receipts: Receipts) -> None:
-    """Take what a member is handed, until stopped. `consume` alone would wait for a whole batch."""
+    """Take a member's messages until stopped. `consume` alone would wait for a full batch."""
     while not receipts.stopped:
         message = consumer.poll(POLL_S)
         if message is None:
@@ -151,7 +150,7 @@ def read_arguments(given=None):
     """The settings, from the command line."""
     parser = argparse.ArgumentParser(description="Receives the records of an open-loop load.")
     parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--settings", default="{}", help="more of them, in JSON")
+    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
     parser.add_argument("--topics", type=json.loads, required=True, help="JSON list of names")
     parser.add_argument("--partitions", type=int, required=True, help="of each topic")
     parser.add_argument("--number", type=int, required=True, help="of the group, from 0")
@@ -169,7 +168,7 @@ def read_arguments(given=None):
 
 
 def main() -> int:
-    """Receive until all has come, or until asked to end."""
+    """Receive until all have arrived, or until told to end."""
     import confluent_kafka
 
     arguments = read_arguments()

@@ -1,13 +1,13 @@
 """
-Sends the records of an open-loop load on a schedule that is fixed before the first one.
+Send the records of an open-loop load on a schedule fixed beforehand.
 
 Runs on a host with confluent-kafka, next to open_loop_record.py and probe_record.py; started by
 `wanbench.experiments.kafka_open_loop`. One process holds all producers of its host. Producer k of K sends the records
 k, k + K, k + 2K, ...; a producer's records go to the partitions of its topic in turn.
 
-A record that comes due is handed to librdkafka at the next tick of 1 ms, or at once if that is over; none is skipped,
-and each keeps its intended time. If the queue of librdkafka is full, the record waits, and so do those of the same
-producer that come due meanwhile: that wait is the system's. `late` is only what the loop itself was late.
+A due record is handed to librdkafka at the next tick of 1 ms, or at once if overdue; none is skipped, and each keeps
+its intended time. If librdkafka's queue is full, the producer's records wait: that wait is the system's. `late` is the
+lateness of the loop alone.
 
 It prints JSON, one value per line: an object with `program` at first; one with `ready` once every producer has had a
 record that does not count acknowledged by every partition; {"error": [name, text, how often]}; and at the end an object
@@ -67,21 +67,21 @@ except ImportError:  # on a host, where it is a program and no part of a package
     from probe_record import line, put
 
 WARM_UP_S = 90.0
-"""For the first connections: the cluster may be electing leaders."""
+"""Timeout of the first connections: the cluster may be electing leaders."""
 TICK_S = 0.001
-"""Sleeping for each of several thousand records a second would take a tenth of a processor."""
+"""Length of a tick: sleeping per record at several thousand a second would cost a tenth of a processor."""
 NAP_S = 0.05
 """The longest sleep: how soon a stop is noticed."""
 LATE_UNIT_US = 100
 FLUSH_S = 5.0
-"""For answers to a warm-up, before it is sent again to partitions that did not acknowledge one."""
+"""Timeout of a warm-up, before it is retried on the remaining partitions."""
 ERRORS = 20
-"""So many different errors are printed."""
+"""Maximum of different errors printed."""
 
 
 class Producer:
     """
-    One producer of the load; a thread of its own takes its answers, as soon as they come.
+    One producer of the load, with a thread that handles its answers promptly.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Producer:
         self._thread.start()
 
     def hand_over(self, sequence: int, due_ns: int) -> bool:
-        """Give a record to librdkafka; False if its queue has no room."""
+        """Give a record to librdkafka; False if its queue is full."""
         process = self.process
         bodies = process.bodies
         head = HEAD.pack(RECORD, process.number, sequence, due_ns)
@@ -143,7 +143,7 @@ class Producer:
             self.errors[name, text[:200]] += 1
 
     def close(self) -> None:
-        """Take no further answers; returns once the thread has ended."""
+        """Stop handling answers; returns once the thread has ended."""
         self._closed = True
         self._thread.join()
 
@@ -153,7 +153,7 @@ class Producer:
 
 
 class Process:
-    """All producers of one process, and what came of each second of the schedule."""
+    """All producers of one process, and the results of each second of the schedule."""
 
     def __init__(self, arguments, bodies: list[bytes]):
         self.arguments, self.bodies = arguments, bodies
@@ -175,10 +175,7 @@ class Process:
         self.stopped = True
 
     def warm_up(self) -> int:
-        """
-        Have each producer's warm-up acknowledged by every partition, sending again what failed; returns how many of
-        these were not acknowledged.
-        """
+        """Get each producer's warm-up acknowledged by every partition, with retries; returns how many failed."""
         left = {(producer, n) for producer in self.producers for n in range(self.partitions)}
         end_s, value = time.monotonic() + WARM_UP_S, HEAD.pack(WARM_UP, self.number, 0, 0) + self.bodies[0]
 
@@ -200,7 +197,7 @@ class Process:
         return len(left)
 
     def run(self, start_ns: int) -> None:
-        """Hand over every record when it is due, or at once if that is over; returns when all are, or time is up."""
+        """Hand over every record when due, or at once if overdue; returns when done or on timeout."""
         self.start_ns = start_ns
         self._next_second = 0
         give_up_ns = start_ns + round((self.length_s + self.arguments.drain_s) * NS)
@@ -225,7 +222,7 @@ class Process:
             time.sleep(min(max(left_s, TICK_S), NAP_S))
 
     def _schedule(self):
-        """(producer, number of the record, when it is due) of this process, in order."""
+        """(producer, record number, due time) of this process, in order."""
         all_producers = self.arguments.producers_in_all
         for first in range(0, self.n, all_producers):
             for producer in self.producers:
@@ -247,7 +244,7 @@ class Process:
             self._handed_over(second, now_ns)
 
     def _send_waiting(self) -> bool:
-        """Hand over what waits, as far as there is room; whether anything waited."""
+        """Hand over waiting records while there is room; returns whether any waited."""
         any_waited = False
         for producer in self.producers:
             waiting = producer.waiting
@@ -262,7 +259,7 @@ class Process:
         self.sent_in[(now_ns - self.start_ns) // NS] += 1
 
     def _look_at_backlog(self, now_ns: int) -> None:
-        """Note the backlog of every second that is over."""
+        """Record the backlog of every past second."""
         while self._next_second < self.length_s and now_ns >= self.start_ns + (self._next_second + 1) * NS:
             self.backlog[self._next_second] = self._outstanding()
             self._next_second += 1
@@ -271,7 +268,7 @@ class Process:
         return self.n_due - sum(producer.n_settled for producer in self.producers)
 
     def drain(self) -> None:
-        """Wait until the schedule is over, then for answers, at most `drain_s`."""
+        """Wait for the end of the schedule, then for answers, at most `drain_s`."""
         end_ns = self.start_ns + round(self.length_s * NS)
         give_up_ns = max(end_ns, time.time_ns()) + round(self.arguments.drain_s * NS)
         while not self.stopped and (now_ns := time.time_ns()) < give_up_ns:
@@ -282,7 +279,7 @@ class Process:
         self._look_at_backlog(time.time_ns())
 
     def report(self) -> list[dict]:
-        """The objects that are printed at the end."""
+        """The objects printed at the end."""
         for producer in self.producers:
             producer.close()
         lines: list[dict] = []
@@ -314,7 +311,7 @@ class Process:
 
 
 def bodies_of(path: str, record_bytes: int) -> list[bytes]:
-    """The records of a file of lines of this length, without the room for the head."""
+    """Records from a file with lines of this length, less room for the head."""
     with open(path, "rb") as file:
         content = file.read()
     step = record_bytes + 1
@@ -325,7 +322,7 @@ def read_arguments(given=None):
     """The settings, from the command line."""
     parser = argparse.ArgumentParser(description="Sends the records of an open-loop load on schedule.")
     parser.add_argument("--client", required=True, help="JSON file of librdkafka's settings")
-    parser.add_argument("--settings", default="{}", help="more of them, in JSON")
+    parser.add_argument("--settings", default="{}", help="further settings, in JSON")
     parser.add_argument("--topics", type=json.loads, required=True, help="JSON list of names")
     parser.add_argument("--partitions", type=int, required=True, help="of each topic")
     parser.add_argument("--number", type=int, required=True, help="of this process, from 0")
@@ -336,12 +333,12 @@ def read_arguments(given=None):
     parser.add_argument("--payload", required=True, help="file of lines of --record-bytes each")
     parser.add_argument("--record-bytes", type=int, required=True)
     parser.add_argument("--drain-s", type=float, required=True)
-    parser.add_argument("--go-file", required=True, help="JSON with start_ns, there once all may start")
+    parser.add_argument("--go-file", required=True, help="JSON with start_ns, created when all may start")
     return parser.parse_args(given)
 
 
 def main() -> int:
-    """Send as the arguments say."""
+    """Send with these arguments."""
     import confluent_kafka
 
     arguments = read_arguments()

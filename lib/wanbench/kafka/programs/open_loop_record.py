@@ -1,6 +1,6 @@
 """
-What the two programs of an open-loop load share: the schedule, the head of a record, and counts of latencies by second.
-Needs nothing of wanbench.
+Shared by both programs of an open-loop load: schedule, record head, and latency counts per second. Needs nothing of
+wanbench.
 
 Record n of the whole load is due n / rate seconds after the start, whichever producer sends it. A record is its head
 (kind, number of the sending process, n, intended send time in Unix ns of the sender's clock, big-endian) and its body.
@@ -47,7 +47,7 @@ def n_records(rate: float, length_s: float) -> int:
 
 def bucket(value: int) -> int:
     """
-    The smallest value that is counted together with this one.
+    The smallest value in the same bucket.
 
     >>> [bucket(value) for value in (-5, 2_047, 2_049, 100_001)]
     [0, 2047, 2048, 99968]
@@ -69,13 +69,13 @@ def flat(counts: dict[int, int]) -> list[int]:
 
 
 def settings_of(path: str, more: str) -> dict:
-    """librdkafka's settings: addresses and security from a JSON file, the others from a JSON object."""
+    """librdkafka's settings: addresses and security from a JSON file, others from a JSON object."""
     with open(path, "rb") as file:
         return {**json.load(file), **json.loads(more)}
 
 
 def await_file(path: str, is_over, nap_s: float = 0.02) -> dict | None:
-    """The JSON object in a file as soon as it is there; None once `is_over()` holds."""
+    """Wait for a file, and return its JSON object; None once `is_over()` holds."""
     while not is_over():
         if os.path.exists(path):
             with open(path, "rb") as file:
@@ -85,6 +85,6 @@ def await_file(path: str, is_over, nap_s: float = 0.02) -> dict | None:
 
 
 def put_first() -> None:
-    """Have the kernel prefer this process to others, where it may ask for that: a load generator should not wait."""
+    """Raise this process's priority if permitted: a load generator should not wait."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)

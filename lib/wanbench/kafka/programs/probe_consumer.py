@@ -1,5 +1,5 @@
 """
-Receives the records of a probe as the only member of a consumer group.
+Receive a probe's records as the only member of a consumer group.
 
 Runs on a host with kafka-python, next to the file probe_record.py; started by `wanbench.experiments.kafka_probe`.
 
@@ -31,7 +31,7 @@ except ImportError:  # on a host, where it is a program and no part of a package
 POLL_MS = 100
 """How soon a stop is noticed."""
 FLUSH_NS = 1_000_000_000
-"""Lines wait so long before they are printed: printing takes time."""
+"""Buffering time of lines, as printing takes time."""
 CLOSE_MS = 1_000
 
 
@@ -47,18 +47,16 @@ class Receipts:
 
     @property
     def complete(self) -> bool:
-        """Whether the end has come from every partition."""
+        """Whether the end marker has arrived from every partition."""
         return len(self.at_end) >= self.partitions
 
     def stop(self, *_) -> None:
-        """
-        End soon, and print at once: after this signal soon comes one that kills, and `poll` may not return before.
-        """
+        """End soon, and print at once: a kill soon follows this signal, and `poll` may not return before."""
         self.stopped = True
         self.flush()
 
     def take(self, batches: dict) -> None:
-        """Note the records that `poll` handed over, with the time."""
+        """Log the records that `poll` returned, with the time."""
         at_ns = time.time_ns() + self.shift_ns
         for batch in batches.values():
             for message in batch:
@@ -78,7 +76,7 @@ class Receipts:
         self.flush()
 
     def flush(self) -> None:
-        """Print what waits."""
+        """Print buffered lines."""
         lines = []
         while self._lines:
             lines.append(self._lines.popleft())
@@ -95,13 +93,13 @@ def read_arguments(given=None):
     parser.add_argument("--group", required=True)
     parser.add_argument("--rack", default="", help="client.rack: read from a replica there")
     parser.add_argument(
-        "--clock-shift-ms", type=float, default=0.0, help="to test the probe: read a clock so much ahead"
+        "--clock-shift-ms", type=float, default=0.0, help="for tests: how far the clock is ahead"
     )
     return parser.parse_args(given)
 
 
 def main() -> int:
-    """Receive until that was all, or until asked to end."""
+    """Receive until the end marker, or until told to end."""
     import kafka
 
     arguments = read_arguments()

@@ -1,5 +1,5 @@
 """
-Sends the records of a probe on a schedule that is fixed before the first one.
+Send a probe's records on a schedule fixed beforehand.
 
 Runs on a host with kafka-python, next to the file probe_record.py; started by `wanbench.experiments.kafka_probe`.
 
@@ -10,9 +10,8 @@ ready, at the end one with how it ended, and between these two, as things happen
     ["acknowledged", sequence, at, partition, offset]
     ["failed", sequence, at, why]
 
-Its producers are idempotent only on request, for kafka-python then sends one request at a time to a partition, and
-records wait for the answers to others. Without it, a record that is sent again after a lost answer counts as a
-duplicate.
+Producers are idempotent only on request, as kafka-python then sends one request at a time per partition, and records
+queue. Otherwise a record that is sent again after a lost answer counts as a duplicate.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ except ImportError:  # on a host, where it is a program and no part of a package
     from probe_record import END, HEAD, PROBE, WARM_UP, client_settings, clocks_ns, insist, line, put, record
 
 WARM_UPS = 3
-"""Records to every partition before the first that counts: connections and metadata are there by then."""
+"""Warm-up records to every partition, which establish connections and metadata."""
 WARM_UP_S = 60.0
 LEAD_NS = 200_000_000
-"""From the end of the preparations to the first record."""
+"""Time from the end of the preparations to the first record."""
 FLUSH_NS = 1_000_000_000
-"""Lines wait so long before they are printed: printing takes time that a record may be due in."""
+"""Buffering time of lines, as printing may delay a due record."""
 TIME_TO_FLUSH_NS = 3_000_000
 """Lines are printed only if no record is due within this."""
 NAP_S = 0.1
 """The longest sleep: how soon a stop is noticed."""
 END_S = 5.0
-"""For the records that tell consumers of the end."""
+"""Timeout of the end markers."""
 
 
 def schedule(records: int, start_ns: int, interval_ns: int, held: set[int], hold_ns: int) -> list:
     """
-    (when to send, sequence, intended send time) in order of sending; a held record waits without delaying others.
+    (send time, sequence, intended send time) in order of sending; a held record does not delay others.
 
     >>> schedule(3, 100, 10, {0}, 15)
     [(110, 1, 110), (115, 0, 100), (120, 2, 120)]
@@ -60,7 +59,7 @@ def schedule(records: int, start_ns: int, interval_ns: int, held: set[int], hold
 
 def held_records(records: int, share: float) -> set[int]:
     """
-    The records that are held back as a check of the probe: the whole number nearest to the share, drawn at random.
+    Records held back to test the probe: the share rounded to a whole number, drawn at random.
 
     >>> len(held_records(1000, 0.01)), held_records(10, 0.0)
     (10, set())
@@ -69,7 +68,7 @@ def held_records(records: int, share: float) -> set[int]:
 
 
 class Probe:
-    """The producers of a probe. `outstanding`: records that were sent and neither acknowledged nor failed."""
+    """The producers of a probe. `outstanding`: records neither acknowledged nor failed."""
 
     def __init__(self, producers: list, arguments):
         self.producers, self.arguments = producers, arguments
@@ -81,21 +80,21 @@ class Probe:
         self._hurried = False
 
     def stop(self, *_) -> None:
-        """Send no further record."""
+        """Send no more records."""
         self.stopped_ns = self.stopped_ns or time.time_ns()
 
     def hurry(self, *_) -> None:
-        """Send no further record and wait for nothing: after this signal soon comes one that kills."""
+        """Send no more records and wait for nothing: a kill soon follows this signal."""
         self.stop()
         self._hurried = True
         self.flush()
 
     def say(self, value) -> None:
-        """Print a line soon. The producer's thread calls this too."""
+        """Print a line soon; also called by the producer's thread."""
         self._waiting.append(value)
 
     def flush(self) -> None:
-        """Print what waits."""
+        """Print buffered lines."""
         lines = []
         while self._waiting:
             lines.append(line(self._waiting.popleft()))
@@ -103,7 +102,7 @@ class Probe:
         self._flushed_ns = time.time_ns()
 
     def send_to_all(self, kind: bytes, timeout_s: float) -> None:
-        """Send a warm-up or an end to every partition; returns when all are acknowledged."""
+        """Send a warm-up or end marker to every partition; returns when all are acknowledged."""
         value = record(kind, 0, 0, self._padding)
         futures = [
             producer.send(self.arguments.topic, value, partition=partition)
@@ -115,9 +114,9 @@ class Probe:
 
     def send(self, plan: list) -> None:
         """
-        Send each record when it is due, or at once when that is over; none is skipped.
+        Send each record when due, or at once if overdue; none is skipped.
 
-        After a stop only records that were due before it are sent.
+        After a stop only records due before it are sent.
         """
         for due_ns, sequence, intended_ns in plan:
             if self._is_over(intended_ns):
@@ -155,17 +154,17 @@ class Probe:
                 self.stop()
 
     def acknowledged(self, sequence: int, about) -> None:
-        """Note the answer to a record; `about` is kafka-python's."""
+        """Log the answer to a record; `about` is kafka-python's."""
         self.say(("acknowledged", sequence, time.time_ns(), about.partition, about.offset))
         self.outstanding.discard(sequence)
 
     def failed(self, sequence: int, error: BaseException) -> None:
-        """Note that a record failed, and why."""
+        """Log the failure of a record, with the reason."""
         self.say(("failed", sequence, time.time_ns(), f"{type(error).__name__}: {error}"[:300]))
         self.outstanding.discard(sequence)
 
     def drain(self) -> None:
-        """Wait for answers, at most `drain_s`, then tell the consumers that this was all."""
+        """Wait for answers, at most `drain_s`, then send the end marker to consumers."""
         end_ns = time.time_ns() + int(self.arguments.drain_s * 1e9)
         while self.outstanding and time.time_ns() < end_ns and not self._hurried:
             time.sleep(0.01)
@@ -192,19 +191,17 @@ def read_arguments(given=None):
     parser.add_argument("--acks", choices=("0", "1", "all"), default="all")
     parser.add_argument("--linger-ms", type=float, default=0)
     parser.add_argument("--idempotence", action="store_true")
-    parser.add_argument("--stop-file", help="end as soon as there is such a file")
+    parser.add_argument("--stop-file", help="end once this file exists")
     parser.add_argument("--drain-s", type=float, default=10.0)
+    parser.add_argument("--hold-share", type=float, default=0.0, help="for tests: hold this share back")
     parser.add_argument(
-        "--hold-share", type=float, default=0.0, help="to test the probe: hold this share back"
-    )
-    parser.add_argument(
-        "--hold-ms", type=float, default=0.0, help="... for so long after their intended time"
+        "--hold-ms", type=float, default=0.0, help="... for this long after their intended time"
     )
     return parser.parse_args(given)
 
 
 def main() -> int:
-    """Probe as the arguments say."""
+    """Run the probe with these arguments."""
     import kafka
 
     arguments = read_arguments()

@@ -1,5 +1,5 @@
 """
-What the two programs of a probe share: the record, the clocks, how they wait. Needs nothing of wanbench.
+Shared by both programs of a probe: record format, clocks, retries. Needs nothing of wanbench.
 
 A record is its head (kind, sequence, intended send time in Unix ns, CRC-32 of all the rest, big-endian) and padding.
 """
@@ -15,7 +15,7 @@ import zlib
 HEAD = struct.Struct(">4sQQI")
 PROBE, WARM_UP, END = b"wbP1", b"wbW1", b"wbE1"
 RETRY_S = 0.5
-"""Between two attempts of `insist`."""
+"""Interval between attempts of `insist`."""
 
 
 def record(kind: bytes, sequence: int, intended_ns: int, padding: bytes) -> bytes:
@@ -31,7 +31,7 @@ def record(kind: bytes, sequence: int, intended_ns: int, padding: bytes) -> byte
 
 def opened(value: bytes | None) -> tuple[bytes | None, int | None, int | None, bool]:
     """
-    Kind, sequence and intended send time of a record, and True; all None and False if its checksum is wrong.
+    Kind, sequence and intended send time of a record, and True; None and False if its checksum is wrong.
 
     >>> opened(b"?"), opened(record(PROBE, 7, 1_000, b"..") + b"!")
     ((None, None, None, False), (None, None, None, False))
@@ -49,7 +49,7 @@ def _sum(kind, sequence, intended_ns, padding):
 
 
 def clocks_ns(shift_ns: int = 0) -> dict:
-    """Both clocks at once: the difference between them changes where the time of day is set."""
+    """Wall clock and monotonic clock at once: their difference changes when the time of day is set."""
     return {"realtime_ns": time.time_ns() + shift_ns, "monotonic_ns": time.monotonic_ns()}
 
 
@@ -61,9 +61,9 @@ def client_settings(path: str) -> dict:
 
 def insist(attempt, what: str):
     """
-    Call `attempt` until it succeeds, however long that takes; print what is waited for and why each attempt failed.
+    Call `attempt` until it succeeds; print what is awaited, and why each attempt failed.
 
-    Only errors that Kafka calls retriable are tried again. Whoever started the program decides when to give up.
+    Only errors that Kafka calls retriable are retried. The caller decides when to give up.
     """
     put(line({"waits_for": what}))
     while True:
@@ -82,7 +82,7 @@ def line(value) -> str:
 
 
 def put(text: str) -> None:
-    """Write to stdout at once, past Python's buffers: a signal's handler may do so while something else does."""
+    """Write to stdout at once, bypassing Python's buffers, so that a signal handler may interrupt."""
     left = text.encode()
     while left:
         left = left[os.write(1, left) :]

@@ -1,14 +1,13 @@
 """
-Samples how much processor time a broker has used, and how often its quota made it wait.
+Sample a broker's CPU time, and throttling by its quota.
 
 Runs on the broker's host with nothing but Python: `python processor_samples.py <settings in JSON>` with pid_file,
 interval_s, and about, which is printed. Started by `wanbench.experiments.broker_processors`; read by
 `wanbench.ingest.broker_processors`.
 
 The first line is JSON with about and ticks_per_s. Each further line is JSON: at_s (Unix s), user_ticks, system_ticks
-and starting_ticks of the process (/proc/<pid>/stat; starting_ticks tells one process from the next), and, where a
-control group limits it, what the kernel counted there: nr_periods, nr_throttled and throttled_ns. SIGTERM has it
-sample once more and end.
+and starting_ticks of the process (/proc/<pid>/stat; starting_ticks identifies the process), and, if a control group
+limits it, the kernel's nr_periods, nr_throttled and throttled_ns. On SIGTERM it samples once more and ends.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def read(path: str) -> str:
 
 
 def used(pid: str) -> dict:
-    """Processor time of a process; {} if there is none."""
+    """CPU time of a process; {} if there is none."""
     after_name = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(after_name) < 20:
         return {}
@@ -42,7 +41,7 @@ def used(pid: str) -> dict:
 
 
 def throttled(pid: str) -> dict:
-    """What the kernel counted of the quota of its control group; {} where it has none."""
+    """The kernel's throttling counters of its control group; {} without one."""
     for line in read(f"/proc/{pid}/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -65,7 +64,7 @@ def throttled(pid: str) -> dict:
 
 
 def sample(pid_file: str) -> dict:
-    """One line."""
+    """One sample."""
     pid = read(pid_file).strip()
     found = used(pid) | throttled(pid) if pid.isdigit() else {}
     return {"at_s": time.time(), **found}

@@ -1,5 +1,5 @@
 """
-Gives a process a share of one processor until it is told to stop; then the process has all of it again.
+Limit a process to a share of one processor until told to stop.
 
 Runs on a host with the standard library alone: `python processor_share.py --pid-file <file> --share <share>`. The file
 holds the process's id; whenever that changes, the new process is slowed instead.
@@ -8,14 +8,13 @@ In the first of these ways that the kernel allows, and says so in its only line 
 
 - "cgroup v1": a group of its own below the process's, with cpu.cfs_quota_us for each period of 100 ms;
 - "cgroup v2": the same with cpu.max, where the root group hands the controller "cpu" down;
-- "duty cycles": SIGSTOP and SIGCONT in turn, in periods of 100 ms. The process then stands still for the rest of each
-  period even where it would have had nothing to do: latencies grow more than under a quota.
+- "duty cycles": SIGSTOP and SIGCONT in turn, in periods of 100 ms. The process then stops for the rest of each period
+even if idle: latencies grow more than under a quota.
 
-With a quota, threads that run on several processors at once use it up the sooner, and all wait for the next period.
+Threads on several processors exhaust a quota sooner, and all wait for the next period.
 
-At SIGTERM, or as soon as there is the file `--stop-file`, it takes everything back. For an end that it cannot see
-(SIGKILL of all processes of a lab), it writes the group's folder into the file processor-groups next to itself, where
-the lab looks.
+On SIGTERM, or once the file `--stop-file` exists, it undoes everything. In case of SIGKILL, it writes the group's
+folder into the file processor-groups next to itself, which the lab reads.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ import uuid
 from contextlib import suppress
 
 PERIOD_S = 0.1
-"""Kernel's default period of a quota; much longer than a request of a broker takes, much shorter than its timeouts."""
+"""The kernel's default quota period: much longer than a broker's request, much shorter than its timeouts."""
 LOOK_S = 0.1
 SMALLEST_SHARE = 0.01
-"""Kernel: no quota is below 1 ms."""
+"""The kernel's minimum quota."""
 LISTED = "processor-groups"
 V1_ROOT, V2_ROOT = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 V1, V2, CYCLES = "cgroup v1", "cgroup v2", "duty cycles"
@@ -89,7 +88,7 @@ class Group:
 
 
 def group_for(pid: int, share: float) -> Group | None:
-    """A group with this share that the process can be in; None where the kernel has none to give."""
+    """A group with this share for the process; None if the kernel does not allow one."""
     try:
         lines = [line.split(":", 2) for line in _read(f"/proc/{pid}/cgroup").splitlines()]
     except OSError:
@@ -124,7 +123,7 @@ def _takes(group: Group, pid: int) -> bool:
 
 
 class Slowing:
-    """Slows the process of a pid file; `run` returns when it was stopped and everything is as before."""
+    """Slows the process of a pid file; `run` returns after a stop, with everything restored."""
 
     def __init__(self, pid_file: str, share: float, way: str | None = None, stop_file: str | None = None):
         self.pid_file, self.share, self.way, self.stop_file = pid_file, share, way, stop_file
@@ -132,11 +131,11 @@ class Slowing:
 
     @property
     def stopped(self) -> bool:
-        """Whether it is to end."""
+        """Whether to end."""
         return self._stopped or (self.stop_file is not None and os.path.exists(self.stop_file))
 
     def stop(self, *_) -> None:
-        """Have `run` return soon."""
+        """Make `run` return soon."""
         self._stopped = True
 
     def run(self) -> None:
@@ -144,7 +143,7 @@ class Slowing:
         pid = self._pid()
         group = group_for(pid, self.share) if self.way != CYCLES else None
         if group is None and self.way not in (None, CYCLES):
-            raise OSError(f"this kernel gives no {self.way}")
+            raise OSError(f"this kernel does not allow {self.way}")
         try:
             if group is not None:
                 listed = os.path.join(os.path.dirname(os.path.abspath(__file__)), LISTED)
@@ -164,7 +163,7 @@ class Slowing:
             return 0
 
     def _follow(self, group: Group) -> None:
-        """Keep the process in its group, also one that was started anew or moved into another group."""
+        """Keep the process in its group, also after a restart or a move to another group."""
         while not self.stopped:
             time.sleep(LOOK_S)
             pid = self._pid()
@@ -191,12 +190,12 @@ class Slowing:
 
 
 def main(given=None) -> int:
-    """Slow as the arguments say."""
+    """Slow the process with these arguments."""
     parser = argparse.ArgumentParser(description="Gives a process a share of one processor.")
     parser.add_argument("--pid-file", required=True)
     parser.add_argument("--share", type=float, required=True, help="of one processor, below 1")
     parser.add_argument("--way", choices=(V1, V2, CYCLES), help="default: the first that the kernel allows")
-    parser.add_argument("--stop-file", help="end as soon as there is such a file")
+    parser.add_argument("--stop-file", help="end once this file exists")
     arguments = parser.parse_args(given)
     slowing = Slowing(arguments.pid_file, arguments.share, arguments.way, arguments.stop_file)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -22,7 +22,7 @@ from kafka.errors import KafkaError
 
 PAUSE_S = 0.1
 ATTEMPT_MS = 20_000
-"""For one request, to brokers that may only just have started."""
+"""Timeout of a request to brokers that may just have started."""
 REPLICAS = 3
 EAGER = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 200, "retry_backoff_ms": 50}
 """
@@ -31,7 +31,7 @@ Settings of clients that try again at once: with Kafka's defaults a client that 
 
 
 def await_listener(addresses: list[str]) -> None:
-    """Return once somebody listens at one of these addresses ("host:port")."""
+    """Return once one of these addresses ("host:port") accepts connections."""
     while True:
         for address in addresses:
             host, _, port = address.rpartition(":")
@@ -44,7 +44,7 @@ def await_listener(addresses: list[str]) -> None:
 
 
 def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
-    """An admin client, once the cluster has these brokers (their node.ids) and none of them is fenced off."""
+    """An admin client, once the cluster has these brokers (node.ids), all unfenced."""
     reported, admin = None, None
     while True:
         try:
@@ -58,7 +58,7 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
                 admin = None
         if there != reported:
             reported = there
-            say(f"{len(there)} of {len(brokers)} brokers are there")
+            say(f"{len(there)} of {len(brokers)} brokers are present")
         if there == brokers:
             return admin
         time.sleep(PAUSE_S)
@@ -66,9 +66,9 @@ def await_brokers(client: dict, brokers: set[int]) -> KafkaAdminClient:
 
 def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> None:
     """
-    Produce a record to a partition on each broker, replicated to two others if there are as many, and consume them all.
+    Produce a record to a partition on each broker, with up to three replicas, and consume them all.
 
-    The topic and the group are deleted in the end.
+    The topic and the group are deleted at the end.
     """
     name, ids = f"wanbench-first-{uuid.uuid4().hex[:8]}", sorted(brokers)
     placement = [(ids[first:] + ids[:first])[:REPLICAS] for first in range(len(ids))]
@@ -103,7 +103,7 @@ def first_record(client: dict, admin: KafkaAdminClient, brokers: set[int]) -> No
 
 
 def forget(admin: KafkaAdminClient, name: str) -> None:
-    """Delete the topic and the group of that name, if they are there."""
+    """Delete the topic and the group of that name, if they exist."""
     with suppress(KafkaError):
         admin.delete_topics([name])
     with suppress(KafkaError):
@@ -116,7 +116,7 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    """Wait until the cluster serves. Whoever started the program gives up by ending it."""
+    """Wait until the cluster serves; the caller ends it to give up."""
     logging.disable(logging.CRITICAL)
     client, brokers = json.loads(Path(sys.argv[1]).read_text()), set(map(int, sys.argv[2].split(",")))
     await_listener(client["bootstrap_servers"])

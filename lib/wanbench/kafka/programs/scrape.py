@@ -4,8 +4,8 @@ Python: `python3 scrape.py <settings in JSON>` with url, interval_s, timeout_s, 
 `wanbench.experiments.broker_metrics`; read by `wanbench.ingest.broker_metrics`.
 
 The first line is `#scrapes` and JSON. Then each scrape is a line `#scrape` and JSON, the number of bytes that follow
-in it, these bytes as they came, and a line's end. One that was not answered has an error and no bytes. When it is
-asked to end (SIGTERM) it scrapes once more, unless it had an answer just then.
+in it, these bytes as they came, and a line's end. One that was not answered has an error and no bytes. On SIGTERM it
+scrapes once more, unless it has just had an answer.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import time
 import urllib.request
 
 LARGEST_BYTES = 64_000_000
-"""Of one answer. An exporter's text is never longer, and a longer one would fill the disk."""
+"""Size limit of an answer: no exporter's is longer, and a longer one would fill the disk."""
 LAST_S = 1.5
 """How long the last scrape may take: a host kills a program two seconds after it asked it to end."""
 
 
 class Ended(BaseException):
-    """Asked to end, while nothing was being written."""
+    """Told to end, while nothing was being written."""
 
 
 class Ending:
-    """Turns SIGTERM into `Ended`, at once while `may_raise`, else as soon as it may."""
+    """Turns SIGTERM into `Ended`, at once while `may_raise`, else as soon as allowed."""
 
     def __init__(self):
         self.may_raise = self.asked = False
@@ -66,7 +66,7 @@ def fetch(url: str, timeout_s: float) -> bytes:
 
 
 def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
-    """One scrape: when, how long it took, and what was answered or why nothing was."""
+    """One scrape: time, duration, and the answer or the error."""
     at_s, began, answer, error = time.time(), time.monotonic(), b"", None
     try:
         answer = fetch(url, timeout_s)
@@ -78,7 +78,7 @@ def scrape(url: str, timeout_s: float) -> tuple[dict, bytes]:
 
 
 def write(word: str, about: dict, content: bytes | None = None) -> None:
-    """Print a line of JSON, and what belongs to it."""
+    """Print a line of JSON, and its data."""
     data = memoryview(
         f"{word} {json.dumps(about)}\n".encode() + (b"" if content is None else content + b"\n")
     )
@@ -87,7 +87,7 @@ def write(word: str, about: dict, content: bytes | None = None) -> None:
 
 
 def main(settings: dict) -> None:
-    """Scrape until asked to end."""
+    """Scrape until told to end."""
     url, interval_s, timeout_s = settings["url"], settings["interval_s"], settings["timeout_s"]
     ending, latest = Ending(), None
     write("#scrapes", {"url": url, "interval_s": interval_s, **settings["about"]})

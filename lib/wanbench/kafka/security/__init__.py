@@ -1,5 +1,5 @@
 """
-Who may use a cluster: listeners and certificates (`kinds`), what clients need (`access`), and secrets.
+Security of a cluster: listeners and certificates (`kinds`), client access (`access`), and secrets.
 
 It imports nothing: programs on hosts must start quickly.
 """

@@ -1,4 +1,4 @@
-"""What a client needs to connect to a cluster, and the files on its host that hold it."""
+"""What a client needs to connect to a cluster, and the files on its host with it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Access:
         return settings
 
     def python_settings(self, authority: str | None, identity: str | None) -> dict[str, object]:
-        """The same as keywords of kafka-python."""
+        """As `java_settings`, for kafka-python."""
         settings: dict[str, object] = {"security_protocol": self.protocol}
         if authority:
             settings["ssl_cafile"] = authority
@@ -100,7 +100,7 @@ class Access:
         return settings
 
     def librdkafka_settings(self, authority: str | None, identity: str | None) -> dict[str, str]:
-        """The same as settings of librdkafka; the file of the identity holds the key and the certificates."""
+        """As `java_settings`, for librdkafka; the identity's file holds the key and the certificates."""
         if self.protocol == "PLAINTEXT":
             return {}
         settings = {"security.protocol": self.protocol}
@@ -134,7 +134,7 @@ def _escaped(value):
 
 class ClientFiles:
     """
-    Files on hosts with what clients need to reach a cluster; of mode 0600, written when first asked for.
+    Files on hosts for clients of a cluster; of mode 0600, written on first use.
 
     Parameters
     ----------
@@ -161,11 +161,11 @@ class ClientFiles:
         return self._once("python", host, self._write_python)
 
     def librdkafka(self, host: Host) -> str:
-        """Path of a JSON file with the settings of librdkafka, which confluent-kafka takes."""
+        """Path of a JSON file with settings for confluent-kafka."""
         return self._once("librdkafka", host, self._write_librdkafka)
 
     def remove(self) -> None:
-        """Delete them all; one that is asked for later is written again."""
+        """Delete all files; a later use writes them again."""
         with self._lock:
             hosts, self._hosts, self._paths = self._hosts, {}, {}
         for scratch, host in hosts.items():

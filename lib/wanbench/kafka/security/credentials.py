@@ -1,4 +1,4 @@
-"""What a user provides to connect to a cluster: addresses, secrets from the environment, keys from files."""
+"""A user's credentials for a cluster: addresses, secrets from the environment, keys from files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _SERVER = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
 def given_or_from(parameter: str, value: str | None, variable: str | None) -> str | None:
-    """
-    A parameter's value, or that of the environment variable that <parameter>_from names; None if neither is given.
-    """
+    """A parameter's value, or that of the environment variable named by <parameter>_from; None if neither is given."""
     if value is not None and variable is not None:
         raise ParameterError(f"give {parameter} or {parameter}_from, not both.")
     if variable is not None:
@@ -27,7 +25,7 @@ def given_or_from(parameter: str, value: str | None, variable: str | None) -> st
 
 def servers(text: object) -> str:
     """
-    Bootstrap addresses, checked, without spaces.
+    Check bootstrap addresses and strip spaces.
 
     >>> servers("b-1.example.com:9096, 10.0.0.2:9096")
     'b-1.example.com:9096,10.0.0.2:9096'
@@ -41,7 +39,7 @@ def servers(text: object) -> str:
 
 
 def authority(path: str | Path) -> bytes:
-    """Certificates to trust, from a PEM file of this machine."""
+    """Trusted certificates, from a PEM file of this machine."""
     content = _read("authority_file", path)
     _certificates("authority_file", path, content)
     return content
@@ -49,7 +47,7 @@ def authority(path: str | Path) -> bytes:
 
 def identity(certificate_file: str | Path, key_file: str | Path, password: Secret | None = None) -> bytes:
     """
-    A private key, not encrypted (PKCS #8, as Java wants it), and its certificates, from PEM files of this machine.
+    An unencrypted private key (PKCS #8, as Java requires), and its certificates, from PEM files of this machine.
 
     Raises
     ------
@@ -79,7 +77,7 @@ def identity(certificate_file: str | Path, key_file: str | Path, password: Secre
 
 
 def pkcs8(key) -> bytes:
-    """A private key in PEM as Java reads it: PKCS #8, not encrypted."""
+    """An unencrypted private key in PEM, as PKCS #8, which Java requires."""
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return key.private_bytes(*form, serialization.NoEncryption())
 

@@ -1,5 +1,5 @@
 """
-How brokers and clients of our own cluster talk to each other: in plain text, over TLS, or over mutual TLS.
+Encryption of our own cluster: none, TLS, or mutual TLS.
 
 A certificate authority in memory issues keys and certificates. Those of a host are written into its scratch folder, as
 PEM of mode 0600.
@@ -24,7 +24,7 @@ LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
 
 class Security(ABC):
     """
-    The settings of brokers, and what clients need in turn.
+    Settings of brokers, and matching ones of clients.
 
     `protocols` are those of the listeners CLIENT, BROKER and CONTROLLER.
     """
@@ -34,7 +34,7 @@ class Security(ABC):
 
     @abstractmethod
     def broker_settings(self, host: Host) -> dict[str, str]:
-        """Settings of a broker or controller on `host`; puts the key files that they name there."""
+        """Settings of a broker or controller on `host`; puts their key files there."""
 
     @abstractmethod
     def access(self) -> Access:
@@ -49,7 +49,7 @@ class Security(ABC):
 
 
 class Plain(Security):
-    """No encryption, and everyone may do everything."""
+    """No encryption, and no access control."""
 
     kind, protocols = "plain", dict.fromkeys(LISTENERS, "PLAINTEXT")
 
@@ -62,7 +62,7 @@ class Plain(Security):
 
 class Tls(Security):
     """
-    TLS everywhere, also between brokers and to controllers.
+    TLS everywhere, including between brokers and to controllers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files on a host that only their owner may read."""
+"""Files on a host that only their owner can read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def put_private(host: Host, name: str, content: str | bytes) -> str:
     """
     Write a file of mode 0600 into the host's scratch folder and return its path there.
 
-    It has its mode before its content, it appears whole, and its content is never part of a command. A file of that
-    name is replaced.
+    Its mode is set before its content, it appears atomically, and its content is never part of a command. An existing
+    file is replaced.
     """
     path = f"{host.scratch}/{name}"
     unfinished = f"{path}.{uuid.uuid4().hex[:8]}"

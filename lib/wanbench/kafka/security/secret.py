@@ -1,4 +1,4 @@
-"""Values that must never be shown, and settings whose names say that they hold such a value."""
+"""Values that must never be shown, and settings whose names suggest such a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECRET_NAME = re.compile(r"password|passwd|secret|jaas|credential|token|private
 
 class Secret:
     """
-    Holds a secret value and shows only where it came from.
+    A secret value that shows only its source.
 
     >>> Secret("hunter2", "KAFKA_PASSWORD")
     <secret from KAFKA_PASSWORD>
@@ -29,7 +29,7 @@ class Secret:
         self._value, self.source = value, source
 
     def reveal(self) -> str:
-        """The value itself, for a file of mode 0600 and nothing else."""
+        """The value itself, for files of mode 0600 only."""
         return self._value
 
     def __repr__(self):
@@ -41,9 +41,9 @@ class Secret:
 
 def from_environment(parameter: str, variable: str) -> Secret:
     """
-    The secret that an environment variable holds.
+    The secret in an environment variable.
 
-    An error never repeats what was given, for it may be the secret itself.
+    Errors never repeat the argument, as it may be the secret itself.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def names_secret(name: str) -> bool:
 
 def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     """
-    Settings that may be shown and kept: values that may be secret are hidden.
+    Settings with possibly secret values hidden, to show or keep.
 
     >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2"})
     {'linger.ms': 5, 'ssl.key.password': '(hidden)'}
@@ -91,7 +91,7 @@ def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, object]:
-    """The settings, if none of them may hold a secret; ParameterError, naming `instead` but no value, otherwise."""
+    """The settings, if none may hold a secret; otherwise ParameterError, naming `instead` but no value."""
     if not isinstance(settings, Mapping) or not all(isinstance(name, str) for name in settings):
         raise ParameterError("settings must be a mapping of names to values.")
     if secrets := sorted(name for name in settings if names_secret(name)):

@@ -2,8 +2,8 @@
 What a Kafka cluster costs: per hour, per million messages, per GB and per year, with the interval of what was measured.
 
 `price_list` reads dated prices, `counted_bytes` what links carried per message, `deployment` holds every input with its
-range, `cluster_cost` prices it, `changes` compares it with other settings, `tornado` says which input the price depends
-on.
+range, `cluster_cost` prices it, `changes` compares it with other settings, `tornado` shows the sensitivity to each
+input.
 """
 
 from .changes import Change, Times, cost_changes, modelled_changes

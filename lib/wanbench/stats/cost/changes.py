@@ -1,4 +1,4 @@
-"""What the price becomes with other settings: follower fetching, compression, regions, replication."""
+"""How other settings change the cost: follower fetching, compression, regions, replication."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from .inputs import Input, as_input
 from .propagation import estimate
 from .region_copies import region_copies
 
-MODELLED = (
-    "crossings of modelled changes are arithmetic for clients and replicas that lie evenly, not counted"
-)
+MODELLED = "crossings of modelled changes are computed for evenly spread clients and replicas, not counted"
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Change:
     """
     One change: inputs by name, each new (a number, range, Estimate or price) or a multiple of the old (`Times`).
 
-    `is_modelled`: by arithmetic of crossings, so that its interval lacks the error of that model.
+    `is_modelled`: computed, not measured, so that its interval excludes the model's error.
     """
 
     name: str
@@ -43,7 +41,7 @@ class Change:
 @dataclass(frozen=True, repr=False)
 class CostChanges(Result):
     """
-    The cost with each change, over that without.
+    The cost with each change over the cost without it.
 
     Attributes
     ----------
@@ -88,7 +86,7 @@ class CostChanges(Result):
 
 def cost_changes(base: Deployment, changes: list[Change], *, per: str = "million messages") -> CostChanges:
     """
-    The total cost with each change over that without it. What both have in common moves together.
+    The total cost with each change over that without it; common inputs vary together.
 
     Parameters
     ----------
@@ -135,7 +133,7 @@ def modelled_changes(
     compressed=None,
 ) -> list[Change]:
     """
-    The changes that nobody measured, by how often a message crosses between regions (`region_copies`).
+    Changes that were not measured, from the number of times a message crosses regions (`region_copies`).
 
     Parameters
     ----------
@@ -168,7 +166,7 @@ def modelled_changes(
     word = "no follower fetching" if follower_fetching else "follower fetching"
     changes = [crossing(word, follower_fetching=not follower_fetching)]
     if regions > 1:
-        changes.append(crossing(f"{regions - 1} regions in place of {regions}", regions=regions - 1))
+        changes.append(crossing(f"{regions - 1} regions instead of {regions}", regions=regions - 1))
     for other in (replication - 1, replication + 1):
         if other >= 1:
             changes.append(crossing(f"replication {other}", disks=other / replication, replication=other))
@@ -179,7 +177,7 @@ def modelled_changes(
 
 
 def _changed(base: Deployment, change: Change):
-    """Inputs of both sides together, and the function from their values to the values of the changed side."""
+    """Inputs of both sides, and the function from their values to the values of the changed side."""
     added: dict[str, Input] = {}
     factors = {}
     for name, given in change.inputs.items():

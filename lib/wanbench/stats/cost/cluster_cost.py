@@ -42,13 +42,13 @@ class ClusterCost(Result):
 
     @property
     def even_messages_per_s(self) -> float:
-        """The rate at which variable cost equals fixed cost; infinite where messages cost nothing."""
+        """The rate at which variable cost equals fixed cost; infinite if messages cost nothing."""
         variable = self.by[VARIABLE, "million messages"].estimate / 1e6 * S_PER_H
         return self.by[FIXED, "hour"].estimate / variable if variable else float("inf")
 
     @property
     def sentence(self) -> str:
-        """Total and parts at the rate, and the rate at which both parts are equal."""
+        """Total and parts at the rate, and the break-even rate of fixed and variable cost."""
         rate = self.deployment.messages_per_s.value
         hour = {part: self.by[part, "hour"] for part in PARTS}
         million, worst = self.by[TOTAL, PER[1]], self.by[TOTAL, PER[1]].others[0]
@@ -81,7 +81,7 @@ class ClusterCost(Result):
 
 def cluster_cost(deployment: Deployment) -> ClusterCost:
     """
-    What a deployment costs at its rate of messages.
+    What a deployment costs at its message rate.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How many bytes cross between regions per message: counted by the links, not assumed."""
+"""Bytes between regions per message, counted on the links rather than assumed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def count_region_bytes(
     rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
 ) -> CountedBytes:
     """
-    What all links together carried in each whole trial, over the messages in the log.
+    Bytes on all links in each whole trial, per message in the log.
 
     Parameters
     ----------

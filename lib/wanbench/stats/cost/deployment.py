@@ -1,4 +1,4 @@
-"""What a cluster consists of and carries: every input of its cost, each with its range."""
+"""Components and load of a cluster: every input of its cost, with its range."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNITS = {
     "hours_per_month": "h",
 }
 DIVISORS = ("messages_per_s", "message_bytes", "hours_per_month")
-"""Inputs that others are divided by: never zero."""
+"""Divisors: never zero."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Deployment:
         return {name: one.value for name, one in self.inputs.items()}
 
     def changed(self, **inputs) -> Deployment:
-        """The same with other inputs, such as `messages_per_s` for another rate."""
+        """A copy with other inputs, such as `messages_per_s` for another rate."""
         for name in inputs:
             check_choice("input", name, UNITS)
         return replace(self, **inputs)
@@ -133,6 +133,6 @@ class Deployment:
 
 
 def _over(fixed, messages_per_h):
-    """Fixed cost per message; no limit at no messages, to which a wide interval may reach."""
+    """Fixed cost per message; infinite at zero messages, which a wide interval may include."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.equal(fixed, 0), 0.0, np.divide(fixed, messages_per_h))[()]

@@ -15,7 +15,7 @@ GIVEN, RANGE, MEASURED = "given", "range", "measured"
 @dataclass(frozen=True)
 class Input:
     """
-    A number that a cost is computed from.
+    One number that a cost is computed from, with its range and source.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Input:
 
     @property
     def has_range(self) -> bool:
-        """Whether it can be moved: both ends are known, and differ."""
+        """Whether both ends of the range are known, and differ."""
         return isfinite(self.low) and isfinite(self.high) and self.low < self.high
 
 

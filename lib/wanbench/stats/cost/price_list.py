@@ -1,7 +1,7 @@
 """
-Dated list prices: a row is one price that somebody stated, with the source; the range of an item is that of its rows.
+Dated list prices: one row per price and source; an item's range is that of its rows.
 
-A price is not a sample of anything, so its range is no confidence interval, and no price between two rows is invented.
+Prices are not samples, so the range is no confidence interval, and nothing is interpolated between rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def price(
     provider: str, item: str, *, region: str | None = None, prices: pd.DataFrame | None = None
 ) -> Input:
     """
-    The price of an item, with the range over all that is stated for it.
+    The price of an item, with the range over all rows.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """
 The interval of a number computed from several inputs: measured ones by their intervals, prices by their ranges.
 
-Measured inputs are moved to the ends of their intervals one at a time, and the distances that the number moves are
-added as squares: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), here
-for any function that is nearly linear over the intervals. Prices have no distribution, so they are not part of that
-interval: a second one has every input at its worst together. `validity/cost.py` counts how often the first covers: 96
-to 99 of 100 with 3 to 12 trials, 91 where the errors of two inputs are correlated by 0.7 and add up.
+Measured inputs are moved to the ends of their intervals one at a time, and the resulting changes are added in
+quadrature: the method of variance estimates recovery (Zou & Donner 2008, Statistics in Medicine 27, 1693), here for any
+function that is nearly linear over the intervals. Prices have no distribution, so a second interval has every input at
+its worst. `validity/cost.py` counts how often the first covers: 96 to 99 of 100 with 3 to 12 trials, 91 where the
+errors of two inputs are correlated by 0.7 and add up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..result import Estimate, Interval
 from .inputs import MEASURED, Input
 
 METHOD = (
-    "measured inputs moved over their intervals one at a time, distances added as squares (Zou & Donner 2008); every "
+    "measured inputs moved over their intervals one at a time, changes added in quadrature (Zou & Donner 2008); every "
     "price at its value"
 )
 ASSUMPTION = (
@@ -34,7 +34,7 @@ MOST_RANGES = 16
 
 
 def moved(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> dict[str, tuple[float, float]]:
-    """What a function of the inputs' values is with each input that has a range at its low and at its high end."""
+    """The value of a function with each ranged input at its low and at its high end."""
     values = {name: one.value for name, one in inputs.items()}
     return {
         name: tuple(float(function(values | {name: end})) for end in (one.low, one.high))
@@ -47,7 +47,7 @@ def estimate(
     function: Callable[[dict], float], inputs: Mapping[str, Input], *, quantity: str, claim: str, unit: str
 ) -> Estimate:
     """
-    A function of the inputs' values, with the interval that measured inputs give it, and the widest one.
+    A function of the inputs' values, with its interval from measured inputs, and its widest range.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def estimate(
 
 
 def extremes(function: Callable[[dict], float], inputs: Mapping[str, Input]) -> tuple[float, float]:
-    """The least and the greatest that a function can be while each input stays in its range; NaN without ranges."""
+    """The minimum and maximum of a function while each input stays in its range; NaN without ranges."""
     ranged = {name: one for name, one in inputs.items() if one.has_range}
     if not ranged:
         return nan, nan

@@ -1,4 +1,4 @@
-"""How often a message crosses between regions, by arithmetic: for what nobody measured."""
+"""Compute how often a message crosses between regions, where this was not measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...checks import check_flag, check_number
 @dataclass(frozen=True)
 class RegionCopies:
     """
-    Times that a message crosses between regions, on average.
+    Average number of times a message crosses between regions.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ def region_copies(
     """
     Crossings of a message where clients, leaders and replicas are spread evenly over the regions.
 
-    Replicas are spread over the regions (rack = region), clients too. Every replica leads as often as another, so with
-    n_i of R replicas in region i, R - sum(n_i^2) / R copies cross to followers.
+    Replicas are spread over the regions (rack = region), clients too. All replicas lead equally often, so with n_i of R
+    replicas in region i, R - sum(n_i^2) / R copies cross to followers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the price depends on: each input moved over its own range, one at a time."""
+"""Sensitivity of the price: each input moved over its own range, one at a time."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Tornado(RowsResult):
             f"The {self.part} price of {quantity(self.usd, 'USD')} per {self.per} depends most on "
             f"{words(first.input)}: from {number(first.low)} to {number(first.high)} {first.unit} it goes from "
             f"{number(first.usd_at_low)} to {number(first.usd_at_high)} USD. Ranges of prices are those between "
-            "regions and dates in the list, those of measured inputs their intervals: they say what is open here, not "
+            "regions and dates in the list, those of measured inputs their intervals: they show what is unknown, not "
             "what is likely."
         )
 
 
 def tornado(deployment: Deployment, *, part: str = TOTAL, per: str = "million messages") -> Tornado:
     """
-    Each input that has a range moved to both of its ends, all others at their values.
+    Move each input with a range to both of its ends, all others at their values.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def tornado(deployment: Deployment, *, part: str = TOTAL, per: str = "million me
 
 def words(name: str) -> str:
     """
-    The name of an input as a reader says it.
+    The readable name of an input.
 
     >>> words("region_usd_per_gb")
     'price between regions'

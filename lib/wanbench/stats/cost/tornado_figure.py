@@ -12,7 +12,7 @@ from .tornado import Tornado, words
 
 COLOURS = {MEASURED: theme.WITHIN, "range": theme.OUTSIDE}
 BAR = 0.7
-"""Of the room of a row; Plotly would widen bars whose neighbours are of another trace."""
+"""Share of a row's height; Plotly would widen bars next to another trace."""
 NAMES = {MEASURED: "measured", "range": "price or assumption"}
 
 

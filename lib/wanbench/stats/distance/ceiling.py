@@ -1,4 +1,4 @@
-"""Throughput against distance where near pairs only reach a ceiling: the NIC's rate, or that of a policer."""
+"""Throughput against distance where near pairs reach a ceiling: the NIC's rate or a policer's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOSTLY_HIDDEN = 0.5
 @dataclass(frozen=True, repr=False)
 class CeilingFit(Result):
     """
-    log10(throughput) = intercept + slope x distance, where values at the ceiling count as "at least".
+    log10(throughput) = intercept + slope x distance, where values at the ceiling are lower bounds.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class CeilingFit(Result):
 
     @property
     def listed_ceilings(self) -> str:
-        """The ceilings that some value reaches: "1.00 Gbit/s from gcp (230)"; "" if there are none."""
+        """The ceilings that were reached: "1.00 Gbit/s from gcp (230)"; "" if none."""
         return ", ".join(
             f"{quantity(row.ceiling_bps, 'bit/s')} from {row.source} ({row.n:,})"
             for row in self.ceilings.itertuples()
@@ -124,7 +124,7 @@ def fit_with_ceiling(
     log10(throughput) on distance over ordered pairs; values that have reached their ceiling count as censored.
 
     A value of at least (1 - within) times its ceiling counts as censored at that height. A cut somewhat below the
-    ceiling costs a little precision but adds no bias: of a value above the cut only that it was reached is used.
+    ceiling costs a little precision but adds no bias, as values above the cut count only as "at least the cut".
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def fit_with_ceiling(
 def _ceilings(
     frame: pd.DataFrame, ceiling, within: float
 ) -> tuple[pd.Series, list[tuple[str, str, float, str]]]:
-    """The ceiling of each row, infinite without one; and (column, source, ceiling, rule) of every source."""
+    """The ceiling of each row, infinite if none; and (column, source, ceiling, rule) of every source."""
     by_cloud = frame.groupby("from_cloud")
     if isinstance(ceiling, str):
         tops = pd.to_numeric(frame[ceiling].fillna(inf), errors="coerce").astype("float64")
@@ -267,7 +267,7 @@ def _cautions(value: pd.Series, tops: pd.Series, within: float, censored: np.nda
 
 
 def _with_direction(effect: Estimate) -> Estimate:
-    """The ratio of half-distances with a claim that says whether it is longer or shorter."""
+    """The ratio of half-distances with a claim that says "longer" or "shorter"."""
     start = "With the ceiling taken into account the half-distance is"
     if effect.low <= 1 <= effect.high:
         return replace(effect, claim=f"{start} {{}} the one without, which may be chance")

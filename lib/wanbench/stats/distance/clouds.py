@@ -1,4 +1,4 @@
-"""Analysis of covariance over the pairs of clouds: does it matter, at equal distance, which clouds a pair joins?"""
+"""Analysis of covariance over cloud pairs: at equal distance, does it matter which clouds a pair joins?"""
 
 from __future__ import annotations
 
@@ -230,7 +230,9 @@ def compare_clouds(
 
 @dataclass(frozen=True)
 class _Tests:
-    """Pairs between clouds against those within one: estimates and MRQAP p-values; `common` is what all share."""
+    """
+    Pairs between clouds against those within one: estimates and MRQAP p-values; `common` are the fields they share.
+    """
 
     y: np.ndarray
     cells: qap.Cells
@@ -355,7 +357,7 @@ def fit_groups(members: dict[str, np.ndarray], y, far, cells, value, names, grou
 
 
 def _directions(pairs, column, far, names, orders, scale, level, cluster) -> tuple[GroupContrast, ...]:
-    """Each way between two clouds against the way back, over ordered pairs with one slope."""
+    """Each direction between two clouds against the reverse, over ordered pairs with one slope."""
     sample = directed(pairs, column)
     cells, n_regions = (sample.first, sample.second), len(names)
     value = np.log10(sample.frame.value.to_numpy())

@@ -1,4 +1,4 @@
-"""The ceiling of throughputs: many values of several senders that crowd just below a sharp edge."""
+"""Detect a throughput ceiling: many values of several senders just below a sharp edge."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ MAX_SHARE_ABOVE = 0.02
 
 def find_ceiling(throughput_bps, sources, within: float = 0.05) -> tuple[float, str]:
     """
-    The ceiling in bit/s below which values crowd, NaN if there is none; and the rule as text.
+    The ceiling in bit/s, NaN if none is found; and the rule as text.
 
-    The crowd lies within a share `within` below the largest value. At most 2 % of the values, and at least one, may
-    lie above it, so that a single outlier does not hide a ceiling; then the crowd has at least 3 times as many values
-    as lie above.
+    Values cluster within a share `within` below it. At most 2 % of the values, and at least one, may lie above, so that
+    a single outlier does not hide a ceiling; the cluster must then have at least 3 times as many values as lie above.
 
     >>> crowd = [970e6, 968e6, 971e6, 969e6, 973e6, 972e6, 400e6, 200e6]
     >>> find_ceiling(crowd, list("abcabcab"))[0]

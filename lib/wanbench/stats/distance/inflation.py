@@ -145,7 +145,7 @@ def _median(frame, name, notes, places, level, resamples, seed) -> Estimate:
 
 
 def _strata(clouds_of_place: list[set[str]]) -> np.ndarray:
-    """The stratum of each place: its clouds, or the commonest stratum for a place that is alone in its own."""
+    """The stratum of each place: its clouds; a place alone in its stratum joins the commonest one."""
     strata = ["+".join(sorted(clouds)) for clouds in clouds_of_place]
     sizes = Counter(strata)
     common = sizes.most_common(1)[0][0]
@@ -241,8 +241,8 @@ def physics_check(pairs: pd.DataFrame, *, column: str = "rtt_ms", tolerance_km: 
     """
     Find ordered pairs whose RTT no fibre allows.
 
-    This is the bare comparison. The plausibility rules make it for every table, each pair with the precision of its own
-    regions, and work out which region explains it.
+    The plausibility rules do the same for every table, allow for the precision of each region's coordinates, and name
+    the region at fault.
 
     Parameters
     ----------

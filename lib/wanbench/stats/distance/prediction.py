@@ -1,10 +1,10 @@
 """
 What if: RTT and throughput of a pair that was not measured, with prediction intervals.
 
-RTT is a robust line over distance with a shrunken effect of each region (`region_effects`), and never below light in
-fibre. Throughput is the window-limited model at the predicted RTT, or log throughput over distance, with effects of
-regions too; whichever has the smaller error on left-out regions. Intervals are conformal (`conformal`), separately for
-three situations: both regions have other measured pairs, one has, none has.
+RTT is a robust line over distance plus a shrunken effect of each region (`region_effects`), never below light in fibre.
+Throughput is the window-limited model at the predicted RTT, or log throughput over distance, plus effects of regions:
+the one with the smaller error on left-out regions. Intervals are conformal (`conformal`), separately for three
+situations: both regions have other measured pairs, one has, none has.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Prediction(Result):
         return " ".join(sentences)
 
     def table(self) -> pd.DataFrame:
-        """One row per quantity, with the pair, the situation, and what had been measured."""
+        """One row per quantity, with the pair, its situation, and the measured value if any."""
         names = list(UNITS)[: len(self.estimates)]
         pair = {
             name: getattr(self, name) for name in ("from_region", "to_region", "situation", "distance_km")
@@ -125,7 +125,7 @@ class Predictor:
 
     def predict(self, from_region: str, to_region: str, *, distance_km: float | None = None) -> Prediction:
         """
-        Predict one pair. A measured pair is predicted as if it were measured once more: `what_if` leaves it out.
+        Predict one pair. A measured pair is predicted as if measured again: to leave it out, use `what_if`.
 
         Parameters
         ----------
@@ -324,5 +324,5 @@ def _checked(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _between(pairs: pd.DataFrame, ends: tuple[str, str]) -> pd.Series:
-    """The rows of a pair, in either direction."""
+    """The rows of a pair, in both directions."""
     return pairs.from_region.isin(ends) & pairs.to_region.isin(ends)

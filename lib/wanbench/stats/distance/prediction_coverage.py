@@ -1,4 +1,4 @@
-"""How often prediction intervals contain the measured values: regions and pairs are left out and predicted."""
+"""Count how often prediction intervals contain left-out values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOW = {
 @dataclass(frozen=True, repr=False)
 class PredictionCoverage(Result):
     """
-    Coverage of the stated level on what was left out, per quantity and situation.
+    Share of left-out values inside their prediction intervals, per quantity and situation.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class PredictionCoverage(Result):
 
 def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 0) -> PredictionCoverage:
     """
-    Leave out, predict, compare: what `what_if` would have predicted of pairs that were measured.
+    Leave out regions and pairs, predict them as `what_if` would, and compare with the measured values.
 
     Each prediction and its interval rest on the other pairs alone; only whether throughput rests on the window model or
     on distance is decided once, on all pairs. The RTT of a pair is the median of both directions; the throughput of
@@ -142,7 +142,7 @@ def prediction_coverage(pairs: pd.DataFrame, *, level: float = 0.9, seed: int = 
 def _splits(
     observed: prediction_fits.ObservedPairs, situation: str, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Which pairs are kept, which are tested, and the region left out (-1: several), split by split."""
+    """The kept pairs, the tested pairs and the left-out region (-1: several) of each split."""
     first, second, n = observed.first, observed.second, observed.n_regions
     if situation == "both":
         fold = rng.permutation(len(observed)) % FOLDS
@@ -237,7 +237,7 @@ def _coverage(
 
 def share_interval(hits, tries, ends: pd.DataFrame) -> tuple[float, float, float, int]:
     """
-    A share of tries, both ends of its 95 % interval by region, and the number of regions.
+    A share of successes, its 95 % interval by region, and the number of regions.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class _LeftOut:
 
 @dataclass(frozen=True)
 class Model:
-    """A fit of RTT, or of the logarithm of throughput over a base that RTT sets, with effects of regions."""
+    """A fit of RTT, or of log throughput relative to a base that RTT sets, with effects of regions."""
 
     observed: ObservedPairs
     fit: region_effects.Effects
@@ -223,8 +223,8 @@ def fit_both(observed: ObservedPairs, bases: tuple[str, ...] = BASES) -> Fits:
     """
     Fit RTT and throughput.
 
-    Throughput rests on the window model, or on distance alone; of several `bases` the one with the smaller error on
-    pairs of a left-out region is taken.
+    Throughput rests on the window model or on distance alone: the one of `bases` with the smaller error on left-out
+    regions.
     """
     rtt = Model(observed, _fit(observed, observed.rtt_ms, 2))
     kept = np.flatnonzero(np.isfinite(observed.log_bps))

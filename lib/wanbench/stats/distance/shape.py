@@ -1,4 +1,4 @@
-"""Which straight line throughput follows: log throughput on distance, on log distance, or on log RTT."""
+"""Which straight line fits throughput: log throughput on distance, on log distance, or on log RTT."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..result import PAIRS_INDEPENDENT, Estimate, Interval, Result
 from .straight_lines import THOUSAND_KM
 
 N_PARAMETERS = 3
-"""Of a line: intercept, slope, and the variance about it."""
+"""Parameters of a line: intercept, slope, and the variance about it."""
 ENDS = ["region_a", "region_b"]
 METHOD = (
     "least squares over unordered pairs; each region's pairs predicted from the pairs without it, so each pair twice; "

@@ -160,7 +160,7 @@ def fit_throughput(
     """
     log10(throughput) on distance by ordinary least squares, one value per unordered pair.
 
-    The two directions of a pair share one distance and one path, so their errors go together and they count as one
+    The two directions of a pair share distance and path, so their errors are correlated and they count as one
     observation: their geometric mean. Where every pair has both directions, the line through ordered pairs is the same.
 
     Parameters as in `fit_rtt`; the column is in bit/s and must be positive.
@@ -196,8 +196,8 @@ def half_distance(slope: Estimate, quantity: str = "distance that halves through
     """
     The distance that halves throughput, in km: log10(2) / -slope.
 
-    Its upper end is infinite where the slope's interval reaches zero. Where throughput does not fall with distance,
-    there is no estimate, and a lower end only if the interval holds slopes that fall.
+    Its upper end is infinite where the slope's interval reaches zero. Without a falling slope there is no estimate, and
+    a lower end only if the interval includes falling slopes.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def _estimate(
 
 
 def _speed(slope: Estimate, reference_km_per_ms: float, name: str) -> Estimate:
-    """2 / slope over a reference speed: a round trip covers the distance twice."""
+    """Speed over a reference speed: 2 / slope, as a round trip covers the distance twice."""
     speed = slope.transformed(
         lambda b: 2 * THOUSAND_KM / b / reference_km_per_ms if b > 0 else inf,
         quantity=f"speed relative to {name}",

@@ -1,5 +1,5 @@
 """
-Regression where some values are only known to reach a limit (Tobin 1958), by maximum likelihood.
+Maximum-likelihood regression with right-censored values: those known only to reach a limit (Tobin 1958).
 
 y = design . b + s e with e standard normal; of a censored row only its limit is known, which y reaches. In Olsen's
 (1978) parameters, b / s and 1 / s, the likelihood is concave, so Newton's method with halved steps finds its one
@@ -101,7 +101,7 @@ def _likelihood(theta, rows, censored, weights, free) -> np.ndarray:
 
 
 def _newton(theta, rows, squares, censored, weights, free) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's step, and twice the rise it promises."""
+    """Newton's step, and twice the increase of the likelihood it predicts."""
     u, k = theta @ rows.T, theta.shape[1]
     ratio = np.exp(-0.5 * u * u - LOG_ROOT_2_PI - log_ndtr(u))
     gradient = (weights * np.where(censored, ratio, -u)) @ rows

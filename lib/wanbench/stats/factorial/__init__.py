@@ -1,1 +1,1 @@
-"""Designed experiments: factors varied together, effects with intervals, and what a fraction confounds."""
+"""Factorial experiments: factors varied together, effects with intervals, and confounding in fractions."""

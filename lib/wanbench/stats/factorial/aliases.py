@@ -1,4 +1,4 @@
-"""Which effects the runs of a design cannot tell apart (Box, Hunter & Hunter 2005, chapter 6)."""
+"""Effects that the runs of a design cannot separate (Box, Hunter & Hunter 2005, chapter 6)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ import pandas as pd
 from ...checks import check_columns
 
 ALIASED = 1 - 1e-9
-"""Correlation of two effects from which they are the same but for rounding."""
+"""From this correlation two effects are the same but for rounding."""
 UNRELATED = 1e-6
-"""Correlation up to which two effects are separate but for rounding."""
+"""Up to this correlation two effects are independent but for rounding."""
 LISTED_ORDER = 2
 """Effects of up to so many factors get a row."""
 SEARCHED_ORDER = 3
-"""Effects of up to so many factors are searched for aliases; higher ones are taken as negligible."""
+"""Effects of up to this many factors are searched for aliases; higher orders are assumed negligible."""
 
 
 def alias_table(runs: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     """
-    One row per main effect and interaction of two factors: what else its estimate stands for.
+    One row per main effect and two-factor interaction, with the effects it is confounded with.
 
-    Computed from the runs themselves, so missing ones count. `aliased_with` lists the effects that vary with it alike,
-    with a minus where they vary the other way; `mixed_with` terms that correlate with it in part, with the correlation.
-    Both are "" where the effect stands alone.
+    Computed from the runs themselves, so missing ones count. `aliased_with` lists fully confounded effects, with a
+    minus for opposite sign; `mixed_with` partly correlated terms, with the correlation. Both are "" for a clear effect.
 
     Parameters
     ----------

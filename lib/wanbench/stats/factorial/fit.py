@@ -1,11 +1,10 @@
 """
-What matters more: delay, jitter, loss and rate varied separately, and log(throughput) fitted on their logarithms.
+Fit log(throughput) on the logarithms of delay, jitter, loss and rate, to see which matters most.
 
-A coefficient is an elasticity: the per cent that throughput changes by per per cent of the factor. A factor without a
+A coefficient is an elasticity: the per cent change of throughput per per cent of the factor. A factor without a
 logarithm (acks; jitter or loss with a level of 0) is a contrast: the ratio of throughput at its high level to that at
-its low one. With interactions both differ from point to point in the space of the factors, so the thesis "latency
-matters more than bandwidth" is a statement about a part of that space: where halving the delay gains more than doubling
-the rate.
+its low one. With interactions both vary over the factor space, so the thesis "latency matters more than bandwidth"
+holds in the part where halving the delay gains more than doubling the rate.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ METHOD = (
     f"{robust_variance.NAME}, here {{}}"
 )
 ASSUMPTION = (
-    "Runs are independent and in random order, the link delivered what was asked for, and between the levels the "
-    "logarithms run straight"
+    "Runs are independent and in random order, the link delivered what was requested, and the response "
+    "is log-linear between the levels"
 )
 LACK_P = 0.01
-"""A stricter level than the intervals', as the test is made of every experiment."""
+"""Stricter than the intervals' level, as every experiment is tested."""
 FEW_DEGREES = 5
 """With fewer degrees of freedom an interval is more than 30 % wider than with many."""
 
@@ -68,7 +67,7 @@ def fit_factorial(
     level: float = 0.95,
 ) -> Factorial:
     """
-    Fit the experiment.
+    Fit a factorial experiment.
 
     Parameters
     ----------
@@ -159,7 +158,7 @@ def fit_factorial(
 
 @dataclass(frozen=True)
 class _Combinations:
-    """Linear combinations of the coefficients, and what their estimates have in common."""
+    """Linear combinations of the coefficients, and what their estimates share."""
 
     params: np.ndarray
     robust: robust_variance.RobustVariance
@@ -259,7 +258,7 @@ def _check_design(design: np.ndarray, terms: Sequence[tuple[str, ...]], aliases:
     alike = aliases[(aliases.aliased_with != "") & aliases.effect.isin(fitted)].head(3)
     listed = "; ".join(f"{row.effect} = {row.aliased_with}" for row in alike.itertuples())
     raise ParameterError(
-        f"the runs cannot tell these effects apart{': ' if listed else ''}{listed}; drop an interaction "
+        f"the runs cannot separate these effects{': ' if listed else ''}{listed}; drop an interaction "
         '(interactions="estimable" does), or add combinations'
     )
 
@@ -286,13 +285,10 @@ def _cautions(
     elif against != REPLICATES:
         result = f"none was (p = {number(lack_p)})" if isfinite(lack_p) else "there are too few runs for that"
         cautions.append(
-            "without replicates it is hardly tested whether the model fits: only a bend that factors make together "
-            f"can be found, and {result}"
+            f"without replicates the fit is hardly tested: only joint curvature can be found, and {result}"
         )
     elif not isfinite(lack_p):
-        cautions.append(
-            "whether the model fits is not tested: it has a term for everything, or fits without residuals"
-        )
+        cautions.append("whether the model fits is not tested: it is saturated, or fits without residuals")
     mixed = aliases[(aliases.aliased_with != "") & ~aliases.effect.str.contains(":")]
     if len(mixed):
         listed = "; ".join(
@@ -300,7 +296,7 @@ def _cautions(
             for row in mixed.head(3).itertuples()
         )
         more = f" and {len(mixed) - 3} more" if len(mixed) > 3 else ""
-        cautions.append(f"in this fraction main effects stand for sums with interactions ({listed}{more})")
+        cautions.append(f"in this fraction main effects are confounded with interactions ({listed}{more})")
     if dropped:
         listed = ", ".join(effect_words(":".join(term)) for term in dropped)
         cautions.append(

@@ -1,7 +1,4 @@
-"""
-Where in the space of the factors halving the delay gains more than doubling the rate, with intervals that hold for
-all points together.
-"""
+"""Where halving the delay gains more than doubling the rate, with simultaneous intervals over the factor space."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ DOUBLING = 2.0
 GRID_STEPS = 7
 """Along delay and along rate: a map of 49 points per panel shows where the verdict changes."""
 DRAWS = 10_000
-"""They fix the critical value to about 1 %."""
+"""Enough to determine the critical value to about 1 %."""
 CHUNK = 1_000
 """Draws at a time, to bound memory."""
 VERDICTS = ("holds", "fails", "undecided")
@@ -33,7 +30,7 @@ METHOD = (
 
 class GainMap:
     """
-    The gain at any points, with one critical value for all of them.
+    The gain at any points, with one simultaneous critical value.
 
     Its standard errors are the larger of those by `covers`. A robust covariance alone, estimated from few runs, is too
     small somewhere in the space, and the intervals then do not hold together; a pooled one alone is wrong where runs do
@@ -46,7 +43,7 @@ class GainMap:
         self.critical_value = inf
 
     def grid(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Steps, equal in logarithms, along delay and rate, at each combination of the other factors' levels."""
+        """Log-spaced steps along delay and rate, at each combination of the other factors' levels."""
         axes = {}
         for factor in self.factors:
             values = runs[factor.name]
@@ -57,7 +54,7 @@ class GainMap:
         return pd.DataFrame(list(product(*axes.values())), columns=list(axes))
 
     def hold_together_at(self, points: pd.DataFrame) -> None:
-        """Set the critical value with which the intervals at all these points hold together."""
+        """Set the critical value that makes the intervals at all these points simultaneous."""
         weights = self._weights(points)[2]
         self.critical_value = max(critical(weights, cover, self.freedom, self.level) for cover in self.covers)
 
@@ -80,7 +77,7 @@ class GainMap:
         )
 
     def _weights(self, points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The weights of the coefficients in both elasticities, and in the log2 of the gain, their sum turned round."""
+        """The coefficients' weights in both elasticities, and in the log2 gain (minus their sum)."""
         codes = coded(self.factors, points)
         along = [slopes(name, codes, self.terms, len(self.params)) for name in (self.delay, self.rate)]
         return (*along, -along[0] - along[1])
@@ -88,7 +85,7 @@ class GainMap:
 
 def critical(contrasts: np.ndarray, cover: np.ndarray, freedom: int, level: float) -> float:
     """
-    How many standard errors to either side hold for all contrasts together.
+    Critical value, in standard errors, for simultaneous two-sided intervals of all contrasts.
 
     Parameters
     ----------

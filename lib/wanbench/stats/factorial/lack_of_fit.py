@@ -1,4 +1,4 @@
-"""Whether a linear model of a factorial experiment fits: against replicates, or else against a bend."""
+"""Whether a factorial model fits: tested against replicates, or else for curvature."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def lack_of_fit(design: np.ndarray, response: np.ndarray, cells: np.ndarray, squ
     The p-value of an F test, and what the model was tested against.
 
     With replicates it is tested against a separate mean for each combination of levels. Without, against squares of the
-    factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949). That finds a bend along a
-    factor, or factors that saturate together, and no other lack.
+    factors and of the fitted values (Tukey's degree of freedom for non-additivity, 1949). That detects curvature along
+    a factor and joint saturation only.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from .gain_map import METHOD, VERDICTS, verdict_shares
 from .terms import level_label, word
 
 PATH = ("jitter_ms", "loss")
-"""Factors of the path that one wants small in any case: maps show their lowest level, shares average over them."""
+"""Path factors that are always best small: maps show their lowest level, shares average over them."""
 MAX_LISTED = 4
 """More combinations than this make a sentence unreadable."""
 
@@ -87,7 +87,7 @@ class Factorial(Result):
 
     @property
     def others(self) -> list[str]:
-        """The factors but delay and rate."""
+        """All factors except delay and rate."""
         return [name for name in self.factors if name not in (self.delay, self.rate)]
 
     @property
@@ -103,20 +103,20 @@ class Factorial(Result):
         if self.thesis is None or not two:
             return super().cautions
         line = (
-            f"two levels of {' and of '.join(map(word, two))} show a straight line between them, so where a limit is "
-            "met on the way, gains are averages over the way"
+            f"two levels of {' and of '.join(map(word, two))} cannot show curvature, so if a limit lies "
+            "between them, gains are averages"
         )
         return (*super().cautions, line)
 
     def alias_table(self) -> pd.DataFrame:
-        """The effects whose estimate stands for others too; no rows where each stands alone."""
+        """The confounded effects; no rows if there are none."""
         alone = (self.aliases.aliased_with == "") & (self.aliases.mixed_with == "")
         return self.aliases[~alone].reset_index(drop=True)
 
     def verdict_shares(self, by: Sequence[str] | None = None) -> pd.DataFrame:
         """
-        Where the thesis holds and fails: per combination of the factors in `by` the share of the space between the
-        levels (equal in logarithms) with each verdict, the smallest and largest gain, and the span in which it fails.
+        Per combination of the factors in `by`: the share of the space (log-spaced) with each verdict, the smallest and
+        largest gain, and the span in which the thesis fails.
 
         `by` is by default all factors but delay and rate, jitter_ms and loss.
         """
@@ -125,15 +125,16 @@ class Factorial(Result):
 
     def map(self, *, note: str = "", **levels):
         """
-        Halved delay over doubled rate as a map over delay and rate, a panel per combination of the other factors.
+        A map over delay and rate of the gain of halved delay over doubled rate, one panel per combination of the
+        others.
 
-        `levels` picks levels, such as `loss=0.0`. Otherwise jitter_ms and loss are at their lowest, and the other
-        factors at all their levels.
+        `levels` picks levels, such as `loss=0.0`. By default jitter_ms and loss are at their lowest level, and the
+        others at all their levels.
         """
         return self.drawn_by("gain_map_figure.gain_map", levels, note=note)
 
     def verdict(self) -> str:
-        """Where the thesis holds and where not, in a sentence; "" without a thesis."""
+        """Where the thesis holds and where it fails, in a sentence; "" without a thesis."""
         if self.thesis is None:
             return ""
         counts = self.combinations.verdict.value_counts()
@@ -149,7 +150,7 @@ class Factorial(Result):
         )
 
     def shares_sentence(self) -> str:
-        """In which part of the space the thesis holds and fails, in a sentence; "" without a thesis."""
+        """The shares of the factor space in which the thesis holds and fails, in a sentence; "" without a thesis."""
         if self.thesis is None:
             return ""
         holds, fails, undecided = (_percent((self.grid.verdict == name).mean()) for name in VERDICTS)
@@ -172,7 +173,7 @@ class Factorial(Result):
         return f"{sentence} It fails with {'; '.join(where[:MAX_LISTED])}{more}."
 
     def finding(self, name: str, page: str = "") -> Finding:
-        """The finding where the thesis holds and fails; its number is the part of the space where it holds."""
+        """The finding on the thesis; its number is the share of the space where it holds."""
         cautions = [f"Caution: {caution}." for caution in self.cautions]
         return Finding(
             name=name,

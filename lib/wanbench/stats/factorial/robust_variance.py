@@ -1,11 +1,11 @@
 """
-Variances of least squares that hold where runs do not scatter alike, with the degrees of freedom of each interval.
+Heteroscedasticity-robust variances of least squares, with the degrees of freedom of each interval.
 
-The variance is HC2 (MacKinnon & White 1985). It is unbiased if runs scatter alike, and in a balanced design of two
-levels in any case. Where one combination of levels scatters far more than the others, the variance consists almost
-entirely of its few residuals. So the degrees of freedom are Satterthwaite's (1946), with variances estimated from the
-residuals (Lipsitz, Ibrahim & Parzen 1999). Equal variances (Bell & McCaffrey 2002) would give the residuals' degrees
-of freedom in a balanced design of two levels.
+The variance is HC2 (MacKinnon & White 1985). It is unbiased under equal variances, and always in a balanced two-level
+design. If one combination of levels scatters far more than the others, its few residuals dominate the variance. So the
+degrees of freedom are Satterthwaite's (1946), with variances estimated from the residuals (Lipsitz, Ibrahim & Parzen
+1999). Equal variances (Bell & McCaffrey 2002) would give the residuals' degrees of freedom in a balanced design of two
+levels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = (
     "(Lipsitz, Ibrahim & Parzen 1999)"
 )
 ALONE = 1e-9
-"""A run whose leverage is within this of 1 fits itself: its residual is 0 and says nothing."""
+"""A run with leverage this near 1 determines its own fit: its residual is always 0."""
 
 
 @dataclass(frozen=True)

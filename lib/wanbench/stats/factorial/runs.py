@@ -1,4 +1,4 @@
-"""The runs of a factorial experiment out of a tidy table: which can be used, and the levels of their factors."""
+"""Select the usable runs of a factorial experiment from a tidy table, and the levels of its factors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def usable_runs(
     """
     The runs with all columns and a positive response, the rows left out with their reason, and the levels of contrasts.
 
-    A run has the factors (numbers as float64), its response as `_response` and its block as `_block` (0 without).
+    Columns: the factors (numbers as float64), `_response` and `_block` (0 without blocks).
     """
     for name in contrasts:
         check_choice("contrast", name, factors)
@@ -54,7 +54,7 @@ def split_rows(
     observations: pd.DataFrame, response: str, names: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
-    The rows with a positive response and all columns of these names, and the others with their `reason`.
+    The rows with a positive response and all of these columns, and the others with their `reason`.
 
     ParameterError if a column is missing or no row is left.
     """
@@ -75,5 +75,5 @@ def split_rows(
 
 
 def reasons(left_out: pd.DataFrame) -> str:
-    """How many rows were left out for which reason."""
+    """How many rows were left out, by reason."""
     return ", ".join(f"{n:,} {reason}" for reason, n in sorted(left_out.reason.value_counts().items()))

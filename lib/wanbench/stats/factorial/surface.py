@@ -1,11 +1,10 @@
 """
 A quadratic response surface (Box & Wilson 1951) of logarithms, and the best setting within the region measured.
 
-Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is where the
-fitted surface is highest, so it is chosen by luck, too. The interval given holds for all settings together, and so for
-the one chosen; that of this setting alone is beside it (data/validity/surface.csv: the first is wide, the second holds
-where runs scatter alike). There is not one best setting but a set: all that are not shown to be worse than another
-(Peterson, Cahya & del Castillo 2002).
+Factors are coded from -1 to 1 over their range, in logarithms unless stated otherwise. The best setting is the fitted
+maximum, so chance helps to select it. The main interval is therefore simultaneous over all settings; the individual one
+is given too (data/validity/surface.csv: the first is wide, the second valid under equal variances). Instead of a single
+best setting there is a set: all not significantly worse than another (Peterson, Cahya & del Castillo 2002).
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from .surface_terms import Axis, axes_of, surface_columns
 from .terms import with_blocks, word
 
 PLACES = 256
-"""Settings that fill the region, beside those measured: a power of 2, as a Sobol sequence needs."""
+"""Settings that fill the region, besides those measured: a power of 2, as a Sobol sequence needs."""
 NEAR, NEAR_PLACES = (0.4, 0.1), 64
 """Distances from the best setting (half a range is 1) and settings within each: they show how wide the best set is."""
 NEARER = 12
 """Rounds of search around the best setting so far, each in half the distance: to a thousandth of the range."""
 UNFIT_BELOW = 0.05
-"""P-value of lack of fit that is cautioned: one false alarm in twenty."""
+"""P-value of lack of fit that causes a caution: one false alarm in twenty."""
 SINGLE = "this setting alone"
 ASSUMPTION = (
     "The logarithm of the response is a quadratic of the coded factors within the region; runs are independent, apart "
@@ -103,12 +102,12 @@ class Surface(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """What the best setting reaches, and the effect of every factor."""
+        """The response at the best setting, and the effect of every factor."""
         return (self.best, *self.effects.values())
 
     @property
     def sentence(self) -> str:
-        """The best setting, what it reaches, and how many others may be as good."""
+        """The best setting, its response, and how many others may be as good."""
         at = ", ".join(f"{word(axis.name)} {axis.label(self.best_setting[axis.name])}" for axis in self.axes)
         shown = [effect for effect in self.effects.values() if effect.low > 1 or effect.high < 1]
         effects = (
@@ -117,7 +116,7 @@ class Surface(Result):
         )
         return (
             f"The fitted {word(self.response)} is highest at {at}: {self.best.written} "
-            f"({percent(self.level)} interval {self.best.written_interval or 'none'}, for all settings together; "
+            f"({percent(self.level)} interval {self.best.written_interval or 'none'}, simultaneous over all settings; "
             f"{self.best.counted}). Not shown to be worse: {self._good()}. "
             f"Effects over the whole range of a factor: {effects}."
         )
@@ -145,7 +144,7 @@ class Surface(Result):
 
     def at(self, settings: pd.DataFrame) -> pd.DataFrame:
         """
-        The fitted response at settings within the region: these with `fitted`, `low`, `high` (for all together).
+        The fitted response at settings within the region, with simultaneous intervals: adds `fitted`, `low`, `high`.
         """
         columns = self.fit.columns(surface_columns(self.axes, settings)[0])
         value, half = columns @ self.fit.params, self.fit.half(columns)
@@ -241,7 +240,7 @@ def fit_surface(
 
 
 def _places(axes: Sequence[Axis], measured: pd.DataFrame) -> pd.DataFrame:
-    """Settings that fill the region, its corners but for very many factors, and those measured."""
+    """Settings that fill the region, its corners unless factors are very many, and those measured."""
     codes = 2 * qmc.Sobol(len(axes), rng=np.random.default_rng(0)).random(PLACES) - 1
     # Rounding to the sides puts a quarter of the places on the boundary along each factor, where the best often lie.
     codes = np.clip(codes * 4 / 3, -1, 1)
@@ -250,7 +249,7 @@ def _places(axes: Sequence[Axis], measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _best(axes: Sequence[Axis], fit: SurfaceFit, places: pd.DataFrame) -> pd.DataFrame:
-    """The setting where the fitted surface is highest: the best place, then ever nearer ones around it."""
+    """Find the setting where the fitted surface is highest, by a search that narrows around the best so far."""
 
     def highest(settings: pd.DataFrame) -> pd.DataFrame:
         value = surface_columns(axes, settings)[0] @ fit.params[: fit.n_own]
@@ -263,7 +262,7 @@ def _best(axes: Sequence[Axis], fit: SurfaceFit, places: pd.DataFrame) -> pd.Dat
 
 
 def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -> pd.DataFrame:
-    """So many settings with the choices of the best one and codes within a distance of its own."""
+    """This many settings near the best one: its choices, and codes within a distance of its own."""
     steps = distance * (2 * qmc.Sobol(len(axes), rng=np.random.default_rng(1)).random(n) - 1)
     near = {}
     for j, axis in enumerate(axes):
@@ -275,7 +274,7 @@ def _around(axes: Sequence[Axis], best: pd.DataFrame, distance: float, n: int) -
 
 
 def _middle(axes: Sequence[Axis], axis: Axis, values) -> np.ndarray:
-    """Columns at values of one factor, with all other ranges in the middle and all choices averaged."""
+    """Columns at values of one factor, with all other ranges at mid-range and all choices averaged."""
     settings = {
         a.name: list(values) if a is axis else [a.decode(0.0 * np.ones(1))[0]] * len(values) for a in axes
     }
@@ -300,7 +299,7 @@ def _effect(axes, axis: Axis, fit: SurfaceFit, response: str, about: dict) -> Es
     low, high = (int(value.argmin()), int(value.argmax())) if axis.levels else (0, 1)
     log, half, _ = fit.single(columns[high] - columns[low])
     notes = (
-        ("the highest of three choices or more over the lowest: chosen by luck, too",)
+        ("the highest of three or more choices over the lowest: partly selected by chance",)
         if len(ends) > 2
         else ()
     )
@@ -345,10 +344,10 @@ def _notes(
 ) -> tuple[str, ...]:
     notes, (p, against) = [], test
     if isfinite(p) and p < UNFIT_BELOW:
-        what = "repeated runs do" if against == REPLICATES else "chance allows (tested against a bend)"
+        what = "repeated runs do" if against == REPLICATES else "chance allows (tested for curvature)"
         notes.append(f"the surface does not fit: runs deviate from it by more than {what} ({p_value(p)})")
     elif not isfinite(p) or against != REPLICATES:
-        notes.append("no run was repeated, so whether the surface fits is hardly known")
+        notes.append("no run was repeated, so the fit of the surface is hardly tested")
     edges = [
         f"{word(axis.name)} {axis.label(best[axis.name][0])}"
         for axis in axes

@@ -14,7 +14,7 @@ from .surface_terms import Axis
 from .terms import UNITS, word
 
 STEPS = 41
-"""Of a slice along a range."""
+"""Points of a slice along a range."""
 AMONG = theme.WITHIN
 COLUMNS = 3
 """Panels in a row, which leaves each room for its ticks."""
@@ -22,7 +22,7 @@ ROW_PX = 240
 
 
 def surface(result: Surface, *, note: str = "") -> go.Figure:
-    """A panel per factor: the fitted response along it, with all others as in the best setting."""
+    """A panel per factor: the fitted response along that factor, all others held at the best setting."""
     n_rows = -(-len(result.axes) // COLUMNS)
     n_columns = min(len(result.axes), COLUMNS)
     titles = [theme.plain(word(axis.name)) for axis in result.axes]
@@ -49,7 +49,7 @@ def surface(result: Surface, *, note: str = "") -> go.Figure:
         name="response-surface",
         title=f"Around the best setting: {word(result.response)}",
         subtitle=f"Panels: the fitted surface along one factor, all others as in the best setting (diamond); bands: "
-        f"{percent(result.level)} intervals for all settings together. Dashed: the lower end at the best setting.",
+        f"{percent(result.level)} simultaneous intervals. Dashed: the lower end at the best setting.",
         alt=f"Slices through a response surface. {result}",
         caption=str(result),
         table=table,

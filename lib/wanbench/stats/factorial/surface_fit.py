@@ -1,4 +1,4 @@
-"""The coefficients of a response surface, intervals that hold at many settings together, and which may be the best."""
+"""Coefficients of a response surface, simultaneous intervals, and the settings that may be the best."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .gain_map import critical
 from .robust_variance import robust_variance
 
 DRAWS = 500
-"""Of coefficients, for the set of best settings: they fix its critical values to about 4 %."""
+"""Draws of coefficients: enough for the critical values of the best set to about 4 %."""
 NOTHING = 1e-12
 """Standard error below which two settings are the same."""
 
 
 class SurfaceFit:
-    """Coefficients with both covariances; columns of blocks are 0 for the average block."""
+    """Coefficients with robust and pooled covariance; block columns are 0 for the average block."""
 
     def __init__(self, design: np.ndarray, log: np.ndarray, cells, level: float, n_own: int):
         self.design, self.level, self.n_own = design, level, n_own
@@ -35,12 +35,12 @@ class SurfaceFit:
         return np.column_stack([own, np.zeros((len(own), self.design.shape[1] - self.n_own))])
 
     def error(self, columns: np.ndarray) -> np.ndarray:
-        """The greater of both standard errors."""
+        """The larger of both standard errors."""
         variances = [np.einsum("ij,jk,ik->i", columns, cover, columns) for cover in self.covers]
         return np.sqrt(np.maximum(np.max(variances, axis=0), 0.0))
 
     def hold_together_at(self, columns: np.ndarray) -> None:
-        """Set the critical value with which the intervals at all these places hold together."""
+        """Set the critical value that makes the intervals at all these places simultaneous."""
         self.critical_value = max(critical(columns, cover, self.freedom, self.level) for cover in self.covers)
 
     def half(self, columns: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ class SurfaceFit:
         return self.critical_value * self.error(columns)
 
     def alone(self, column: np.ndarray) -> tuple[float, float]:
-        """Both ends of the interval of the response at one place alone."""
+        """Both ends of the individual interval of the response at one place."""
         half = float(stats.t.ppf((1 + self.level) / 2, self.freedom) * self.error(column[None])[0])
         value = float(column @ self.params)
         return float(np.exp(value - half)), float(np.exp(value + half))
@@ -62,9 +62,9 @@ class SurfaceFit:
 
     def may_be_best(self, place: np.ndarray, places: np.ndarray) -> tuple[float, float]:
         """
-        How far the best of the places is above this one, in standard errors, and how far that may be by chance.
+        How far the best place exceeds this one, in standard errors, and how far it may by chance.
 
-        Draws of the coefficients about 0 show how far the largest of all differences strays if none is real.
+        Draws of the coefficients about 0 give the distribution of the largest difference if none is real.
         """
         differences = places - place
         errors = self.error(differences)

@@ -52,7 +52,7 @@ class Factor:
     @property
     def step(self) -> str:
         """
-        What a contrast compares, as text.
+        The two levels that a contrast compares, as text.
 
         >>> Factor("acks", levels=("1", "all")).step
         'acks all over 1'
@@ -78,7 +78,7 @@ class Factor:
 
 def word(name: str) -> str:
     """
-    A factor or a response in words.
+    The readable name of a factor or response.
 
     >>> word("rate_bps"), word("acks")
     ('rate', 'acks')
@@ -88,7 +88,7 @@ def word(name: str) -> str:
 
 def effect_words(effects: str) -> str:
     """
-    Effects of `alias_table` in words.
+    Readable names of the effects in `alias_table`.
 
     >>> effect_words("jitter_ms:loss:rate_bps, -delay_ms:acks")
     'jitter × loss × rate, -delay × acks'
@@ -109,7 +109,7 @@ def level_label(name: str, level) -> str:
 
 
 def factors_of(runs: pd.DataFrame, names: Sequence[str], contrasts: Mapping[str, tuple]) -> list[Factor]:
-    """The factors with the middle of the design."""
+    """The factors, each centred at the middle of the design."""
     factors = []
     for name in names:
         if name in contrasts:
@@ -161,7 +161,7 @@ def with_blocks(design: np.ndarray, blocks) -> np.ndarray:
 def slopes(
     name: str, codes: Mapping[str, np.ndarray], terms: Sequence[tuple[str, ...]], n_columns: int
 ) -> np.ndarray:
-    """The weights of the coefficients in the slope along one factor's code: (rows, columns)."""
+    """The coefficients' weights in the slope along one factor's code: (rows, columns)."""
     names = list(codes)
     weights = np.zeros((len(codes[name]), n_columns))
     weights[:, 1 + names.index(name)] = 1.0
@@ -173,7 +173,7 @@ def slopes(
 
 
 def estimable(codes, terms, blocks) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """The terms that the runs can tell apart, taken in their order, and the others."""
+    """The terms that the runs can separate, in order, and the others."""
     kept, dropped = [], []
     rank = np.linalg.matrix_rank(with_blocks(columns(codes, []), blocks))
     for term in terms:

@@ -1,4 +1,4 @@
-"""The emulated lab judged: requested against delivered, drops, utilisation."""
+"""Checks of the emulated lab: requested against delivered, drops, utilisation."""
 
 from .cut_figure import cut_timeline
 from .verdicts import Verdicts

@@ -1,4 +1,4 @@
-"""Where packets were dropped, and how late they were delivered: whether the lab itself got in the way."""
+"""Where packets were dropped, and how late they were delivered: whether the lab distorted the measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DROPPED = ["packets_queue_dropped", "packets_lost", "packets_device_dropped"]
 
 class LinkDrops(RowsResult):
     """
-    What each direction of a link dropped.
+    Drops in each direction of a link.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class LinkDrops(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How much the queues dropped, and in how many directions packets were dropped that should not be."""
+        """How much the queues dropped, and in how many directions packets were dropped unexpectedly."""
         rows = self.rows
         return (
             f"The queues of links dropped {number(rows.packets_queue_dropped.sum())} of "
@@ -70,7 +70,7 @@ def link_drops(counters: pd.DataFrame, links: pd.DataFrame) -> LinkDrops:
 
 class DeviceDrops(RowsResult):
     """
-    What the kernel dropped at the regions' devices, before or after any link could count it.
+    Kernel drops at the regions' devices, where no link counts them.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Lateness(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The worst of all runs."""
+        """The worst lateness of all runs."""
         known = self.rows[self.rows.worst_late_ms.notna()]
         if known.empty:
             return "The emulator does not report how late it delivered packets."

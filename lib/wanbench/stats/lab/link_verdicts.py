@@ -29,13 +29,13 @@ from .verdicts import (
 )
 
 RTT_MS, RTT_SHARE = 1.0, 0.01
-"""Allowed error of an RTT: what two hosts' schedulers and ping's three digits take, and 1 % of the request."""
+"""Allowed error of an RTT: scheduling on two hosts and ping's three digits, plus 1 % of the request."""
 JITTER_MS, JITTER_SHARE = 0.5, 0.1
 """Allowed error of jitter: a standard deviation of some hundred dependent echoes is known to about a tenth."""
 RATE_SHARE = 0.05
-"""Allowed error of a rate: TCP fills a link to a few per cent."""
+"""Allowed error of a rate: TCP fills a link to within a few per cent."""
 CUT_MS = 100.0
-"""Allowed time from the command to the last reply: what starting a command on a busy host takes."""
+"""Allowed time from the command to the last reply: the time to start a command on a busy host."""
 CUT_BEFORE_S = 5.0
 """Replies must arrive within this time before a cut; else the silence after it proves nothing."""
 IP_BYTES = 20
@@ -89,9 +89,9 @@ def jitter(echoes: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.99) ->
     """
     Standard deviation of the RTT against the root of the sum of squares of both directions: within 0.5 ms + 10 %.
 
-    The interval is that of a standard deviation of normal values (chi-square). Jitter wanders, so successive echoes
-    carry less information: they count as n (1 - r^2) / (1 + r^2), with r the correlation of one with the next (Bartlett
-    1935). Outside the limit only if the whole interval is; "unknown" if only the estimate is.
+    The interval is that of a standard deviation of normal values (chi-square). Jitter is autocorrelated, so echoes
+    count as n (1 - r^2) / (1 + r^2), with r the lag-1 autocorrelation (Bartlett 1935). The verdict is "outside" only if
+    the whole interval is, and "unknown" if only the estimate is.
     """
 
     def judge(values, there, back):
@@ -122,7 +122,7 @@ def _of_echoes(
 
 
 def _if_clear(row: dict, n: float) -> dict:
-    """The row; "unknown" where the estimate is outside the limit, but not its whole interval."""
+    """The row; "unknown" if the estimate is outside the limit but not its whole interval."""
     note = f"as good as {n:.0f} independent echoes"
     low, high = row["requested"] - row["allowed"], row["requested"] + row["allowed"]
     if row["verdict"] == OUTSIDE and row["low"] <= high and row["high"] >= low:
@@ -132,8 +132,7 @@ def _if_clear(row: dict, n: float) -> dict:
 
 def effective_n(values: np.ndarray, of: str = "variance") -> float:
     """
-    How many independent values carry as much information about a variance, n (1 - r^2) / (1 + r^2), or about a mean,
-    n (1 - r) / (1 + r).
+    Effective number of independent values: n (1 - r^2) / (1 + r^2) for a variance, n (1 - r) / (1 + r) for a mean.
 
     At least 2, and at most n: a negative r counts as 0.
 
@@ -255,10 +254,10 @@ def cut(echoes: pd.DataFrame, cuts: pd.DataFrame) -> Verdicts:
 
 def order(echoes: pd.DataFrame) -> Verdicts:
     """
-    Replies that arrived after a reply to a later echo, on links whose delay became shorter meanwhile; none may.
+    Replies that overtook the reply to an earlier echo, on links whose delay became shorter meanwhile; none may.
 
     "unknown" unless the last tenth of the RTTs is shorter than the first tenth by more than the mean time between
-    replies: with less, no echo can overtake the one before.
+    replies: otherwise no echo could overtake another.
 
     Parameters
     ----------

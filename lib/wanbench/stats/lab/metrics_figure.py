@@ -1,4 +1,4 @@
-"""What links, hosts and brokers did while something was measured, over time."""
+"""Load on links, hosts and brokers over time during a measurement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def link_utilisation(
     windows: pd.DataFrame, *, background: pd.DataFrame | None = None, note: str = ""
 ) -> go.Figure:
     """
-    What each direction of a pair carried over one test; dashed its rate, shaded the background traffic.
+    Load of each direction of a pair over one test; dashed: the link's rate, shaded: background traffic.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def link_utilisation(
 
 def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str = "") -> go.Figure:
     """
-    Packets per second that the brokers' region received (left) and sent (right), a line per test, two arms.
+    Packets per second that the brokers' region received (left) and sent (right), one line per test.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def packets_over_time(packets: pd.DataFrame, *, arms: tuple[str, str], note: str
     figure.update_yaxes(title="packets per second", rangemode="tozero", col=1)
     figure.update_yaxes(rangemode="tozero", col=2)
     summary = "; ".join(means_of)
-    within = " in the seconds that count" if counts else ""
+    within = " in the counted seconds" if counts else ""
     return theme.finish(
         figure,
         name="packets-over-time",

@@ -19,7 +19,7 @@ from .verdicts import UNKNOWN, Verdicts, by_sender, groups, judged, link_of, or_
 
 EVERY = "every region"
 CLEAR_OF_KNEE = 1.25
-"""How much shorter than at the knee an RTT must be for the link alone to limit: near the knee both do."""
+"""How far below the knee an RTT must be for the link alone to limit: near the knee window and link do."""
 ALLOWED_SHARE = 0.05
 """Allowed error of window and capacity: the model leaves out slow start and the queue, some per cent each."""
 PAYLOAD_SHARE = 1448 / 1500
@@ -35,10 +35,9 @@ def of_run(
     """
     The settings of the links of a run against what its throughput and RTTs imply.
 
-    There are rows for the window (if all transfers asked for the same buffer, iperf3 -w) and the capacity
-    of `fit_window`, for the rate of each link that limited a pair (more
-    than its window did), and for the loss of each link that has one. Where links lose packets, loss is the limit, so
-    their pairs say nothing about the first three.
+    There are rows for the window (if all transfers asked for the same buffer, iperf3 -w) and the capacity of
+    `fit_window`, for the rate of each link that limited a pair (more than its window did), and for the loss of each
+    link that has one. Pairs on lossy links are limited by loss, so they do not count for the first three.
 
     Parameters
     ----------
@@ -94,8 +93,8 @@ def loss(transfers: pd.DataFrame, links: pd.DataFrame, *, level: float = 0.95) -
     """
     The loss estimated from TCP throughput (`estimate_loss`) against the loss set on the sending direction.
 
-    Within the limit if the request lies inside the interval. There is a row per direction and congestion control, also
-    where the link has no loss: something else then limits the sender, and the verdict is "unknown".
+    Within the limit if the request lies inside the interval. There is a row per direction and congestion control; on a
+    link without loss something else limits the sender, and the verdict is "unknown".
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How full links were, window by window: "never at capacity" as a measured statement."""
+"""Link utilisation, window by window: "never at capacity" as a measured statement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = [
 
 def windows(samples: pd.DataFrame) -> pd.DataFrame:
     """
-    What each link carried between one sample and the next.
+    Traffic of each link between consecutive samples.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Capacity(Result):
 
     @property
     def sentence(self) -> str:
-        """The statement, with the length of the windows that it holds for."""
+        """The statement, with the length of the windows it holds for."""
         rows, (largest,) = self.links, self.estimates
         at_capacity = round((rows.share_at_capacity * rows.n_windows).sum())
         often = f"at capacity in {number(at_capacity, 0)}" if at_capacity else "never at capacity"
@@ -179,7 +179,7 @@ def capacity(samples: pd.DataFrame) -> Capacity:
 
 
 def _backlogs(samples):
-    """Per test and link: the largest backlog in time, and the longest time in which every sample found one."""
+    """Per test and link: the largest backlog in time, and the longest period in which every sample found one."""
     rows = samples.sort_values([*LINK, "at_s"], kind="stable")
     waits_ms = 8000 * rows.bytes_backlog.astype(float) / rows.rate_bps
     waiting = rows.bytes_backlog.fillna(0).gt(0)
@@ -198,8 +198,8 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
     """
     Packets per second that a region received (rx) and sent (tx) over time, summed over its links.
 
-    They are counted on the links, packet by packet as on the wire. A host's own devices count fewer: the host hands
-    large packets to its network card (or to the emulated link) to be split.
+    They are counted on the links, packet by packet as on the wire. A host's devices count fewer, because large packets
+    are segmented later (offload).
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def packets(samples: pd.DataFrame, region: str) -> pd.DataFrame:
 
 def background(transfers: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
     """
-    What iperf3 carried during a test, over time: payload of all its streams, without headers.
+    Throughput of iperf3 during a test, over time: payload of all its streams, without headers.
 
     Parameters
     ----------

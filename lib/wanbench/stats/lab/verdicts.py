@@ -1,4 +1,4 @@
-"""Requested against delivered: a verdict per link and quantity, and the functions that make its rows."""
+"""Requested against delivered: a verdict per link and quantity."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ NAMES = {
 OF_A_RUN = ("window", "capacity")
 """Quantities with one number for all links of a run."""
 METHOD = "requested settings against what was measured, per link; median RTT and rate, exact binomial loss"
-ASSUMPTION = "The clock and the tools of the hosts measure better than the limit"
+ASSUMPTION = "The hosts' clocks and tools are more accurate than the limit"
 
 
 class Verdicts(RowsResult):
     """
-    What was requested of links, what was delivered, and whether that is within the stated limit.
+    Requested and delivered values of links, and whether they agree within the stated limit.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ def link_both_ways(links: pd.DataFrame, key: tuple[str, str, str]):
 
 
 def by_sender(transfers: pd.DataFrame) -> pd.DataFrame:
-    """Transfers whose direction is known, from_region and to_region as the data went (iperf3 can send in reverse)."""
+    """Transfers of known direction, from_region and to_region as the data flowed (iperf3 can send in reverse)."""
     rows = transfers[transfers.direction.notna()]
     forward = rows.direction == "forward"
     return rows.assign(
@@ -203,7 +203,7 @@ def row_of(key, name: str, unit: str, level: float, limit: str, n: int) -> dict:
 
 
 def judged(requested, delivered, low, high, allowed=nan, note="") -> dict:
-    """The columns of a row that a measurement fills; without an allowed error the request must be in the interval."""
+    """The columns of a row that a measurement fills; without an allowed error, the request must lie in the interval."""
     error = delivered - requested
     within = low <= requested <= high if isnan(allowed) else abs(error) <= allowed
     verdict = WITHIN if within else OUTSIDE

@@ -1,4 +1,4 @@
-"""Few episodes and rare losses: medians with intervals that hold for any distribution, and bounds of shares."""
+"""Statistics for few episodes and rare losses: distribution-free medians, and upper bounds of shares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEPENDENT = "records of one episode share its fault, so they are not independent
 
 @dataclass(frozen=True, repr=False)
 class Median(Estimate):
-    """A median over episodes; `at_least`: it is a lower limit, as too few episodes saw the end."""
+    """A median over episodes; `at_least` if it is a lower limit, because too few outages were seen to end."""
 
     at_least: bool = False
 
@@ -32,7 +32,7 @@ def median_of(
     """
     The median over episodes, with an interval for any distribution.
 
-    With fewer than six values no interval of 95 % exists. The widest there is, from the smallest to the largest value,
+    With fewer than six values no 95 % interval exists. The widest possible one, from the smallest to the largest value,
     is then given with its own level, 1 - 2^(1 - n): 75 % for three episodes.
 
     Parameters
@@ -90,7 +90,7 @@ def median_of(
 
 def upper_bound(n: int, level: float = 0.95) -> float:
     """
-    The largest share that leaves no hit in n with probability 1 - level: about 3/n at 95 % (the "rule of three").
+    The one-sided upper bound of a share after zero hits in n: about 3/n at 95 % (the "rule of three").
 
     >>> round(upper_bound(1000) * 1000, 2)
     2.99
@@ -119,7 +119,7 @@ def share_of(hits: int, n: int, *, level: float = 0.95, unit_name: str = "record
 
 def bounded(hits: int, n: int, level: float = 0.95) -> str:
     """
-    Hits of n as text, and where there are none what share that excludes.
+    Hits of n as text; for zero hits, with the upper bound of the share.
 
     >>> bounded(0, 16739), bounded(913, 16735)
     ('0 of 16,739 (95 %: under 1 in 5,588)', '913 of 16,735')

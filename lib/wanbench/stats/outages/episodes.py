@@ -1,7 +1,7 @@
 """
 The episodes of a run: each fault with the records, receipts and samples around it.
 
-An episode is the unit of replication. What its seconds, clients and records say is never counted as more.
+An episode is the unit of replication. Its seconds, clients and records are not independent replicates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TABLES = (
 OPTIONAL = ("controller_events",)
 SURVIVING, HIT = "surviving", "hit"
 ON_TIME = 0.95
-"""Share of records acknowledged in time that makes a rate "below capacity": as much as counts as the earlier rate."""
+"""Below this share of records acknowledged in time, producers were behind: the same share as for a restored rate."""
 FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
 """The order in which they stand in tables and figures."""
 
@@ -39,7 +39,7 @@ FAULTS = ("cut", "cut-out", "cut-in", "slow", "kill", "freeze", "none")
 @dataclass(frozen=True)
 class Episode:
     """
-    One fault.
+    One fault with its tables.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Episode:
 
     @property
     def key(self) -> dict:
-        """Columns that identify it."""
+        """The columns that identify the episode."""
         return {name: self.about[name] for name in KEY}
 
     @property
@@ -64,7 +64,7 @@ class Episode:
 
     @property
     def hit(self) -> frozenset[str]:
-        """The regions that the fault was done to."""
+        """The regions affected by the fault."""
         text = self.about.regions
         return frozenset(text.split(",")) if isinstance(text, str) and text else frozenset()
 
@@ -80,13 +80,13 @@ class Episode:
 
     @property
     def incomplete(self) -> str | None:
-        """What failed since the fault began, so that not all is accounted for; None: nothing."""
+        """Why the episode's records are incomplete since the fault began; None if complete."""
         reason = self.about.get("incomplete")
         return reason if isinstance(reason, str) else None
 
     @property
     def has_fault(self) -> bool:
-        """Whether something was done to a region."""
+        """Whether any region was affected."""
         return bool(self.hit) and pd.notna(self.about.fault_at_s) and pd.notna(self.about.heal_at_s)
 
     @cached_property
@@ -97,7 +97,7 @@ class Episode:
 
     @cached_property
     def on_time(self) -> float:
-        """Of the records due before the fault, but for the last second's, the share acknowledged before it."""
+        """Share of the records due before the fault, except its last second, that were acknowledged before it."""
         rows = self.tables["fault_records"]
         due = rows[rows.intended_at_s < self.fault_at_s - 1.0]
         return float((due.acknowledged_at_s < self.fault_at_s).sum() / len(due)) if len(due) else nan
@@ -109,7 +109,7 @@ class Episode:
         return {(row.role, int(row.client)): row.region for row in clients.itertuples()}
 
     def side(self, region: str) -> str:
-        """Whether a region was hit."""
+        """Whether a region was affected by the fault."""
         return HIT if region in self.hit else SURVIVING
 
     @cached_property
@@ -125,7 +125,7 @@ class Episode:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """What watchers outside the hit regions saw of partitions, by time, until the driver tidied up."""
+        """Partition samples taken outside the affected regions, in order of time, until cleanup."""
         rows = self.tables["cluster_samples"]
         rows = rows[
             rows.partition.notna() & ~rows.region.isin(self.hit) & (rows.at_s <= self.about.ended_at_s)
@@ -134,7 +134,7 @@ class Episode:
 
     @cached_property
     def members(self) -> pd.DataFrame:
-        """What one watcher saw of the group's members, by time: the one outside the hit regions with most answers."""
+        """The group's members in order of time, from the watcher outside the affected regions with the most answers."""
         rows = self.tables["group_samples"]
         rows = rows[rows.member.notna() & (rows.at_s <= self.about.ended_at_s)]
         outside = rows[~rows.region.isin(self.hit)]
@@ -149,7 +149,7 @@ class Episode:
 
     @cached_property
     def dark(self) -> frozenset[int]:
-        """Brokers that were in sync before the fault, and in no set of replicas at the last look before healing."""
+        """Brokers that were in sync before the fault and in no replica set at the last sample before healing."""
         rows = self.samples[self.samples.isr.notna()]
         before = rows[rows.at_s <= self.fault_at_s]
         last = (
@@ -159,7 +159,7 @@ class Episode:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """What nodes logged from fault to healing; a dark one may note what never came into force: it is left out."""
+        """What nodes logged from fault to healing, except dark nodes, whose entries may never have taken effect."""
         rows = self.tables.get("controller_events")
         if rows is None or rows.empty:
             return pd.DataFrame(columns=["at_s", "node_id", "kind", "broker", "partition"])
@@ -209,13 +209,13 @@ class Episodes(Result):
         return tuple(sorted(abouts, key=lambda name: _setting_order(abouts[name])))
 
     def of(self, *settings: str) -> Episodes:
-        """The episodes of some settings. ParameterError names those there are."""
+        """The episodes of these settings; ParameterError lists the allowed ones."""
         for name in settings:
             check_choice("setting", name, self.settings)
         return replace(self, items=tuple(each for each in self.items if each.setting in settings))
 
     def with_fault(self) -> Episodes:
-        """Those in which something was done to a region. MissingDataError if there are none."""
+        """The episodes that affected a region; MissingDataError if there are none."""
         items = tuple(each for own in self.by_setting().values() for each in own if each.has_fault)
         if not items:
             raise MissingDataError("no episode of this run has a fault.")
@@ -233,7 +233,7 @@ class Episodes(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Why attempts were left out, and where producers were behind before the fault."""
+        """Why attempts were left out, and where producers lagged before the fault."""
         reasons = self.left_out.groupby("reason").size() if len(self.left_out) else {}
         late = [each.on_time for each in self.items if each.has_fault and each.on_time < ON_TIME]
         notes = [f"{count(n, 'attempt')} left out: {reason}" for reason, n in dict(reasons).items()]
@@ -246,7 +246,7 @@ class Episodes(Result):
         return tuple(notes)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: what was done, where, how often, how much was sent."""
+        """One row per setting: the fault, its region, the number of episodes and of records sent."""
         rows = []
         for name, own in self.by_setting().items():
             first = own[0].about
@@ -272,7 +272,7 @@ class Episodes(Result):
 
 def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
     """
-    The episodes of a run: attempts that were done.
+    The completed episodes of a run.
 
     Parameters
     ----------
@@ -306,17 +306,17 @@ def episodes(tables: Mapping[str, pd.DataFrame]) -> Episodes:
             continue
         left_out.append({"setting": row.setting, "reason": str(reason)})
     if not items:
-        raise MissingDataError("this run has no episode that was carried out.")
+        raise MissingDataError("this run has no completed episode.")
     return Episodes(tuple(items), pd.DataFrame(left_out, columns=["setting", "reason"]))
 
 
 def _brokers(sets: pd.Series) -> frozenset[int]:
-    """Every broker in sets such as "1,3"."""
+    """All brokers named in sets such as "1,3"."""
     return frozenset(int(each) for text in sets.dropna().unique() for each in str(text).split(",") if each)
 
 
 def _setting_order(about: pd.Series) -> tuple:
-    """Plain faults in the order above, then what differs in settings, planted damage last."""
+    """Plain faults in the order above, then those with other settings, then planted damage."""
     fault = FAULTS.index(about.fault) if about.fault in FAULTS else len(FAULTS)
     return (
         is_planted(about),
@@ -328,5 +328,5 @@ def _setting_order(about: pd.Series) -> tuple:
 
 
 def is_planted(about: pd.Series) -> bool:
-    """Whether the notes of this episode were damaged on purpose."""
+    """Whether this episode's notes were damaged on purpose."""
     return isinstance(about.get("damage"), str) and about.damage != ""

@@ -1,4 +1,4 @@
-"""Outages of a stream of events, such as acknowledgements: its longest gap, and when its rate is back."""
+"""Outages of an event stream, such as acknowledgements: its longest gap, and when its rate is restored."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 STEP_S = 0.1
 """Windows of a rate begin this far apart: a tenth of the shortest outage that a page speaks of, a second."""
 WINDOW_S = 1.0
-"""Length of the windows of a rate. Some RTTs long, so that acknowledgements that come in groups even out."""
+"""Length of the windows of a rate. Some RTTs long, so that bursts of acknowledgements even out."""
 HOLD_S = 2.0
-"""How long a rate must stay up before it counts as back."""
+"""How long a rate must hold before it counts as restored."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def longest_gap(
     """
     The longest time without an event, among gaps that overlap `begin_s` to `end_s`.
 
-    The gap in which `begin_s` falls counts from the event before it: what the schedule leaves free anyway is taken off.
+    The gap around `begin_s` counts from the event before it, less the usual gap of the schedule.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def longest_gap(
 
 
 def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Starts of windows of `WINDOW_S`, `STEP_S` apart, all within `from_s` and `to_s`; events per second in each."""
+    """Start and events per second of each window of `WINDOW_S`, `STEP_S` apart, within `from_s` and `to_s`."""
     times = np.sort(np.asarray(times, dtype=float))
     starts = from_s + STEP_S * np.arange(max(int((to_s - from_s - WINDOW_S) / STEP_S + 1e-9) + 1, 0))
     counts = np.searchsorted(times, starts + WINDOW_S) - np.searchsorted(times, starts)
@@ -99,7 +99,7 @@ def rates(times, from_s: float, to_s: float) -> tuple[np.ndarray, np.ndarray]:
 
 def time_to_recover(times, before_s: float, begin_s: float, until_s: float, *, share: float = 0.95) -> float:
     """
-    Time from `begin_s` until the stream has a share of its earlier rate again and keeps it for `HOLD_S`.
+    Time from `begin_s` until the stream returns to a share of its earlier rate and keeps it for `HOLD_S`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What became of acknowledged records (RPO), with bounds, and every other fault of a record by its name."""
+"""Losses of acknowledged records (RPO) with bounds, and all other faults of records."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Losses(Result):
         return own.drop(columns=["setting", "acks"]).sum(numeric_only=True)
 
     def lost(self, setting: str) -> Estimate:
-        """The share of acknowledged records that the log lacks, or that are there and reached nobody."""
+        """The share of acknowledged records that are missing from the log, or in it but never delivered."""
         sums, about = self.sums(setting), f"acknowledged records lost, {setting}"
         claim = f"Of the records acknowledged under “{setting}”, {{}} were lost or undelivered"
         return share_of(int(sums.gone), int(sums.acknowledged), level=self.level, quantity=about, claim=claim)
 
     def episodes_with_loss(self, setting: str) -> Estimate:
-        """The share of episodes that lost any acknowledged record; it needs no independent records."""
+        """The share of episodes that lost any acknowledged record; does not assume independent records."""
         own = self.rows[self.rows.setting == setting]
         about = {
             "quantity": f"episodes with a loss, {setting}",
@@ -88,7 +88,7 @@ class Losses(Result):
         return pd.DataFrame([{"setting": name, **self.sums(name)} for name in self.settings])
 
     def shown(self) -> pd.DataFrame:
-        """One row per fault of records, one column per setting; with the bound where nothing was lost."""
+        """One row per fault of records, one column per setting; zero losses with their upper bound."""
         named = NAMES | MORE
         heads = ["lost or undelivered", "episodes with a loss", *named.values()]
         columns = {}
@@ -109,8 +109,7 @@ def losses(found: Episodes, *, level: float = 0.95) -> Losses:
 
     Episodes whose notes were damaged on purpose are left out.
 
-    A record that a consumer received before it vanished from the log counts as lost too: who reads the log later will
-    not find it.
+    A record that was delivered before it vanished from the log also counts as lost: later readers will not find it.
     """
     check_level(level)
     rows = []

@@ -53,12 +53,12 @@ class OverEpisodes(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Few episodes, and times without an end."""
+        """Too few episodes, and outages that were not seen to end."""
         notes, level = [], min((each.level for each in self.estimates), default=self.level)
         if level < self.level:
             low, asked = percent(level), percent(self.level)
             notes.append(
-                f"few episodes: intervals from the smallest to the largest value hold {low}, not {asked}"
+                f"few episodes: intervals from the smallest to the largest value have the level {low}, not {asked}"
             )
         open_end = [name for name in self.QUANTITIES if f"{name}_censored" in self.rows]
         ended = (
@@ -92,7 +92,7 @@ class OverEpisodes(Result):
 
 def spelled(estimate: Median) -> str:
     """
-    Median and interval in seconds, to a tenth; "at least" for a lower limit, "not seen" for no value.
+    Median and interval in seconds, to a tenth; "at least" for a lower limit, "not seen" if there is none.
 
     >>> spelled(median_of([3.14, 3.3, 3.59], quantity="x", claim="{}"))
     '3.3 s (3.1 to 3.6)'

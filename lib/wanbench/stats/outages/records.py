@@ -1,7 +1,7 @@
 """
-What became of every acknowledged record: is it in the log, was it delivered, once, intact and in order?
+The fate of every acknowledged record: in the log, delivered, once, intact and in order?
 
-A record is known by its producer and its sequence number. The log is that of the partition's leader, read back after
+A record is identified by its producer and sequence number. The log is that of the partition's leader, read back after
 healing. Every fault of a record has one name:
 
 lost                   acknowledged, and not in the log
@@ -13,7 +13,7 @@ duplicates_in_delivery further intact receipts, of whichever copy
 order_in_log           stands behind a record of its producer and partition with a higher sequence number
 order_in_delivery      the same, in the order in which one consumer received records
 displaced              in the log, but the offset that was acknowledged holds another record
-unsent                 in the log or received, and no producer sent it
+unsent                 in the log or received, but never sent
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...checks import check_columns
 RECORD, PLACE = ["producer", "sequence"], ["partition", "offset"]
 NAMES = {
     "lost": "lost from the log",
-    "undelivered": "undelivered (in the log, reached nobody)",
+    "undelivered": "undelivered (in the log, never received)",
     "damaged_in_log": "damaged in the log",
     "damaged_in_delivery": "delivered damaged only",
     "duplicates_in_log": "duplicates in the log",
@@ -58,7 +58,7 @@ def account(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) ->
 
 def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
-    The rows with each fault, by its name, with producer and sequence where they are known.
+    The rows with each fault, by fault name, with producer and sequence if known.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def faulty(records: pd.DataFrame, receipts: pd.DataFrame, log: pd.DataFrame) -> 
 
 
 def lost_records(records: pd.DataFrame, log: pd.DataFrame) -> pd.DataFrame:
-    """The rows of acknowledged records that the log lacks."""
+    """Acknowledged records that are missing from the log."""
     acknowledged = records[records.acknowledged_at_s.notna()]
     in_log, damaged_in_log = _in_log(acknowledged, *_split(log))
     return acknowledged[~in_log & ~damaged_in_log]
 
 
 def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
-    """Rows whose sequence is below an earlier one of the same group."""
+    """Rows whose sequence number is below an earlier one of the same group."""
     if rows.empty:
         return rows
     sequence = rows.sequence.astype("int64")
@@ -116,7 +116,7 @@ def _behind(rows: pd.DataFrame, within: list[str]) -> pd.DataFrame:
 
 
 def _first_receipts(received: pd.DataFrame) -> pd.DataFrame:
-    """In each consumer's order. What is received again after a rebalance is a duplicate, not out of order."""
+    """First receipts in each consumer's order: after a rebalance, receiving again is a duplicate, not out of order."""
     first = received.sort_values("received_at_s", kind="stable").drop_duplicates(RECORD).index
     return received[received.index.isin(first)]
 
@@ -134,7 +134,7 @@ def _split(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _among(rows: pd.DataFrame, others: pd.DataFrame, names: list[str]) -> pd.Series:
-    """Which rows have their key among those of others; a key with a gap is in none."""
+    """Which rows have a key that occurs among the others; a key with a missing value never does."""
     keys = pd.MultiIndex.from_frame(rows[names].astype("Float64").fillna(-1).astype("int64"))
     known = pd.MultiIndex.from_frame(others[names].dropna().astype("int64"))
     return pd.Series(keys.isin(known), index=rows.index)

@@ -1,4 +1,4 @@
-"""How long nothing was answered: outages of writes and reads per client, per partition and for the whole (RTO)."""
+"""Duration of outages of writes and reads (RTO): per client, per partition and overall."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .gaps import longest_gap, time_to_recover
 from .over_episodes import OverEpisodes, spelled
 
 WARMUP_S = 1.0
-"""Of the traffic: clients connect and find leaders, so its first second says nothing about the earlier rate."""
+"""Start of the traffic to skip: clients still connect and find leaders."""
 FEWEST = 5
 """Events before the fault. A stream with fewer has no rate that could be interrupted: it is left out."""
 
@@ -52,7 +52,7 @@ class Recovery(OverEpisodes):
 
     @property
     def sentence(self) -> str:
-        """Per setting: how long writes were out as a whole, and at the worst partition."""
+        """Per setting: the write outage overall and of the worst partition, and the read outage."""
         parts = []
         for name in self.settings:
             whole, worst, reads = (
@@ -69,13 +69,12 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
     """
     Outages of every stream of every episode with a fault.
 
-    An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the gap that the
-    stream's own rate leaves. "All" are those of all clients outside the hit regions together; a partition's writes are
-    those of these clients, its reads those of any consumer.
+    An outage is the longest gap between acknowledgements (or receipts) that overlaps the fault, less the stream's usual
+    gap. "All" are those of all clients outside the hit regions together; a partition's writes are those of these
+    clients, its reads those of any consumer.
 
-    Healing ends outages too. One that it ended might have lasted longer: it is cut at healing, and a lower limit.
-    That goes for all but clients in the hit regions, which nothing but healing brings back. Outages that begin after
-    healing are a quantity of their own.
+    An outage that healing ended might have lasted longer: it is censored at healing, a lower limit. Not so for clients
+    in the hit regions, which only healing restores. Outages that begin after healing are counted separately.
     """
     check_level(level)
     rows, streams = [], []
@@ -88,7 +87,7 @@ def recovery(found: Episodes, *, level: float = 0.95) -> Recovery:
 
 
 def _worst(streams: list[dict]) -> dict:
-    """Of each quantity the longest outage; a lower limit if the one that was cut short would have been the longest."""
+    """The longest outage of each quantity; a lower limit if a censored one might have been the longest."""
     worst = {}
     for row in sorted(streams, key=lambda row: row["end_s"] - row["start_s"]):
         name = row["quantity"]

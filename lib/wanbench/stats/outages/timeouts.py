@@ -1,5 +1,5 @@
 """
-The outage that time-outs and round trips imply when a region goes dark, from below and from above.
+Bounds of the outage that timeouts and round trips imply when a region goes dark.
 
 Settings by their Kafka names. Brokers: S broker.session.timeout.ms, H broker.heartbeat.interval.ms, L
 replica.lag.time.max.ms, Q controller.quorum.fetch.timeout.ms, E controller.quorum.election.timeout.ms, B
@@ -60,7 +60,7 @@ DEFAULTS_MS = {
 }
 """Defaults of Kafka 4.1's brokers and of librdkafka's clients."""
 SCAN_S = 1.0
-"""Between two looks of librdkafka for requests that took too long (`rd_kafka_broker_timeout_scan`, version 2)."""
+"""Interval at which librdkafka checks for timed-out requests (`rd_kafka_broker_timeout_scan`, version 2)."""
 RETRY_JITTER = 1.2
 """librdkafka's largest factor on a retry's backoff."""
 
@@ -74,8 +74,7 @@ def implied(
     group_protocol: str = "classic",
 ) -> dict[str, tuple[float, float]]:
     """
-    Lower and upper ends, in seconds, of an outage when a region goes dark at once: "detection", "writes" (of all),
-    "partition" (writes to the worst one) and "reads" (the worst partition, consumers of the lost region included).
+    Lower and upper bounds, in seconds, of the outage when a region goes dark at once.
 
     Parameters
     ----------

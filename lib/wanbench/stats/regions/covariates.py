@@ -1,4 +1,4 @@
-"""What regressions of pairs on several covariates share: methods of estimates and p-values, and who crosses clouds."""
+"""Shared by regressions of pairs on several covariates: method texts, and which pairs cross clouds."""
 
 from __future__ import annotations
 

@@ -40,15 +40,15 @@ FEW_BEYOND_COVERAGE = {
 }
 """The same for 5 to 10 % of pairs beyond the knee."""
 FEW_REGIONS = 16
-"""An interval that is too wide is worth a caution for fewer regions only."""
+"""With this many regions or more, an interval that is too wide needs no caution."""
 
 
 def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
     """
-    Cautions about an interval whose coverage in simulation leaves the band, or is low for skewed effects.
+    Warn about an interval whose simulated coverage leaves the band, or is low under skewed effects.
 
-    The largest simulated survey with no more than `n_units` regions counts, else the smallest. Too wide an interval is
-    worth a caution for few units only. Surveys with skewed effects count if `skew` (`skew.Skew`) is significant.
+    Coverage is that of the largest simulated survey with at most `n_units` regions, else of the smallest. Too wide an
+    interval is reported for few units only. Surveys with skewed effects count if `skew` (`skew.Skew`) is significant.
     """
     cautions = ()
     size, (low, high) = _simulated(COVERAGE[quantity], n_units)
@@ -64,7 +64,7 @@ def caution(quantity: str, n_units: int, skew=None) -> tuple[str, ...]:
 
 
 def harder(quantity: str, n_units: int) -> str:
-    """A sentence for the assumption: what skewed effects do to the interval; "" if they do no harm."""
+    """A sentence for the assumption: how skewed effects change the coverage; "" if they do not."""
     size, (low, high) = _simulated(SKEWED_COVERAGE.get(quantity, {n_units: BAND}), n_units)
     if low >= BAND[0]:
         return ""
@@ -82,7 +82,7 @@ def few_beyond(n_units: int) -> str:
 
 def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
     """
-    A caution with the coverage if nearby places deviate alike; none if that was not simulated.
+    A caution with the coverage if effects of nearby places are correlated; none if that was not simulated.
 
     Coverage falls with the number of regions, so the simulated number nearest to `n_regions` counts.
     """
@@ -90,7 +90,7 @@ def alike(quantity: str, n_regions: int) -> tuple[str, ...]:
         return ()
     size = min(ALIKE_COVERAGE[quantity], key=lambda n: abs(log(n / n_regions)))
     covers = _covers(size, *ALIKE_COVERAGE[quantity][size])
-    return (f"where nearby places deviate alike, the 95 % interval of {quantity} {covers}",)
+    return (f"where effects of nearby places are correlated, the 95 % interval of {quantity} {covers}",)
 
 
 def _covers(size: int, low: float, high: float) -> str:

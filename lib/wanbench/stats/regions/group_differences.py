@@ -24,7 +24,7 @@ LARGEST_LOG10 = 308.0
 FEWEST_OF_A_CLOUD = 5
 """With fewer places of a cloud, its part of the variance comes from the working model rather than from the data."""
 EQUAL = (
-    "Distance acts alike in the groups compared, and the regions of a cloud differ from each other by chance only. "
+    "Distance has the same effect in all groups, and regions of one cloud differ only by chance. "
     + ASSUMPTION
 )
 
@@ -52,11 +52,11 @@ class Scale:
 
     @property
     def nothing(self) -> float:
-        """The value of no difference."""
+        """The value that means no difference."""
         return 1.0 if self.ratio else 0.0
 
     def claim(self, one: str, other: str, greater: bool) -> str:
-        """The statement about a difference, given as positive, or as a ratio above 1, of the larger group."""
+        """The sentence for the larger group; the difference is positive, or a ratio above 1."""
         if not self.ratio:
             word = "slower" if greater else "faster"
             return f"At equal distance, round trips {one} are {{}} {word} than {other}"
@@ -137,11 +137,11 @@ class Groups:
         warnings: tuple[str, ...],
     ) -> GroupContrast:
         """
-        The weighted sum of the groups' heights (weights that add to 0), with its p-value.
+        The difference between weighted group levels (weights add to 0), with its p-value.
 
-        For directions, the t quantile of the interval has one degree of freedom less than the smallest cloud involved
-        has places: the conservative end of Welch's range. `others` holds the interval with Bonferroni's correction for
-        `several` contrasts.
+        For directions, the t quantile has n - 1 degrees of freedom, n being the places of the smallest cloud involved:
+        the conservative end of Welch's range. `others` holds the interval with Bonferroni's correction for `several`
+        contrasts.
         """
         group_weights = np.array([weights.get(name, 0.0) for name in self.members])
         vector = np.append(group_weights, 0.0)

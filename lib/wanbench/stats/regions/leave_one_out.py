@@ -52,7 +52,7 @@ class LeaveOut:
         return np.einsum("...a,gahb,...b->...gh", combination, self.model_without, combination)
 
     def scale(self, combination) -> np.ndarray:
-        """The factor of the jackknife variance: variance over expected jackknife under the working model."""
+        """Correction factor of the jackknife variance: true over expected variance under the working model."""
         combination, n = np.asarray(combination, dtype=float), len(self.without_region)
         model = np.einsum("...a,ab,...b->...", combination, self.model, combination)
         with np.errstate(divide="ignore", invalid="ignore"):

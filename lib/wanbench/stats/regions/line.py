@@ -39,9 +39,7 @@ ASSUMPTION = (
 
 @dataclass(frozen=True)
 class Part:
-    """
-    One number of a fit: its value, its interval, the naive one, and others; `at` gives the interval at a level.
-    """
+    """One parameter of a fit with its intervals; `at` gives the interval at another level."""
 
     value: float
     interval: Interval
@@ -85,7 +83,7 @@ class Line:
 
     @property
     def n_places(self) -> int:
-        """Number of units that the intervals take as independent."""
+        """Number of units that the intervals treat as independent."""
         return self.grouped.n
 
     def band(self, x) -> pd.DataFrame:
@@ -287,7 +285,7 @@ def _others(x, y, values, moments, scale, grouped, level, drawing) -> dict[str, 
 
 
 def _naive(x, y, values, level) -> list[Interval]:
-    """Intervals that take pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
+    """Intervals that treat pairs as independent: OLS with t; Fisher's z (rho: Bonett & Wright 2000)."""
     n, (intercept, slope, r, rho) = len(x), values
     off = x - x.mean()
     residual = y - intercept - slope * x

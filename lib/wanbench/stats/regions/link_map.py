@@ -19,7 +19,7 @@ VALUES = {
     "rtt_ms": ("round-trip time", "ms", "median"),
 }
 CLASSES = 6
-"""As many as the eye tells apart on a ramp."""
+"""Number of classes: the eye distinguishes no more shades."""
 RAMP = ("#2B1B5A", "#4A3C9A", "#2F7EBC", "#3FB5A3", "#A8C545", "#F2B134")
 FEW_LINKS = 60
 """Up to here lines are thick and nearly opaque; more would hide each other."""

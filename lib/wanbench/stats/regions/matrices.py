@@ -1,4 +1,4 @@
-"""Square arrays over regions, as permutations of regions need them; NaN where unknown."""
+"""Square matrices over regions, the form that permutation tests need; NaN where unknown."""
 
 from __future__ import annotations
 

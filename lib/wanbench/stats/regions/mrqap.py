@@ -18,7 +18,7 @@ def t_statistics(
     y: np.ndarray, covariate: np.ndarray, others: list[np.ndarray], cells: Cells, orders: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """
-    The t statistic of a covariate next to the others, and for each relabelling of its residuals on them.
+    The t statistic of a covariate given the others, and for each relabelling of its residuals on them.
 
     Parameters
     ----------

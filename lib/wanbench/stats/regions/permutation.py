@@ -27,7 +27,7 @@ NULL = (
     "in these regions; the interval of the correlation is about other regions"
 )
 RESAMPLES = 1_000
-"""Of the bootstrap that the correlations are compared with; no p-value depends on it."""
+"""Resamples of the bootstrap shown for comparison; no p-value depends on it."""
 AS_EXTREME = {
     "two-sided": "at least as strong",
     "greater": "at least as large",
@@ -185,7 +185,7 @@ def p_estimate(
 
 
 def few_orders(n_regions: int, permutations: int) -> tuple[str, ...]:
-    """A caution if the regions have fewer orders than were drawn."""
+    """A caution if the regions have fewer permutations than were drawn."""
     orders = factorial(n_regions)
     if orders > permutations:
         return ()

@@ -1,5 +1,5 @@
 """
-Clusters of regions that an interval takes as one unit: by default the regions of one place.
+Clusters of regions that intervals treat as one unit: by default the regions of one place.
 
 Clouds build their regions in the same cities, where they share cables, exchanges and detours. In the survey of 2022
 the effects of two clouds' regions in one city correlate at 0.95, so they are hardly two observations. The unit is
@@ -34,7 +34,7 @@ with this unit keep their coverage in simulation (`validity.rtt`)."""
 REACH_KM = 1000.0
 """Distance over which the weight of two places in Moran's I falls by a factor e; 750 to 1,500 km do about as well."""
 FEWEST_FOR_MORAN = 10
-"""Fewer units make too few pairs of neighbours for a useful test."""
+"""Fewer units have too few pairs of neighbours for a useful test."""
 MORAN_PERMUTATIONS = 999
 """Enough for a p-value to the nearest 0.001, far finer than `MORAN_P` needs."""
 MORAN_P = 0.1
@@ -47,7 +47,7 @@ UNKNOWN_KM = 1e6
 @dataclass(frozen=True)
 class Units:
     """
-    The units that an interval takes as independent: regions, or clusters of regions.
+    The units that intervals treat as independent: regions, or clusters of regions.
 
     `names` holds the first region of each unit; `of_region` is the index of each region's unit; `first` and `second`
     index the two units of each pair, equal for a pair within one unit.
@@ -112,7 +112,7 @@ def units(sample, cluster: str | float | Mapping[str, str] = PLACE) -> Units:
 
 
 def unit_of_region(sample, cluster: str | float | Mapping[str, str] = PLACE) -> dict[str, str]:
-    """The unit of each region by name: the `cluster` for a part of the sample, which may lack the near pairs."""
+    """Map region names to units, using the whole sample's `cluster`: a part of it may lack the near pairs."""
     grouped = units(sample, cluster)
     return dict(zip(sample.regions, (grouped.names[k] for k in grouped.of_region), strict=True))
 
@@ -154,22 +154,24 @@ class Moran:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A caution if nearby places deviate alike."""
+        """A caution if effects of nearby places are correlated."""
         if not self.significant:
             return ()
         return (
-            f"nearby places deviate alike (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} expected without "
+            f"effects of nearby places are correlated (Moran's I {number(self.i, 2)}, {number(self.expected, 2)} "
+            f"expected without "
             f"a pattern, {p_value(self.p)}), so intervals may be too narrow; a wider cluster, such as "
-            f"cluster={NEIGHBOURS_KM:g} (km), takes neighbours as one unit",
+            f"cluster={NEIGHBOURS_KM:g} (km), treats neighbours as one unit",
         )
 
 
 def moran(residual: np.ndarray, distance_km: np.ndarray, grouped: Units) -> Moran | None:
     """
-    Do nearby units deviate alike from the line? None with fewer than 10 units, or without residuals.
+    Test whether nearby units deviate from the line in the same direction.
 
-    The effect of a unit is the mean residual of its pairs to other units; the weight of two units is exp(-distance /
-    1,000 km). p is the share of 999 permutations of the effects with an I at least as large.
+    None with fewer than 10 units, or without residuals. The effect of a unit is the mean residual of its pairs to other
+    units; the weight of two units is exp(-distance / 1,000 km). p is the share of 999 permutations of the effects with
+    an I at least as large.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 """
-A robust line with a shrunken effect of each region: predicts a pair, measured or not.
+Predict a pair, measured or not, from a robust line plus a shrunken effect of each region.
 
 y = fixed part + u[first] + u[second] + error. The effects u are random, so they are shrunk towards 0, more for regions
 with fewer pairs (best linear unbiased prediction, Henderson 1975). The ratio of the two variances, by restricted

@@ -1,4 +1,4 @@
-"""Any analysis on all pairs, and without the flagged ones: what changes."""
+"""Compare any analysis with and without the flagged pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..result import Estimate, Result
 @dataclass(frozen=True, repr=False)
 class Sensitivity(Result):
     """
-    An analysis done twice.
+    An analysis with and without the flagged pairs.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Sensitivity(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Those without the flagged pairs if possible, otherwise those of all pairs."""
+        """The estimates without the flagged pairs if possible, otherwise with all pairs."""
         return _estimates(self.everything if self.without is None else self.without)
 
     @property

@@ -31,7 +31,7 @@ PLACES = np.array(
 SD_ABOUT_PLACE = 0.12
 """Standard deviation of a region's position about its place, as a share of the Earth's radius: 760 km."""
 SD_ABOUT_CLUSTER = 0.25
-"""The same about a cluster's centre: 1,600 km."""
+"""Likewise, about a cluster's centre: 1,600 km."""
 RARE_SHARE = 0.1
 """Share of the regions that the law "rare" affects."""
 CITIES_PER_REGION = 0.6

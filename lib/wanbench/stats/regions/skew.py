@@ -13,7 +13,7 @@ from . import dyadic
 FEWEST_FOR_SKEW = 8
 """The test's normal approximation starts here (D'Agostino 1970)."""
 SIGNIFICANT_P = 0.025
-"""For each of two tests, so that about 5 of 100 surveys without skew are called skewed."""
+"""Level of each of two tests, so that about 5 of 100 surveys without skew are called skewed."""
 HARMFUL_SKEWNESS = 1.0
 """A smaller one does no harm; exponential effects have a skewness of 2, effects of 1 place in 10 have 2.7."""
 

@@ -136,7 +136,7 @@ class Estimate:
 
     @property
     def counted(self) -> str:
-        """The units behind the estimate, as text."""
+        """The sample size as text, such as "66 pairs"."""
         if self.basis or self.n_regions is None:
             return self.basis or count(self.n, "value")
         pairs = f"{count(self.n, 'pair')} of {count(self.n_regions, 'region')}"
@@ -165,7 +165,7 @@ class Estimate:
         return self.spell(self.naive)
 
     def spell(self, other: Interval) -> str:
-        """Another interval of the same number in the unit of `written`; "" if there is none."""
+        """Format another interval of the same number in the unit of `written`; "" if there is none."""
         factor = self._scale()[0]
         low, high = other.low / factor, other.high / factor
         return span(low, high, decimals(self.estimate / factor, low, high))

@@ -17,7 +17,7 @@ from .estimate import Estimate
 
 class Result:
     """
-    What an analysis returns.
+    Base class of results.
 
     A subclass overrides only what differs: `estimates` if they are not its fields in their order, `sentence` if the
     first estimate is not the whole answer, `cautions` if there are more than those of the estimates, `table` and

@@ -1,11 +1,10 @@
 """
-The highest rate at which a quantile of latency keeps within an objective.
+The highest rate at which a latency quantile meets an objective.
 
-Two ways that can be held against each other: from trials at stepped rates, where the curve of the typical trial's
-quantile crosses the objective, interpolated on logarithmic axes between two steps; and from searches by bisection, each
-of which ends with a bracket, the highest rate that met the objective and the lowest that failed. How the curve runs
-between two steps is not known, and a queue's curve is far from straight there: the interval is never narrower than the
-steps, or brackets, between which the rate lies. A search, whose brackets are small, is the better way.
+Two methods that can check each other: stepped rates, where the curve of the typical trial's quantile crosses the
+objective, interpolated on log axes; and bisection, which ends with a bracket, the highest rate that met the objective
+and the lowest that failed. A queue's curve is far from straight between two steps, so the interval is never narrower
+than the steps or brackets around the rate. Bisection has the smaller brackets and is the better method.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ SEARCHED = (
 @dataclass(frozen=True, repr=False)
 class BestRate(Result):
     """
-    The highest rate within an objective.
+    The highest rate that meets an objective.
 
     Attributes
     ----------
@@ -88,7 +87,7 @@ def best_rate(trials: pd.DataFrame, objective_ms: float, q: float = 0.99, *, lev
 def best_rate_of(
     curve: StepCurve, objective_ms: float, shares: pd.DataFrame | None = None, *, level: float = 0.95
 ) -> BestRate:
-    """The same of a curve; `shares` has the trials of each step, and how many met the objective."""
+    """As `best_rate`, of a curve; `shares` has the trials per step, and how many met the objective."""
     level = check_level(level)
     check_number("objective_ms", objective_ms, 0, above=True)
     x, goal, r = np.log(curve.rates), log(objective_ms), len(curve.blocks)
@@ -159,8 +158,7 @@ def searched_rate(
     """
     The highest rate that meets an objective, from searches.
 
-    The interval reaches by t beyond the mean of the lower ends and that of the upper ends, so that it is never narrower
-    than the brackets.
+    The interval is t's, around the means of the lower and of the upper ends, so it is never narrower than the brackets.
 
     Parameters
     ----------
@@ -179,7 +177,7 @@ def searched_rate(
         low, high = 0.0 if pd.isna(low) else float(low), inf if pd.isna(high) else float(high)
         rows.append((name, *sorted((low, high)), len(part)))
     if not rows:
-        raise ParameterError("steps has no step that met or failed its objective.")
+        raise ParameterError("no step met or failed the objective.")
     table = pd.DataFrame(rows, columns=["search", "met_records_per_s", "failed_records_per_s", "n_steps"])
     closed = (table.met_records_per_s > 0) & np.isfinite(table.failed_records_per_s)
     notes, value, low, high = (), nan, nan, nan
@@ -197,7 +195,7 @@ def searched_rate(
         high = float(table.failed_records_per_s.max())
         notes = (
             f"{count(int((~closed).sum()), 'search', 'searches')} of {len(table)} met the objective at every rate "
-            "tried or at none, so that the rate is known from one side",
+            "tried or at none, so the rate is bounded on one side only",
         )
     if silent:
         notes += (

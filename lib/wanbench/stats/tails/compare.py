@@ -2,7 +2,7 @@
 Two tails, quantile by quantile: two systems, or two tools on one system.
 
 The interval of a difference follows from those of both quantiles ("method of variance estimates recovery": Zou & Donner
-2008), so that it is asymmetric where they are, and open where one is.
+2008), so it is asymmetric if they are, and open if one is.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class TailComparison(Result):
 
     def table(self) -> pd.DataFrame:
         """
-        A row per quantile: both values and the difference with their intervals; whether the intervals `overlap`; and
-        whether the values `agree`, which they do if the interval of the difference contains 0.
+        A row per quantile: both values and the difference with intervals; whether intervals `overlap`, and whether the
+        values `agree` (the interval of the difference contains 0).
 
-        Both are null where a quantile is unknown, or where only an open end keeps the intervals together.
+        Both are null if a quantile is unknown, or if the intervals meet only because an end is open.
         """
         rows = []
         for q, a, b, difference in zip(
@@ -86,8 +86,8 @@ def compare_tails(
     """
     Quantiles of two distributions, and their differences.
 
-    Settings are those of `Tail.estimate`. Both are taken as independent of each other: for two tools on one cluster at
-    one time that leaves the intervals wider than need be.
+    Settings are those of `Tail.estimate`. Both are treated as independent: for two tools on one cluster at one time the
+    intervals are then too wide.
     """
     both = [quantiles(tail, at, level=level, **settings) for tail in (a, b)]
     differences = []
@@ -134,7 +134,7 @@ def difference(a: tuple[float, float, float], b: tuple[float, float, float]) -> 
 
 
 def _verdict(holds: bool, *estimates: Estimate) -> bool | None:
-    """Whether it holds; None if an estimate is unknown, or if it may hold only because an end is open."""
+    """Whether the condition holds; None if an estimate is unknown, or if it may hold only because an end is open."""
     if not all(isfinite(e.estimate) for e in estimates):
         return None
     closed = all(isfinite(end) for e in estimates for end in (e.low, e.high))

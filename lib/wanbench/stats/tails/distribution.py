@@ -4,9 +4,9 @@ One distribution of latencies, and its quantiles with intervals.
 A quantile is the smallest latency that a share q of the records does not exceed. A lost record, which never arrived,
 exceeds every latency. The naive interval takes order statistics of independent values. The main one takes them with the
 effective number of values: it follows from how much the share beyond a latency varies from run to run or, within one
-run, from spell to spell (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). The effective number is the
-minimum over all latencies between the quantile and the end, because bursts may lie beyond a quantile that they do not
-affect. The upper end is open where one burst holds too many of the records beyond the quantile.
+run, from period to period (Korn & Graubard 1998 for a share; Woodruff 1952 for the quantile). It is the minimum over
+all latencies between the quantile and the end, as bursts may lie beyond the quantile without affecting it. The upper
+end is open if one burst holds too many of the records beyond the quantile.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NAIVE = "order statistics of independent values"
 BOOTSTRAP = "stationary bootstrap (Politis & Romano 1994), percentiles"
 ASSUMPTIONS = {
     "runs": "The runs are independent of each other and stand for further ones",
-    "stretches of time": "The run is stationary, and long enough to hold every kind of burst that there is; "
+    "stretches of time": "The run is stationary, and long enough to contain every kind of burst; "
     "differences from run to run are not in the interval",
     "": "The values are independent of each other",
 }
@@ -107,12 +107,14 @@ class Tail:
         return round(float(self.cumulative[-1])) + self.n_lost if len(self.counts) else self.n_lost
 
     def at_rank(self, rank: int) -> float:
-        """The latency of a rank, from 1; infinite for a lost record."""
+        """The latency at a rank, from 1; infinite for a lost record."""
         place = int(np.searchsorted(self.cumulative, rank - 1e-6))
         return float(self.values_ms[place]) if place < len(self.values_ms) else inf
 
     def quantile(self, q: float) -> float:
-        """The smallest latency in ms that a share q of the records does not exceed; infinite if that one was lost."""
+        """
+        The smallest latency in ms that a share q of the records does not exceed; infinite if that record was lost.
+        """
         return self.at_rank(order.rank(self.n, order.check_quantile(q)))
 
     def effective_n(self, q: float, level: float = 0.95) -> float:
@@ -140,7 +142,7 @@ class Tail:
         return self.parts.bursts(x) if self.parts is not None and isfinite(x) else np.empty(0)
 
     def too_few_bursts(self, q: float) -> bool:
-        """Whether few bursts hold so many of the records beyond the quantile that it has no upper end."""
+        """Whether so few bursts hold the records beyond the quantile that it has no upper end."""
         bursts = self.bursts(q)
         beyond = self.n - order.rank(self.n, q)
         # a burst of two records may be chance
@@ -231,7 +233,7 @@ class Tail:
             dependent = effective_n <= NEARLY_ALL * self.n
             worth = f", worth {number(effective_n, 0)} independent ones" if dependent else ""
             return f"{count(self.n, 'record')}{worth} are too few, it takes {needed:,}"
-        return self._lost if self.n_lost else "the records above it cluster, so that they are too few"
+        return self._lost if self.n_lost else "the records above it cluster, so they count as too few"
 
 
 def _bootstrap(

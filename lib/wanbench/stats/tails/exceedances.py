@@ -1,9 +1,9 @@
 """
-How strongly slow records cluster: in bursts, in slow spells, in runs.
+How strongly slow records cluster: in bursts, in slow periods, in runs.
 
-Two measures, because with few data neither is enough. The design effect is the variance of the share beyond a latency
-over that of independent records (Kish 1965; Korn & Graubard 1998). The bursts show whether so few events hold these
-records that the variance itself is unknown.
+Two measures, as neither suffices with few data. The design effect is the variance of the share beyond a latency over
+that of independent records (Kish 1965; Korn & Graubard 1998). Bursts show whether too few events hold these records to
+estimate that variance.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ STRETCHES = 1_000
 MIN_IN_STRETCH = 10
 """Records in a stretch of a shorter run: a shorter stretch could not hold a burst."""
 SPELLS = 30
-"""Spells of a run between which the design effect is estimated: enough for t to be near the normal, and few enough that
+"""Periods of a run between which the design effect is estimated: enough for t to be near the normal, and few enough
+that
 a spell is longer than most bursts."""
 MIN_SPELLS = 10
-"""With fewer spells the test of `CLUSTERED_P` has no power, so that the design effect always counts."""
+"""With fewer periods the test of `CLUSTERED_P` has no power, so the design effect always counts."""
 CLUSTERED_P = 0.05
-"""Records count as independent unless chance scatters spells as much less often than this. Without this test the noise
+"""Records count as independent unless the scatter between periods has a p-value below this. Without this test the noise
 of the design effect would widen the intervals of independent records by a third."""
 BURST_P = 1e-3
 """A stretch belongs to a burst if it holds two records or more, and independent records would be as many there less
@@ -36,7 +37,7 @@ often than this."""
 @dataclass(frozen=True)
 class Parts:
     """
-    A sample in stretches of time, whose differences show the dependence of its records.
+    A sample divided into stretches of time, whose differences show how dependent its records are.
 
     Attributes
     ----------
@@ -67,7 +68,7 @@ class Parts:
 
     def design_effect(self, x: float, level: float = 0.95) -> float:
         """
-        The number of records worth one independent record for the share beyond a latency, from 1.
+        The number of records that carry as much information as one independent record, from 1.
 
         It includes the widening for few units: t at this level in place of the normal.
         """
@@ -93,7 +94,7 @@ class Parts:
 
     def bursts(self, x: float) -> np.ndarray:
         """
-        The number of records beyond a latency in each burst: neighbouring stretches with more than by chance.
+        The number of records beyond a latency in each burst: adjacent stretches with more than expected by chance.
         """
         beyond = self.beyond(x)
         expected = self.sizes * beyond.sum() / self.sizes.sum()
@@ -105,7 +106,7 @@ class Parts:
 
 def equal_bursts(bursts: np.ndarray) -> float:
     """
-    The number of bursts of equal size that would vary as much in total as these.
+    The effective number of bursts: how many equal ones would give the same variance of the total.
 
     >>> equal_bursts(np.array([5.0, 5.0])), round(equal_bursts(np.array([20.0, 3.0, 3.0])), 2)
     (2.0, 1.62)
@@ -114,7 +115,7 @@ def equal_bursts(bursts: np.ndarray) -> float:
 
 
 def _as_by_chance(standardised: np.ndarray) -> bool:
-    """Whether counts of spells scatter, and are autocorrelated, as little as those of independent records."""
+    """Whether counts vary, and are autocorrelated, no more than those of independent records."""
     squares, n = float(standardised @ standardised), len(standardised)
     autocorrelation = float(standardised[1:] @ standardised[:-1]) / max(squares, 1e-300)
     p = stats.chi2.sf(squares, n - 1), stats.norm.sf(autocorrelation * n**0.5)

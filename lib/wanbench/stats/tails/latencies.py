@@ -158,11 +158,11 @@ def of_benchmark(
     window_s: float = 10.0,
 ) -> Tail:
     """
-    The distribution behind one result of the OpenMessaging Benchmark, from the quantiles that it reports for its run.
+    The distribution behind one result of the OpenMessaging Benchmark, from its reported quantiles.
 
-    Its end-to-end latency counts from the actual send time, in whole milliseconds of two wall clocks, without values
-    that are not above zero; `resolution_ms` is then 1. Compare it with a probe that ran before or after it, not at the
-    same time: each adds to the other's latency.
+    Its end-to-end latency counts from the actual send time, in whole milliseconds of two wall clocks, and drops values
+    of zero or less; `resolution_ms` is then 1. Compare it with a probe that ran before or after it, not at the same
+    time: each adds to the other's latency.
 
     Parameters
     ----------

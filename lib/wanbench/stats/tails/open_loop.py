@@ -1,4 +1,4 @@
-"""Latency distributions of open-loop loads, from their histograms second by second."""
+"""Latency distributions of open-loop loads, from their per-second histograms."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .distribution import Tail
 from .exceedances import Parts
 
 LOAD = ("run_id", "test_id", "attempt", "source_file")
-"""The columns that tell one load from another, where a table has them."""
+"""The columns that identify a load, if the table has them."""
 WHAT = ("end to end", "publish")
 MARKED, MSER = "marked", "mser"
 NEEDED = ("what", "group", "window", "warm_up", "n", "n_lost", "fell_behind", "clock_error_ms", "histogram")
 CLOCK_LIMITED = 0.01
-"""Share of latencies below the uncertainty of the clocks from which a caution says so."""
+"""From this share of latencies below the clocks' uncertainty, there is a caution."""
 
 
 def of_open_loop(
@@ -30,11 +30,11 @@ def of_open_loop(
     name: str = "the load",
 ) -> Tail:
     """
-    The distribution of the latencies of open-loop loads, from when each record was due.
+    The latency distribution of open-loop loads, counted from when each record was due.
 
-    Each load is a run; its seconds are stretches of time within it, and what all groups saw of a second is one such
-    stretch, for their latencies depend on the same batches and brokers. A record that was due and never acknowledged,
-    or never received by a group, counts as slower than all others.
+    Each load is a run and its seconds are stretches of time; all groups share one stretch per second, as their
+    latencies depend on the same batches and brokers. A record that was due and never acknowledged, or never received by
+    a group, counts as slower than all others.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _second(part: pd.DataFrame) -> tuple[tuple[np.ndarray, np.ndarray], int]:
 
 
 def _first_that_counts(load: pd.DataFrame, seconds: list, rule: str | float) -> int:
-    """How many seconds to leave out at the start of a load."""
+    """Number of seconds to skip at the start of a load."""
     if rule == MARKED:
         return load[load.warm_up].window.nunique()
     if rule == MSER:
@@ -117,7 +117,7 @@ def _first_that_counts(load: pd.DataFrame, seconds: list, rule: str | float) -> 
 
 
 def _median(values_us: np.ndarray, counts: np.ndarray) -> float:
-    """The median in us; infinite where a second has no latency."""
+    """The median in us; infinite for a second without latencies."""
     if not counts.sum():
         return np.inf
     return float(values_us[np.searchsorted(np.cumsum(counts), counts.sum() / 2)])

@@ -1,4 +1,4 @@
-"""Latency over time, record by record or second by second, with what the brokers did at the time below it."""
+"""Latency over time, per record or per second, above what the brokers did at that time."""
 
 from __future__ import annotations
 

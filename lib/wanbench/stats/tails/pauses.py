@@ -1,8 +1,8 @@
 """
-Have the slowest seconds a pause of a broker in them more often than the others? A tail's cause as a number.
+Do the slowest seconds coincide with broker pauses more often than others? A tail's cause as a number.
 
-The slowest seconds are taken within each trial, so that a trial that is slow throughout and has many pauses makes no
-cause of them. Seconds of one trial are dependent; `shifted_pauses` says how the test keeps that.
+The slowest seconds are ranked within each trial, so that a slow trial with many pauses does not by itself suggest a
+cause. Seconds of one trial are dependent; `shifted_pauses` says how the test preserves that.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .shifted_pauses import with_pause
 
 KINDS = ("gc", "safepoint", "roll", "snapshot")
 FEW = 5
-"""Slow seconds below which a share says next to nothing: the exact interval of 0 of 5 reaches 52 %."""
+"""With fewer slow seconds a share is meaningless: the exact interval of 0 of 5 reaches 52 %."""
 ALPHA = 0.05
 METHOD = (
     "Wilson's interval with the effective number of seconds (Korn & Graubard 1998): n over the ratio of the share's "
     "variance under shifts of the pauses to the binomial one; two shares combined (Zou & Donner 2008)"
 )
 ASSUMPTION = (
-    "Brokers' and clients' clocks agree to well within a second; seconds of a trial are stationary; the two occur "
-    "together: what causes both, such as a burst of load, would show as well"
+    "Brokers' and clients' clocks agree to well within a second; seconds of a trial are stationary; "
+    "coincidence is not cause: a burst of load may cause both"
 )
 NAIVE = "seconds taken as independent"
 
@@ -72,7 +72,7 @@ class Causes(Result):
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether slow seconds have a pause more often than chance would have it, at 5 %."""
+        """Whether slow seconds coincide with pauses more often than by chance, at 5 %."""
         return self.p <= ALPHA
 
     @property
@@ -89,7 +89,7 @@ class Causes(Result):
 
     @property
     def named(self) -> pd.DataFrame:
-        """The slow seconds, slowest first, each with the longest pause in it."""
+        """The slow seconds, slowest first, each with its longest pause."""
         return self.seconds[self.seconds.slow].sort_values("latency_ms", ascending=False, ignore_index=True)
 
 
@@ -109,7 +109,7 @@ def causes(
     level: float = 0.95,
 ) -> Causes:
     """
-    The share of the slowest seconds with a pause in them, against that of all other seconds.
+    The share of the slowest seconds that contain a pause, against that of all other seconds.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def causes(
 
 
 def _trials(seconds, pauses) -> list[tuple]:
-    """Of each trial: its rows, ordinals of its seconds, the pauses that reach into it, and its start."""
+    """Per trial: its rows, the indices of its seconds, the pauses that overlap it, and its start."""
     keys, found = trial_keys(seconds), []
     for rows in (
         seconds.groupby(keys, dropna=False, sort=False) if keys else seconds.groupby(lambda _: 0)
@@ -222,7 +222,7 @@ def _flags(trials, moved, n: int) -> np.ndarray:
 
 
 def _p(excess: np.ndarray) -> float:
-    """The first is the data's own; it counts as one of the shifts, so that p is never 0."""
+    """The p-value; the observed arrangement (the first) counts as one of the shifts, so p is never 0."""
     return float((excess >= excess[0] - 1e-12).mean())
 
 
@@ -230,7 +230,7 @@ def _estimates(shares, n_slow, n_others, n_trials, n_pauses, least_ms, level) ->
     basis = f"{count(n_slow, 'slow second')} and {count(n_others, 'other')} of {count(n_trials, 'trial')}"
     warnings = []
     if n_slow < FEW:
-        warnings.append(f"{count(n_slow, 'slow second')}: fewer than {FEW} say next to nothing")
+        warnings.append(f"{count(n_slow, 'slow second')}: fewer than {FEW} are too few")
     if not n_pauses:
         warnings.append(f"no pause of at least {number(least_ms)} ms in any second")
     ends = [_wilson(row, n, level) for row, n in zip(shares, (n_slow, n_others), strict=True)]
@@ -261,19 +261,19 @@ def _estimates(shares, n_slow, n_others, n_trials, n_pauses, least_ms, level) ->
     gap = difference(triples[1], triples[0])
     excess = estimate(
         "excess of slow seconds with a pause",
-        "slow seconds have a pause in them more often than others by {}",
+        "slow seconds contain a pause more often than others by {}",
         *gap, n_slow + n_others, "fraction", difference(bare[1], bare[0])[1:], warnings,
     )  # fmt: skip
     ratio = estimate(
         "ratio of the shares",
-        "slow seconds have a pause in them {} times as often as others",
+        "slow seconds contain a pause {} times as often as others",
         *_ratio(*triples), n_slow + n_others, "", _ratio(*bare)[1:],
     )  # fmt: skip
     return [excess, *named, ratio]
 
 
 def _wilson(shares: np.ndarray, n: int, level: float) -> tuple[float, float]:
-    """Wilson's interval (1927) of the first share, with n over the design effect that the shifts show."""
+    """Wilson's interval (1927) of the first share, with n divided by the design effect estimated from the shifts."""
     mean = shares[1:].mean()
     binomial = mean * (1 - mean) / n
     effective = n / max(1.0, shares[1:].var() / binomial) if binomial > 0 else float(n)
@@ -284,7 +284,7 @@ def _wilson(shares: np.ndarray, n: int, level: float) -> tuple[float, float]:
 
 
 def _ratio(slow, others) -> tuple[float, float, float]:
-    """The ratio with its interval, combined on the log scale; open above where the others have none."""
+    """The ratio with its interval, combined on the log scale; open above if the other seconds have no pause."""
     if not others[0]:
         return (inf, slow[1] / others[2], inf) if slow[0] and others[2] else (nan, nan, nan)
     if not slow[0]:
@@ -297,7 +297,7 @@ def _ratio(slow, others) -> tuple[float, float, float]:
 
 
 def _named(seconds: pd.DataFrame, trials) -> pd.DataFrame:
-    """The seconds with the longest pause in each."""
+    """The seconds with their longest pause."""
     longest = np.full(len(seconds), -1)
     every = pd.concat([part for _, _, part, _ in trials], ignore_index=True)
     first = 0

@@ -1,4 +1,4 @@
-"""The latency of a probe's records that is asked for, and whether records waited for each other in the probe."""
+"""Select the requested latency of a probe's records, and check whether records queued in the probe."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ...errors import ParameterError
 from ...formatting import number
 
 PROBE = ("run_id", "test_id", "attempt", "source_file")
-"""The columns that tell one probe from another, where a table has them."""
+"""The columns that identify a probe, if the table has them."""
 WHAT = ("end to end", "publish")
 SINCE = ("intended", "sent")
 MOSTLY_QUEUED = 0.5
-"""Above this share of queued records the median record is one that waited: the probe measures its own rate."""
+"""Above this share of queued records the median record waited: the probe measures its own rate."""
 
 
 def with_latency(records: pd.DataFrame, what: str, group: int, since: str, name: str) -> pd.DataFrame:
     """
-    The records of a probe that have the latency asked for, once each, with that latency as `latency_ms`.
+    The records that have the requested latency, once each, with that latency as `latency_ms`.
 
     Parameters
     ----------

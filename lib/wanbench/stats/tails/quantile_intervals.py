@@ -1,9 +1,9 @@
 """
 Intervals for a quantile from order statistics, for any distribution (Hahn & Meeker 1991, section 5.2).
 
-The number of values below a quantile is binomial, so n alone gives ranks that enclose it. Where values depend on each
-other, n is their effective number, which need not be whole: the incomplete beta function then replaces the binomial
-sum, and the ranks are scaled up to those of the sample.
+The number of values below a quantile is binomial, so n alone gives ranks that enclose it. For dependent values, n is
+their effective number, which need not be an integer: the incomplete beta function replaces the binomial sum, and ranks
+are scaled up to the sample's.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ def min_values(q: float, level: float) -> int:
 
 def position(n: float, q: float, share: float) -> float:
     """
-    The position among n values, whole or not, that lies below the quantile in this share of samples; NaN if there is
-    none.
+    The position among n values, an integer or not, that lies below the quantile in this share of samples; NaN if none.
     """
 
     def excess(position):

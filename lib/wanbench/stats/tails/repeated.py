@@ -1,15 +1,14 @@
 """
 Repeated trials of one system at one load: a tail per trial.
 
-Two quantities must not be mixed up. The *pooled* quantile is that of all records of all trials, with histograms merged:
-it is what a table of latencies states, with its interval (`TailTrials.pooled`). The *trial's* quantile is that of one
-trial; its geometric mean over trials is that of a typical trial. It is no quantile of all records, and is not given as
-one, but comparisons are made with it: a pooled p99.9 is often that of the one worst trial, so that nothing can be told
-from the others about its scatter. In simulation the jackknife of a pooled p99.9 finds differences that are not there
-in 5 to 16 of 100 comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
+Do not confuse two quantities. The *pooled* quantile is that of all records of all trials, with histograms merged:
+tables of latencies state it, with its interval (`TailTrials.pooled`). The *trial's* quantile is that of one trial; its
+geometric mean over trials is that of a typical trial. Comparisons use the latter: a pooled p99.9 often comes from the
+one worst trial, so the other trials say nothing about its scatter. In simulation the jackknife of a pooled p99.9 finds
+false differences in 5 to 16 of 100 comparisons, and Student's t on logarithms of trials' quantiles in 3 to 8.
 
-A block is what was measured close together: one trial of every system and step. What its trials have in common cancels
-from ratios between systems.
+A block holds trials measured close together, one of every system and step. Effects its trials share cancel in ratios
+between systems.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ def merged(tails: Sequence[Tail], name: str) -> Tail:
 
 
 def _whole(tail: Tail) -> Parts:
-    """A trial of which only the distribution is known, as one stretch."""
+    """A trial with a known distribution only, as one stretch."""
     return Parts(
         np.zeros(1, dtype=int),
         np.array([tail.n], dtype=float),

@@ -1,4 +1,4 @@
-"""Latency second by second: quantiles of the records that were due in each second of a probe or an open-loop load."""
+"""Latency per second: quantiles of the records due in each second of a probe or an open-loop load."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def per_second(frame: pd.DataFrame, *, what: str = "end to end", group: int = 0)
 
 
 def trial_keys(frame: pd.DataFrame) -> list[str]:
-    """The columns that tell one trial from another."""
+    """The columns that identify a trial."""
     return [key for key in PROBE if key in frame and key != "source_file"]
 
 

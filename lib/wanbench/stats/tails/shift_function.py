@@ -3,9 +3,9 @@ The shift function: by how much one distribution lies beyond another, at each qu
 1976; Rousselet, Pernet & Wilcox 2017), with a band that holds at all quantiles together.
 
 The differences and their intervals are those of `compare_tails`, where runs are the units and seconds within a run
-depend on each other. What is added is the level of each interval: quantiles of one sample follow each other, as a
-Brownian bridge does if records are independent, so the largest of their errors is known. Where whole runs are slow or
-fast, quantiles follow each other more closely still, and the band is wider than need be.
+depend on each other. Only the level of each interval differs: errors of quantiles of one sample are correlated (a
+Brownian bridge for independent records), so the distribution of the largest is known. If whole runs are slow or fast,
+the correlation is stronger and the band too wide.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .quantile_intervals import check_quantile
 SHIFT_AT = (*(k / 10 for k in range(1, 10)), 0.95, 0.99, 0.999, 0.9999)
 """Deciles, and the quantiles of a latency report."""
 DRAWS = 20_000
-"""Of the largest error: they fix the level of one interval to a tenth of what it leaves."""
+"""Draws of the largest error: enough for a single level accurate to a tenth of 1 minus itself."""
 
 
 @dataclass(frozen=True, repr=False)
 class Shift(TailComparison):
     """
-    A shift function; attributes as those of `TailComparison`, whose intervals hold together.
+    A shift function; attributes as in `TailComparison`, with simultaneous intervals.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Shift(TailComparison):
 
     @property
     def sentence(self) -> str:
-        """At which quantiles the two differ, all together."""
+        """At which quantiles the two differ, simultaneously."""
         return (
-            f"{super().sentence[:-1]} (a band that holds at all together in {percent(self.level)} of cases)."
+            f"{super().sentence[:-1]} (a simultaneous band, which holds in {percent(self.level)} of cases)."
         )
 
 
@@ -78,7 +78,7 @@ def shift(a: Tail, b: Tail, at: Sequence[float] = SHIFT_AT, *, level: float = 0.
 
 
 def _open_ends(found: TailComparison) -> tuple[str, ...]:
-    """One caution on all quantiles of a side that have no upper end, in place of one for each."""
+    """One caution on all quantiles of a side without an upper end, instead of one each."""
     sides = [
         (side.tail.name, sum(not isfinite(e.high) for e in side.estimates)) for side in (found.a, found.b)
     ]
@@ -92,7 +92,7 @@ def _open_ends(found: TailComparison) -> tuple[str, ...]:
 
 def single_level(at: Sequence[float], level: float = 0.95, runs: int = 1) -> float:
     """
-    The level of each interval at which those of all quantiles hold together.
+    The level of each interval that makes the intervals of all quantiles hold simultaneously.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """
-Which seconds of a trial have a pause in them, as measured and with all pauses of the trial moved along it.
+Which seconds of a trial contain a pause, as measured and with all pauses shifted along the trial.
 
-Pauses that are moved together around the trial, as on a circle, keep their own rhythm, and the latencies keep theirs;
-only what the two have to do with each other is gone (random toroidal shifts: Lotwick & Silverman 1982, J. R. Stat. Soc.
-B 44, 406). Shuffled seconds would lose both rhythms, and find a cause in anything that comes in bursts.
+Shifting all pauses together around the trial, as on a circle, keeps the autocorrelation of pauses and latencies, and
+breaks only their association (random toroidal shifts: Lotwick & Silverman 1982, J. R. Stat. Soc. B 44, 406). Shuffling
+seconds would lose both, and see a cause in anything that comes in bursts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 def with_pause(second: np.ndarray, at: np.ndarray, length: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """
-    Whether each second has a part of a pause in it: one row for each shift.
+    Whether each second overlaps a pause: one row per shift.
 
     Parameters
     ----------

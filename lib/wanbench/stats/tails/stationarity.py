@@ -2,8 +2,8 @@
 The warm-up cut from the start of a latency series, and whether the rest is stationary.
 
 The cut is by MSER-5 (White 1997): the start that leaves the smallest standard error of the mean of what remains, by
-batches of 5. Batches are medians of logarithms, so that a few slow records late in the series do not decide about its
-start. At most half is cut.
+batches of 5. Batches are medians of logarithms, so that a few slow records late in the series do not move the cut. At
+most half is cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...formatting import count
 RECORDS_PER_BATCH = 5
 """The 5 of MSER-5."""
 MIN_BATCHES = 20
-"""Fewer batches say nothing about a start, or about a drift."""
+"""Fewer batches cannot show a warm-up or a drift."""
 MAX_BATCHES = 200
 """Batches of a test of stationarity: enough for its power, few enough to be nearly independent."""
 DRIFT_P = 0.05
@@ -73,7 +73,7 @@ def cut(values: np.ndarray, times_s: np.ndarray, rule: float | str) -> tuple[int
 
 def drift_cautions(runs: Sequence[np.ndarray]) -> tuple[str, ...]:
     """
-    A caution if a run, in order of time, does not keep its level or its tail; runs too short to judge are passed over.
+    A caution if the level or tail of a run drifts; runs too short to judge are skipped.
 
     Tested by KPSS (Kwiatkowski et al. 1992): medians of batches, and the share of each batch above the 90th percentile.
 
@@ -106,7 +106,7 @@ def drift_cautions(runs: Sequence[np.ndarray]) -> tuple[str, ...]:
 
 
 def _batch_medians(values: np.ndarray, size: int) -> np.ndarray:
-    """Medians of batches of the logarithm; a record that never arrived counts as slow as the slowest that did."""
+    """Medians of batches of the logarithm; a lost record counts as slow as the slowest received one."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return np.empty(0)

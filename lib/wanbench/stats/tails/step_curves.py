@@ -1,9 +1,9 @@
 """
-A quantile of latency against the rate, from trials at stepped rates: one curve per block, and their mean.
+A latency quantile against the rate, from trials at stepped rates: one curve per block, and their mean.
 
 The curve is of logarithms of trials' quantiles, so its mean is that of a typical trial (see `repeated`). A block holds
-one trial of every step; a trial that is missing is filled in by what its block and its step have in common with the
-others, so that a slow block does not bend the mean curve where it lacks a step.
+one trial of every step; a missing trial is filled in from its block's and its step's effects, so that a slow block does
+not bend the mean curve where it lacks a step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MIN_STEPS = 4
 MIN_BLOCKS = 2
 """One block says nothing about scatter."""
 FILL_ROUNDS = 50
-"""Of filling in missing trials; it converges by a constant factor per round."""
+"""Iterations that fill in missing trials; each converges by a constant factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ class StepCurve:
 
     def jackknife(self, statistic: Callable[[np.ndarray], float]) -> tuple[float, float]:
         """
-        A statistic of the mean curve, and its standard error, by leaving out one block after the other (Shao & Tu 1995,
-        section 2.3); NaN where the statistic is.
+        A statistic of the mean curve, and its standard error by leaving out each block in turn (Shao & Tu 1995, section
+        2.3); NaN where the statistic is.
         """
         r = len(self.blocks)
         without = (
@@ -112,9 +112,7 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
     lost = ~np.isfinite(values)
     if lost.any():
         if lost.all():
-            raise ParameterError(
-                f"{order.name(q)} of every trial is beyond the time waited: its records were lost."
-            )
+            raise ParameterError(f"{order.name(q)} of every trial is that of a lost record.")
         slowest = max(float(tail.values_ms[-1]) for tail in trials["tail"] if len(tail.values_ms))
         values[lost] = slowest
         notes = (
@@ -139,7 +137,7 @@ def step_curve(trials: pd.DataFrame, q: float = 0.99) -> StepCurve:
 
 def filled(logs: np.ndarray) -> np.ndarray:
     """
-    Missing cells as the sum of what their row and their column have.
+    Missing cells filled with row effect plus column effect.
 
     >>> filled(np.array([[1.0, 2.0], [3.0, np.nan]])).round(3).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -153,12 +151,12 @@ def filled(logs: np.ndarray) -> np.ndarray:
 
 
 def rising(logs: np.ndarray) -> np.ndarray:
-    """The closest curve that nowhere falls (isotonic regression)."""
+    """The closest non-decreasing curve (isotonic regression)."""
     return optimize.isotonic_regression(logs).x
 
 
 def student(level: float, units: int) -> float:
-    """Factor of a standard error from so many units; infinite with fewer than two."""
+    """Student's t factor for this many units; infinite with fewer than two."""
     return float(stats.t.ppf((1 + level) / 2, units - 1)) if units > 1 else float("inf")
 
 

@@ -1,13 +1,14 @@
 """
-Is one system's tail better, worse, or tied? Row by row of a table, from repeated trials of both.
+Is one system's tail better, worse or tied? A verdict per row of a table, from repeated trials of both.
 
-What is judged is the ratio of the quantiles of trials of one block, its geometric mean over blocks, with Student's t on
-the logarithm: the block is the unit. This is the ratio of typical trials, not of the pooled quantiles that a table
-shows (see `repeated`); the two go apart where single trials are far worse than the others.
+The verdict is on the ratio of both systems' quantiles per block: its geometric mean over blocks, with Student's t on
+the logarithm. This is the ratio of typical trials, not of the pooled quantiles that a table shows (see `repeated`); the
+two differ if single trials are far worse than the others.
 
 "better" and "worse": the ratio differs from 1. "tied": it lies within the margin, by the interval of the same level, so
-by two one-sided tests (Schuirmann 1987) at half of 1 less the level each. A ratio that does both is tied: it differs,
-but by less than matters. All else is "not enough data". Over the rows of a table both kinds of p-value are adjusted
+by two one-sided tests (Schuirmann 1987) at half of 1 less the level each. A ratio that meets both conditions is tied:
+it differs, but too little to matter. All else is "not enough data". Over the rows of a table both kinds of p-value are
+adjusted
 (Holm 1979), so that a table of equal systems has any false verdict "better" or "worse" in 5 of 100 cases.
 """
 
@@ -47,7 +48,7 @@ SHOWN = ("row", "quantile", "a_ms", "b_ms", "ratio", "low", "high", "n_blocks", 
 @dataclass(frozen=True, repr=False)
 class Verdicts(Result):
     """
-    Two systems, row by row.
+    Verdicts on two systems, row by row.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class Verdicts(Result):
 
     @property
     def verdict(self) -> str:
-        """The verdict of the only row, or of all rows if they agree; "mixed" if not."""
+        """The verdict of the only row, or of all rows if they agree; otherwise "mixed"."""
         found = self.rows.verdict.unique()
         return found[0] if len(found) == 1 else "mixed"
 
@@ -141,7 +142,7 @@ def verdicts(
     level: float = 0.95,
 ) -> Verdicts:
     """
-    The verdicts of a whole table, such as one row per step, at each quantile: they hold together.
+    Simultaneous verdicts on a whole table, such as one row per step, at each quantile.
 
     Parameters
     ----------
@@ -230,7 +231,8 @@ def _row(label, a: TailTrials, b: TailTrials, q: float, margin: float, level: fl
 
 def _p_values(logs: np.ndarray, margin: float) -> tuple[float, float]:
     """
-    Of no difference, and, doubled, of a ratio beyond the margin: at most alpha if the interval lies inside it.
+    The p-value of no difference, and, doubled, that of a ratio beyond the margin: at most alpha if the interval lies
+    inside it.
 
     >>> [round(p, 4) for p in _p_values(np.log([1.01, 0.99, 1.02, 0.98]), np.log(1.1))]
     [0.9899, 0.0019]
@@ -242,7 +244,7 @@ def _p_values(logs: np.ndarray, margin: float) -> tuple[float, float]:
 
 
 def _log_ratios(a: TailTrials, b: TailTrials, q: float) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Of each common block; several trials of a block count by their geometric mean."""
+    """The log ratio of each common block; several trials of a block count by their geometric mean."""
     sides = {
         name: pd.Series(each.by_trial(q), index=list(each.blocks)) for name, each in (("a", a), ("b", b))
     }

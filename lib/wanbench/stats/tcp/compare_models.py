@@ -1,4 +1,4 @@
-"""Which model of throughput predicts regions it has not seen: fits, scores and ties."""
+"""Compare models of throughput by their predictions of left-out regions: fits, scores and ties."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class ModelComparison(Result):
         if same.any():
             parts.append(f"{_listed(rest.model[same])} {'is' if same.sum() == 1 else 'are'} the same curve")
         if (~worse & ~same).any():
-            parts.append(f"{_listed(rest.model[~worse & ~same])} cannot be told apart from it")
+            parts.append(f"{_listed(rest.model[~worse & ~same])} do not differ significantly from it")
         if worse.any():
             factors = [
                 f"{name} {estimate.written}"
@@ -149,7 +149,7 @@ class ModelComparison(Result):
         return pd.DataFrame(rows)
 
     def map(self, regions: pd.DataFrame, *, note: str = ""):
-        """The pairs that no model explains, on a map; `regions` is the table of this name."""
+        """The pairs that no model explains, on a map; `regions` is table regions."""
         return self.drawn_by("compare_models_figure.unexplained_map", regions, note=note)
 
 
@@ -165,10 +165,10 @@ def compare_models(
     """
     Fit the models of throughput and score them by predictions of left-out regions.
 
-    One region after the other is left out: each model is fitted to the pairs that do not touch it, and predicts those
-    that do. So each pair is predicted twice, without either of its regions; its error is the mean of both absolute log
-    errors. Two models are compared by the differences of their errors pair by pair, whose interval counts regions. At
-    this level one of twenty equal models is called worse by chance, more where many are compared.
+    Each region is left out in turn: a model fitted to the other pairs predicts those of that region. So each pair is
+    predicted twice; its error is the mean of both absolute log errors. Two models are compared by the differences of
+    their errors per pair, with an interval by region. At the 95 % level one in twenty equally good models is called
+    worse by chance.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def _unexplained(frame: pd.DataFrame, residual: np.ndarray) -> pd.DataFrame:
 
 
 def _like(estimate: Estimate, value: float) -> str:
-    """A number with as many decimals as the estimate has."""
+    """A number with as many decimals as the estimate."""
     return number(value, decimals(estimate.estimate, estimate.low, estimate.high))
 
 

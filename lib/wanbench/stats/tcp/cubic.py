@@ -21,7 +21,7 @@ def cubic_bps(loss, rtt_ms):
 
     At short round-trip times or much loss CUBIC keeps Reno's window, sqrt(3/2) / sqrt(p); elsewhere its window is
     1.054 (RTT / p) ^ (3/4), RTT in seconds. The larger of the two averages is slightly less than the average of the
-    larger window, near where they meet. The formula knows neither timeouts nor a receiver's window.
+    larger window, near where they meet. The formula ignores timeouts and the receiver's window.
 
     Parameters
     ----------

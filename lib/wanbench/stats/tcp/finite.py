@@ -1,8 +1,8 @@
 """
-Transfers that end: slow start, then the steady state (Cardwell, Savage & Anderson 2000), without loss.
+Transfers of finite length: slow start, then the steady state, without loss (Cardwell, Savage & Anderson 2000).
 
-A connection begins with about ten segments and doubles them each round trip, so a short test at a long round-trip
-time says more of the RTT than of the path: 10 MB at 200 ms spend most of their time in slow start.
+A connection begins with about ten segments and doubles them each round trip, so a short test at a long round-trip time
+measures the RTT rather than the path: 10 MB at 200 ms spend most of their time in slow start.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def transfer_time_s(transfer_bytes, rtt_ms, window_bytes=np.inf):
 
 def bytes_sent(duration_s, rtt_ms, window_bytes=np.inf):
     """
-    What a connection sends and has acknowledged within a time: the inverse of `transfer_time_s`.
+    Bytes sent and acknowledged within a time: the inverse of `transfer_time_s`.
 
     >>> round(float(bytes_sent(1.989, 200, 3 * 2**20)) / 1e6, 1)
     10.0

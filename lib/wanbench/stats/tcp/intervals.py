@@ -8,7 +8,7 @@ from scipy import stats
 
 def half_width(level: float, freedom: float, variance):
     """
-    Half the width of the interval by Student's t with so many degrees of freedom.
+    Half the width of an interval by Student's t with these degrees of freedom.
 
     >>> round(float(half_width(0.95, 10, 4.0)), 2)
     4.46

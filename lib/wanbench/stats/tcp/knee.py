@@ -1,5 +1,5 @@
 """
-A level line that meets a line of slope -1, fitted robustly: y = min(level, falling - x).
+Robust fit of a level line that meets a line of slope -1: y = min(level, falling - x).
 
 For given weights the least-squares solution is exact, not searched by steps: between two neighbouring points
 the problem is two weighted means, and with the knee on a point it is one; running sums give all of these at

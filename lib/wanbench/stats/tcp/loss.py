@@ -1,12 +1,12 @@
 """
-The loss of a path from the throughput of loss-limited TCP, by the model of the sender's own congestion control.
+Estimate a path's loss from the throughput of loss-limited TCP and the sender's congestion control.
 
-A throughput, an RTT and a segment size give the average window; the model says at which loss a sender keeps it. The
-formulas of `mathis` and `cubic` assume evenly spaced losses; here each packet is lost independently, which leaves
-longer gaps and a larger average window. So the constants are those of Reno and CUBIC under independent losses (for Reno
-Ott, Kemperman & Mathis 1996; for CUBIC the fixed point of Linux's rules with fast convergence, computed the same way),
-and the round trip in which a sender recovers and does not grow is subtracted. The model holds for losses below about
-3 %: beyond, timeouts dominate. Its error on real Linux senders was measured on an emulated link; see `MODEL_SD`.
+Throughput, RTT and segment size give the average window; the model gives the loss that leads to it. The formulas of
+`mathis` and `cubic` assume evenly spaced losses; here each packet is lost independently, which leaves longer gaps and a
+larger average window. So the constants are those of Reno and CUBIC under independent losses (for Reno Ott, Kemperman &
+Mathis 1996; for CUBIC the fixed point of Linux's rules with fast convergence, computed the same way), and the round
+trip in which a sender recovers and does not grow is subtracted. The model holds for losses below about 3 %: beyond,
+timeouts dominate. Its error on real Linux senders was measured on an emulated link; see `MODEL_SD`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SMALLEST_LOSS = 1e-9
 BISECTIONS = 60
 """Halvings of the range of log loss, 20.7: the last step is below the precision of a float."""
 MIN_TRANSFERS_FOR_SCATTER = 3
-"""Transfers from which their scatter counts: two say next to nothing of a variance."""
+"""Minimum transfers for their scatter to count: two do not give a variance."""
 RATE_BASED = ("bbr", "bbr2", "bbr3")
 METHOD = "average window = throughput x RTT / (8 MSS), put into the model of {} under independent losses ({})"
 MODELS = {
@@ -101,7 +101,7 @@ def loss_limited_window(loss, rtt_ms, congestion_control: str = "cubic"):
 
 def loss_of_window(window_segments, rtt_ms, congestion_control: str = "cubic"):
     """
-    The loss at which `loss_limited_window` is so many segments; at most 1, at least 1e-9.
+    The loss at which `loss_limited_window` is this many segments, from 1e-9 to 1.
 
     >>> float(loss_of_window(loss_limited_window(1e-3, 50), 50).round(9))
     0.001
@@ -129,10 +129,10 @@ def estimate_loss(
     """
     The loss of one direction of a path, from its TCP transfers.
 
-    Each transfer gives a loss. Their logarithms are averaged, weighted by the losses that each must have seen. The
-    interval has two parts: chance, in so many losses (or the scatter of three or more transfers, if that is larger),
-    and the model's own error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no
-    model, but count needless retransmissions, and few hosts other than the sender know them.
+    Each transfer gives a loss. Their logarithms are averaged, weighted by the expected number of losses in each. The
+    interval has two parts: chance in the number of losses (or the scatter of three or more transfers, if larger), and
+    the model's error, `MODEL_SD`. Retransmissions per segment are given as another interval: they need no model, but
+    include spurious ones, and only the sender knows them.
 
     On an emulated link (16 cells of 0.07 to 1.5 % and 8 to 60 ms, not the cells that `RECOVERY` was fitted
     to), the estimate from several connections was off the loss that was set by 7 % at the root mean square and by 16 %
@@ -201,7 +201,7 @@ def estimate_loss(
 
 
 def _usable(transfers: pd.DataFrame, given: dict) -> pd.DataFrame:
-    """The TCP transfers that have every number, with the columns that a table may lack and those given instead."""
+    """The TCP transfers with every number; given values replace columns that the table lacks."""
     check_columns("transfers", transfers, [name for name in NUMBERS if name not in given])
     transfers = transfers.assign(**given)
     ends = [name for name in ("from_region", "to_region", "direction") if name in transfers.columns]
@@ -239,7 +239,7 @@ def _half_width(logs, weight, n_seen: float, level: float) -> float:
 
 
 def _retransmits(rows: pd.DataFrame, segments, level) -> tuple[Interval, ...]:
-    """The share of segments that were sent again, for the transfers that say it."""
+    """Share of retransmitted segments, over the transfers that report it."""
     stated = rows.retransmits.notna().to_numpy()
     if not stated.any():
         return ()
@@ -250,7 +250,7 @@ def _retransmits(rows: pd.DataFrame, segments, level) -> tuple[Interval, ...]:
 def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
     cautions = []
     if n_seen < MIN_LOSSES:
-        cautions.append(f"the transfers can have seen only about {count(round(n_seen), 'loss', 'losses')}")
+        cautions.append(f"the transfers can have had only about {count(round(n_seen), 'loss', 'losses')}")
     if loss > MAX_LOSS:
         cautions.append(f"beyond {percent(MAX_LOSS)} timeouts dominate, which the model lacks")
     if retransmits and retransmits[0].high < low:
@@ -267,7 +267,7 @@ def _cautions(loss, low, high, n_seen, retransmits) -> tuple[str, ...]:
 
 
 def _start_up(omitted_s: float, losses_per_s: float) -> tuple[str, ...]:
-    """A caution if a sender may still have had slow start's window after the seconds left out."""
+    """A caution if slow start may have lasted beyond the omitted seconds."""
     if omitted_s * losses_per_s >= WARM_UP_LOSSES:
         return ()
     needed_s = WARM_UP_LOSSES / losses_per_s

@@ -22,9 +22,9 @@ def mathis_bps(loss, rtt_ms, constant=PERIODIC):
     """
     Throughput of loss-limited Reno: constant x MSS / (RTT sqrt(p)), in bit/s.
 
-    The law knows neither timeouts nor a receiver's window: it is too high beyond a loss of about 2 %, and wherever a
+    The law ignores timeouts and the receiver's window: it is too high beyond a loss of about 2 %, and wherever a
     window or the link is the limit. It holds for senders that halve their window. It does not hold for CUBIC beyond its
-    Reno-friendly region, nor for BBR, which hardly minds loss below about 2 % (version 1: some 15 %).
+    Reno-friendly region, nor for BBR, which tolerates loss up to about 2 % (version 1: some 15 %).
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ CONSTANT = "constant"
 
 @dataclass(frozen=True)
 class Paths:
-    """What a model knows of pairs: arrays of one length."""
+    """Inputs of a model: arrays with one value per pair."""
 
     rtt_ms: np.ndarray
     distance_km: np.ndarray
@@ -41,7 +41,7 @@ class Paths:
 @dataclass(frozen=True)
 class ThroughputModel:
     """
-    A model to fit.
+    A model of throughput: its formula and its parameters.
 
     Attributes
     ----------
@@ -66,10 +66,10 @@ def throughput_models(
     *, transfer_bytes: float | None = None, transfer_s: float | None = None
 ) -> tuple[ThroughputModel, ...]:
     """
-    The models; the finite transfer only with one of `transfer_bytes` and `transfer_s`.
+    All models; the finite transfer only with one of `transfer_bytes` and `transfer_s`.
 
-    Each of TCP's models is cut off at a fitted capacity C: every path has one, and without it the near pairs would
-    decide. Mathis's curve is then that of the window: either says throughput ~ 1/RTT below C.
+    Each TCP model is capped at a fitted capacity C: every path has one, and without it the near pairs would dominate
+    the fit. Mathis's curve is then the same as the window's: throughput ~ 1/RTT below C.
     """
     if transfer_bytes is not None and transfer_s is not None:
         raise ParameterError("give transfer_bytes or transfer_s, not both: a test ends by one of them")

@@ -1,4 +1,4 @@
-"""Pairs that have both an RTT and a throughput: what models of throughput are fitted to."""
+"""Select pairs that have both an RTT and a throughput, as models of throughput need."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def pairs_with_both(pairs: pd.DataFrame, *, ordered: bool = False) -> Sample:
     """
     Pairs with `rtt_ms` and `throughput_bps`, columns as `COLUMNS`.
 
-    The RTT is the median of both directions; the throughput is their geometric mean, or, with `ordered`, that of each
-    direction in a separate row, with region_a the sender.
+    The RTT is the median of both directions; the throughput is their geometric mean, or, with `ordered`, one row per
+    direction, with region_a the sender.
     """
     rtt = unordered(pairs, "rtt_ms")
     throughput = unordered(pairs, "throughput_bps", combine="geometric mean")

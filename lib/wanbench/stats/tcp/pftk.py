@@ -17,10 +17,10 @@ def pftk_bps(loss, rtt_ms, window_bytes=np.inf, rto_ms=None):
     """
     Send rate of a Reno sender in bit/s: equation 32 of Padhye et al. (1998), the full model.
 
-    A loss ends the growth of the window by three duplicate acknowledgements or, the likelier the smaller the window,
-    by a timeout that doubles up to 64 times itself. The window stays below the receiver's. The window grows by one
+    A loss stops the window's growth by three duplicate acknowledgements or, more often for small windows, by a timeout,
+    which backs off to at most 64 times its length. The window stays below the receiver's. The window grows by one
     segment per round trip (b = 1), as Linux counts acknowledged bytes. Several losses of one round count as one, so
-    `loss` is a rate of loss events. As for `mathis_bps`, the sender must be of Reno's kind.
+    `loss` is a rate of loss events. As for `mathis_bps`, the sender must behave like Reno.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def unlimited_window(loss):
 
 def timeout_share(loss, window):
     """
-    Probability that a loss in a window of so many segments ends in a timeout (Padhye et al. 1998, eq. 24).
+    Probability that a loss in a window of this many segments ends in a timeout (Padhye et al. 1998, eq. 24).
 
     >>> float(timeout_share(0.01, 3)), round(float(timeout_share(0.01, 30)), 3)
     (1.0, 0.14)
@@ -79,5 +79,5 @@ def timeout_share(loss, window):
 
 
 def backoff(loss):
-    """Mean of a sequence of timeouts over the first: they double six times (Padhye et al. 1998, eq. 29)."""
+    """Mean length of a sequence of timeouts, in first timeouts: they double six times (Padhye et al. 1998, eq. 29)."""
     return 1 + loss * np.polynomial.polynomial.polyval(loss, [1, 2, 4, 8, 16, 32])

@@ -121,7 +121,7 @@ def _simpler_starts(model: ThroughputModel, bounds, simpler: Mapping[tuple[str, 
     """
     Starts (rows, parameters) with one parameter of a simpler model each, and its C.
 
-    All other parameters are where they limit nothing: loss at its lower bound, the others at their upper one.
+    All other parameters start where they have no effect: loss at its lower bound, the others at their upper one.
     """
     symbols = [symbol for symbol, _ in model.parameters]
     starts = []

@@ -1,4 +1,4 @@
-"""Throughput of a sender that its window limits, and the windows that buffers give."""
+"""Throughput of a window-limited sender, and the windows that socket buffers allow."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def advertised_window_bytes(receive_buffer_bytes):
     """
     The window that a Linux receiver advertises for a buffer, when the application reads at once.
 
-    The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets its own by
-    SO_RCVBUF (iperf3 -w) gets twice what it asks for, up to twice `net.core.rmem_max`, because the kernel adds room for
-    its bookkeeping. `ss -ti` on the sender shows the real window as snd_wnd.
+    The buffer is the one that autotuning may reach, the third number of `tcp_rmem`. A program that sets SO_RCVBUF
+    itself (iperf3 -w) gets twice what it asks for, up to twice `net.core.rmem_max`: the kernel adds room for
+    bookkeeping. `ss -ti` on the sender shows the real window as snd_wnd.
 
     >>> round(float(advertised_window_bytes(2 * 65_536)), 1)
     83886.1

@@ -81,7 +81,7 @@ class WindowFit(Result):
 
     @property
     def limits(self) -> str:
-        """How many pairs each limit holds back: "the window limits 12 pairs, the capacity limits 3 pairs"."""
+        """How many pairs each limit binds: "the window limits 12 pairs, the capacity limits 3 pairs"."""
         n_pairs = self.pairs.limit.value_counts()
         return ", ".join(f"the {name} limits {count(int(n), 'pair')}" for name, n in n_pairs.items())
 
@@ -97,7 +97,7 @@ class WindowFit(Result):
         return window_limited_bps(window, rtt_ms, capacity)
 
     def over_buffer(self, buffer_bytes: float) -> Estimate:
-        """The window over the socket buffer that a program asked for: Linux makes it 1 to 2 (`WINDOW_SHARE`)."""
+        """The window over the requested socket buffer, of which Linux makes 1 to 2 times (`WINDOW_SHARE`)."""
         check_number("buffer_bytes", buffer_bytes, 0, above=True)
         return self.window.transformed(
             lambda window: window / buffer_bytes,
@@ -187,7 +187,7 @@ def window_of(
 
 
 def _few_beyond(sides: dict[str, tuple[int, int]], n_places: int) -> tuple[str, ...]:
-    """A warning where few pairs lie beyond the knee: low near pairs that the fit takes for them make W small."""
+    """A warning if few pairs lie beyond the knee: slow near pairs, mistaken for them, make W too small."""
     beyond, n_pairs = sides["window"][0], sum(n for n, _ in sides.values())
     if beyond >= FEW_BEYOND * n_pairs:
         return ()
@@ -219,7 +219,7 @@ def _effects(fit: knee.Knee, places) -> tuple[tuple[str, ...], skew.Skew | None]
 
 
 def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
-    """A warning if some pairs of clouds lie well off the model that the others fit."""
+    """A warning if some cloud pairs lie well off the model that fits the others."""
     ratios = frame.groupby("cloud_pair").ratio.agg(["median", "size"])
     ratios = ratios[ratios["size"] >= MIN_FOR_MISFIT]["median"].sort_values()
     if len(ratios) < 2 or ratios.iloc[-1] / ratios.iloc[0] <= MISFIT:
@@ -231,7 +231,7 @@ def _misfit(frame: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _sides(fit: knee.Knee, places) -> dict[str, tuple[int, int]]:
-    """How many pairs and places W and C rest on: those on their side of the knee."""
+    """How many pairs and places determine W and C: those on their side of the knee."""
     return {
         name: (int(side.sum()), len({*places.first[side], *places.second[side]}))
         for name, side in (("window", fit.is_falling), ("capacity", ~fit.is_falling))

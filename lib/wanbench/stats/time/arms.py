@@ -1,5 +1,5 @@
 """
-Two arms by their unit of replication: interleaved blocks, runs, or one autocorrelated series each.
+Compare two arms by their unit of replication: interleaved blocks, runs, or one autocorrelated series each.
 
 Every function gives an interval for the same four numbers: "means" and "medians" (natural logarithm of the ratio b over
 a), "difference" and "median_difference" (b minus a).
@@ -54,7 +54,7 @@ ASSUMPTIONS = {
 @dataclass(frozen=True)
 class Arm:
     """
-    One arm: its values in order of time, in all and by unit of replication; their mean and median.
+    One arm: its values in order of time, all and per unit of replication; their mean and median.
 
     Each unit (a run, a block with both arms, or the whole series) has the same weight in `mean` and `median`, however
     many values it has.
@@ -240,7 +240,7 @@ def _without_intervals(centre: dict) -> dict[str, Contrast]:
 
 
 def _drawn_medians(arms, picks, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Numbers of medians of resamples; `picks` are the groups drawn per resample, an array for each arm."""
+    """The four numbers of medians of resamples; `picks` are the groups drawn per resample, one array per arm."""
     if max(len(group) for groups in arms for group in groups) == 1:  # nothing to resample within a group
         medians = [
             np.median(np.concatenate(groups)[pick], axis=1) for groups, pick in zip(arms, picks, strict=True)

@@ -1,5 +1,5 @@
 """
-An autoregression of a series, corrected for its bias; it whitens a series and filters it back.
+A bias-corrected autoregression of a series, which whitens the series and can filter it back.
 
 Coefficients are arrays, first lag first. The order is chosen by Akaike's criterion, corrected for short series (Hurvich
 & Tsai 1989). Least squares underestimates persistence, most of all in short series. With one coefficient, the first
@@ -17,7 +17,7 @@ MIN_VALUES = 20
 LARGEST_ROOT = 0.97
 """Coefficients are shrunk to this root: nearer to 1 the long-run variance has no useful estimate."""
 LARGEST_FITTED_ROOT = 0.995
-"""Limit of the fit before its bias is taken off, so that the simulated series are stationary."""
+"""Limit of the fit before its bias is subtracted, so that the simulated series are stationary."""
 MAX_ORDER = 12
 """The orders tried grow with n as 8 (n / 100) ** (1 / 4), which reaches this at 500 values."""
 SIMULATED = 50
@@ -49,8 +49,8 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
     """
     Coefficients (rows, order) of each row about its mean.
 
-    Where several fit equally well, the ones with the smallest norm: zero for a row that does not vary, such as a
-    resample of a bursty series.
+    Of equally good fits, the one with the smallest norm: zero for a constant row, such as a resample of a bursty
+    series.
     """
     rows = rows - rows.mean(axis=1, keepdims=True)
     n = rows.shape[1]
@@ -60,7 +60,7 @@ def least_squares(rows: np.ndarray, order: int) -> np.ndarray:
 
 
 def whitened(centred: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """The residuals of the autoregression: one value less per coefficient."""
+    """The residuals of the autoregression, shorter than the series by its order."""
     return lfilter(np.concatenate([[1.0], -coefficients]), [1.0], centred)[len(coefficients) :]
 
 
@@ -96,7 +96,7 @@ def stable(coefficients: np.ndarray, limit: float = LARGEST_ROOT) -> np.ndarray:
 
 def largest_root(coefficients: np.ndarray) -> float:
     """
-    The largest root in absolute value: the share of its slowest swing that a series keeps from one value to the next.
+    The largest root in absolute value: the factor per step by which the slowest mode decays.
 
     >>> largest_root(np.array([0.5])), largest_root(np.empty(0))
     (0.5, 0.0)

@@ -1,10 +1,9 @@
 """
 Two arms compared, such as private against internet: ratio and difference of means and medians.
 
-Values measured second by second are autocorrelated, so a single value is not the unit of replication. The unit is the
-run where runs are repeated; the block where arms are interleaved (A B B A), as both saw the same hour; and a stretch of
-time for one series per arm, by the stationary bootstrap (`series`). Welch's interval (1947) of independent values is
-the naive one.
+Values measured second by second are autocorrelated, so they are not independent replicates. The unit is the run if runs
+are repeated; the block if arms are interleaved (A B B A), as both share the same hour; and a stretch of time for one
+series per arm, by the stationary bootstrap (`series`). Welch's interval (1947) of independent values is the naive one.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Comparison(Result):
 
 def times(ratio: float, low: float = nan, high: float = nan) -> str:
     """
-    A ratio with the precision that its interval allows.
+    A ratio rounded as its interval allows.
 
     >>> times(2.25), times(2.2537, 2.1, 2.4), times(0.444)
     ('2.25 times', '2.25 times', '0.444 times')
@@ -139,7 +138,7 @@ def compare_arms(
     Coverage was counted on simulated first-order autoregressive series of 50 to 1,000 values with correlations of 0 to
     0.97, some skewed, some with white noise added. The 95 % interval of the ratio of means covers in 93.4 to 96.3 of
     100, that of medians in 93.3 to 97.1; Welch's falls to 17.5 (`make validity`, data/validity/compare.csv). Under slow
-    regimes, a drift or long memory the interval is far too narrow; a caution then says to compare runs (slow.csv).
+    regimes, drift or long memory the interval is far too narrow; a caution then advises to compare runs (slow.csv).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """
-How soon a detector named a broker that was slowed, and how often it named one for nothing.
+How soon a detector named a slowed broker, and how often it raised a false alarm.
 
-The online alarms are checked by the same detector on the kept latencies; another detector can be tried on them.
+Replaying the stored latencies checks the online alarms, and can try another detector.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..result import Estimate, Result
 
 KEY = ["run_id", "test_id", "attempt"]
 EPISODES = ("slow", "link", "kill")
-"""Actions that a detector should notice. A restart is announced, and the others slow nobody on purpose."""
+"""Actions that a detector should notice: the others do not slow a broker unannounced."""
 RECOVERY_S = 15.0
-"""After a cluster is healthy again: followers that caught up and clients that reconnected have calmed down by then."""
+"""Time after a cluster is healthy again until followers have caught up and clients have reconnected."""
 AGREE_S = 0.01
 """Times of alarms are kept to microseconds; windows are a hundred times longer than this."""
 SETTINGS = (
@@ -42,7 +42,7 @@ SETTINGS = (
 @dataclass(frozen=True, repr=False)
 class Detected(Result):
     """
-    Delay to detection, share of episodes detected, and false alarms per hour of each broker.
+    Detection delay, share of episodes detected, and false alarms per broker and hour.
 
     Attributes
     ----------
@@ -73,21 +73,21 @@ class Detected(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Those there are data for."""
+        """The estimates for which there are data."""
         return tuple(each for each in (self.delay, self.share, self.false_alarms) if each.n)
 
     @property
     def sentence(self) -> str:
-        """Delay, share and false alarms, and whether the replay agrees."""
+        """Delay, share and false alarms, and whether a replay gives the same alarms."""
         parts = [each.sentence for each in self.estimates] or ["There was nothing to detect."]
         if self.agrees is not None:
             gives = "gives the same alarms" if self.agrees else "does not give the same alarms"
-            parts.append(f"The same detector on the kept latencies {gives}.")
+            parts.append(f"The same detector on the stored latencies {gives}.")
         return " ".join(parts)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of the estimates, and what was left out."""
+        """Cautions of the estimates, and what was left out."""
         return tuple(dict.fromkeys([*super().cautions, *self.notes]))
 
 
@@ -99,7 +99,7 @@ def detection(
     recovery_s: float = RECOVERY_S,
 ) -> Detected:
     """
-    Judge the detections of some runs.
+    Evaluate the detections of some runs.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def detection(
     rows = pd.DataFrame(
         episodes, columns=[*KEY, "number", "node_id", "kind", "in_force_at_s", "delay_s", "censored"]
     )
-    about = {"quantity": "delay to detection", "claim": "A broker that was slowed was named after {}"}
+    about = {"quantity": "delay to detection", "claim": "A slowed broker was detected after {}"}
     notes = (
         [f"{count(left_out, 'episode')} began before the baseline was learned: left out"] if left_out else []
     )
@@ -163,7 +163,7 @@ def detection(
 
 
 def recorded_settings(run: Mapping) -> DetectorSettings:
-    """The detector of a row of detection_runs."""
+    """The detector's settings, from a row of detection_runs."""
     return DetectorSettings(
         **{name: getattr(run[name], "item", lambda name=name: run[name])() for name in SETTINGS}
     )
@@ -171,10 +171,10 @@ def recorded_settings(run: Mapping) -> DetectorSettings:
 
 def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: float) -> list[Alarm]:
     """
-    The alarms of a detector on kept latencies of one run, in the order in which they became known.
+    The alarms of a detector on the stored latencies of one run, in the order in which they became known.
 
-    A record that was late counts as the limit at the time it was exceeded, as it did online; under another limit that
-    time is computed from when it was due.
+    A late record counts with the limit, at the time it was exceeded, as online; under another limit that time follows
+    from when it was due.
     """
     rows = latencies[latencies.latency_ms.notna() | latencies.late]
     node, due = rows.node_id.to_numpy(int), rows.due_at_s.to_numpy(float)
@@ -197,7 +197,7 @@ def replay(latencies: pd.DataFrame, settings: DetectorSettings, began_at_s: floa
 
 
 def same_alarms(online: list[dict], offline: list[Alarm]) -> bool:
-    """Whether both are alarms of the same brokers at the same times."""
+    """Whether both are alarms for the same brokers at the same times."""
     return len(online) == len(offline) and all(
         one["node_id"] == two.broker and abs(one["at_s"] - two.at_s) < AGREE_S
         for one, two in zip(online, offline, strict=True)
@@ -208,7 +208,7 @@ def undisturbed(
     actions: pd.DataFrame, begin_s: float, end_s: float, recovery_s: float, demoted: list[float] = ()
 ) -> list[tuple[float, float]]:
     """
-    The stretches of time that no action touches.
+    The periods that no action affects.
 
     >>> one = pd.DataFrame({"began_at_s": [10.0], "done_at_s": [20.0], "healthy_at_s": [25.0]})
     >>> undisturbed(one, 0, 100, 5)
@@ -285,7 +285,7 @@ def _judged(alarm: dict, episodes: list[dict], quiet: list[tuple[float, float]])
 
 
 def _of(frame: pd.DataFrame, run: Mapping) -> pd.DataFrame:
-    """The rows of a run's test and attempt; missing keys are equal to missing keys."""
+    """The rows of a run's test and attempt; missing keys match missing keys."""
     same = np.ones(len(frame), bool)
     for name in KEY:
         column = frame[name]

@@ -1,9 +1,9 @@
 """
-Long memory of a series: swings that keep growing with its length, so that no length averages them out.
+Detect long memory of a series: fluctuations that no length averages out.
 
-An autoregression with few coefficients takes slow regimes, a drift or long memory for chance: its interval of the mean
-is too narrow. The spectrum shows them: towards frequency 0 it rises as frequency to the power of -2 d. The memory d is
-estimated from the lowest frequencies alone (local Whittle: Künsch 1987; Robinson 1995).
+A low-order autoregression misses slow regimes, drift and long memory, so its interval of the mean is too narrow. The
+spectrum shows them: it rises towards frequency 0 as frequency to the power of -2 d. The memory d is estimated from the
+lowest frequencies alone (local Whittle: Künsch 1987; Robinson 1995).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BOUNDS = (-0.5, 1.2)
 
 def memory(values: np.ndarray, power: float = LOWEST) -> float:
     """
-    The memory d of a series by its lowest n to the `power` frequencies; 0 without memory, 1 for a random walk.
+    Estimate the memory d from the lowest n to the `power` frequencies: 0 for none, 1 for a random walk.
 
     >>> steps = np.random.default_rng(0).normal(size=2_000)
     >>> abs(memory(steps)) < 0.15, abs(memory(np.cumsum(steps)) - 1) < 0.15
@@ -50,6 +50,6 @@ def memory(values: np.ndarray, power: float = LOWEST) -> float:
 
 
 def is_long(arms: Sequence[np.ndarray]) -> bool:
-    """Whether the series of a comparison have long memory: on average, or one of them clearly."""
+    """Whether the series of a comparison have long memory: their average, or one of them clearly."""
     excess = [memory(values) - max(LONG, KEPT * memory(values, MORE)) for values in arms]
     return float(np.mean(excess)) > 0 or max(excess) > ONE_ALONE

@@ -14,10 +14,10 @@ COLUMNS = [*SERIES, "at_utc", "interval_s", "increase", "rate", "unit", "restart
 
 def rates(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    Increase of cumulative metrics from one sample to the next, in all and per second.
+    Increase of cumulative metrics from one sample to the next, absolute and per second.
 
-    Counters start at 0 again when their process restarts. The increase is then the later value alone: it misses what
-    the first process counted after the earlier sample, and `restarted` is true. A restart shows as a counter that fell,
+    Counters start at 0 again when their process restarts. The increase is then the later value alone, which misses what
+    the first process counted after the earlier sample; `restarted` is true. A restart shows as a counter that fell,
     or as a new value of the broker's `process_start_time_seconds`. Missing samples make the interval longer.
 
     Parameters

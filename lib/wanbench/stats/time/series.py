@@ -1,5 +1,5 @@
 """
-One autocorrelated series: how many independent values it is worth, and stationary-bootstrap resamples of it.
+One autocorrelated series: its effective number of independent values, and stationary-bootstrap resamples.
 
 The plain stationary bootstrap (Politis & Romano 1994) breaks the series at the seams of its blocks. Under strong
 autocorrelation its intervals are too narrow: of 95 % intervals for 100 values with a first autocorrelation of 0.9,
@@ -49,7 +49,9 @@ class Series:
 
     @property
     def at_limit(self) -> bool:
-        """Whether it swings as slowly as the autoregression allows, or slower: `effective_n` is then too large."""
+        """
+        Whether the fluctuations are as slow as the autoregression allows, or slower: `effective_n` is then too large.
+        """
         slow = autoregression.largest_root(self.coefficients) > autoregression.LARGEST_ROOT - 1e-9
         return slow and self.effective_n < len(self.values)  # a series that alternates has a root near -1
 
@@ -87,7 +89,7 @@ class Resamples:
     Means and medians of resamples, one value per resample.
 
     `means` are post-blackened. `medians` come from the plain bootstrap, which keeps the shape of the distribution,
-    widened by the factor by which its means (`plain_means`) vary too little.
+    widened because its means (`plain_means`) vary too little.
     """
 
     means: np.ndarray
@@ -124,8 +126,8 @@ def expanded_percentiles(drawn: np.ndarray, level: float, freedom: float, units)
     """
     Percentiles of resamples beyond the nominal ones (Hesterberg 2015, "expanded percentile interval").
 
-    They lie further out by the ratio of t with `freedom` to the normal, times the root of n / (n - 1) for the `units` n
-    of each arm, because resamples vary too little by that factor.
+    Resamples vary too little, so percentiles move outward by the ratio of t with `freedom` to the normal, times the
+    root of n / (n - 1) for the `units` n of each arm.
     """
     shrunk = float(np.mean([n / max(n - 1.0, 0.5) for n in units]))
     tail = stats.norm.cdf(-stats.t.ppf((1 + level) / 2, max(freedom, 1.0)) * sqrt(shrunk))

@@ -1,9 +1,9 @@
 """
-Settings against a baseline, from few trials of each: ratios with intervals from the scatter pooled over all settings.
+Settings against a baseline, from few trials each: ratios with intervals from the pooled scatter of all settings.
 
-Where one factor is varied at a time, each setting has two or three trials. An interval from these alone is too wide to
-be of use: t has one or two degrees of freedom. If all settings scatter alike in per cent, their scatter can be pooled.
-The intervals of all settings hold together (Dunnett 1955); those of one setting alone are given beside them.
+With two or three trials per setting, t has one or two degrees of freedom, and an interval from these alone is too wide
+to be useful. If all settings have the same relative scatter, it can be pooled. The intervals are simultaneous (Dunnett
+1955); those of each setting alone are given too.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ SINGLE = "this setting alone"
 WELCH = "Welch's interval of its own trials"
 PAIRS = "t over its own pairs within blocks"
 ASSUMPTION = (
-    "All settings scatter alike in per cent, log-normally; trials are independent, apart from what those of a block "
+    "All settings have the same relative, log-normal scatter; trials are independent, apart from what those of a block "
     "have in common"
 )
 UNEQUAL_BELOW = 0.05
-"""P-value of the check of equal scatter below which it is cautioned: one false alarm in twenty."""
+"""P-value of equal scatter below which there is a caution: one false alarm in twenty."""
 DRAWS = 2_000
-"""Of the check of equal scatter: they fix a p-value of 0.05 to 0.01."""
+"""Draws of the check of equal scatter: a p-value of 0.05 is then exact to 0.01."""
 RESTARTED = (
     "brokers were restarted between these settings, once per block: what differs from one restart to the next is in "
     "their ratio, but hardly in the pooled scatter, so the interval may be too narrow"
@@ -47,7 +47,7 @@ NOTHING = 1e-12
 @dataclass(frozen=True, repr=False)
 class AgainstBaseline(Result):
     """
-    Every setting over the baseline.
+    The ratio of every setting to the baseline.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class AgainstBaseline(Result):
 
     @property
     def sentence(self) -> str:
-        """Which settings differ from the baseline, and how far trials of one setting scatter."""
+        """Which settings differ from the baseline, and the scatter of trials of one setting."""
         named = {verdict: self._named(verdict) for verdict in ("higher", "lower", "not shown")}
         parts = [f"{verdict} for {names}" for verdict, names in named.items() if names]
         texts = [
@@ -238,7 +238,7 @@ def against_baseline(
 
 
 def _in_order(values: pd.Series) -> list:
-    """Numbers by size, all else in order of appearance."""
+    """Sort numbers by size; keep all else in order of appearance."""
     found = values.unique().tolist()
     return sorted(found) if pd.api.types.is_numeric_dtype(values.dtype) else found
 
@@ -266,11 +266,10 @@ def _method(block: str | None, freedom: int, comparisons: int) -> str:
 
 def _equal_spread(residual, maker, indicators, settings) -> tuple[float, tuple]:
     """
-    The p-value of equal scatter, and the settings that scatter most and least, with their standard deviations.
+    Test for equal scatter: the p-value, the settings with the most and least scatter, and their standard deviations.
 
-    The statistic is Bartlett's (1937). Levene's does not work with two trials: their distances from the median are
-    equal. Draws through the same design take the place of chi-square, which is crude at one degree of freedom and does
-    not know of blocks.
+    The statistic is Bartlett's (1937), as Levene's fails with two trials, which are equally far from their median. The
+    p-value comes from simulation of the design: chi-square is crude at one degree of freedom and ignores blocks.
     """
     freedoms = np.diag(maker) @ indicators
     squares = residual**2 @ indicators
@@ -317,14 +316,14 @@ def _notes(rows: pd.DataFrame, left_out: pd.DataFrame, frame, equal_p: float, ex
     if equal_p < UNEQUAL_BELOW:
         (most, widest), (least, narrowest) = extremes
         notes.append(
-            f"settings do not scatter alike ({p_value(equal_p)}): {most} by {number(100 * widest, 1)} %, {least} by "
+            f"settings have unequal scatter ({p_value(equal_p)}): {most} by {number(100 * widest, 1)} %, {least} by "
             f"{number(100 * narrowest, 1)} %; intervals of those that scatter more are too narrow: "
             "look at those that pool nothing"
         )
     once = rows.setting[rows.n == 1]
     if len(once) and (rows.n > 1).any():
         notes.append(
-            f"{', '.join(map(str, once))} measured once: its interval takes the scatter of the other settings"
+            f"{', '.join(map(str, once))} measured once: its interval uses the scatter of the other settings"
         )
     if len(left_out):
         notes.append(f"{len(left_out)} of {count(len(frame), 'trial')} not in use: {reasons(left_out)}")

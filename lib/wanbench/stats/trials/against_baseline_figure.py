@@ -14,7 +14,7 @@ SYMBOLS = {"higher": "triangle-right", "lower": "triangle-left", "not shown": "c
 
 
 def against_baseline(result: AgainstBaseline, *, note: str = "") -> go.Figure:
-    """A row per setting: trials as small points, thick bars for a setting alone, thin bars for all together."""
+    """One row per setting: small points are trials, thick bars individual intervals, thin bars simultaneous ones."""
     rows, trials = result.rows, result.trials
     at = {name: k for k, name in enumerate(rows.setting)}
     middle = rows["mean"].iloc[0]

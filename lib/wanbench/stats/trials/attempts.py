@@ -9,10 +9,10 @@ from ..lab.utilisation import KEY
 
 def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame, list[dict]]:
     """
-    The attempts that count, in the order of measuring (`order`, from 1), and the others with their reason; both with
-    the levels of their trial.
+    The attempts that count, in the order measured (`order`, from 1), and the others with their reason.
 
-    The last attempt of a trial that ended as done counts. A failure that was retried with success is in neither.
+    Both have the levels of their trial. The last successful attempt of a trial counts. A failure that was retried with
+    success is in neither.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def attempts_of(tests: pd.DataFrame, trials: pd.DataFrame) -> tuple[pd.DataFrame
         {"interrupted": "were interrupted"}
     )
     done = rows[rows.outcome == "done"].sort_values([*test, "attempt"])
-    reason[done.index[done.duplicated(test, keep="last")]] = "that were measured again later"
+    reason[done.index[done.duplicated(test, keep="last")]] = "that were repeated later"
     retried = rows.set_index(test).index.isin(done.set_index(test).index)
     reason[retried & (rows.outcome != "done")] = None
     out = rows[reason.notna()].assign(reason=reason[reason.notna()])

@@ -1,7 +1,7 @@
 """
-What consumers fetch from other regions, with and without client.rack, by the counters of the links.
+Bytes that consumers fetch from other regions, with and without client.rack, by the links' counters.
 
-Producers and replicas cross regions as well. What they cause is known from trials without consumers, and taken off.
+Producers and replicas also send across regions: their share is known from trials without consumers, and is subtracted.
 Bytes are those of whole trials (`region_bytes`), over the payload in the log.
 """
 
@@ -26,13 +26,13 @@ METHOD = (
     "bytes over all links per byte of payload, less those without consumers; Fieller's interval (1954) of a ratio of "
     "differences, residual variance pooled over the three settings"
 )
-ASSUMPTION = "Producers and replicas cause as many bytes with consumers as without; trials are independent"
+ASSUMPTION = "Producers and replicas cause the same bytes with and without consumers; trials are independent"
 
 
 @dataclass(frozen=True, repr=False)
 class ClientRack(Result):
     """
-    Cross-region bytes of consumers.
+    Cross-region bytes of consumers, with client.rack over without.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class ClientRack(Result):
 
     @property
     def sentence(self) -> str:
-        """The ratio, and what it is made of."""
+        """The ratio and its two terms."""
         means = self.trials.groupby("reading").crossings.mean()
         listed = ", ".join(f"{number(means[name], 3)} {name}" for name in (NONE, LEADERS, RACK))
         return f"{self.ratio.sentence} Bytes across regions per byte of payload: {listed}."
@@ -117,7 +117,7 @@ def client_rack(
 
 
 def _consumed(rates: TrialRates, tables) -> pd.DataFrame:
-    """Per trial: the bytes that consumers reported to have read."""
+    """Bytes that consumers report having read, per trial."""
     windows = rates.part(tables["consumer_windows"])
     read = windows.groupby([*KEY, "group", "consumer"], dropna=False).bytes.max()
     return read.groupby(level=KEY).sum().rename("consumed_bytes").reset_index()

@@ -39,9 +39,8 @@ def harmonic_rtts(echoes: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
     Per test: harmonic_rtt_ms, the harmonic mean of the RTTs of echoes received in the counted seconds.
 
-    All echoes are taken where fewer than two were received then, or none has a time. A request that waits for its
-    answer passes once per round trip, so the rate of such requests goes with the mean of 1/RTT, which is more than 1
-    over the mean RTT.
+    All echoes are taken where fewer than two were received then, or none has a time. Requests in a closed loop complete
+    once per round trip, so their rate is proportional to the mean of 1/RTT, which exceeds 1 over the mean RTT.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def background(transfers: pd.DataFrame, intervals: pd.DataFrame, spans: pd.DataF
 
 
 def probes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per test: probe_records_per_s, of all probes that started."""
+    """Per test: probe_records_per_s, summed over all probes that started."""
     began = rows[rows.error.isna()]
     rates = began[KEY].assign(probe_records_per_s=1 / began.interval_s.astype("float64"))
     return rates.groupby(KEY, as_index=False).sum()
@@ -126,7 +125,7 @@ def cautions(rates: pd.DataFrame) -> list[str]:
 
 def link_load(samples: pd.DataFrame, spans: pd.DataFrame) -> pd.DataFrame:
     """
-    Per test: what the link carried per second in the counted seconds, and how full it was.
+    Per test: the link's packets per second in the counted seconds, utilisation and queue drops.
 
     `rx_packets_per_s` arrived at the brokers' region from the producers', `tx_packets_per_s` the other way;
     `rx_utilisation` and `tx_utilisation` are bits delivered (headers included) over the link's rate;

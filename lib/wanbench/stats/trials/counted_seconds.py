@@ -1,8 +1,8 @@
 """
-The seconds of a trial that count: those in which every producer ran and none was still warming up.
+Select the seconds of a trial that count: all producers run and none is warming up.
 
-The first and the last line that a producer prints say when it ran; the log of the brokers says what arrived in each
-second. Nothing arrived in a second without a row in the log: it counts with 0.
+A producer's first and last lines give the time it ran; the brokers' log gives what arrived in each second. A second
+without a row in the log counts as 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RULE = (
     "times, the seconds of the log without its first {} and its last"
 )
 MIN_SECONDS = 2
-"""A trial with a single whole second has no rate to speak of: its batches may arrive in bursts."""
+"""A single whole second gives no reliable rate: batches may arrive in bursts."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class CountedSeconds:
     """
     The seconds of one trial that count: from `start_s` (Unix s) up to, not including, `end_s`.
 
-    `rule` says what they follow from; `fault` why there are none ("" where there are).
+    `rule` says how they were chosen; `fault` why there are none ("" if there are).
     """
 
     start_s: float = nan
@@ -47,7 +47,7 @@ class CountedSeconds:
         return 0 if self.fault else int(self.end_s - self.start_s)
 
     def inside(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """The producers' lines that lie wholly inside."""
+        """The producers' lines that lie wholly within the counted seconds."""
         printed = lines.printed_at_s.to_numpy()
         starts = printed - lines.length_s.fillna(0.0).to_numpy()
         return lines[(starts >= self.start_s) & (printed <= self.end_s)]
@@ -100,7 +100,7 @@ def counted_seconds(
 
 
 def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
-    """Of each producer: when its warm-up was over, and when it printed its last line."""
+    """When each producer ended its warm-up, and when it printed its last line."""
     printed = lines.printed_at_s.to_numpy()
     starts = printed - lines.length_s.fillna(0.0).to_numpy()
     said = lines.warmup.astype("boolean")
@@ -119,7 +119,7 @@ def _spans(lines: pd.DataFrame, warmup_s: float) -> list[tuple[float, float]]:
 
 def one_replica(log: pd.DataFrame) -> pd.DataFrame:
     """
-    The log with each partition counted once: on the broker that has the most of it, where several were read.
+    The log with each partition counted once: if several replicas were read, on the broker with the most records.
 
     The same batch is in the log of every replica.
     """

@@ -1,14 +1,14 @@
 """
-What Kafka's connections let pass, by what each has in flight: those of producers and of replica fetchers to a leader.
+Upper bounds of Kafka connections from what each has in flight: producers and replica fetchers to a leader.
 
 - A producer has some requests in flight to each leading broker, of one batch per partition. Each is answered after the
   RTT to the leader and, with acks=all, the time to replicate. A broker processes one request of a connection at a time
   (Kafka protocol guide, "Network"), so with acks=all only one passes in the time to replicate.
 - A follower has one fetch in flight per leader and fetcher thread. It returns at most replica.fetch.max.bytes per
   partition, and replica.fetch.response.max.bytes in all. A fetcher without partitions opens no connection.
-- Nor does a connection carry more than its window per RTT.
+- A connection carries at most its TCP window per RTT.
 
-All arguments are numbers or arrays; rates are bytes per second of what passes.
+All arguments are numbers or arrays; rates are in bytes per second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .limits import MAX_REQUEST_BYTES
 
 def connection_window_bytes(receive_buffer_bytes) -> np.ndarray:
     """
-    What TCP has in flight to a program that asks for this receive buffer; infinite for -1 (Linux doubles the request).
+    TCP window for this requested receive buffer (Linux doubles the request); infinite for -1.
 
     >>> connection_window_bytes([65_536, -1]).round().tolist()
     [83886.0, inf]
@@ -33,14 +33,14 @@ def connection_window_bytes(receive_buffer_bytes) -> np.ndarray:
 
 
 def request_bytes(batch_bytes, partitions_led) -> np.ndarray:
-    """A full request: a batch for each partition that the broker leads, as many as max.request.size lets in, or one."""
+    """Bytes of a full request: one batch per partition the broker leads, up to max.request.size, and at least one."""
     batch = np.asarray(batch_bytes, dtype=float)
     return batch * np.maximum(np.minimum(partitions_led, np.floor(MAX_REQUEST_BYTES / batch)), 1.0)
 
 
 def produced_bytes_per_s(request, in_flight, leader_s, replicated_s, window_bytes) -> dict[str, np.ndarray]:
     """
-    What one producer sends to one leader at the most.
+    The most that one producer can send to one leader.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def fetched_bytes_per_s(
     partitions, fetchers, rtt_s, window_bytes, fetch_max_bytes, response_max_bytes
 ) -> dict[str, np.ndarray]:
     """
-    What one follower fetches from one leader at the most, by limit: the size of a "fetch", the connections' "window".
+    The most that one follower can fetch from one leader, by limit: size of a "fetch", the connections' "window".
 
     Parameters
     ----------

@@ -1,15 +1,13 @@
 """
-What limits a trial: the window of its producers, its share of the link's rate, or loss.
+What limits a trial: its producers' window, the link's rate, or loss.
 
 - window: a producer has a maximum of requests in flight to a broker, and each carries one batch per partition that the
-  broker leads, up to max.request.size; the window of a TCP connection may be less. So many bytes pass per RTT.
-- rate: what the background leaves of the link, less headers.
-- loss: what TCP reaches on a lossy path (Mathis et al. 1997), one connection per producer and broker. It is for senders
-  that halve their window: not for BBR.
+  broker leads, up to max.request.size; the window of a TCP connection may be less. These are the bytes per RTT.
+- rate: the link's rate less background traffic and headers.
+- loss: TCP's throughput on a lossy path (Mathis et al. 1997), one connection per producer and broker; not for BBR.
 
-The lowest of the three bounds what a trial can reach. It follows by arithmetic from the settings and the RTT of the
-trial's pings; nothing is fitted. Window and loss let bytes pass per round trip, and round trips differ: as many of them
-fit into a second as the mean of 1/RTT says, which is more than 1 over the mean RTT.
+The lowest of the three is the upper bound. It is computed from the settings and the RTT of the trial's pings; nothing
+is fitted. Window and loss limit bytes per round trip, so the mean of 1/RTT counts, which exceeds 1 over the mean RTT.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ MAX_REQUEST_BYTES = 1_048_576
 CONNECTION_WINDOW_BYTES = float(advertised_window_bytes(2 * 102_400))
 """What Linux makes of the brokers' default socket.receive.buffer.bytes of 102,400."""
 MIN_LOSSES = 10
-"""With fewer losses per connection while a trial counts, a law of the steady state does not apply."""
+"""With fewer losses per connection in the counted seconds, a steady-state law does not apply."""
 NAMES = ("window", "rate", "loss")
 COLUMNS = ["by_window", "by_rate", "by_loss"]
 RATIOS = {"predicted": "predicted", "batches_per_s": "measured", "reached": "measured over predicted"}
@@ -85,7 +83,7 @@ class Limits(Result):
 
     @property
     def sentence(self) -> str:
-        """The share of each limit that trials reach, and its method."""
+        """The share of each limit that trials reach, and how it was computed."""
         return " ".join([*(estimate.sentence for estimate in self.estimates), self.basis])
 
     def table(self) -> pd.DataFrame:
@@ -115,7 +113,7 @@ class Limits(Result):
 @dataclass(frozen=True, repr=False)
 class PredictedRatio(Result):
     """
-    Link b over link a.
+    The predicted and the measured ratio of link b to link a.
 
     Attributes
     ----------
@@ -144,7 +142,7 @@ class PredictedRatio(Result):
         )
         off, measured = self.measured_over_predicted, self.measured
         if not isfinite(off.low):
-            verdict = "and whether that is chance is not known"
+            verdict = "and whether that is chance is unknown"
         elif off.low > 1 or off.high < 1:
             verdict = "which differs from it"
         else:
@@ -166,7 +164,7 @@ def limits(
     level: float = 0.95,
 ) -> Limits:
     """
-    The upper bound of what each trial could reach, and what it reached.
+    Compare each trial's rate with its upper bound.
 
     Parameters
     ----------
@@ -208,7 +206,7 @@ def limits(
     known = frame[COLUMNS].notna().all(axis=1) & (frame.measured > 0)
     if not known.any():
         raise ParameterError(
-            "no trial states what its limits follow from: partitions, producers, batch_bytes, RTT"
+            "no trial states the inputs of its limits: partitions, producers, batch_bytes, RTT"
         )
     frame = frame[known].reset_index(drop=True)
     allowed = frame[COLUMNS].to_numpy(dtype=float)
@@ -237,7 +235,7 @@ def window_batches_per_s(
     rtt_ms, batch_bytes, producers, leaders, partitions, connection_window_bytes: float = inf
 ):
     """
-    Batches per second that the producers' requests in flight allow: producers x leaders x window / RTT.
+    Batches per second that the producers' in-flight requests allow: producers x leaders x window / RTT.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ SYMBOLS = {"window": "circle", "rate": "square", "loss": "triangle-up"}
 
 
 def limits(result: Limits, *, note: str = "") -> go.Figure:
-    """A point per trial on logarithmic axes; on the line it reaches what its lowest limit allows."""
+    """A point per trial on log axes; on the diagonal a trial reaches its lowest limit."""
     trials = result.trials
     ends, line = [trials.predicted.min(), trials.predicted.max()], primitives.REFERENCE
     figure = go.Figure()

@@ -1,4 +1,4 @@
-"""How much of machine and links was in use on average while trials counted."""
+"""Mean utilisation of machines and links in the counted seconds of trials."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .rates import TrialRates
 
 def mean_use(rates: TrialRates, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
-    Per trial, in its counted seconds: means of busy_percent and iowait_percent of the busiest machine's processors, by
-    sysstat, and of fullest_link, the part of its rate that the fullest link carried; NaN where nobody asked.
+    Per trial: mean busy_percent and iowait_percent of the busiest machine, and fullest_link, the highest link
+    utilisation; NaN if not measured.
     """
     found = rates.rates[KEY].assign(busy_percent=nan, iowait_percent=nan, fullest_link=nan).set_index(KEY)
     if "metrics" in tables and len(tables["metrics"]):

@@ -79,8 +79,8 @@ def ratio_of_differences(a, b, base, level: float) -> tuple[float, float, float]
     """
     (mean a - mean base) / (mean b - mean base), and both ends of its interval (Fieller 1954).
 
-    The three share one residual variance. The ends are NaN where nothing is repeated, and infinite where b cannot be
-    told from the base.
+    The three share one residual variance. The ends are NaN without repeats, and infinite if b does not differ
+    significantly from the base.
 
     >>> value, low, high = ratio_of_differences([3.0, 3.1], [5.0, 5.1], [1.0, 1.1], 0.95)
     >>> round(value, 2), low < 0.5 < high

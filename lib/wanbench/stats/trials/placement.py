@@ -1,4 +1,4 @@
-"""Where the leaders and replicas of each topic lay: the table of one topic, and whether topics were balanced."""
+"""Placement of leaders and replicas: the table of one topic, and whether topics were balanced."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..result import Estimate, Result, exact_binomial
 from .rates import TrialRates
 
 METHOD = "exact binomial interval (Clopper & Pearson 1934)"
-ASSUMPTION = "Every topic is placed anew and independently of the others; one topic per trial"
+ASSUMPTION = "Topics are placed independently; one topic per trial"
 
 
 @dataclass(frozen=True, repr=False)
 class Placement(Result):
     """
-    Leaders and replicas.
+    Placement of leaders and replicas.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Placement(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Balanced, spread, in sync."""
+        """Shares of topics that are balanced, spread over regions, and in sync."""
         return (self.balanced, self.spread, self.in_sync)
 
     @property
@@ -63,7 +63,7 @@ class Placement(Result):
         return self.topics
 
     def shown(self) -> pd.DataFrame:
-        """One row per partition of the topic that is shown, as in the dashboard of the source."""
+        """One row per partition of the example topic, as in the source's dashboard."""
         rows = []
         for number, part in self.replicas.sort_values("replica").groupby("partition"):
             names = [f"{row.broker} ({row.region})" for row in part.itertuples()]
@@ -84,7 +84,7 @@ def placement(
     rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, setting: str = "baseline", level: float = 0.95
 ):
     """
-    Judge the topics of all trials, and show the first of a setting.
+    Check the placement of all trials' topics, with the first topic of a setting as example.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def placement(
     rows = tables.get("placements")
     rows = rates.part(rows) if rows is not None and len(rows) else None
     if rows is None or rows.empty:
-        raise MissingDataError("the run does not say where replicas lay.")
+        raise MissingDataError("the run has no placement of replicas.")
     regions = rows.region.nunique()
     brokers = rows.broker.nunique()
     topics = []

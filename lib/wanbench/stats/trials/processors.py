@@ -1,4 +1,4 @@
-"""How busy the processors were, by sysstat, and whether trials reached less where they were busier."""
+"""Processor utilisation by sysstat, and whether busier processors cost throughput."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .limits import Limits
 from .means import ratio_estimate
 
 STEP_PERCENT = 10.0
-"""The effect is stated per so many per cent of the processors' time: a difference that occurs between trials."""
+"""The effect is stated per this many percentage points of utilisation: a typical difference between trials."""
 NAMES = {"user_percent": ("usr", "user"), "system_percent": ("sys", "system"), "iowait_percent": ("iowait",),
          "steal_percent": ("steal",), "idle_percent": ("idle",)}  # fmt: skip
 METHOD = (
@@ -25,15 +25,15 @@ METHOD = (
     "own level; t with {} degrees of freedom, trials as units; sysstat"
 )
 ASSUMPTION = (
-    "Trials of a setting differ in nothing else that slows them; a trial that carries more keeps processors busier, "
-    "which works against the effect"
+    "Nothing else slows trials of one setting; a trial that carries more keeps processors busier, which "
+    "masks the effect"
 )
 
 
 @dataclass(frozen=True, repr=False)
 class ProcessorEffect(Result):
     """
-    The share of their limit that trials reached, against how busy the processors were.
+    The share of their limit that trials reached, against processor utilisation.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class ProcessorEffect(Result):
 
 def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
     """
-    How busy the processors of each machine were in each test.
+    Processor utilisation of each machine in each test.
 
-    Processors are busy unless idle or waiting for a disk; time stolen by other guests of the physical machine is busy.
+    Busy is all but idle and iowait, so steal time counts as busy.
 
     Parameters
     ----------
@@ -104,10 +104,10 @@ def processor_use(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def processor_effect(limits: Limits, use: pd.DataFrame) -> ProcessorEffect:
     """
-    Whether trials reach less of their limit where the processors are busier.
+    Test whether trials reach less of their limit where processors are busier.
 
-    No threshold says when a machine is too busy: one that is 75 % busy on average over a second makes threads wait
-    within it. So what trials reached is set against how busy it was, among trials of one setting and link rate.
+    A fixed threshold would not do: at a mean of 75 % over a second, threads already wait. So the share reached is
+    regressed on utilisation, among trials of one setting and link rate.
 
     Parameters
     ----------

@@ -14,13 +14,13 @@ SATURATED_S = 1.0
 
 
 def records_per_s(inside: pd.DataFrame) -> pd.Series:
-    """Records per second of each producer, of its lines inside the counted seconds."""
+    """Records per second of each producer, from its lines inside the counted seconds."""
     sums = inside[inside.length_s > 0].groupby("producer")[["records", "length_s"]].sum()
     return sums.records / sums.length_s
 
 
 def behind_s(inside: pd.DataFrame) -> float:
-    """How far the slowest producer was behind its target rate, at its last line; NaN where none had a target."""
+    """Lag of the slowest producer behind its target rate, at its last line; NaN without a target."""
     if inside.behind_s.isna().all():
         return nan
     last = inside.sort_values("window").groupby("producer").behind_s.last()

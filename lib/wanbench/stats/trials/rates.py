@@ -1,7 +1,7 @@
 """
-The rates of trials: one row per setting of link, topic and clients that was measured once.
+Rates of trials: one row per measured setting of link, topic and clients.
 
-A trial is the unit of every comparison on it: its seconds follow each other and are not independent.
+The trial is the unit of comparison: its seconds are not independent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .counted_seconds import CountedSeconds
 from .steadiness import MAX_LISTED, Steadiness, steadiness
 
 BATCH_HEADER_BYTES = 61
-"""Of Kafka's record batch, version 2."""
+"""Header of Kafka's record batch, version 2."""
 RECORD_HEADER_BYTES = 9
 """About that many per record without key and headers."""
 BY_LOG = "the log"
@@ -36,21 +36,21 @@ NEEDED = (
     "link_samples", "probes",
 )  # fmt: skip
 COVERED = 0.9
-"""Part of the counted seconds with background below which a caution says so: iperf3 may start up to a second late."""
+"""With background in a smaller part of the counted seconds there is a caution: iperf3 may start up to a second late."""
 MIN_COVERED = 0.5
-"""Part of the counted seconds with background below which a trial is left out: it is mostly another setting."""
-ALONE = "whose background did not go on while they counted"
+"""With background in a smaller part of the counted seconds a trial is left out: it is mostly another setting."""
+ALONE = "whose background traffic covered too few counted seconds"
 MEASURED = {
     "batches_per_s": ("rate of batches", "batches/s"),
     "records_per_s": ("rate of records", "records/s"),
     "throughput_bps": ("payload throughput", "bit/s"),
     "rx_packets_per_s": ("rate of packets towards the brokers, background included", "packets/s"),
-    "rx_own_packets_per_s": ("rate of packets towards the brokers, background taken off", "packets/s"),
+    "rx_own_packets_per_s": ("rate of packets towards the brokers, less background", "packets/s"),
     "tx_packets_per_s": ("rate of packets from the brokers", "packets/s"),
     "mean_latency_ms": ("time to acknowledgement", "ms"),
     "mean_rtt_ms": ("RTT of pings", "ms"),
 }
-"""Columns that can be compared: what they are called, and their units."""
+"""Columns that can be compared, with label and unit."""
 COLUMNS = [
     *("n_seconds", "start_s", "end_s", "window_rule", "counted_by", "share_counted"),
     *("batches_per_s", "records_per_s", "throughput_bps", "log_bytes_per_s", "batch_log_bytes"),
@@ -157,7 +157,7 @@ class TrialRates(Result):
         return rows[[*frame.columns, "setting", "counts"]]
 
     def settled(self, level: float = 0.95) -> Steadiness:
-        """Per setting, whether rates kept their level while they counted."""
+        """Per setting, whether the rate was steady over the counted seconds."""
         return steadiness(self.seconds, level)
 
     @property
@@ -203,7 +203,7 @@ class TrialRates(Result):
         return (*notes, *self.settled().cautions)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting: trials, seconds counted, mean and standard deviation of what its trials reached."""
+        """One row per setting: trials, counted seconds, mean and standard deviation over its trials."""
         groups = self.rates.groupby("setting", sort=False, dropna=False)
         columns = {"n_trials": groups.size(), "seconds": groups.n_seconds.sum()}
         for name in MEASURED:
@@ -230,10 +230,9 @@ def trial_rates(tables: Mapping[str, pd.DataFrame], *, warmup_s: float = 3.0) ->
     """
     The rates of each trial, from the tables of one or several run folders.
 
-    The last attempt of a trial that ended as done counts, unless its background covered less than half of the counted
-    seconds: whole seconds (of Unix time) in which all producers ran (`counted_seconds`). Batches are counted in the log
-    of the brokers; without one, they are the records of the producers' lines, in batches taken as full, and
-    `counted_by` says so.
+    The last successful attempt of a trial counts, unless its background traffic covered less than half of the counted
+    seconds: whole seconds (of Unix time) in which all producers ran (`counted_seconds`). Batches are counted in the
+    brokers' log; without one, they are the producers' records, assuming full batches, and `counted_by` says so.
 
     Parameters
     ----------
@@ -302,7 +301,7 @@ def _given(tables) -> dict[str, pd.DataFrame]:
 
 
 def _rates(trial, counted: CountedSeconds, log, inside, by_second) -> dict:
-    """Rates over the counted seconds, from the log or, without one, from what the producers printed."""
+    """Rates over the counted seconds, from the log, or else from the producers' output."""
     n = counted.n
     row = {
         "n_seconds": n,
@@ -350,7 +349,7 @@ def _autocorrelation(values: np.ndarray) -> float:
 
 
 def _with_concurrent(rates: pd.DataFrame, tables) -> pd.DataFrame:
-    """The rates with the columns of what ran concurrently."""
+    """The rates with columns for concurrent pings, traffic and probes."""
     spans = rates[[*KEY, "from_region", "to_region", "start_s", "end_s"]]
     for part in (
         concurrent.round_trips(tables["echoes"]),

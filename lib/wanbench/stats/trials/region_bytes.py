@@ -1,5 +1,5 @@
 """
-What the links between regions carried in whole trials, and how many records came into the log meanwhile.
+Bytes on the links between regions during whole trials, and records appended to the log meanwhile.
 
 Links are counted from before the load to after it. At the edges of a part of a trial, links and logs would count
 different records.

@@ -2,8 +2,8 @@
 What bounds a trial with replicas and clients in several regions: links, requests in flight, or how replicas fetch.
 
 - link: of all copies of a record that cross regions (to its leader, to followers, to consumers), each link carries a
-  part; the link that would be full first bounds the payload. A gateway takes the place of the rates of the links that
-  leave its region: they share its own.
+  part; the link that would be full first bounds the payload. A gateway replaces the rates of the links that leave its
+  region: they share its rate.
 - window: what producers have in flight to each leading broker, until it is acknowledged (`in_flight`)
 - replication: what followers have in flight from each leader (`in_flight`)
 
@@ -24,7 +24,7 @@ from .limits import BITS, IN_FLIGHT, PACKET_BYTES
 
 WIRE = PACKET_BYTES / MSS_BYTES
 NEAR_MS = 0.2
-"""RTT within a region: less than any link's, more than nothing."""
+"""RTT within a region: shorter than any link's, but not zero."""
 DEFAULTS = {
     "socket.receive.buffer.bytes": 102_400,
     "replica.socket.receive.buffer.bytes": 65_536,
@@ -32,7 +32,7 @@ DEFAULTS = {
     "replica.fetch.max.bytes": 1 << 20,
     "replica.fetch.response.max.bytes": 10 << 20,
 }
-"""Kafka's, of broker settings that bound throughput."""
+"""Kafka's defaults of broker settings that bound throughput."""
 
 
 def region_limits(
@@ -128,7 +128,7 @@ def _copies(placed: pd.DataFrame, senders: dict, readers: dict, trial: dict) -> 
 
 
 def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict, rtt_s) -> float:
-    """bit/s that the producers' requests in flight allow, over all producers and leading brokers."""
+    """Bit/s that the in-flight requests of all producers to all leaders allow."""
     window = connection_window_bytes(settings["socket.receive.buffer.bytes"])
     in_flight = trial["max_in_flight"] or IN_FLIGHT
     total = 0.0
@@ -145,7 +145,7 @@ def _window(trial: Mapping, placed: pd.DataFrame, senders: dict, settings: dict,
 
 
 def _replication(placed: pd.DataFrame, settings: dict, rtt_s) -> float:
-    """bit/s into the log that the slowest of the pairs of leader and follower lets pass."""
+    """Bit/s into the log that the slowest leader-follower pair allows."""
     window = connection_window_bytes(settings["replica.socket.receive.buffer.bytes"])
     sizes = (settings["replica.fetch.max.bytes"], settings["replica.fetch.response.max.bytes"])
     led = placed[placed.leads][["partition", "broker", "region"]]

@@ -4,13 +4,13 @@ Whether throughput grows linearly with producers, and where it peaks: the Univer
     X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))
 
 - gamma: throughput of one producer
-- alpha: contention, the share of work that waits for something shared; alone it levels throughput off at gamma/alpha
-- beta: the cost of keeping each pair of producers consistent; with it throughput peaks at N* = sqrt((1 - alpha)/beta)
+- alpha: contention, the serial share of the work; alone it limits throughput to gamma/alpha
+- beta: coherency, the cost per pair of producers; with it throughput peaks at N* = sqrt((1 - alpha)/beta)
 
-The fit is least squares of logarithms, as trials scatter in per cent. Intervals are by profile likelihood: the range of
-a quantity over all parameters whose sum of squares F(1, residuals) allows. The bootstrap would do worse here: with two
-or three trials per number of producers it draws too little scatter, and it fails where a parameter is at its bound of 0
-(Andrews 2000). There the profile interval is merely wide, and it says "no peak" by an open end.
+The fit is least squares on logarithms, as the scatter of trials is relative. Intervals are by profile likelihood: the
+range of a quantity over all parameters whose sum of squares F(1, residuals) allows. The bootstrap does worse: two or
+three trials per number of producers underestimate the scatter, and it fails if a parameter is at its bound of 0
+(Andrews 2000). There the profile interval is merely wide, with an open end for "no peak".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..result import Estimate, Result
 from .scalability_fit import MIN_LEVELS, Fit
 
 UNFIT_BELOW = 0.05
-"""P-value against replicates below which the law is cautioned: one false alarm in twenty."""
+"""P-value of lack of fit below which there is a caution: one false alarm in twenty."""
 ASSUMPTION = (
     "Throughput follows the law up to log-normal scatter, alike in per cent at every number of producers; trials are "
     "independent; all else is the same in them"
@@ -109,7 +109,7 @@ class Scalability(Result):
             f"The peak is {top.written} ({top.written_interval or 'no interval'}) at {at.written}{where}"
         )
         if isinf(at.high):
-            return f"{written}, but the trials allow none at all (peak at {number(at.low, 0)} or more)."
+            return f"{written}, but no peak is possible too (lower limit {number(at.low, 0)})."
         return f"{written} ({at.written_interval or 'no interval'})."
 
     @property
@@ -207,7 +207,8 @@ def _notes(estimates, most: float, p: float, left_out, n_rows: int, producers: s
     notes, at = [], estimates["peak_producers"].estimate
     if p < UNFIT_BELOW:
         notes.append(
-            f"the law does not fit: means at each number of {producers} deviate from it by more than repeated trials "
+            f"the law does not fit: the means at each number of {producers} deviate from it by more than repeated "
+            f"trials "
             f"do ({p_value(p)}); throughput that grows faster than linearly, or stops at a limit, does so"
         )
     if isfinite(at) and at > most:

@@ -1,5 +1,5 @@
 """
-The fit of the Universal Scalability Law: its parameters, and all others that the trials allow.
+Fit the Universal Scalability Law, with profile-likelihood intervals.
 
 An interval by profile likelihood is the range of a quantity over all parameters whose sum of squares is at most
 1 + F(1, residuals)/residuals times the least. So one set of alpha and beta, found on a grid, gives the ends of every
@@ -19,20 +19,20 @@ from ...formatting import count
 from ..factorial.terms import with_blocks
 
 MIN_LEVELS = 3
-"""Different numbers of producers: as many as the law has parameters."""
+"""Minimum number of different producer counts: the law's parameters."""
 STEPS = 161
-"""Of alpha and of beta over the parameters that the trials allow: the ends are known to about 1 % of the interval."""
+"""Grid points of alpha and of beta over the allowed range: ends are exact to about 1 % of the interval."""
 COARSE_STEPS = 41
 CURVE_STEPS = 60
 EXACT = 1 + 1e-7
-"""A fit at the bound is taken if its sum of squares is within this factor of the best inside."""
+"""A fit at the bound is preferred if its sum of squares is within this factor of the best inside."""
 SEARCHES = 200
 """Doublings and shrinkings until a box encloses the parameters that the trials allow; some 30 are usual."""
 
 
 def usl(producers, gamma, alpha, beta):
     """
-    The throughput of so many producers, in the unit of `gamma`.
+    The throughput of this many producers, in the unit of `gamma`.
 
     >>> usl(1, 10, 0.1, 0.01), round(usl(10, 10, 0.1, 0.0), 2)
     (10.0, 52.63)
@@ -97,7 +97,7 @@ class Fit:
 
     def allowed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """
-        Alphas and betas that the trials allow, and what each leaves of the sum of squares for gamma.
+        Alphas and betas that the data allow, and the sum of squares each leaves for gamma.
 
         A box about the best fit grows while allowed parameters touch its sides, and shrinks while they fill little
         of it.

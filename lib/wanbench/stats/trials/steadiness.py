@@ -1,7 +1,7 @@
 """
-Whether trials keep their rate over the seconds that count: the later half of these against the earlier half.
+Whether trials keep their rate: the later half of the counted seconds against the earlier half.
 
-A warm-up that was cut too short shows as a rate that still rises. The trial is the unit.
+A warm-up that is too short shows as a rising rate. The trial is the unit.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class Steadiness(RowsResult):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """The settings whose trials did not keep their rate."""
+        """The settings whose trials drift."""
         unsteady = self.rows[(self.rows.low > 1) | (self.rows.high < 1)]
         return tuple(
-            f"over {row.setting} rates still {'rose' if row.low > 1 else 'fell'} while they counted: the later half of "
+            f"over {row.setting} rates still {'rose' if row.low > 1 else 'fell'} in the counted seconds: the later "
+            f"half of "
             f"the seconds has {_ratio(row)} the batches of the earlier half"
             for row in unsteady.itertuples()
         )

@@ -1,9 +1,9 @@
 """
-Two interleaved links (A B B A ...): the ratio of what passes over them.
+Two interleaved links (A B B A ...): the ratio of their throughputs.
 
-The trial is the unit. Each is compared with the trial of the other link that was planned next to it, so that slow
-changes act on both; a steady drift is estimated and removed. For comparison there are Welch's interval over trials,
-which ignores pairs, and the interval that takes every second as independent.
+The trial is the unit. Each is compared with the adjacent trial of the other link, so that slow changes affect both; a
+steady drift is estimated and removed. For comparison there are Welch's interval over trials, which ignores pairs, and
+one that treats every second as independent.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ OTHER_VALUES = (
     "mean_latency_ms",
 )
 PER_SECOND = {"batches_per_s": "batches", "records_per_s": "records", "throughput_bps": "records"}
-"""The column of `TrialRates.seconds` that varies as a value does."""
+"""The column of `TrialRates.seconds` that each value is proportional to."""
 DRIFT = (
     "least squares of the log ratio of each pair on the trials between its two measurements; t with {} degrees of "
     "freedom over pairs"
 )
 DRIFT_ASSUMPTION = "The drift is a steady one, in per cent per trial; pairs are independent of each other"
 RESAMPLES = 1_000
-"""Of the bootstrap of medians."""
+"""Resamples of the bootstrap of medians."""
 MEANS_ONLY = 2
-"""Resamples where the medians are not wanted: the fewest that the bootstrap allows."""
+"""Resamples when medians are not needed: the bootstrap's minimum."""
 FLAT_OUT = (
     "producers that send as fast as they can fill their own buffers, so the time to acknowledgement is mostly the "
     "time that records wait there: it says how long the producers ran, not how far the brokers are"
@@ -108,7 +108,7 @@ class TwoLinks(Result):
         return " ".join([(self.paired or self.by_trial).sentence, *drift_free])
 
     def within(self) -> WithinTrials:
-        """How far trials scatter, and how far they would if their seconds were independent."""
+        """The scatter of trials, and what it would be if their seconds were independent."""
         rows = []
         for name, part in self.trials.groupby("link", sort=False):
             own = self.seconds[self.seconds.link == name]
@@ -140,7 +140,7 @@ class WithinTrials(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """By which factor each link's trials scatter more than independent seconds would make them."""
+        """How many times more each link's trials scatter than independent seconds would."""
         rows = self.rows[(self.rows.sd_between_trials > 0) & (self.rows.sd_if_independent > 0)]
         if rows.empty:
             return "Too few trials or seconds to compare their scatter."
@@ -272,7 +272,7 @@ def _partners(trials: pd.DataFrame, names) -> pd.DataFrame:
 
 
 def _values_of_pairs(partners: pd.DataFrame, trials: pd.DataFrame, value: str) -> pd.DataFrame:
-    """As `paired_trials`, of pairs that are known."""
+    """As `paired_trials`, for pairs already known."""
     pairs = partners[["run_id", "block", "pair"]]
     a, b = (trials[value].iloc[partners[row]].reset_index(drop=True) for row in ("row_a", "row_b"))
     return pairs.assign(a=a, b=b, order_a=partners.order_a, order_b=partners.order_b, ratio=b / a)
@@ -389,7 +389,7 @@ def _drift(pairs, value, names, level) -> tuple[Estimate | None, Estimate | None
         halves[1],
         unit="",
         quantity=f"drift per trial, {label}",
-        claim=f"From one trial to the next the {label} is multiplied by {{}}",
+        claim=f"The {label} drifts by a factor of {{}} per trial",
         **about,
     )
     return drift_free, drift

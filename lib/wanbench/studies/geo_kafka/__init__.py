@@ -1,4 +1,4 @@
-"""One Kafka over three regions: where replicas lie, what settings gain, what limits them, what crosses regions."""
+"""One Kafka cluster over three regions: replica placement, effects of settings, limits, cross-region traffic."""
 
 from .bounds import bounds
 from .curves import curves

@@ -1,9 +1,9 @@
 """
-What bounds each trial, from settings, placement and metrics, and what it reached of that.
+Upper bounds of each trial from settings, placement and metrics, and the share it reached.
 
-Link, window and replication are those of `stats.trials.region_limits`. The machine is a measured bound: what the trial
-would reach at the same cost per byte if no processor were idle. So what a trial reaches of that bound is how busy the
-processors were, which says nothing new: trials where it is the lowest are left out of what is reached.
+Link, window and replication are those of `stats.trials.region_limits`. The machine's bound is measured: the throughput
+at the same cost per byte with no processor idle. The share reached of that bound is simply the utilisation, so trials
+where it is the lowest are left out of the shares.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ NAMES = ("link", "window", "replication", "machine")
 NEAR = 0.9
 """The lowest bound over another from which the two are named together: bounds are not more exact than ten per cent."""
 EXPLAINED = 0.5
-"""Share of the lowest bound below which something else must be in the way: more waits than work."""
+"""Below this share of the lowest bound something else limits: more waiting than work."""
 MACHINE = NAMES[-1]
 METHOD = "geometric mean over {0}s; Student's t on logarithms, with the {0} as the unit"
 ASSUMPTION = "Records go evenly to all partitions; links keep the rate and delay that were requested"
-BY_CHANCE = "what the bounds lack differs from setting to setting by chance"
+BY_CHANCE = "errors of the bounds vary by chance from setting to setting"
 
 
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
     """
-    What each trial reached of its bounds.
+    The share of its bounds that each trial reached.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Bounds(Result):
 
     @property
     def sentence(self) -> str:
-        """What trials reach, and how many each limit bounds."""
+        """The shares reached, and how many trials each limit bounds."""
         counts = self.trials.limits.value_counts()
         listed = ", ".join(f"the {name} in {count(int(n), 'trial')}" for name, n in counts.items())
         near = f"The lowest bound, with those within {percent(1 - NEAR)} of it, is {listed}."
@@ -85,7 +85,7 @@ class Bounds(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Trials above a bound, and trials whose processors are not known."""
+        """Trials above a bound, and trials without processor metrics."""
         beyond = int((self.trials.reached > 1.05).sum())  # whole seconds cut batches at both ends
         unknown = int(np.isinf(self.trials.machine).sum())
         notes = (
@@ -93,13 +93,11 @@ class Bounds(Result):
             if beyond
             else []
         )
-        notes += (
-            [f"in {count(unknown, 'trial')} nobody asked how busy the processors were"] if unknown else []
-        )
+        notes += [f"{count(unknown, 'trial')} without processor metrics"] if unknown else []
         return (*notes, *super().cautions)
 
     def of(self, setting: str) -> Share:
-        """What the trials of one setting reached of the links' rate and of the lowest bound."""
+        """The shares of the links' rate and of the lowest bound that the trials of one setting reached."""
         part = self.trials[self.trials.setting == setting]
         if part.empty:
             raise MissingDataError(f"no trial of {setting} has bounds.")
@@ -147,7 +145,7 @@ class Bounds(Result):
 @dataclass(frozen=True, repr=False)
 class Share(Result):
     """
-    What one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`.
+    Shares that one setting reached: `link` of the links' bound, `lowest` of its lowest bound; `trials` as in `Bounds`.
 
     `lowest` is None where the machine is the lowest bound of all trials.
     """
@@ -190,7 +188,7 @@ def bounds(
     curves: Curves, rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, level: float = 0.95
 ) -> Bounds:
     """
-    The bounds of every trial of the curves, and what it reached.
+    The bounds of every trial of the curves, and the share it reached.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ SYMBOLS = ("square", "circle", "diamond", "triangle-up")
 
 
 def bounds(result: Bounds, *, note: str = "") -> go.Figure:
-    """A point per trial on logarithmic axes; on the line a trial reaches all that its lowest bound allows."""
+    """A point per trial on log axes; on the line a trial reaches its lowest bound."""
     trials, figure = result.trials, go.Figure()
     ends = [trials.measured.min(), trials.allowed.max()]
     line = {"mode": "lines", "line": primitives.REFERENCE, "hoverinfo": "skip"}

@@ -1,5 +1,5 @@
 """
-A curve per factor: what each of its levels reaches over the baseline, all else equal.
+A curve per factor: throughput at each level over the baseline, all else equal.
 
 The trial is the unit of replication. Trials of a factor are those that equal the baseline in every other setting; no
 name of a setting is parsed. The scatter of all settings is pooled (`stats.against_baseline`).
@@ -60,22 +60,22 @@ class Curve(Result):
 
     @property
     def label(self) -> str:
-        """What the factor is called."""
+        """The readable name of the factor."""
         return factor_columns.factor_label(self.factor)
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Best over worst, the highest level's, and each level over the baseline."""
+        """Best over worst level, highest over baseline, and each level over the baseline."""
         return (self.range, *([self.last] if self.last else []), *self.ratios)
 
     @property
     def sentence(self) -> str:
-        """The range of the factor, and where it turns down."""
+        """The range of the factor, and where throughput stops rising."""
         return f"{self.range.sentence} {self.turn}".strip()
 
     @property
     def turn(self) -> str:
-        """Whether more of a factor that is a number gives less from some level on; "" for other factors."""
+        """Whether throughput falls beyond some level of a numeric factor; "" for other factors."""
         if self.last is None:
             return ""
         if self.last.low > 1:
@@ -143,7 +143,7 @@ class Curves(Result):
     DRAWN_BY = "curves_figure.overview"
 
     def against(self, cell: str) -> AgainstBaseline:
-        """Every cell against one."""
+        """Every setting against one."""
         if cell not in self._against:
             self._against[cell] = _compare(self.frame, cell, self.level)
         return self._against[cell]
@@ -262,10 +262,10 @@ class Curves(Result):
 
 def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95) -> Curves:
     """
-    The curve of every factor of which some trial changes nothing else.
+    The curve of every factor that some trial varies alone.
 
-    Trials without a block are left out if others have one: the first after a start, which finds brokers cold. So are
-    those at a requested rate where the baseline sends flat out, and the other way round: they scatter otherwise.
+    Trials without a block are left out if others have one: the first after a start runs on cold brokers. So are trials
+    at a requested rate if the baseline is unlimited, and vice versa: their scatter differs.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def curves(rates: TrialRates, *, baseline: str = "baseline", level: float = 0.95
 
 
 def _compare(frame: pd.DataFrame, cell: str, level: float) -> AgainstBaseline:
-    """Every cell against one; without blocks where these cannot be told from settings."""
+    """Every setting against one; without blocks if these cannot be separated from settings."""
     try:
         block = "block" if frame.block.nunique() > 1 else None
         return against_baseline(frame, VALUE, cell, by="cell", block=block, level=level, restart="restart")

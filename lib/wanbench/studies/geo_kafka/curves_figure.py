@@ -1,4 +1,4 @@
-"""What each level of a factor reaches over the baseline: one figure per factor, and all of them together."""
+"""Throughput at each level of a factor over the baseline: one figure per factor, and an overview."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .curves import Curve, Curves
 ROW_PX = 24
 AROUND_PX = 170
 WIDE = 5.0
-"""Ratio of the largest to the smallest value from which the axis is logarithmic; on another the small ones vanish."""
+"""From this ratio of the largest to the smallest value the axis is logarithmic, so that small ones stay visible."""
 
 
 def curve(result: Curve, *, note: str = "") -> go.Figure:
@@ -46,7 +46,8 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
         figure,
         name=f"curve-{result.factor.replace('_', '-').replace('.', '-').replace(' ', '-').lower()}",
         title=f"Throughput by {result.label}",
-        subtitle="All else as in the baseline (dashed). Small: single trials. Intervals of all factors hold together.",
+        subtitle="All else as in the baseline (dashed). Small: single trials. Intervals are simultaneous over all "
+        "factors.",
         alt=f"Throughput by {result.label}, {count(len(levels), 'level')}. {result}",
         caption=str(result),
         table=levels.drop(columns=["numeric", "cell"]),
@@ -55,7 +56,7 @@ def curve(result: Curve, *, note: str = "") -> go.Figure:
 
 
 def _levels(figure: go.Figure, levels: pd.DataFrame, shade: str, symbol: str, name: str) -> None:
-    """The means of these levels; hover says how well their records were compressed."""
+    """The means of these levels, with the compression ratio as hover text."""
     text = [
         f"{theme.plain(row.label)}: {number(row.ratio, 2)} times, payload over log {number(row.compression, 2)}"
         for row in levels.itertuples()
@@ -107,7 +108,7 @@ def overview(result: Curves, *, note: str = "") -> go.Figure:
         figure,
         name="curves",
         title="What each change to the baseline does to throughput",
-        subtitle=f"One factor at a time. Bars: {percent(result.level)} intervals that hold for all rows together. "
+        subtitle=f"One factor at a time. Bars: {percent(result.level)} intervals, simultaneous over all rows. "
         "Dashed: the baseline.",
         alt=f"Ratio of throughput to the baseline, {count(len(labels), 'level')}. {result}",
         caption=str(result),
@@ -117,7 +118,7 @@ def overview(result: Curves, *, note: str = "") -> go.Figure:
 
 
 def _axis(values, ends) -> dict:
-    """A logarithmic axis where values differ widely, else one from zero; intervals far beyond all values are cut."""
+    """A log axis for wide ranges, else one from zero; intervals far beyond all values are cut."""
     known = np.asarray([value for value in values if np.isfinite(value) and value > 0])
     ends = np.asarray([end for end in ends if np.isfinite(end)])
     if len(known) and known.max() / known.min() > WIDE:

@@ -1,4 +1,4 @@
-"""What the trials say to the claims of the source: estimates by the parameters of `claims.geo_kafka`."""
+"""Estimates for the source's claims, under the names that `claims.geo_kafka` uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def evidence(
     curves: Curves, links: pd.DataFrame, *, tuned: str = "tuned", default: str = "default"
 ) -> dict[str, Estimate]:
     """
-    Every ratio of throughputs that a claim of the source is about, as far as it was measured.
+    Every measured ratio of throughputs that a claim refers to.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def evidence(
 
 
 def _total_bps(links: pd.DataFrame) -> float:
-    """The rate of all links that leave a region; NaN if regions differ in it, or a link has none."""
+    """Total rate of the links that leave a region; NaN if regions differ, or a link has no rate."""
     totals = links.groupby(["run_id", "from_region"]).rate_bps.sum(min_count=1)
     known = len(totals) and links.rate_bps.notna().all() and totals.nunique() == 1
     return float(totals.iloc[0]) if known else nan
 
 
 def _untuned_buffers(curves: Curves) -> str:
-    """A setting where brokers have Kafka's own buffers; "" if there is none but the baseline."""
+    """A setting whose brokers have Kafka's default buffers; "" if only the baseline has."""
     if "buffers" not in curves.curves:
         return ""
     levels = curves.of("buffers").levels
@@ -78,7 +78,7 @@ def _untuned_buffers(curves: Curves) -> str:
 
 
 def _ends(curves: Curves, name: str) -> tuple[float, float]:
-    """The lowest and the highest level on the curve of a number; NaN without one."""
+    """The lowest and the highest level of a numeric factor; NaN without a curve."""
     cells = curves.curves[name].levels.cell if name in curves.curves else []
     values = curves.frame[name][curves.frame.cell.isin(cells)].dropna().astype(float)
     return (float(values.min()), float(values.max())) if len(values) else (nan, nan)

@@ -1,4 +1,4 @@
-"""Which columns of a trial are its settings, which of them a factor changes, and how levels are written."""
+"""Which columns of a trial are settings, which factor changes them, and how levels are written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...errors import RawDataError
 from ...formatting import count, number, quantity
 
 ABOUT = ("run_id", "test_id", "block", "setting", "from_region", "to_region")
-"""Columns of table trials that say which trial it is, not how it was set."""
+"""Columns of table trials that identify a trial rather than set it."""
 BROKER = "broker "
 """Prefix of the column of a broker setting."""
 BUFFERS = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "replica.socket.receive.buffer.bytes")
@@ -63,7 +63,7 @@ NO_CONSUMERS = "no consumers"
 
 def with_settings(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
-    The trials with a column for every broker setting that any of them has, and the names of all setting columns.
+    The trials with a column for every broker setting of any trial, and the names of all setting columns.
 
     Nulls become None and counts floats, so that equal settings compare as equal.
 
@@ -96,19 +96,19 @@ def _broker_settings(text) -> dict:
 
 
 def plain(value):
-    """A level that compares as equal to the same one: None, a float, or text."""
+    """Normalise a level for comparison: None, a float, or text."""
     if value is None or value is pd.NA or (isinstance(value, float) and value != value):
         return None
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 
 
 def needs_restart(name: str) -> bool:
-    """Whether brokers are restarted for another level of this column."""
+    """Whether another level of this column needs a restart of the brokers."""
     return name == "security" or name.startswith(BROKER)
 
 
 def factor_of(columns: set[str]) -> str | None:
-    """The factor whose columns cover these; None if these are none, or of several factors."""
+    """The factor whose columns include these; None without columns, or for those of several factors."""
     if not columns:
         return None
     fits = [name for name, own in FACTORS.items() if columns <= set(own)]
@@ -116,12 +116,12 @@ def factor_of(columns: set[str]) -> str | None:
 
 
 def position(factor: str) -> int:
-    """Where a factor stands among all; those without a place of their own come last."""
+    """Position of a factor in the order; unlisted ones come last."""
     return list(FACTORS).index(factor) if factor in FACTORS else len(FACTORS)
 
 
 def factor_label(factor: str) -> str:
-    """What a factor is called."""
+    """The readable name of a factor."""
     return LABELS.get(factor, factor.replace("_", " "))
 
 
@@ -152,7 +152,7 @@ def _text(value) -> str:
 
 
 def level_labels(levels: pd.DataFrame) -> list[str]:
-    """A label per row of levels: its first column that varies, and further ones only to tell rows apart."""
+    """A label per row of levels: its first column that varies, and more only where needed to distinguish rows."""
     varying = [name for name in levels if len(set(levels[name])) > 1]
     shown = varying[:1]
     for name in varying[1:]:
@@ -166,7 +166,7 @@ def level_labels(levels: pd.DataFrame) -> list[str]:
 
 
 def in_order(values) -> list:
-    """Levels in order: none first, numbers by size, then text as it comes."""
+    """Sort levels: None first, numbers by size, then text in order of appearance."""
     return sorted(values, key=lambda row: [_rank(value) for value in row])
 
 

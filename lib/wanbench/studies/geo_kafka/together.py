@@ -1,4 +1,4 @@
-"""The response surface of settings that were varied together: which combination carries most, within their ranges."""
+"""Response surface of settings varied jointly: the combination with the highest throughput in their ranges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .curves import VALUE
 
 def together(rates: TrialRates, *, setting: str = "together", level: float = 0.95) -> Surface:
     """
-    A quadratic surface of throughput over all settings in which these trials differ.
+    A quadratic throughput surface over all settings that vary among these trials.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def together(rates: TrialRates, *, setting: str = "together", level: float = 0.9
     own = rates.rates[rates.rates.setting == setting]
     if own.empty:
         raise MissingDataError(
-            f"no trial of {setting!r} was measured, which varies several settings at once."
+            f"no trial of {setting!r} was measured, which varies several settings jointly."
         )
     frame, columns = factor_columns.with_settings(own)
     varied = [name for name in columns if frame[name].nunique(dropna=False) > 1]
@@ -35,4 +35,4 @@ def together(rates: TrialRates, *, setting: str = "together", level: float = 0.9
     try:
         return fit_surface(frame, VALUE, varied, linear=linear, unit="bit/s", level=level)
     except ParameterError as error:
-        raise MissingDataError(f"trials of {setting!r} make no surface: {error}") from error
+        raise MissingDataError(f"trials of {setting!r} do not determine a surface: {error}") from error

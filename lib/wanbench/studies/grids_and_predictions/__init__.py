@@ -1,4 +1,4 @@
-"""Grids that others measured, and predictions of pairs checked against them."""
+"""Grids measured by others, and checks of predictions against them."""
 
 from .other_surveys import check_predictions
 from .senders import half_distances

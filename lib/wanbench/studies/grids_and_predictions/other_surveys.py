@@ -1,4 +1,4 @@
-"""Predictions from one survey, checked with what another measured of the pairs that it lacks."""
+"""Check predictions from one survey against another's measurements of pairs that the first lacks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CheckedPredictions(Result):
     ratio: Estimate
     pairs: pd.DataFrame
 
-    TITLE = "Predictions against what others measured of these pairs"
+    TITLE = "Predictions against others' measurements of these pairs"
     DRAWN_BY = "other_surveys_figure.predicted_against_measured"
 
     @property
@@ -47,7 +47,7 @@ class CheckedPredictions(Result):
 
 def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float = 0.9) -> CheckedPredictions:
     """
-    Predict from `pairs` the RTT of every pair that only `others` has, of regions that `pairs` has.
+    Predict from `pairs` the RTT of every pair that only `others` has, between regions that `pairs` has.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def check_predictions(pairs: pd.DataFrame, others: pd.DataFrame, *, level: float
         "n_regions": n_regions,
         "level": 0.95,
         "warnings": sample.warnings()[: len(sample.left_out) > 0],
-        "assumption": "Both measure the same thing: other tools, hosts and dates differ",
+        "assumption": "Both measure the same quantity, although tools, hosts and dates differ",
     }
     return CheckedPredictions(
         coverage=Estimate(

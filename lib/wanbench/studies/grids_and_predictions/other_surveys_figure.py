@@ -1,4 +1,4 @@
-"""Predictions against what others measured of the same pairs."""
+"""Predictions against others' measurements of the same pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distance that halves throughput, by the cloud that sends."""
+"""The distance that halves throughput, by sending cloud."""
 
 from __future__ import annotations
 

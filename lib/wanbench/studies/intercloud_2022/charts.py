@@ -20,7 +20,7 @@ ALL = "all"
 @dataclass(frozen=True, repr=False)
 class Chart(Result):
     """
-    One chart: its pairs (table `pairs`), the two lines through them, and TCP's window.
+    One chart: its pairs (table `pairs`), the two lines through them, and the TCP window.
 
     `model` is None where there are too few regions, and for all pairs together, which have several windows.
     """
@@ -46,7 +46,10 @@ class Chart(Result):
 
 @dataclass(frozen=True, repr=False)
 class Charts(Result):
-    """`charts` maps "all" and each ordered pair of clouds ("aws->gcp") to its Chart; `left_out` says why not others."""
+    """
+    `charts` maps "all" and each ordered pair of clouds ("aws->gcp") to its Chart; `left_out` says why others are
+    missing.
+    """
 
     TITLE = "RTT and throughput against distance"
 

@@ -1,4 +1,4 @@
-"""One correlation over several selections of the same rows: which of them gives a published figure?"""
+"""One correlation over several selections of the same rows: which selection gives a published figure?"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Correlations(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """The correlation over the rows of the first selection, as the source computed it: without an interval."""
+        """The correlation over the rows of the first selection, without an interval, as in the source."""
         first = self.rows.iloc[0]
         return (
             Estimate(

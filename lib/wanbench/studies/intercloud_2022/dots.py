@@ -1,4 +1,4 @@
-"""Rows of dots with intervals, and the dashed line that they are compared with."""
+"""Rows of dots with intervals, and a dashed reference line."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def dots(labels, values, lows, highs, name: str) -> go.Figure:
 
 
 def bound(figure: go.Figure, value: float, text: str) -> None:
-    """The dashed vertical line that dots are compared with."""
+    """The dashed vertical reference line."""
     reference_line(figure, x=value, annotation_text=theme.plain(text), annotation_position="top")

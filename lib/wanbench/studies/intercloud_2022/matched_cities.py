@@ -1,4 +1,4 @@
-"""AWS and Google Cloud compared in the cities where both are: distance is the same by design, not by a model."""
+"""AWS and Google Cloud compared in the cities where both are present: equal distance by design, not by a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METHOD = (
     f"dyadic jackknife over cities ({REFERENCES})"
 )
 ASSUMPTION = (
-    "What sets the clouds apart in these cities also does elsewhere; hosts of one city stand at one place"
+    "Differences between clouds in these cities also hold elsewhere; hosts of one city share one location"
 )
 CITY_COLUMNS = ["one", "other", "apart_km"]
 
@@ -57,8 +57,8 @@ def matched_cities(
     """
     Compare pairs between two clouds with pairs within them, over the same pairs of cities.
 
-    A city is a region of either cloud no more than `within_km` apart, nearest first, each region in one city only. A
-    pair of cities counts where all four of its pairs have a value: within either cloud, and across both ways.
+    A city is one region of each cloud at most `within_km` apart, matched nearest first, each region once. A pair of
+    cities counts if all four of its pairs have a value: within each cloud, and across in both directions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How far repeated tests of one ordered pair differ: the noise of a test against the differences between pairs."""
+"""Test-to-test noise of an ordered pair against the differences between pairs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ...stats.result import Estimate, Result
 
 METHOD = "percentile interval of a bootstrap over regions (Davezies, D'Haultfœuille & Guyonvarch 2021)"
 ASSUMPTION = (
-    "Pairs were repeated for reasons that have nothing to do with what was measured, and both tests see the "
-    "same path; tests minutes apart say nothing of the noise from day to day"
+    "Pairs were repeated for reasons unrelated to the results, and both tests see the same path; tests "
+    "minutes apart do not show day-to-day noise"
 )
 ENDS = ["from_region", "to_region"]
 
@@ -26,7 +26,7 @@ ENDS = ["from_region", "to_region"]
 @dataclass(frozen=True, repr=False)
 class Repeats(Result):
     """
-    How far two tests of one ordered pair differ.
+    The difference between two tests of one ordered pair.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Selections of a survey's rows from which its charts may have been made."""
+"""Selections of a survey's rows that its charts may be based on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what factor pairs miss a straight line on distance: how spiky throughput is compared with RTT."""
+"""By what factor pairs deviate from a straight line on distance, for throughput and RTT."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFERENCES = "Snijders & Borgatti 1999; Davezies, D'Haultfœuille & Guyonvarch 2
 @dataclass(frozen=True, repr=False)
 class Scatter(Result):
     """
-    By what factor pairs miss their line on distance.
+    The factor by which pairs deviate from their line on distance.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""By what factor a pair misses its line on distance."""
+"""The factor by which a pair deviates from its line on distance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .scatter import Scatter
 
 
 def factors_off_the_line(result: Scatter, *, note: str = "") -> go.Figure:
-    """The factor by which the median pair misses its line, for RTT and for throughput."""
+    """The factor by which the median pair deviates from its line, for RTT and for throughput."""
     frame = result.table().iloc[:2]
     figure = dots(["RTT", "throughput"], frame.estimate, frame.low, frame.high, "median pair")
     bound(figure, 1.0, "on the line")

@@ -1,4 +1,4 @@
-"""What the numbers of a column can mean: each reading of its unit against the limit of the senders' instances."""
+"""Possible units of a column: each reading against the limit of the sender's instance type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...stats.result import Estimate, Result
 @dataclass(frozen=True, repr=False)
 class UnitReadings(Result):
     """
-    A column of rates in several units.
+    A column of rates, read in several units.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def unit_readings(
     values: pd.Series, senders: pd.Series, limits_bps: Mapping[str, float], factors: Mapping[str, float]
 ) -> UnitReadings:
     """
-    Try several units on a column of rates.
+    Read a column of rates in several units.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """
-Which size of broker carries the most messages per dollar: costs ranked with ties, the frontier of cost against latency,
-which resource is full, and the metrics over time.
+Which broker size carries the most messages per dollar: ranked costs with ties, the cost-latency frontier, full
+resources, and metrics over time.
 """
 
 from .costs import cost_per_billion

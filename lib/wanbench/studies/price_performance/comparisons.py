@@ -1,4 +1,4 @@
-"""All settings against each other, two by two: ratios whose intervals hold together, from few trials in blocks."""
+"""All pairwise ratios of settings, with simultaneous intervals, from few trials in blocks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NAMES = {
     "usd_per_billion": "cost per billion messages",
     "p99_ms": "p99",
 }
-"""What columns are called in sentences; others by their own names."""
+"""Readable names of columns; others keep their own."""
 ASSUMPTION = (
-    "All settings scatter alike in per cent, log-normally; trials are independent, apart from what those of a block "
+    "All settings have the same relative, log-normal scatter; trials are independent, apart from what those of a block "
     "have in common"
 )
 
@@ -54,11 +54,11 @@ class Comparisons:
     level: float
 
     def shown_lower(self, setting: str, other: str) -> bool:
-        """Whether the setting's response is shown to be lower than the other's."""
+        """Whether the setting's response is significantly lower than the other's."""
         return self.ratios[setting, other].high < 1
 
     def ties(self, setting: str) -> tuple[str, ...]:
-        """The settings that are shown to be neither lower nor higher."""
+        """The settings that are neither significantly lower nor higher."""
         return tuple(
             other
             for other in self.settings
@@ -68,7 +68,7 @@ class Comparisons:
         )
 
     def rank(self, setting: str) -> tuple[int, int]:
-        """The best and the worst rank that a setting may have, 1 for the lowest response."""
+        """The best and the worst possible rank of a setting, 1 for the lowest response."""
         others = [other for other in self.settings if other != setting]
         better = sum(self.shown_lower(other, setting) for other in others)
         worse = sum(self.shown_lower(setting, other) for other in others)
@@ -131,7 +131,7 @@ def compare_all(
 
 
 def _spread(design: np.ndarray, logs: np.ndarray) -> tuple[float, int]:
-    """Standard deviation of what a least-squares fit leaves, and its degrees of freedom."""
+    """Residual standard deviation of a least-squares fit, and its degrees of freedom."""
     rest = logs - design @ np.linalg.lstsq(design, logs, rcond=None)[0]
     freedom = len(logs) - int(np.linalg.matrix_rank(design))
     return (sqrt(float(rest @ rest) / freedom) if freedom > 0 else nan), freedom

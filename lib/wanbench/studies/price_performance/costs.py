@@ -1,4 +1,4 @@
-"""Cost per billion messages by setting, ranked with ties; and what each reaches against the others at its price."""
+"""Cost per billion messages by setting, ranked with ties, and the price at which settings tie."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SizeCosts(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of the estimates, and failures: a setting that fails costs more than what its other trials say."""
+        """Those of the estimates, and failures: a setting that fails costs more than its other trials show."""
         lost = ", ".join(f"{name} {n:,}" for name, n in self.failed.items() if n)
         return (*super().cautions, *([f"trials that failed are in no cost ({lost})"] if lost else []))
 
@@ -138,10 +138,10 @@ class SizeCosts(Result):
 
 def cost_per_billion(trials: SizeTrials, *, level: float = 0.95) -> SizeCosts:
     """
-    What a billion messages cost with each setting: price per hour over messages per hour.
+    Cost of a billion messages with each setting: price per hour over messages per hour.
 
-    Ties: two settings tie unless the interval of the ratio of their costs leaves out 1; intervals of all pairs hold
-    together. So a tie is no proof that two are equal: the interval says by how much they may differ.
+    Two settings tie unless the interval of their cost ratio excludes 1; intervals are simultaneous over all pairs. A
+    tie does not prove equality: the interval says by how much they may differ.
     """
     rates = compare_all(
         trials.trials, RATE, "messages/s", level=level, claim="With {name} the brokers take {{}}"

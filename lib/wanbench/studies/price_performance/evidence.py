@@ -1,4 +1,4 @@
-"""What the trials say to the claims of the source: estimates by the parameters of `claims.price_performance`."""
+"""Estimates for the source's claims, under the names that `claims.price_performance` uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def evidence(
     more_network: str | None = None,
 ) -> dict[str, Estimate]:
     """
-    Every estimate that a claim of the source asks for, as far as it was measured.
+    Every measured estimate that a claim refers to.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def evidence(
 
 
 def _with_requests(trials: pd.DataFrame, times: OverTime) -> pd.DataFrame:
-    """Mean requests per second of each trial while it counts; NaN where brokers were not asked."""
+    """Mean requests per second of each trial in its counted seconds; NaN without broker metrics."""
     rows = times.rows[(times.rows.quantity == "requests") & (times.rows.at_s > 0)]
     keys = ["run_id", "test_id", "attempt"]
     return trials.merge(rows.groupby(keys).value.mean().rename("requests").reset_index(), on=keys, how="left")
 
 
 def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | None:
-    """None where either setting has no positive value."""
+    """The ratio of two settings; None if either has no positive value."""
     try:
         pair = trials[trials.setting.isin([of, over])]
         return compare_all(pair, column, "").ratios.get((of, over))
@@ -78,7 +78,7 @@ def _ratio(trials: pd.DataFrame, column: str, of: str, over: str) -> Estimate | 
 
 
 def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
-    """Largest over smallest rate of a setting's repeats: what was seen, without an interval."""
+    """Largest over smallest rate of a setting's repeats: descriptive, without an interval."""
     values = trials.messages_per_s[trials.setting == setting]
     return Estimate(
         quantity="largest rate over smallest of one size",
@@ -91,5 +91,5 @@ def _spread(trials: pd.DataFrame, setting: str) -> Estimate:
         basis=count(len(values), "trial"),
         method="largest over smallest of the trials",
         assumption="none: it describes these trials",
-        warnings=("more repeats would spread further",),
+        warnings=("more repeats would widen the range",),
     )

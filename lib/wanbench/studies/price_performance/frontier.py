@@ -1,4 +1,4 @@
-"""Cost against latency: which settings are shown to be worse in both than another."""
+"""Cost against latency: which settings are significantly worse in both than another."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def frontier(costs: SizeCosts, *, level: float = 0.95) -> Frontier:
     """
     Cost per billion messages against the p99 from send to acknowledgement.
 
-    ParameterError if fewer than two settings have a p99: tools that are stopped print none.
+    ParameterError if fewer than two settings have a p99: a tool that is killed prints none.
     """
     latencies = compare_all(costs.trials, P99, "ms", level=level, claim="With {name} the p99 is {{}}")
     both, rows = [name for name in costs.costs.settings if name in latencies.means], []

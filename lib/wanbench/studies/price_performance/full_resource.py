@@ -1,4 +1,4 @@
-"""Which resource of each setting was full, named from what was measured beside the load."""
+"""Which resource of each setting was saturated, from metrics sampled during the load."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ FULL = {
 }
 """
 A link is full from 85 % of its rate, averaged over seconds: senders without any other limit come to nine tenths, as
-TCP gives way where a queue overflows. A quota is, where it ran out in half of its periods: requests then wait for the
-next one more often than not. All processors busy for 95 % of the time leave no room for a single process. Where a
-quarter of the time passes in IOWait, processors wait for disks that cannot keep up.
+TCP gives way where a queue overflows. A quota is full if it ran out in half of its periods: most requests then wait for
+the next one. Processors are full at 95 % of the time busy, as no process has room; disks at 25 % IOWait, as processors
+wait for them.
 """
 UNSEEN = (
-    "Not seen from inside, and not tried here: credits of instances that burst, and the limits of attached volumes "
-    "(EBS); both are throttles of the provider's, outside the machine."
+    "Not tested here, as invisible from inside: burst credits, and limits of attached volumes (EBS), which the "
+    "provider enforces outside the machine."
 )
 
 
 @dataclass(frozen=True, repr=False)
 class FullResource(RowsResult):
-    """Per setting: the means of `FULL` over its trials (shares of 1), `full`, and how many trials."""
+    """Per setting: mean shares of `FULL` over its trials, `full`, and the number of trials."""
 
     TITLE = "Which resource is full"
 
     @property
     def sentence(self) -> str:
-        """What is full, by setting."""
+        """The saturated resource of each setting."""
         groups = self.rows.groupby("full", sort=False).setting
         found = [f"{full} with {', '.join(names)}" for full, names in groups]
         return f"Full: {'; '.join(found)}. {UNSEEN}"
@@ -54,7 +54,7 @@ class FullResource(RowsResult):
 
 
 def full_resource(trials: SizeTrials) -> FullResource:
-    """Which resource was full in the counted seconds of each setting's trials; several may be."""
+    """Which resources were saturated in the counted seconds of each setting's trials."""
     rows = []
     for name, part in trials.trials.groupby("setting", sort=False):
         means = {column: float(part[column].mean()) for column in FULL}

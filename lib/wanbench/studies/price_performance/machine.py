@@ -1,4 +1,4 @@
-"""Whether the machine has processors enough for sizes of brokers to differ."""
+"""Whether the machine has enough processors for broker sizes to differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .trials import SizeTrials, quotas_of
 @dataclass(frozen=True, repr=False)
 class Machine(RowsResult):
     """
-    Processors that settings need, against those there are.
+    Processors that settings need, against those available.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Machine(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Whether they suffice, and how many it would take."""
+        """Whether they suffice, and how many are needed."""
         short = self.rows[~self.rows.enough]
         most = self.rows.loc[self.rows.needed.idxmax()]
         there = f"The machine has {self.processors} processors"
@@ -57,10 +57,9 @@ class Machine(RowsResult):
 
 def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
     """
-    Quotas of brokers and what all else keeps busy, against the processors of the machine.
+    The brokers' quotas and all other use, against the processors of the machine.
 
-    `others` is measured while the brokers had less than they asked for, where processors were short: then it is too
-    low, and more would be needed. MissingDataError where sysstat did not record.
+    If processors were short, `others` is too low, and more are needed. MissingDataError without sysstat's samples.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()

@@ -1,4 +1,4 @@
-"""The metrics of the trials over time, in steps as the source has them: load, latency, processors, disk, network."""
+"""Metrics of the trials over time, in the source's steps: load, latency, processors, disk, network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...stats.time.rates import rates as counter_rates
 from ...stats.trials.rates import TrialRates
 
 STEP_S = 5.0
-"""As the source captured its counters."""
+"""The source's sampling interval."""
 CPU = {
     "usr": "CPU user",
     "user": "CPU user",
@@ -60,20 +60,20 @@ class OverTime(Result):
 
     @property
     def sentence(self) -> str:
-        """What there is."""
+        """The metrics that were measured."""
         tests = self.rows[KEY].drop_duplicates()
         names = ", ".join(dict.fromkeys(self.rows.quantity))
         return f"Every {self.step_s:g} s in {count(len(tests), 'trial')}: {names or 'nothing'}."
 
     def shown(self) -> None:
-        """No table: the figure has it."""
+        """None: the figure has the values."""
 
 
 def over_time(rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, step_s: float = STEP_S) -> OverTime:
     """
-    The metrics of every trial in steps.
+    The metrics of every trial, in steps.
 
-    Latency is that which producers print of each interval, mean and largest: the tool prints quantiles at its end only.
+    Latency is the mean and the maximum that producers print per interval: they print quantiles only at the end.
     """
     metrics = tables["metrics"].merge(rates.rates[KEY], on=KEY)
     parts = [_broker_counters(metrics), _machine(metrics), _producers(tables["producer_windows"])]
@@ -101,7 +101,7 @@ def _unix_s(times: pd.Series) -> pd.Series:
 
 
 def _broker_counters(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Messages in and requests; a series is a broker: its kinds of requests are summed."""
+    """Incoming messages, and requests of all kinds, per broker."""
     names = {"kafka_records_in_total": "messages in", "kafka_requests_total": "requests"}
     each = counter_rates(metrics[metrics.metric.isin(names)])
     if each.empty:
@@ -115,7 +115,7 @@ def _broker_counters(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _machine(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Processors of the machine, its disks, and the networks of all hosts but that of the clients."""
+    """Processors and disks of the machine, and the networks of all hosts except the clients'."""
     rows = metrics[metrics.source == "sysstat"]
     middle = _unix_s(rows.at_utc) - rows.interval_s.fillna(0) / 2
     rows = rows.assign(unix_s=middle, series=rows.host.astype(str) + " " + rows.subject)
@@ -133,7 +133,7 @@ def _machine(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _producers(windows: pd.DataFrame) -> pd.DataFrame:
-    """Latency as producers print it; the mean is over windows, weighted by none: they are of one length."""
+    """Latency as producers print it; the mean is over windows of equal length."""
     rows = windows[windows.printed_at_s.notna()]
     about = {"series": "producers", "unix_s": rows.printed_at_s.astype(float) - rows.length_s.fillna(0) / 2}
     parts = [

@@ -1,4 +1,4 @@
-"""A panel per metric, a line per trial, a colour per setting: as the source draws its charts."""
+"""A panel per metric, a line per trial, a colour per setting, like the source's charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the brokers of a trial cost, from the sizes in its plan; and prices of emulated sizes from a dated list."""
+"""The price of a trial's brokers, from the sizes in its plan; and prices of emulated sizes from a dated list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...stats.cost.price_list import price
 
 def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
     """
-    The price of all brokers of a trial: those with a size, from column broker_sizes of table trials.
+    The price of all brokers of each trial, from the sizes in column broker_sizes of table trials.
 
     >>> usd_per_hour('[{"name": "a", "price_usd_per_hour": 0.5}, null]', 2, "a")
     0.5
@@ -29,7 +29,7 @@ def usd_per_hour(broker_sizes: str, brokers: int, setting: str) -> float:
 
 def per_processor_hour(provider: str, item: str, processors: int, **which) -> Input:
     """
-    A list price by the processor: that of an instance over its processors, with its region, date and source.
+    A list price per processor: an instance's price over its processors, with region, date and source.
 
     >>> round(per_processor_hour("aws", "m6i.2xlarge", 8).value, 4)
     0.048

@@ -1,12 +1,10 @@
 """
-The cost table once more, by a second path: from the files of a run folder alone, with nothing of this library
-but the way numbers are written.
+Recompute the cost table independently, from the files of a run folder, sharing only the number formatting.
 
 `python -m wanbench.studies.price_performance.recount <run folder> [<price factor>]` prints it. The first path goes
-through ingest, tables and `costs`; where both agree to the last digit shown, neither has lost or counted twice a
-record on its way. Both take the same rule: the records that the brokers' logs have from the first whole second to the
-last in which all producers ran, the geometric mean over trials, and t with the variance of logarithms pooled within
-settings.
+through ingest, tables and `costs`; if both agree to the last digit shown, neither lost or double-counted a record. Both
+use the same rule: the records in the brokers' logs from the first whole second to the last in which all producers ran,
+the geometric mean over trials, and t with the variance of logarithms pooled within settings.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from ...stats.result import RowsResult, text_table
 from .costs import SizeCosts
 
 FEWEST_S = 2
-"""Whole seconds that a trial must have to count, as on the first path."""
+"""Minimum whole seconds of a trial, as on the first path."""
 CELLS = ("messages/s", "messages/s, interval", "USD per billion", "USD per billion, interval")
 
 
@@ -38,7 +36,7 @@ def _text(folder: Path, name: str) -> str:
 
 
 def _trials(folder: Path) -> list[tuple[str, dict, str]]:
-    """Of each planned trial that was done: its setting, its experiment, and the stem of its last attempt's files."""
+    """Setting, experiment and file stem of the last attempt of each completed trial."""
     events = [json.loads(line) for line in _text(folder, "journal.jsonl").splitlines()]
     started = {e["test_id"]: e["attempt"] for e in events if e["event"] == "test-started"}
     done = {e["test_id"] for e in events if e["event"] == "test-finished"}
@@ -91,7 +89,7 @@ class Recount(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """Whether all agree, or which do not."""
+        """Whether all cells agree, or which do not."""
         rows, apart = self.rows, self.rows[~self.rows.agrees]
         told = "; ".join(
             f"{row.cell} of {row.setting}: {row.first} and {row.second}" for row in apart.itertuples()

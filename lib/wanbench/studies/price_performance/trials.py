@@ -1,4 +1,4 @@
-"""The trials of broker sizes: one row each with its rate, latency, price, and what its brokers used; failures too."""
+"""Trials of broker sizes, one row each with rate, latency, price and resource use; failures too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = ("messages_per_s", *(f"{name}_ms" for name in QUANTILES))
 @dataclass(frozen=True, repr=False)
 class SizeTrials(Result):
     """
-    Trials of sizes.
+    Trials of broker sizes.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class SizeTrials(Result):
         )
 
     def table(self) -> pd.DataFrame:
-        """Per setting: trials, failures, ends of what was measured."""
+        """Per setting: trials, failures, and ranges of the measurements."""
         rows = []
         names = dict.fromkeys([*self.trials.setting, *self.failed.setting])
         for name in names:
@@ -85,7 +85,7 @@ def size_trials(
     rates: TrialRates, tables: Mapping[str, pd.DataFrame], *, brokers: int, price_factor: float = 1.0
 ) -> SizeTrials:
     """
-    The trials of sizes.
+    The trials of broker sizes.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def size_trials(
 
 
 def _sent(rates: TrialRates, tables) -> pd.DataFrame:
-    """By trial, in its counted seconds: bits per second on all links that leave other regions than the producers'."""
+    """Bits per second on all links that leave regions other than the producers', in each trial's counted seconds."""
     samples = tables.get("link_samples")
     if samples is None or samples.empty:
         return pd.DataFrame(columns=[*KEY, "brokers_sent_bps"]).astype({"attempt": "int64"})
@@ -136,7 +136,7 @@ def _sent(rates: TrialRates, tables) -> pd.DataFrame:
 
 
 def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
-    """By trial the largest and the least of the producers' quantiles; NaN unless each producer reports them."""
+    """The maximum and minimum of the producers' quantiles per trial; NaN unless each producer reports them."""
     totals = producers[~producers.warmup.astype(bool)]
     rows = []
     for key, part in totals.groupby(KEY):
@@ -151,7 +151,7 @@ def _latencies(producers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _processors(rates: TrialRates, tables, brokers: int) -> pd.DataFrame:
-    """By trial, in its counted seconds: share of the quota that is used, share of periods that used it up."""
+    """Per trial, in its counted seconds: share of the quota used, and of periods that exhausted it."""
     columns = [*KEY, "processor_share", "waited", "brokers_used"]
     metrics = tables.get("metrics")
     if metrics is None or not (metrics.source == "process").any():

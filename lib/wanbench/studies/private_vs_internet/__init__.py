@@ -1,4 +1,4 @@
-"""A private link against the internet: its table of RTTs, shares of producers, scaling down, what limits each trial."""
+"""Private link against the internet: RTT table, shares of producers, scaling down, limits of each trial."""
 
 from .producer_shares import producer_shares
 from .rtt_table import rtt_table

@@ -36,14 +36,14 @@ class ProducerShares(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """The shares of each setting's producers, and whether an even share lies in every interval."""
+        """The shares of each setting's producers, and whether every interval contains an even share."""
         listed = []
         for name, part in self.rows.groupby("setting", sort=False):
             shares = ", ".join(
                 quantity(row.share, "fraction", row.share_low, row.share_high) for row in part.itertuples()
             )
             uneven = ((part.share_low > part.even_share) | (part.share_high < part.even_share)).any()
-            even = "not all alike" if uneven else "an even share lies in every interval"
+            even = "not all alike" if uneven else "every interval contains an even share"
             trials = count(int(part.n_trials.max()), "trial")
             listed.append(f"{name}: producers 1 to {len(part)} send {shares} ({trials}; {even}).")
         return " ".join([*listed, f"Intervals: {percent(self.level)}, t with the trial as the unit."])

@@ -1,8 +1,7 @@
 """
-Round-trip times per setting as ping sums them up, min / mean / max / mdev, each with an interval from repeated runs.
+Round-trip times per setting as in ping's summary, min / mean / max / mdev, with intervals from repeated runs.
 
-mdev is Linux ping's: the root of the mean square less the square of the mean over the echoes of one run, that is a
-standard deviation.
+mdev, as in Linux ping, is the standard deviation over the echoes of one run (divisor n).
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class RttTable(Result):
         return " ".join(listed)
 
     def table(self) -> pd.DataFrame:
-        """One row per setting and statistic: measured, low, high, published, whether that lies in the interval."""
+        """One row per setting and statistic: measured, low, high, published, and whether the interval contains that."""
         rows = []
         for (setting, name), number in self.numbers.items():
             published = PUBLISHED.get(setting, {}).get(name, nan)

@@ -1,4 +1,4 @@
-"""Round-trip times as ping sums them up: runs, their means with intervals, and what the source printed."""
+"""Round-trip times as in ping's summary: runs, their means with intervals, and the published numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...stats.trials.rates_figure import SHADES, SYMBOLS
 from .rtt_table import PUBLISHED, STATISTICS, RttTable
 
 OFFSET = 0.13
-"""Of a setting from the middle of its statistic."""
+"""Offset of a setting from the middle of its statistic."""
 
 
 def rtt_table(result: RttTable, *, note: str = "") -> go.Figure:

@@ -1,8 +1,7 @@
 """
-The same comparison of two links at several link rates: what scaling the link down changes.
+Compare two links at several link rates: does scaling the link down change the result?
 
-Ratios that agree at all scales, within intervals, are a reason to expect them at another scale too; they prove nothing
-beyond the scales that were measured.
+Ratios that agree at all measured scales suggest, but do not prove, the same at others.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MIN_PAIRS = 4
 ASSUMPTION = "Pairs are independent of each other, at one scale and across them"
 ALIKE = "; they scatter alike at both scales"
 FILL_TOLERANCE = 0.05
-"""Parts of batch.size by which batches may differ in how full they are before Kafka's share of the link differs."""
+"""Batches may differ by this share of batch.size in fill before Kafka's share of the link differs."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,14 +84,14 @@ class Scales(Result):
 
     @property
     def verdict(self) -> str:
-        """Whether the ratio differs from scale to scale, in a sentence."""
+        """Whether the ratio depends on the scale, in a sentence."""
         first = label(next(iter(self.comparisons)))
         if not self.changes:
             return f"Both links were measured at {first} only: what scaling changes is not known."
         listed = []
         for rate, change in self.changes.items():
             if not isfinite(change.low):
-                verdict = "so few pairs cannot show whether that is chance"
+                verdict = "too few pairs to tell whether that is chance"
             elif change.low <= 1 <= change.high:
                 verdict = "no difference is shown, and none within the interval is ruled out"
             else:

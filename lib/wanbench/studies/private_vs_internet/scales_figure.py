@@ -12,7 +12,7 @@ from .scales import Scales, label
 
 
 def scales(result: Scales, *, note: str = "") -> go.Figure:
-    """Left the ratio of either link at each scale, pairs small; right the part of the link's rate in use."""
+    """Left: the ratio of the links at each scale, pairs small; right: link utilisation."""
     titles = ["ratio at each scale", "part of the link's rate in use"]
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.14, subplot_titles=titles)
     left, right = {"row": 1, "col": 1}, {"row": 1, "col": 2}

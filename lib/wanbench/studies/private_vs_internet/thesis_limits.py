@@ -1,4 +1,4 @@
-"""Where the thesis holds by measurement, and where it holds by arithmetic on what limits a trial."""
+"""Where the thesis holds by measurement, and where by computed limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EQUAL = 1.02
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
     """
-    The gain from halving the delay over the gain from doubling the rate, as fitted and as the limits predict it.
+    Gain from halved delay over gain from doubled rate, as fitted and as the limits predict.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Explanation(Result):
         alike = f", and their ranks correlate by {number(ranks, 2)}" if np.isfinite(ranks) else ""
         return (
             f"Of {count(len(rows), 'combination')} of levels {len(decided):,} are decided by measurement and by the "
-            f"limits; in {same:,} of these both say the same{alike}."
+            f"limits; in {same:,} of these both agree{alike}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -63,10 +63,10 @@ class Explanation(Result):
 
 def explain(fitted: Factorial, limits: Limits) -> Explanation:
     """
-    Set the gains that the limits predict against those of the fit, combination by combination.
+    Compare the gains that the limits predict with those fitted, for each combination.
 
-    Halving the one-way delay takes that delay off the RTT; doubling the rate doubles what the background leaves of it,
-    as it does where the background is a share of the rate.
+    Halving the one-way delay subtracts it from the RTT; doubling the rate doubles what the background leaves, as when
+    the background is a share of the rate.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a link carried, scaled up to the full rate: Kafka, background and both, over trials."""
+"""Traffic on a link, scaled up to the full rate: Kafka, background and both, over trials."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def traffic(
     """
     Payload of Kafka and of the background, and both with headers, in Mbit/s at the full rate of the link.
 
-    The background is scaled up with the rate. Kafka is scaled up batch for batch: as many batches per second, each as
-    large as batch.size scaled up and full of uncompressed records. Small batches are less full than large ones (4,096
-    bytes hold 3 records of 1,000), so bytes scaled up with the rate would be too few.
+    The background is scaled up with the rate. Kafka is scaled per batch: the same batches per second, each of the
+    scaled batch.size, full of uncompressed records. Small batches are less full than large ones (4,096 bytes hold 3
+    records of 1,000), so bytes scaled up with the rate would be too few.
 
     Parameters
     ----------

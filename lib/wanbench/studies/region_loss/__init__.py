@@ -1,4 +1,4 @@
-"""A region of one Kafka over three goes dark: what the outage consists of, what settings cost, whether all heals."""
+"""One region of a three-region Kafka cluster goes dark: phases of the outage, cost of settings, self-healing."""
 
 from .article import article
 from .checker import check_checker

@@ -1,4 +1,4 @@
-"""What the article says of its disaster, as estimates of the same disaster here: for the ledger of its claims."""
+"""Estimates for the article's claims about its disaster, from the same disaster here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def article(
     Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
     healing, producer_errors, producers_failed.
 
-    But for records and times, each is a share of episodes: brokers, partitions and producers of one share its fault.
+    Except for records and times, each is a share of episodes: brokers, partitions and producers of one episode share
+    its fault.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def article(
     outages = outages[outages.writes.notna()]
     shares = {
         "service": _share(~outages.writes_censored.astype(bool), "writes acknowledged again before healing"),
-        "leaders": _share(map(_balanced, own), "brokers that all lead as many partitions"),
+        "leaders": _share(map(_balanced, own), "brokers that all lead the same number of partitions"),
         "replicas": _share(map(_in_sync, own), "every partition in sync before the fault"),
         "elections": _share(rows.moved > 0, "new leaders"),
         "rearranged": _share(map(_taken_over, own), "all partitions taken over by remaining consumers"),
@@ -56,7 +57,7 @@ def _share(each: Iterable[bool], what: str) -> Estimate:
 
 
 def _healing(healed: Healing, setting: str) -> Estimate:
-    """All in sync and all leaders back. Without a failure, episodes too short to tell leave the whole open."""
+    """Share of episodes with all in sync and all leaders back; undecided episodes leave it open unless one failed."""
     own = healed.rows.setting == setting
     rows, undecided = healed.rows[own], healed.undecided()[own]
     in_sync = rows.in_sync_s.notna()
@@ -72,20 +73,20 @@ def _healing(healed: Healing, setting: str) -> Estimate:
 
 
 def _balanced(episode: Episode) -> bool:
-    """Whether before the fault every broker led as many partitions as any."""
+    """Whether every broker led the same number of partitions before the fault."""
     led = episode.leaders_before.value_counts()
     brokers = {each for text in episode.samples.isr.dropna() for each in str(text).split(",")}
     return len(led) == len(brokers) and led.nunique() == 1
 
 
 def _in_sync(episode: Episode) -> bool:
-    """Whether before the fault every partition was wholly in sync."""
+    """Whether every partition was fully in sync before the fault."""
     rows = episode.samples[episode.samples.at_s <= episode.fault_at_s].groupby("partition").n_isr.last()
     return len(rows) > 0 and bool((rows >= int(episode.about.replication)).all())
 
 
 def _taken_over(episode: Episode) -> bool:
-    """Whether at the end of the fault consumers of other regions had all partitions."""
+    """Whether consumers of other regions held all partitions at the end of the fault."""
     rows = episode.members
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < episode.heal_at_s)]
     last = rows[(rows.at_s == rows.at_s.max()) & ~rows.client_region.isin(episode.hit)]
@@ -102,13 +103,13 @@ def _remaining(episode: Episode) -> set[int]:
 
 
 def _had_errors(episode: Episode) -> bool:
-    """Whether a remaining producer reported an error once the fault was there."""
+    """Whether a remaining producer reported an error after the fault began."""
     rows = episode.tables["fault_errors"]
     rows = rows[(rows.role == "producer") & (rows.at_s >= episode.fault_at_s)]
     return bool(_remaining(episode) & set(rows.client))
 
 
 def _gave_up(episode: Episode) -> bool:
-    """Whether a remaining producer gave a record up."""
+    """Whether a remaining producer gave up a record."""
     rows = episode.tables["fault_records"]
     return bool(_remaining(episode) & set(rows.producer[rows.error.notna() & rows.acknowledged_at_s.isna()]))

@@ -1,4 +1,4 @@
-"""Is the checker itself right? What was done to the consumers' notes on purpose must be found under its own name."""
+"""Test of the checker: damage planted in the consumers' notes must be found under its own name."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ EXPECTED = {
 @dataclass(frozen=True, repr=False)
 class Checked(RowsResult):
     """
-    One row per episode with planted damage: done, found, `right`: whether it was found once, under its own name only,
-    and at the planted record, where the run says which that is.
+    One row per episode with planted damage: done, found, and `right`: found once, under its own name only, and at the
+    planted record if known.
     """
 
     TITLE = "Faults planted to test the checker"
 
     @property
     def sentence(self) -> str:
-        """How many planted faults were named rightly."""
+        """How many planted faults were named correctly."""
         right, known = int(self.rows.right.sum()), int(self.rows.known.sum())
         return (
             f"{right} of {count(len(self.rows), 'planted fault')} found once, under their own name and no other"
@@ -50,9 +50,9 @@ class Checked(RowsResult):
 
 def check_checker(found: Episodes) -> Checked:
     """
-    Compare what was planted with what is found. MissingDataError if nothing was planted.
+    Compare planted with detected damage; MissingDataError if none was planted.
 
-    Damage is planted into episodes without a fault: there, everything else must be right.
+    Damage is planted in episodes without a fault, where nothing else must be found.
     """
     rows = []
     for each in found:

@@ -46,7 +46,7 @@ class ClientErrors(RowsResult):
 
 
 def client_errors(found: Episodes) -> ClientErrors:
-    """Count errors by kind, apart for clients in the hit regions and outside."""
+    """Count errors by kind, separately for clients inside and outside the hit regions."""
     parts = []
     for each in found.with_fault():
         rows = each.tables["fault_errors"]

@@ -1,4 +1,4 @@
-"""Settings beside each other: what each costs in time without writes (RTO) and in lost records (RPO)."""
+"""Cost of each setting: time without writes (RTO) and lost records (RPO)."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Comparison(Result):
 
 
 def compare_settings(found: Episodes, lost: Losses, recovered: Recovery) -> Comparison:
-    """Put outages and losses of the settings with a fault beside each other, with what differs between them."""
+    """Outages and losses per setting with a fault, and how settings differ."""
     rows = []
     for name, own in found.with_fault().by_setting().items():
         about = own[0].about

@@ -1,4 +1,4 @@
-"""Self-healing: when every replica is in sync again, whether leaders return by themselves, when the group is whole."""
+"""Self-healing: time until replicas are in sync, leaders return and the group is complete."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CHECK_S = 300.0
 @dataclass(frozen=True, repr=False)
 class Healing(OverEpisodes):
     """
-    What happened after healing, without anybody's help.
+    Recovery after healing, without intervention.
 
     Rows have also moved (partitions whose leader changed), back (those with their earlier leader at the end) and
-    watched_s (time watched after healing). `check_s`: the controller looks for leaders to move back this often.
+    watched_s (time watched after healing). `check_s`: interval at which the controller moves leaders back.
     """
 
     check_s: float = CHECK_S
@@ -47,11 +47,13 @@ class Healing(OverEpisodes):
             f"when the episodes ended, {rows.watched_s.median():.0f} s after healing (median)"
         )
         short = int((self.undecided()).sum())
-        why = f"; {short} of {len(rows)} episodes end before the controller looks, every {self.check_s:.0f} s"
+        why = (
+            f"; {short} of {len(rows)} episodes end before the controller checks, every {self.check_s:.0f} s"
+        )
         return f"{first}. {leaders}{why if short else ''}."
 
     def undecided(self) -> pd.Series:
-        """Episodes in which leaders were not back, and were watched for less than the controller takes to look."""
+        """Episodes that ended before the controller would have moved leaders back."""
         return (self.rows.back < self.rows.moved) & ~(self.rows.watched_s >= self.check_s)
 
     def shown(self) -> pd.DataFrame:
@@ -68,7 +70,7 @@ class Healing(OverEpisodes):
 
 def healing(found: Episodes, *, check_s: float = CHECK_S) -> Healing:
     """
-    When all was as before; samples of the watchers, so each time is that of the sample that first shows it.
+    When the state before the fault was restored; each time is that of the first sample to show it.
 
     Parameters
     ----------
@@ -101,7 +103,9 @@ def _healed(episode: Episode) -> dict:
 
 
 def _since(times: pd.Series, good: pd.Series) -> float:
-    """The first time from which on every row is good; NaN if the last is not. A watcher may lag, so one is too few."""
+    """
+    The first time from which all rows are good; NaN if the last is not. One good row is too few, as a watcher may lag.
+    """
     if good.empty or not good.iloc[-1]:
         return nan
     bad = times[~good]

@@ -1,4 +1,4 @@
-"""Which acknowledged records were lost: when they were acknowledged, to whom, and by whose leader."""
+"""Which acknowledged records were lost: when they were acknowledged, to which producers, by which leaders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LostWhen(RowsResult):
 
     @property
     def sentence(self) -> str:
-        """How many there are, and how many of them the mechanism explains."""
+        """How many were lost, and how many the mechanism explains."""
         rows = self.rows
         return (
             f"Of {count(int(rows.lost.sum()), 'lost record')}, {int(rows.of_replaced_leaders.sum()):,} were in "
@@ -51,7 +51,7 @@ class LostWhen(RowsResult):
 
 
 def lost_when(found: Episodes) -> LostWhen:
-    """Look at every acknowledged record that the log lacks. MissingDataError if there is none."""
+    """Trace every acknowledged record that is missing from the log; MissingDataError if there is none."""
     rows = []
     for setting, own in found.with_fault().by_setting().items():
         parts = []

@@ -1,4 +1,4 @@
-"""What an outage of writes consists of: until the fault is noticed, until leaders are elected, until clients follow."""
+"""Phases of a write outage: detection, election, and clients finding the new leaders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Phases(OverEpisodes):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """How coarse the samples are, too."""
+        """Those of the estimates, and the resolution of the samples."""
         worst = self.rows.resolution_s.max()
         coarse = (
             (f"changes are seen in samples, up to {worst:.2f} s after they happened",) if worst > 0 else ()
@@ -51,8 +51,8 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
     Split the outage of the worst partition of every episode in which a leader changed.
 
     The first broker that the other regions' nodes logged as fenced or out of sync is the time of detection; without
-    such logs, the first sample in which a leader is another. A node in the dark may fence those that it lost sight of.
-    MissingDataError if nobody saw a leader change.
+    such logs, the first sample with a different leader. Dark nodes do not count, as they may fence the others.
+    MissingDataError if no leader change was seen.
     """
     rows, silent = [], 0
     for each in found.with_fault():
@@ -61,12 +61,12 @@ def phases(found: Episodes, recovered: Recovery) -> Phases:
         if split is not None:
             rows.append(each.key | {"setting": each.setting} | split)
     if not rows:
-        raise MissingDataError(f"nobody saw a leader change in {count(silent, 'episode')}.")
+        raise MissingDataError(f"no leader change was seen in {count(silent, 'episode')}.")
     return Phases(pd.DataFrame(rows))
 
 
 def first_changes(episode: Episode, until_s: float | None = None) -> pd.Series:
-    """When each partition was first seen with another leader, by default until healing; only those that changed."""
+    """When each partition was first seen with a different leader, by default until healing; only those that changed."""
     rows, until_s = episode.samples, episode.heal_at_s if until_s is None else until_s
     rows = rows[(rows.at_s > episode.fault_at_s) & (rows.at_s < until_s) & (rows.leader >= 0)]
     before = rows.partition.map(episode.leaders_before)
@@ -104,6 +104,6 @@ def _split(episode: Episode, recovered: Recovery) -> dict | None:
 
 
 def _before(episode: Episode, at_s: float) -> float:
-    """Time from the sample before to this one: what a sampled time may be off."""
+    """Time since the previous sample: the possible error of a sampled time."""
     times = episode.samples.at_s
     return float(at_s - times[times < at_s].max())

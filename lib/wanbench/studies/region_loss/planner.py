@@ -1,4 +1,4 @@
-"""The outage that settings imply (`stats.outages.timeouts`) beside those that were measured."""
+"""The outage that settings imply (`stats.outages.timeouts`) next to the measured ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUANTITIES = {
 }
 """What is implied: its title, and the quantity of `Recovery` that measures it."""
 PLACES = {True: "in the hit region", False: "elsewhere", None: "not known"}
-"""Where the active controller stood; not known: the lower end takes the one, the upper the other."""
+"""Where the active controller was; if unknown, each end assumes the case that moves it outward."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,14 +32,14 @@ class Planned(RowsResult):
     One row per setting, place of the active controller, and quantity.
 
     Columns: implied low_s and high_s; n outages measured, of an episode each, min_s and max_s of them, how many lie
-    inside, how many are longer; healed: those that healing ended, which say too little to be compared.
+    inside, how many are longer; healed: those that healing ended, which cannot be compared.
     """
 
     TITLE = "The outage that settings imply, and those measured"
 
     @property
     def sentence(self) -> str:
-        """How many measured outages lie within what the settings imply, how many beyond, and how many are left out."""
+        """How many measured outages lie within the implied bounds, how many exceed them, and how many are left out."""
         n, inside, longer, healed = (
             int(self.rows[name].sum()) for name in ("n", "inside", "longer", "healed")
         )
@@ -81,7 +81,7 @@ def planned(
     cluster_settings: Mapping[str, object] | None = None,
 ) -> Planned:
     """
-    What each setting implies beside what it showed, for faults that take a whole region away: "cut", "kill", "freeze".
+    Implied next to measured outages, for faults that take a whole region away: "cut", "kill", "freeze".
 
     Parameters
     ----------
@@ -129,10 +129,10 @@ def planned(
 
 def controller_lost(episode: Episode) -> bool | None:
     """
-    Whether the active controller stood in the region that was hit; None if nothing tells.
+    Whether the active controller was in the affected region; None if unknown.
 
-    It did if the fault was aimed at it, or if another region's node became the controller under the fault. It did not
-    if such a node fenced brokers without having become it.
+    It was if the fault targeted it, or if a node of another region became controller during the fault; it was not if
+    such a node fenced brokers without becoming controller.
     """
     events = episode.events
     if episode.about["at"] == "controller" or ((events.kind == "elected") & events.partition.isna()).any():

@@ -15,7 +15,7 @@ from ...stats.result import Result
 @dataclass(frozen=True, repr=False)
 class Timeline(Result):
     """
-    What was seen around one fault; times in seconds since the fault was ordered.
+    Observations around one fault; times in seconds since the fault was ordered.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Timeline(Result):
 
     @property
     def sentence(self) -> str:
-        """Which episode it is, and what it shows at three times."""
+        """Which episode it is, and its state at three times."""
         about = self.episode.about
         before, during, after = self.moments()
         return (
@@ -56,7 +56,7 @@ class Timeline(Result):
         )
 
     def moments(self) -> tuple[str, str, str]:
-        """Partitions led per broker in the last sample before the fault, before healing, and of all."""
+        """Partitions led per broker in the last sample before the fault, before healing, and overall."""
         texts = []
         for end in (0.0, self.heal_s, float("inf")):
             own = self.leaders[self.leaders.at_s <= end]
@@ -94,7 +94,7 @@ class Timeline(Result):
         return pd.DataFrame(rows).fillna("0")
 
     def table(self) -> pd.DataFrame:
-        """All series below each other: panel, at_s, of, value."""
+        """All series in long form: panel, at_s, of, value."""
         parts = [
             self.leaders.assign(
                 panel="leaders", of=self.leaders.broker.astype(str), value=self.leaders.partitions

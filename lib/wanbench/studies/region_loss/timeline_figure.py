@@ -1,4 +1,4 @@
-"""The article's three tables over time: leaders, replicas in sync, assignment; and what clients had of it."""
+"""The article's three tables over time: leaders, in-sync replicas, assignment; and the clients' rates."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _line(figure, row, x, y, name, line, **more):
 
 def _stem(text: str) -> str:
     """
-    A name for a file.
+    A file name.
 
     >>> _stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'

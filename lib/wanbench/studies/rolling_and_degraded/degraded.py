@@ -1,4 +1,4 @@
-"""Every slowness of a broker as an episode, with and without demotion: p99 before, early, late, and after it."""
+"""Episodes of a slow broker, with and without demotion: p99 before, early, late and after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PHASES = {
     "after": "after that",
 }
 SETTLE_S = 1.0
-"""After a broker is well, and leads again where it had been demoted, until latency counts as that after it."""
+"""Time after a broker has recovered, and leads again if demoted, until latency counts as "after"."""
 METHOD = "t on the logarithm of the ratio, episode by episode"
 
 
@@ -61,7 +61,7 @@ class Degraded(Result):
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
-        """What demotion makes of p99, by kind of slowness."""
+        """The effect of demotion on p99, by kind of slowness."""
         return tuple(each for each in self.demotions.values() if each.n)
 
     def arm(self, system: str, demotes: bool) -> pd.DataFrame:
@@ -89,7 +89,7 @@ class Degraded(Result):
 
     @property
     def sentence(self) -> str:
-        """Per kind: p99 before, late in the slowness with and without demotion, and in how many it was back."""
+        """Per kind: p99 before, and late with and without demotion, and in how many episodes it had recovered."""
         parts = [each.sentence for each in self.estimates]
         for name, demotes in self.arms:
             own = self.arm(name, demotes)
@@ -135,8 +135,8 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
     """
     Every episode of a slow broker or far links in the trials that count; MissingDataError if there is none.
 
-    Both halves of an episode are the same stretches of time in every arm, whether or not the detector has named the
-    broker by then: what demotion saves includes what a late or missed detection does not.
+    The halves of an episode cover the same times in every arm, detected or not: the effect of demotion includes late
+    and missed detections.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def degraded(measured: DisturbedTrials, tables, *, level: float = 0.95) -> Degra
         for row in _episodes(trial, measured, tables.get("detections"))
     ]
     if not rows:
-        raise MissingDataError("no slowness of a broker was over before its load was.")
+        raise MissingDataError("no slowness of a broker ended before its load.")
     frame = pd.DataFrame(rows)
     demotions = {name: _paired(name, part, level) for name, part in frame.groupby("system", sort=False)}
     return Degraded(demotions, frame, measured.limit_ms, level)

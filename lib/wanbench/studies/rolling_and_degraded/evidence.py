@@ -1,4 +1,4 @@
-"""What the episodes say to the claims of the source: estimates by the parameters of `claims.rolling_and_degraded`."""
+"""Estimates for the source's claims, under the names that `claims.rolling_and_degraded` uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def evidence(
     kind: str | None = None,
 ) -> dict[str, Estimate]:
     """
-    Every estimate that a claim of the source asks for, as far as it was measured.
+    Every measured estimate that a claim refers to.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:
             spikes, len(rows), unit_name="restart", quantity="restarts with p99 beyond its earlier interval",
             claim="p99 was beyond its earlier interval in {} of the restarts",
         ),
-        "roll_errors": _share(floats(rows.leaders_moved) > 0, "restarts after which clients had to find other leaders"),
+        "roll_errors": _share(floats(rows.leaders_moved) > 0, "restarts that forced clients to find other leaders"),
         "roll_worst_s": Estimate(
             quantity="slowest record of all restarts", claim="The slowest record of all restarts took {}",
             estimate=worst, low=worst, high=inf, unit="s", n=len(rows), basis=count(len(rows), "restart"),

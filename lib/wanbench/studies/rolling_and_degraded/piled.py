@@ -1,4 +1,4 @@
-"""All leaders on one broker, and spread again: load by broker, latency meanwhile, and how long the moves take."""
+"""All leaders on one broker, and spread again: load by broker, latency, and duration of the moves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Piled(Result):
 
     @property
     def sentence(self) -> str:
-        """Load by broker in three phases, how long the moves took and what they cost."""
+        """Load by broker in three phases, duration of the moves and their effect on latency."""
         before, piled, spread = (self._phase(name) for name in ("before", "on one broker", "spread again"))
         moves = [
             f"{name} took {self.of(name, 'lasts_s', 's').written}, with p99 at {self.of(name, 'p99_ms', 'ms').written}"
@@ -95,7 +95,7 @@ class Piled(Result):
 
 
 def piled(measured: DisturbedTrials, *, level: float = 0.95) -> Piled:
-    """Phases of every trial in which leaders were piled on a broker and spread again; MissingDataError if none."""
+    """The phases of every trial that piled leaders on a broker and spread them again; MissingDataError if none."""
     rows = []
     for trial in measured.with_kind("skew"):
         done = trial.actions[trial.actions.done_at_s.notna()].set_index("kind")
@@ -133,7 +133,7 @@ def _row(trial: DisturbedTrial, phase: str, from_s: float, to_s: float) -> dict:
 
 
 def _sent_share(trial: DisturbedTrial, from_s: float, to_s: float) -> float:
-    """Of the bytes that leave all brokers' zones within a stretch, the largest share of one zone."""
+    """The largest share of one zone in the bytes that leave all brokers' zones in a period."""
     if trial.links.empty:
         return float("nan")
     seen = windows(trial.links)

@@ -1,4 +1,4 @@
-"""Every restart of a roll as an episode: what it adds to the tail, what fails, and how long until all is as before."""
+"""Each broker restart of a roll as an episode: added tail latency, failures, and time to recovery."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .trials import DisturbedTrial, DisturbedTrials, back_after_s
 
 KINDS = ("restart", "kill")
 CALM_S = 3.0
-"""After the cluster is whole again: clients have found it by then, as librdkafka waits 1 s at most to connect again."""
+"""Time after the cluster is complete until clients have reconnected: librdkafka waits at most 1 s."""
 QUANTITIES = {
     "excess_p99_ms": ("excess p99", "ms"),
     "excess_p999_ms": ("excess p99.9", "ms"),
@@ -26,7 +26,7 @@ QUANTITIES = {
     "leaders_moved": ("leaders moved", "partitions"),
     "n_lost": ("records never received", "records"),
 }
-"""Column to its title and unit."""
+"""Title and unit of each column."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,8 +134,8 @@ def restarts(measured: DisturbedTrials, *, level: float = 0.95) -> Restarts:
     """
     Every restart of the rolls that count; MissingDataError if there is none.
 
-    A restart lasts from its beginning until `CALM_S` after all brokers were there and no partition was
-    under-replicated, or until the next one or the end of the load.
+    A restart lasts until `CALM_S` after all brokers were up and no partition was under-replicated, or until the next
+    one or the end of the load.
     """
     found = []
     for trial in measured.with_kind(*KINDS, rolling=True):

@@ -1,4 +1,4 @@
-"""Latency second by second of one trial of each setting, with what was done to the brokers shaded."""
+"""Per-second latency of one trial of each setting, with actions on brokers shaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABOVE_PX = 150
 
 
 def timeline(result: DisturbedTrials, *, settings: Sequence[str], note: str = "") -> go.Figure:
-    """One panel for the first trial of each setting that counts; MissingDataError if none of them has one."""
+    """One panel for the first counted trial of each setting; MissingDataError if there is none."""
     first = {name: [each for each in result.items if each.about.setting == name][:1] for name in settings}
     shown = [trial for found in first.values() for trial in found]
     if not shown:

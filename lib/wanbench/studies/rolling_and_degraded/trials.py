@@ -1,4 +1,4 @@
-"""The trials of a run with what was done to brokers in each: latency second by second, actions, leaders."""
+"""Trials with actions on brokers: latency per second, actions, leaders."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ...stats.trials.attempts import attempts_of
 KEY = ["run_id", "test_id", "attempt"]
 LEVEL = 0.95
 WINDOW_S = 3
-"""Seconds whose p99 is held against undisturbed ones: at 200 records/s, six of their records are beyond it."""
+"""Window of a p99 that is compared with undisturbed ones: at 200 records/s, six of its records are beyond it."""
 BEHIND = "the generator itself was late, p99 by {}"
-"""Beyond what `wanbench.open_loop` allows of the trial's own p99: a machine that starts a broker is late by some ms,
-which matters where latency is usual, and not where it is a second."""
+"""By more than `wanbench.open_loop` allows of the trial's own p99: a few ms, as while a broker starts, matter only if
+latency is low."""
 OWN_TOPICS = "open-loop-{test_id}.{attempt}-"
-"""Names of the load's topics begin with it."""
+"""Prefix of the load's topics."""
 NEEDED = {
     "tests": (*KEY, "outcome"),
     "trials": ("run_id", "test_id", "setting", "system", "block"),
@@ -39,7 +39,7 @@ ACTIONS = (
     "leaders_moved",
 )  # fmt: skip
 SAMPLES = (*KEY, "at_s", "topic", "partition", "leader", "isr", "n_isr")
-"""Of tables that a run without actions does not have."""
+"""Columns of tables that a run without actions lacks."""
 Second = tuple[np.ndarray, np.ndarray, int]
 """Values in us, their counts, and records that were lost."""
 
@@ -70,7 +70,7 @@ class DisturbedTrial:
 
     @property
     def start_s(self) -> float:
-        """When the load's warm-up was over, in Unix s."""
+        """When the load's warm-up ended, in Unix s."""
         return float(self.about.start_s + self.about.warmup_s)
 
     @property
@@ -90,7 +90,7 @@ class DisturbedTrial:
 
     @cached_property
     def seconds(self) -> dict[float, list[Second]]:
-        """By the start of each second what every group saw of the records due in it."""
+        """Latencies of the records due in each second, over all groups, by the second's start."""
         found: dict[float, list[Second]] = {}
         for row in self.histograms.sort_values("start_s").itertuples():
             found.setdefault(float(row.start_s), []).append(
@@ -99,7 +99,7 @@ class DisturbedTrial:
         return found
 
     def between(self, from_s: float, to_s: float, *, whole: bool = False) -> list[float]:
-        """The starts of the seconds that overlap with a stretch of time; with `whole` of those that lie in it."""
+        """Starts of the seconds that overlap a period; with `whole`, of those entirely in it."""
         if whole:
             return [start for start in self.seconds if start >= from_s and start + 1 <= to_s]
         return [start for start in self.seconds if start + 1 > from_s and start < to_s]
@@ -111,7 +111,7 @@ class DisturbedTrial:
         )
 
     def windows(self, from_s: float, to_s: float, window_s: int) -> pd.DataFrame:
-        """start_s, end_s and p99_ms of every `window_s` successive whole seconds; a lost record is slower than all."""
+        """start_s, end_s and p99_ms of every `window_s` consecutive whole seconds; a lost record counts as slowest."""
         starts, rows = self.between(from_s, to_s, whole=True), []
         for at in range(len(starts) - window_s + 1):
             tail = merged(part for start in starts[at : at + window_s] for part in self.seconds[start])
@@ -119,7 +119,9 @@ class DisturbedTrial:
         return pd.DataFrame(rows, columns=["start_s", "end_s", "p99_ms"])
 
     def leads(self, node_id: int, at_s: float) -> tuple[int, int, int]:
-        """Partitions of the load, those that a broker leads, and those it is in sync for, as last seen at a time."""
+        """
+        Number of partitions of the load, those a broker leads, and those it is in sync for, as last seen at a time.
+        """
         seen = self.samples[(self.samples.at_s <= at_s) & self.samples.leader.notna()]
         if seen.empty:
             return 0, 0, 0
@@ -128,7 +130,7 @@ class DisturbedTrial:
         return len(seen), int((seen.leader == node_id).sum()), synced
 
     def under_replicated_s(self, from_s: float, to_s: float) -> float:
-        """Time within a stretch, by the samples, in which a partition of the load had a replica out of sync."""
+        """Time within a period, by the samples, in which a partition of the load had a replica out of sync."""
         samples = self.samples
         if samples.empty:
             return nan
@@ -143,7 +145,7 @@ class DisturbedTrial:
 @dataclass(frozen=True, repr=False)
 class DisturbedTrials(RowsResult):
     """
-    The trials that count, and what latency is while nobody disturbs the brokers.
+    The trials that count, and the latency of undisturbed brokers.
 
     Attributes
     ----------
@@ -274,8 +276,8 @@ def trials(tables: Mapping[str, pd.DataFrame], *, window_s: int = WINDOW_S) -> D
 
 def upper_end(p99_ms: np.ndarray) -> tuple[float, float]:
     """
-    What one more value stays within, by order statistics (Hahn & Meeker 1991, section 5.4), and with which probability:
-    `LEVEL`, or less where there are too few values for it.
+    Upper prediction limit for one more value, by order statistics (Hahn & Meeker 1991, section 5.4), and its
+    probability: `LEVEL`, or less with too few values.
 
     >>> upper_end(np.arange(1.0, 40.0)), upper_end(np.array([1.0, 5.0, 2.0]))
     ((38.0, 0.95), (5.0, 0.75))
@@ -286,7 +288,7 @@ def upper_end(p99_ms: np.ndarray) -> tuple[float, float]:
 
 
 def _apart(trial: DisturbedTrial, window_s: int) -> np.ndarray:
-    """p99 of its undisturbed windows that do not overlap."""
+    """p99 of non-overlapping undisturbed windows."""
     return trial.windows(trial.start_s, trial.quiet_s, window_s).p99_ms.to_numpy(dtype=float)[::window_s]
 
 
@@ -334,8 +336,8 @@ def merged(parts: Iterable[Second]) -> Tail | None:
 
 def back_after_s(windows: pd.DataFrame, from_s: float, limit_ms: float) -> tuple[float, bool]:
     """
-    How long p99 was beyond the limit: from a time to the start of the first window at or after the slowest one that is
-    within the limit; 0 if none is beyond. True with it if no window was within: the time is then a lower limit.
+    How long p99 was beyond the limit: until the first window within it, at or after the slowest one; 0 if none is
+    beyond. With True if none returned: the time is then a lower limit.
 
     >>> windows = pd.DataFrame({"start_s": [10.0, 11.0, 12.0, 13.0], "end_s": [12.0, 13.0, 14.0, 15.0]})
     >>> back_after_s(windows.assign(p99_ms=[20.0, 300.0, 90.0, 18.0]), 9.5, 25.0)

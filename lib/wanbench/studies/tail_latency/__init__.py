@@ -1,4 +1,4 @@
-"""End-to-end tails of two systems: at growing rates and partitions, by percentile, their knees, what links allow."""
+"""End-to-end tails of two systems: by rate, partitions and percentile, their knees, and limits of the links."""
 
 from .allowed import allowed
 from .benchmark import benchmark

@@ -1,9 +1,9 @@
 """
-What the links allow: the rate at which the fullest link of each system would be full, from the bytes it carried.
+The rate at which each system's fullest link would be full, from the bytes it carried.
 
-Every copy of a record that crosses a link uses its rate: to the leader, to followers, to each group of consumers. The
-links count the bytes, so headers, requests and the placement of leaders are in them. No latency goes in, so that the
-knee of a latency curve can be held against it.
+Every copy of a record uses links: to the leader, to followers, to each consumer group. The links' counters include
+headers, requests and the placement of leaders. No latency is used, so the knee of a latency curve is independent of
+this rate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .trials import ACKNOWLEDGED, RATE, SystemTrials
 
 METHOD = (
     "rate of the link times records acknowledged per second, over the bits per second that it carried, for the fullest "
-    "link; geometric mean over the trials with which the system kept up"
+    "link; geometric mean over the trials in which the system kept up"
 )
 ASSUMPTION = (
     "Bytes per record on a link are the same at higher rates; larger batches there would make them fewer"
@@ -59,7 +59,7 @@ class Allowed(Result):
 
     @property
     def sentence(self) -> str:
-        """The rate that each system's links allow, and what was fullest at the highest rate."""
+        """The rate that each system's links allow, and the fullest link at the highest rate."""
         return " ".join(one.sentence for one in self.estimates)
 
     def table(self) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def allowed(
     fullest = _fullest_links(own, tables.get("link_samples"))
     rows = own.merge(fullest, on=KEY).merge(_busy(own, tables.get("metrics")), on=KEY, how="left")
     if rows.empty:
-        raise MissingDataError("no link with a rate was sampled while trials counted.")
+        raise MissingDataError("no link with a rate was sampled in the counted seconds.")
     rows["allowed_records_per_s"] = rows[ACKNOWLEDGED] / rows.utilisation
     rates = {}
     for name in trials.systems:
@@ -130,7 +130,7 @@ def allowed(
             assumption=ASSUMPTION,
         )
     if not rates:
-        raise MissingDataError("no trial was kept up with, so that bytes per record are unknown.")
+        raise MissingDataError("in no trial did the system keep up, so bytes per record are unknown.")
     order = {name: k for k, name in enumerate(trials.systems)}
     rows = rows.sort_values("system", key=lambda names: names.map(order), kind="stable")
     rows = rows.sort_values(["partitions", RATE], kind="stable")
@@ -148,7 +148,7 @@ def allowed(
 
 
 def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFrame:
-    """Per trial the link with the highest mean utilisation in the seconds that count: link, utilisation."""
+    """Per trial the link with the highest mean utilisation in the counted seconds: link, utilisation."""
     if samples is None or samples.empty:
         raise MissingDataError(
             "links were not sampled: the cluster is outside the lab, or its links have no rate."
@@ -163,7 +163,7 @@ def _fullest_links(own: pd.DataFrame, samples: pd.DataFrame | None) -> pd.DataFr
 
 
 def _busy(own: pd.DataFrame, metrics: pd.DataFrame | None) -> pd.DataFrame:
-    """Per trial how busy the processors of the busiest machine were in the seconds that count: busy_percent."""
+    """Per trial the utilisation of the busiest machine's processors in the counted seconds: busy_percent."""
     if metrics is None or metrics.empty:
         return pd.DataFrame(columns=[*KEY, "busy_percent"]).astype({"busy_percent": float})
     rows = metrics[metrics.source == "sysstat"].merge(own[[*KEY, "from_s", "until_s"]], on=KEY)

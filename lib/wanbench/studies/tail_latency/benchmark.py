@@ -1,4 +1,4 @@
-"""The OpenMessaging Benchmark on the same cluster, held against our own trials of the same load."""
+"""The OpenMessaging Benchmark on the same cluster, compared with our own trials of the same load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The highest rate of each system that meets an objective: from its stepped trials, and from searches."""
+"""The highest rate of each system that meets an objective, from stepped trials and from searches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .trials import RATE, SystemTrials
 @dataclass(frozen=True, repr=False)
 class BestRates(Result):
     """
-    The highest rate of each system within an objective.
+    The highest rate of each system that meets an objective.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class BestRates(Result):
     stepped: dict[str, BestRate]
     searched: dict[str, BestRate]
 
-    TITLE = "The highest rate within the objective"
+    TITLE = "The highest rate that meets the objective"
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -38,7 +38,7 @@ class BestRates(Result):
 
     @property
     def sentence(self) -> str:
-        """The rate of each system by both ways, and whether they agree."""
+        """The rate of each system by both methods, and whether they agree."""
         parts = []
         for name, steps in self.stepped.items():
             text = f"{name}, by its steps: {steps.rate.sentence[:-1]}; the steps around it: {_span(steps)}."
@@ -50,7 +50,7 @@ class BestRates(Result):
         return " ".join(parts)
 
     def agree(self, name: str) -> bool:
-        """Whether the brackets of both ways, each widened to its interval, overlap."""
+        """Whether the brackets of both methods, each widened to its interval, overlap."""
         ends = []
         for found in (self.stepped[name], self.searched[name]):
             low, high = _bracket(found)
@@ -80,8 +80,8 @@ class BestRates(Result):
 
 def _bracket(found: BestRate) -> tuple[float, float]:
     """
-    Where the rate must lie whatever the curve between two steps is like: between the last step that meets the objective
-    and the first that does not; of searches, between the least rate that met it and the most that failed.
+    The range that must contain the rate: from the last step that meets the objective to the first that does not; for
+    searches, from the lowest rate that met it to the highest that failed.
     """
     rows = found.rows
     if "met_records_per_s" in rows:
@@ -105,7 +105,7 @@ def best_rates(
     **at,
 ) -> BestRates:
     """
-    The highest rate of each system that keeps a percentile within an objective.
+    The highest rate of each system at which a percentile meets an objective.
 
     Parameters
     ----------

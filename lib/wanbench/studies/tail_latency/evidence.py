@@ -1,4 +1,4 @@
-"""What the trials say to the claims of the source: estimates by the parameters of `claims.tail_latency`."""
+"""Estimates for the source's claims, under the names that `claims.tail_latency` uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHOD = (
     "Student's t on the logarithms of trials' quantiles, combined within a block; geometric mean over blocks"
 )
 ASSUMPTION = "Blocks are independent and stand for further ones"
-CHOSEN = "the step was chosen from the same trials for its ratio, which makes that look larger than it is"
+CHOSEN = "the step was chosen from the same trials for its ratio, which inflates it"
 FAR, MIDDLE = 0.999, 0.5
 Term = tuple[TailTrials, float, int]
 
@@ -29,10 +29,10 @@ def evidence(
     trials: SystemTrials, by_rate: SideBySide | None = None, by_partitions: SideBySide | None = None
 ) -> dict[str, Estimate]:
     """
-    Every estimate that a claim of the source is about, as far as it was measured.
+    Every measured estimate that a claim refers to.
 
-    The first system stands for the source's Apache Kafka: its latency is above the line. "Highest" throughput is that
-    of the last step at which both have trials that count, whether or not they kept up.
+    The first system stands for the source's Apache Kafka and is the numerator of ratios. "Highest" throughput is the
+    last step at which both have trials that count, whether or not they kept up.
     """
     found = {"on_schedule": _on_schedule(trials)}
     for name, table in (("throughput", by_rate), ("partitions", by_partitions)):
@@ -96,7 +96,7 @@ def _far_out(table: SideBySide) -> dict[str, Estimate]:
 
 
 def _combined(terms: Sequence[Term], quantity: str, level: float = 0.95) -> Estimate:
-    """A product of quantiles of typical trials, each to the power 1 or -1, over the blocks that all have."""
+    """A product of typical trials' quantiles, each to the power 1 or -1, over the blocks that have all of them."""
     logs = (
         pd.concat(
             [

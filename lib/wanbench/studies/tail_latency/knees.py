@@ -1,4 +1,4 @@
-"""The knee of each system, held against the rate that its links allow."""
+"""The knee of each system, against the rate that its links allow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Knees(Result):
 
     @property
     def sentence(self) -> str:
-        """The knee of each system, and what the links allow it."""
+        """The knee of each system, and the rate that its links allow."""
         parts = []
         for name, one in self.knees.items():
             links = f" The links allow it {self.links[name].written}." if name in self.links else ""

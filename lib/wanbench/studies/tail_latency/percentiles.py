@@ -43,7 +43,7 @@ class Percentiles(Result):
 
     @property
     def sentence(self) -> str:
-        """The highest percentile of each system whose interval has two ends, and why the next one's has not."""
+        """The highest percentile of each system with a closed interval, and why the next one is open."""
         parts = []
         for result in (self.compared.a, self.compared.b):
             own = self.rows[self.rows.system == result.tail.name]
@@ -62,7 +62,7 @@ class Percentiles(Result):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Those of the tails; a percentile without upper end stands in the table as such."""
+        """Those of the tails, except open upper ends, which the table shows."""
         tails = (self.compared.a.tail, self.compared.b.tail)
         return tuple(dict.fromkeys(text for tail in tails for text in tail.cautions))
 
@@ -71,7 +71,7 @@ class Percentiles(Result):
         return self.rows
 
     def shown(self) -> pd.DataFrame:
-        """A row per percentile, with both systems beside each other."""
+        """A row per percentile, with a column per system."""
         rows = []
         for q in self.compared.a.quantiles:
             row = {"percentile": order.name(q), "records needed": f"{order.min_values(q, self._level):,}"}

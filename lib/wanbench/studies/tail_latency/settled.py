@@ -1,4 +1,4 @@
-"""Was the warm-up long enough? The later half of the seconds that count is held against the earlier half."""
+"""Was the warm-up long enough? The later half of the counted seconds against the earlier half."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...stats.trials.means import geometric_mean
 from .trials import SystemTrials
 
 METHOD = "percentile in the later half of a trial's seconds over that in the earlier; t on logarithms, trials as units"
-ASSUMPTION = "Trials are independent; a drift within a trial goes the same way in all of them"
+ASSUMPTION = "Trials are independent; drift within a trial has the same direction in all of them"
 
 
 def settled(
@@ -28,10 +28,10 @@ def settled(
     level: float = 0.95,
 ) -> Estimate:
     """
-    How a percentile changes from the earlier to the later half of the seconds that count, over all trials that kept up.
+    Change of a percentile from the earlier to the later half of the counted seconds, over trials that kept up.
 
-    A single trial of a few seconds cannot be tested for stationarity; all of them together can. An interval around 1
-    shows no rise and no fall.
+    A trial of a few seconds is too short to test for stationarity; all together suffice. An interval that contains 1
+    shows no drift.
 
     Raises
     ------
@@ -52,13 +52,13 @@ def settled(
         if np.isfinite([early, late]).all() and early > 0:
             ratios.append(late / early)
     if not ratios:
-        raise MissingDataError("no trial that kept up has two seconds that count.")
+        raise MissingDataError("no trial that kept up has two counted seconds.")
     p = order.name(q)
     return geometric_mean(
         ratios,
         level,
         quantity=f"{p}, later half of a trial over the earlier",
-        claim=f"In the later half of the seconds that count, {p} is {{}} what it is in the earlier half",
+        claim=f"In the later half of the counted seconds, {p} is {{}} that of the earlier half",
         method=METHOD,
         assumption=ASSUMPTION,
     )

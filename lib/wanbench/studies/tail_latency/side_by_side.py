@@ -17,7 +17,7 @@ from ...stats.tails.system_verdicts import Verdicts, verdicts
 from .trials import RATE, STEPS, SystemTrials
 
 BEYOND = "beyond the time waited"
-"""In place of a percentile that is that of a record which never arrived."""
+"""Shown for a percentile that is that of a lost record."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,12 +90,12 @@ class SideBySide(Result):
 
     @property
     def TITLE(self) -> str:
-        """Which percentile, along what, and the level of the intervals."""
+        """Title: the percentile, the steps, and the level of the intervals."""
         return f"{self.name}, with {self.steps[0].a.written_level} intervals"
 
     @property
     def name(self) -> str:
-        """Which percentile, along what."""
+        """The percentile and the steps."""
         return f"{order.name(self.q)} end to end by {STEPS[self.along]}"
 
     @property
@@ -126,12 +126,12 @@ class SideBySide(Result):
 
     @property
     def unit(self) -> str:
-        """What a step counts."""
+        """The unit of a step."""
         return "records/s" if self.along == RATE else "partitions"
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Steps without two systems, steps that a system did not keep up with, and those of the ratios."""
+        """Steps without both systems, steps at which a system fell behind, and those of the ratios."""
         over = [
             f"{name} did not keep up at {', '.join(number(step.step) for step in self.steps if not step.kept_up[k])} "
             f"{self.unit}, where its latency grows as long as a trial lasts"

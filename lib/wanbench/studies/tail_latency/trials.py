@@ -1,8 +1,8 @@
 """
-The trials of several systems at several steps of rate or partitions: which count, and the latencies of each.
+Trials of several systems at steps of rate or partitions: which count, and their latencies.
 
-A trial is the unit of replication. One whose generator fell behind its own schedule says nothing about the system: it
-is left out of curves and comparisons, and stays in the table with its reason. One whose system could not keep up
+A trial is the unit of replication. If the generator fell behind its own schedule, the trial says nothing about the
+system: it is left out of curves and comparisons, and stays in the table with its reason. If the system fell behind, it
 counts.
 """
 
@@ -27,7 +27,7 @@ RATE, PARTITIONS = "rate_records_per_s", "partitions"
 ACKNOWLEDGED = "acknowledged_records_per_s"
 STEPS = {RATE: "rate", PARTITIONS: "partitions"}
 KEPT_UP = 0.98
-"""A system keeps up if it acknowledges so much of the rate asked for: at less, each second of a trial adds more than
+"""A system keeps up if it acknowledges this share of the requested rate: at less, each second of a trial adds more than
 20 ms to the latency of the next, so that its tail says how long the trial lasted."""
 LOAD = (
     RATE, "topics", PARTITIONS, "record_bytes", "start_s", "warmup_s", "duration_s", ACKNOWLEDGED, "late_p99_ms",
@@ -112,11 +112,11 @@ class SystemTrials(RowsResult):
         return rows.groupby([RATE, PARTITIONS, "system"], sort=False)
 
     def steps(self, along: str, **at) -> list[float]:
-        """The steps of rate or of partitions that were measured, with all else as `at` says, in order."""
+        """The measured steps of rate or partitions, with all else as in `at`, in order."""
         return sorted(self._matching(along, at)[along].unique().tolist())
 
     def stepped(self, system: str, along: str, **at) -> pd.DataFrame:
-        """The trials of a system that count along the steps of rate or partitions: as `tails.knee` takes them."""
+        """A system's counted trials along the steps of rate or partitions, as input of `tails.knee`."""
         rows = self._matching(along, at)
         check_choice("system", system, self.systems)
         return rows[rows.counts & (rows.system == system)]
@@ -134,7 +134,7 @@ class SystemTrials(RowsResult):
         return TailTrials(system, tuple(rows["tail"]), tuple(rows.block))
 
     def part(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of another table that belong to trials that count and whose system kept up."""
+        """The rows of another table from trials that count and whose system kept up."""
         kept = self.rows[self.rows.counts & self.rows.kept_up]
         return frame.merge(kept[KEY].astype(frame[KEY].dtypes), on=KEY)
 
@@ -145,7 +145,7 @@ class SystemTrials(RowsResult):
         kept = rows.groupby(RATE).agg(kept=("kept_up", "all"), systems=("system", "nunique"))
         kept = kept[kept.kept & (kept.systems == len(self.systems))]
         if kept.empty:
-            raise MissingDataError("no rate was kept up with by every system.")
+            raise MissingDataError("there is no rate at which every system kept up.")
         return float(kept.index.max())
 
     def _matching(self, along: str, at: Mapping) -> pd.DataFrame:

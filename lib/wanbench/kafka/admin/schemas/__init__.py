@@ -1,1 +1,1 @@
-"""Requests that kafka-python has no schema of, in Kafka's own notation of its protocol."""
+"""Requests missing in kafka-python, in the schema notation of Kafka's protocol."""
