@@ -143,7 +143,7 @@ def test_settings_that_do_not_scatter_alike_are_cautioned():
         name = "baseline" if partitions == 9 else f"partitions {partitions}"
         values = 1e7 * np.exp(rng.normal(0, noise, 6))
         rows += [trial(name, bps, partitions=partitions) for bps in values]
-    assert "do not scatter alike" in str(curves(rates(rows)))
+    assert "have unequal scatter" in str(curves(rates(rows)))
 
 
 def test_blocks_that_cannot_be_told_from_settings_are_left_out():

@@ -202,7 +202,7 @@ def test_a_local_lab_costs_nothing_and_an_unknown_price_is_said():
     assert local.cost() is None and "cost" not in str(local)
     cloudy = make_plan(experiments=EXPERIMENTS, regions=EIGHT[:3], instance_types={"aws": "m9.vast"})
     assert cloudy.cost()["high_usd"].isna().sum() == 1
-    assert "not known: aws: m9.vast" in str(cloudy)
+    assert "unknown: aws: m9.vast" in str(cloudy)
 
 
 def test_the_price_list_says_where_it_comes_from():

@@ -138,7 +138,7 @@ def test_a_notebook_without_parameters_takes_none():
         ("x: int", "not an assignment"),
         ("x = 1\nx = 2", "line 2 .* second time"),
         ("x: int = 'a'", "'x': must be int, not 'a'"),
-        ("x: Path = 'a'", "annotation 'Path' is not understood"),
+        ("x: Path = 'a'", "annotation 'Path' is not supported"),
         ("x: Literal[y] = 1", "something other than plain values"),
         ("x = {1, 2}", "is not a plain value"),
         ("x = b'a'", "is not a plain value"),

@@ -64,9 +64,9 @@ def test_what_blocks_have_in_common_is_removed():
 
 
 def test_unequal_scatter_is_cautioned_and_equal_scatter_is_not():
-    assert "do not scatter alike" not in str(against_baseline(made(), "rate", "baseline", block="block"))
+    assert "have unequal scatter" not in str(against_baseline(made(), "rate", "baseline", block="block"))
     found = against_baseline(made(replicates=6, noisy=10), "rate", "baseline")
-    assert found.equal_spread_p < 0.01 and "do not scatter alike" in str(found) and "acks 1 by" in str(found)
+    assert found.equal_spread_p < 0.01 and "have unequal scatter" in str(found) and "acks 1 by" in str(found)
 
 
 def test_the_check_raises_one_false_alarm_in_twenty_even_with_two_trials():
