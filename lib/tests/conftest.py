@@ -159,9 +159,9 @@ GROUPS = {
 }
 """
 Tests that stay in one process, by what their module's text holds: those of the cluster that all share, those of the
-cluster that tests may break, those that start clusters, those that make a lab, those of the project's own site, and those
-of the example site, which is built once. The longest come first, so that no process works through one of them alone at
-the end.
+cluster that tests may break, those that start clusters, those that make a lab, those of the project's own site, and
+those of the example site, which is built once. The longest come first, so that no process works through one of them
+alone at the end.
 """
 
 
