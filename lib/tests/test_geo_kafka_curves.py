@@ -41,7 +41,9 @@ def test_ratios_are_found():
     for (name, level), ratio in FACTORS.items():
         one = found.ratio({name: level}, {}, quantity="q", claim="It is {}")
         assert one.estimate == pytest.approx(ratio, rel=0.05) and one.n == 6
-        assert one.low < one.estimate < one.high and "pooled" in one.method and "alike" in one.assumption
+        assert (
+            one.low < one.estimate < one.high and "pooled" in one.method and "same relative" in one.assumption
+        )
 
 
 def test_an_interval_alone_is_narrower_than_one_that_holds_with_the_others():

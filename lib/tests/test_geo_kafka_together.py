@@ -50,7 +50,7 @@ def test_curves_do_not_use_them():
 def test_without_such_trials_or_with_too_few_the_section_has_nothing_to_show():
     with pytest.raises(MissingDataError, match="no trial of 'together'"):
         together(rates(one_at_a_time({})))
-    with pytest.raises(MissingDataError, match="make no surface"):
+    with pytest.raises(MissingDataError, match="do not determine a surface"):
         together(rates(made(runs=2)))
 
 

@@ -141,7 +141,7 @@ PROGRAM = {"program": "open-loop producer", "format": 1}
         ([PROGRAM, [1]], "JSON object"),
         ([PROGRAM, {"second": -1}], "whole number from 0"),
         ([PROGRAM, {"second": 10**9}], "a second below"),
-        ([PROGRAM, {"second": 0, "late": [1], "publish": []}], "value and count by turns"),
+        ([PROGRAM, {"second": 0, "late": [1], "publish": []}], "alternating value and count"),
         ([PROGRAM, {"second": 0, "late": [1, -1], "publish": []}], "whole numbers from 0"),
         ([PROGRAM, {"second": 0, "late": [], "publish": [True, 1]}], "whole numbers from 0"),
         ([PROGRAM, {"second": 0, "n_due": "2", "late": [], "publish": []}], "whole number"),

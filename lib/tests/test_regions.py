@@ -59,7 +59,7 @@ def test_a_plan_with_ibm_says_that_its_prices_are_not_known():
         rate_bps=1e8,
         instance_types={"ibm": "bx2-2x8", "aws": "t3.nano"},
     )
-    assert "what is not known: ibm: bx2-2x8" in str(plan)
+    assert "unknown: ibm: bx2-2x8" in str(plan)
     assert {name.split(":")[0] for pair in select_pairs() for name in pair} == {"aws", "azure", "gcp"}
 
 
