@@ -1,18 +1,18 @@
-"""Workloads and drivers of the OpenMessaging Benchmark: read, written, converted; by its own parser, where it is."""
+"""Workloads and drivers of the OpenMessaging Benchmark: read and written; by its own parser, where it is."""
 
 import json
 import os
 import random
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openmessaging_examples import DRIVER, TEXT, WORKLOAD, file
 
 from wanbench.errors import ParameterError
-from wanbench.experiments import KafkaOpenLoop
 from wanbench.experiments.flat_yaml import read_flat
 from wanbench.experiments.java_properties import read_properties
 from wanbench.experiments.openmessaging_fields import LARGEST_INT, LARGEST_LONG
@@ -26,59 +26,6 @@ from wanbench.experiments.openmessaging_files import (
 )
 
 DISTRIBUTION, CLONES = os.environ.get("WANBENCH_OMB"), os.environ.get("WANBENCH_OMB_CLONES")
-WORKLOAD = Workload(
-    topics=2,
-    partitionsPerTopic=3,
-    messageSize=1024,
-    subscriptionsPerTopic=4,
-    producersPerTopic=5,
-    consumerPerSubscription=3,
-    producerRate=600,
-    testDurationMinutes=2,
-    warmupDurationMinutes=1,
-    useRandomizedPayloads=True,
-    randomBytesRatio=1.0,
-    randomizedPayloadPoolSize=10,
-)
-TEXT = """
-name: 1 topic / 16 partitions   # made up
-
-topics: 1
-partitionsPerTopic: 16
-messageSize: 1_024
-keyDistributor: "NO_KEY"
-payloadFile: payload/a.data
-subscriptionsPerTopic: 1
-producersPerTopic: 1
-consumerPerSubscription: 1
-producerRate: 50000
-consumerBacklogSizeGB: 0
-testDurationMinutes: 15
-"""
-DRIVER = """
-name: Kafka
-driverClass: io.openmessaging.benchmark.driver.kafka.KafkaBenchmarkDriver
-replicationFactor: 3
-reset: true
-topicConfig: |
-  min.insync.replicas=2
-commonConfig: |
-  bootstrap.servers=localhost:9092
-  request.timeout.ms=120000
-producerConfig: |
-  acks=1
-  linger.ms=1
-  batch.size=131072
-consumerConfig: |
-  auto.offset.reset=earliest
-  enable.auto.commit=false
-"""
-
-
-def file(tmp_path, text):
-    path = tmp_path / "file.yaml"
-    path.write_text(text)
-    return path
 
 
 def test_a_workload_is_read_and_what_is_not_there_is_none(tmp_path):
@@ -229,142 +176,6 @@ def test_files_of_others_read_write_and_read_equal(tmp_path):
         written = one.write(tmp_path / "again.yaml")
         assert read(written) == one
         assert yaml.safe_load(written.read_text()) == yaml.safe_load(path.read_text()), path
-
-
-def test_an_open_loop_load_of_a_workload(tmp_path):
-    load = WORKLOAD.open_loop(read_driver(file(tmp_path, DRIVER)))
-    assert load == KafkaOpenLoop(
-        600, record_bytes=1024, topics=2, partitions=3, replication=3, producers=5, groups=4, consumers=3, acks="1",
-        linger_ms=1, batch_bytes=131_072, compression="none", idempotence=None, duration_s=120, warmup_s=60,
-        topic_settings={"min.insync.replicas": 2},
-        producer_settings={"request.timeout.ms": 120_000, "max.in.flight.requests.per.connection": 5},
-        consumer_settings={"request.timeout.ms": 120_000},
-    )  # fmt: skip
-    assert WORKLOAD.open_loop().linger_ms == KafkaOpenLoop(1).linger_ms
-    assert WORKLOAD.open_loop(Driver()).linger_ms == 0
-    assert WORKLOAD.open_loop(duration_s=7).duration_s == 7
-    assert replace(WORKLOAD, warmupDurationMinutes=None).open_loop().warmup_s == 60
-
-
-@pytest.mark.parametrize(
-    ("change", "said", "way_out"),
-    [
-        (
-            {"keyDistributor": "RANDOM_NANO"},
-            "keyDistributor (records of an open-loop load have no key)",
-            None,
-        ),
-        ({"producerRate": 0}, "producerRate (0 makes the benchmark search", {"rate_records_per_s": 5}),
-        ({"consumerBacklogSizeGB": 1}, "consumerBacklogSizeGB", None),
-        ({"consumerOnly": True}, "consumerOnly", None),
-        ({"useRandomizedPayloads": None, "payloadFile": "a"}, "payloadFile", {"payload": "json"}),
-        ({"randomBytesRatio": 0.5}, "randomBytesRatio", {"payload": "random"}),
-        (
-            {"testDurationMinutes": 0},
-            "testDurationMinutes (0 never ends; or give duration_s)",
-            {"duration_s": 10},
-        ),
-        ({"partitionsPerTopicList": (1, 2)}, "partitionsPerTopicList", {"partitions": 3}),
-        ({"producersPerTopicList": (1, 2)}, "producersPerTopicList", {"producers": 1}),
-        ({"producerRateList": ((0, 5),)}, "producerRateList", {"rate_records_per_s": 5}),
-        ({"existingTopicList": ("a",)}, "existingTopicList", None),
-    ],
-)
-def test_what_cannot_be_carried_over_is_an_error_unless_somebody_decides(change, said, way_out):
-    workload, (name, *_) = replace(WORKLOAD, **change), reversed(change)
-    with pytest.raises(ParameterError) as error:
-        workload.open_loop()
-    assert said in str(error.value)
-    if way_out:
-        assert workload.open_loop(**way_out)
-    elif name != "testDurationMinutes":
-        assert workload.open_loop(ignoring=[name])
-
-
-def test_settings_that_librdkafka_lacks_are_an_error_and_others_are_translated():
-    driver = Driver(
-        producerConfig="acks=-1\nbuffer.memory=67108864\nsend.buffer.bytes=-1\nmax.request.size=2097152\n",
-        consumerConfig="auto.offset.reset=earliest\nfetch.max.wait.ms=7\ngroup.id=x\nclient.rack=r\n",
-    )
-    load = WORKLOAD.open_loop(driver)
-    assert load.acks == "all" and load.client_rack == "r"
-    assert dict(load.producer_settings) == {
-        "queue.buffering.max.kbytes": "65536", "socket.send.buffer.bytes": "0", "message.max.bytes": "2097152",
-    }  # fmt: skip
-    assert dict(load.consumer_settings) == {"fetch.wait.max.ms": "7"}
-    back = Driver.of(load, "a:1")
-    assert read_properties(back.commonConfig) == {"bootstrap.servers": "a:1"}
-    assert (back.settings("producer") | {"acks": "-1"}).items() >= driver.settings("producer").items()
-    assert back.settings("consumer")["fetch.max.wait.ms"] == "7"
-    for name in ("max.block.ms=5", "transactional.id=t", "partitioner.class=x"):
-        odd = Driver(producerConfig=name)
-        with pytest.raises(ParameterError, match="librdkafka has no such setting"):
-            WORKLOAD.open_loop(odd)
-        assert WORKLOAD.open_loop(odd, ignoring=[name.partition("=")[0]])
-    secret = Driver(commonConfig="sasl.jaas.config=hunter2")
-    with pytest.raises(ParameterError, match="the cluster has the clients' security") as error:
-        WORKLOAD.open_loop(secret)
-    assert "hunter2" not in str(error.value)
-    for odd in ("linger.ms=x", "batch.size=-1", "enable.idempotence=perhaps"):
-        with pytest.raises(ParameterError, match=r"allowed: "):
-            WORKLOAD.open_loop(Driver(producerConfig=odd))
-    with pytest.raises(ParameterError, match="fields of KafkaOpenLoop"):
-        WORKLOAD.open_loop(rate=5)
-
-
-def test_shared_settings_are_known_to_librdkafka():
-    import confluent_kafka
-
-    from wanbench.experiments.openmessaging_settings import _RENAMED, OF_BOTH
-
-    for name in {*OF_BOTH, *_RENAMED.values()}:
-        try:
-            confluent_kafka.Producer({name: "1"})
-        except confluent_kafka.KafkaException as error:
-            assert "No such configuration property" not in str(error), name
-
-
-def test_cautions_say_what_is_not_quite_the_same(tmp_path):
-    said = " ".join(
-        replace(WORKLOAD, warmupDurationMinutes=None, logIntervalMillis=1).cautions(
-            read_driver(file(tmp_path, DRIVER))
-        )
-    )
-    for part in (
-        "whole milliseconds",
-        "in turn",
-        "no warm-up",
-        "logIntervalMillis",
-        "commit",
-        "reset",
-        "drain_s",
-    ):
-        assert part in said
-
-
-def test_a_workload_and_a_driver_of_an_open_loop_load():
-    load = WORKLOAD.open_loop(Driver(producerConfig="acks=all\nlinger.ms=3\n"))
-    there = Workload.of(load)
-    assert there.open_loop(Driver.of(load)) == replace(
-        load, idempotence=True, consumer_settings=load.consumer_settings
-    )
-    assert there.randomizedPayloadPoolSize * there.messageSize <= 1 << 20
-    assert Workload.of(load, name="x", testDurationMinutes=9).testDurationMinutes == 9
-    for change, said in (
-        ({"duration_s": 90}, "duration_s is 90"),
-        ({"warmup_s": 5}, "warmup_s is 5"),
-        ({"rate_records_per_s": 0.5}, "rate_records_per_s is 0.5"),
-        ({"payload": "json"}, "payload is 'json'"),
-    ):
-        with pytest.raises(ParameterError, match=said):
-            Workload.of(replace(load, **change))
-    for change, said in (
-        ({"linger_ms": 0.5}, "linger_ms is 0.5"),
-        ({"producer_settings": {"sticky.partitioning.linger.ms": 5}}, "Java clients do not have"),
-        ({"client_rack": "region"}, "the name of one rack"),
-    ):
-        with pytest.raises(ParameterError, match=said):
-            Driver.of(replace(load, **change))
 
 
 JAVA = """

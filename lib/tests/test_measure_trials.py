@@ -1,0 +1,79 @@
+"""What measuring keeps of trials."""
+
+import json
+
+from scripted_lab import Reply, ScriptedLab, well
+
+from wanbench.campaign.execute import measure
+from wanbench.campaign.trial_plans import (
+    Path,
+    two_paths,
+)
+from wanbench.experiments import KafkaLoad, Ping
+from wanbench.ingest import read_run
+from wanbench.plan import Trial, make_trials
+from wanbench.runs.journal import now_utc
+
+PATHS = [Path("internet", 132.9, 25.1), Path("private", 62.5, 0.7)]
+LOAD = KafkaLoad(batch_bytes=80_000, duration_s=5, warmup_s=2)
+
+
+def plan_of(trials):
+    return make_trials(trials, from_region="a", to_region="b")
+
+
+def test_trials_of_one_pair_are_measured_in_order_and_resumed(tmp_path):
+    trials = [
+        Trial(name, (Ping(count=2),), block) for block, name in ((1, "A"), (1, "B"), (2, "B"), (2, "A"))
+    ]
+    run = measure(
+        plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
+    )
+    tests = run.tests()
+    assert tests.setting.tolist() == ["A", "B", "B", "A"]
+    assert tests.outcome.tolist() == ["done"] * 4
+    again = measure(
+        plan_of(trials), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
+    )
+    assert again.run_id == run.run_id
+    other = [Trial("C", trial.experiments, trial.block) for trial in trials]
+    assert (
+        measure(
+            plan_of(other), ScriptedLab(["a", "b"]), data_folder=tmp_path, campaign="turns", progress=False
+        ).run_id
+        != run.run_id
+    )
+
+
+def test_a_trial_that_fails_is_tried_again_at_the_end(tmp_path):
+    asked = []
+
+    def script(host, command):
+        asked.append(command)
+        return Reply(returncode=2, stderr=b"no") if len(asked) == 1 else well(host, command)
+
+    trials = [Trial(name, (Ping(count=2),)) for name in ("A", "B", "B")]
+    lab = ScriptedLab(["a", "b"], script)
+    run = measure(plan_of(trials), lab, data_folder=tmp_path, campaign="again", progress=False)
+    tests = run.tests()
+    assert tests.outcome.tolist() == ["failed", "done", "done", "done"]
+    assert tests.setting.tolist() == ["A", "B", "B", "A"]
+
+
+def test_table_trials_comes_from_the_plan(tmp_path):
+    trials = two_paths(PATHS, LOAD, rate_bps=1e9, scales={10: 1}, background_share=0.8)
+    plan = plan_of(trials)
+    folder = tmp_path / "raw" / "c" / "r"
+    folder.mkdir(parents=True)
+    start = {
+        "schema_version": 1,
+        "campaign": "c",
+        "run_id": "r",
+        "plan": json.loads(json.dumps(plan.as_dict())),
+    }
+    event = {"event": "run-started", "at_utc": now_utc(), "parameters": {}, "lab": {"kind": "local"}, **start}
+    (folder / "journal.jsonl").write_text(json.dumps(event) + "\n")
+    table = read_run(folder)["trials"]
+    assert table.setting.tolist() == [trial.setting for trial in trials]
+    assert table.batch_bytes.unique().tolist() == [8000] and table.rate_bps.unique().tolist() == [1e8]
+    assert table.background_bps.unique().tolist() == [8e7] and table.acks.unique().tolist() == ["all"]
