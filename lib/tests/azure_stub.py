@@ -6,13 +6,10 @@ keeps what is made, and answers with operations that are under way for a while.
 import copy
 import json
 import re
-import socket
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from azure_description import Refused, checked
 
@@ -59,6 +56,7 @@ class Cloud:
 
     def answer(self, verb, path, query, body):
         """Status, body and headers of an answer; None for none."""
+        query = parse_qs(query)
         try:
             if not path.startswith(ROOT):
                 raise Refused(404, "InvalidSubscriptionId", f"The subscription of {path} is not known.")
@@ -279,57 +277,3 @@ def _usage(name, limit):
         "currentValue": 0,
         "unit": "Count",
     }
-
-
-@contextmanager
-def serve(cloud):
-    """The address of a stand-in."""
-
-    connections = []
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def setup(self):
-            super().setup()
-            connections.append(self.connection)
-
-        def handle(self):
-            with suppress(ConnectionError):  # a driver was killed
-                super().handle()
-
-        def _answer(self):
-            asked = urlsplit(self.path)
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-            told = cloud.answer(self.command, asked.path, parse_qs(asked.query), body)
-            if told is None:
-                self.close_connection = True
-                return
-            status, answer, headers = told
-            content = b"" if answer is None else json.dumps(answer).encode()
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, f"http://{self.headers['Host']}{value}")
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_PUT = do_DELETE = _answer
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        for connection in connections:  # that their threads end
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        server.server_close()

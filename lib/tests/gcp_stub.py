@@ -5,13 +5,10 @@ keeps what is made, and answers with operations that are pending for a while.
 
 import json
 import re
-import socket
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from gcp_description import Refused, checked
 from google.cloud import compute_v1
@@ -52,13 +49,13 @@ class Cloud:
         self.unreachable = None
 
     def answer(self, verb, path, query, body):
-        """Status and body of an answer; None for none."""
+        """Status, body and headers of an answer; None for none."""
         try:
-            called, given = checked(verb, path, query, body)
+            called, given = checked(verb, path, parse_qsl(query), body)
             return self._answered(*called, given)
         except Refused as refused:
             self.refused.append(refused.reason)
-            return refused.status, {"error": {"code": refused.status, "message": refused.reason}}
+            return refused.status, {"error": {"code": refused.status, "message": refused.reason}}, {}
 
     def _answered(self, service, operation, given):
         called = (service, operation)
@@ -74,7 +71,7 @@ class Cloud:
             raise Refused(403, f"Permission denied on project '{given['project']}' for eve@example.org")
         with self.lock:
             told = getattr(self, f"_{operation}")(service, given, fault)
-        return None if fault == "lost" else (200, json.loads(type(told).to_json(told)))
+        return None if fault == "lost" else (200, json.loads(type(told).to_json(told)), {})
 
     def _fault(self, service, operation):
         for number, (*called, fault) in enumerate(self.faults):
@@ -298,54 +295,3 @@ def _matches(wanted, each):
     if found := re.fullmatch(r"name eq (\S+)", wanted):
         return bool(re.fullmatch(found[1], each.name))
     raise Refused(400, f"Invalid value for field 'filter': '{wanted}'")
-
-
-@contextmanager
-def serve(cloud):
-    """The address of a stand-in."""
-
-    connections = []
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def setup(self):
-            super().setup()
-            connections.append(self.connection)
-
-        def handle(self):
-            with suppress(ConnectionError):  # a driver was killed
-                super().handle()
-
-        def _answer(self):
-            asked = urlsplit(self.path)
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-            told = cloud.answer(self.command, asked.path, parse_qsl(asked.query), body)
-            if told is None:
-                self.close_connection = True
-                return
-            content = json.dumps(told[1]).encode()
-            self.send_response(told[0])
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = do_DELETE = _answer
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        for connection in connections:  # that their threads end
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        server.server_close()

@@ -20,6 +20,7 @@ from aws_driver import HostHere, OpenedHost
 from azure.core.exceptions import ClientAuthenticationError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure_stub import SUBSCRIPTION
+from cloud_stub import Current, killed_at_call, serve
 from sshd_in_namespaces import unavailable as no_sshd
 
 from wanbench import cli
@@ -55,24 +56,16 @@ def surroundings(monkeypatch, tmp_path):
 @pytest.fixture(scope="module")
 def address():
     """Of the stand-in; what it knows is `azure_stub.Cloud`, in the fixture `cloud`."""
-    with azure_stub.serve(_Current) as served:
+    with serve(Current) as served:
         yield served
-
-
-class _Current:
-    cloud = None
-
-    @staticmethod
-    def answer(*asked):
-        return _Current.cloud.answer(*asked)
 
 
 @pytest.fixture
 def cloud(address):
     """A new stand-in."""
-    _Current.cloud = azure_stub.Cloud()
-    _Current.cloud.address = address
-    return _Current.cloud
+    Current.cloud = azure_stub.Cloud()
+    Current.cloud.address = address
+    return Current.cloud
 
 
 def azure_of(cloud):
@@ -141,15 +134,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
 
 def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
     def drive(killed_at):
-        calls, told = [0], clients.Azure._told
-
-        def counted(self, *arguments):
-            calls[0] += 1
-            if calls[0] == killed_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return told(self, *arguments)
-
-        clients.Azure._told = counted
+        killed_at_call(clients.Azure, killed_at)
         with lab_on(cloud):
             pass
 

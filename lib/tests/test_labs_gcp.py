@@ -10,7 +10,6 @@ import signal
 import urllib.error
 import urllib.request
 from collections import Counter
-from datetime import UTC, datetime
 from functools import cache
 
 import pytest
@@ -20,6 +19,7 @@ pytest.importorskip("google.cloud.compute_v1", reason="the extra gcp is not inst
 
 import gcp_stub
 from aws_driver import HostHere, OpenedHost
+from cloud_stub import Current, killed_at_call, serve
 from gcp_stub import PROJECT
 from google.auth.credentials import AnonymousCredentials
 from sshd_in_namespaces import unavailable as no_sshd
@@ -29,6 +29,7 @@ from wanbench.errors import LabError, ParameterError
 from wanbench.experiments import Iperf3, Ping
 from wanbench.folders import root
 from wanbench.labs.gcp import GcpLab, clients, sweep, teardown
+from wanbench.labs.gcp.launch import AHEAD_S
 from wanbench.labs.rented import leases, tags
 from wanbench.labs.spending import BudgetError
 from wanbench.links.launch import search_path
@@ -54,24 +55,16 @@ def surroundings(monkeypatch, tmp_path):
 @pytest.fixture(scope="module")
 def address():
     """Of the stand-in; what it knows is `gcp_stub.Cloud`, in the fixture `cloud`."""
-    with gcp_stub.serve(_Current) as served:
+    with serve(Current) as served:
         yield served
-
-
-class _Current:
-    cloud = None
-
-    @staticmethod
-    def answer(*asked):
-        return _Current.cloud.answer(*asked)
 
 
 @pytest.fixture
 def cloud(address):
     """A new stand-in."""
-    _Current.cloud = gcp_stub.Cloud()
-    _Current.cloud.address = address
-    return _Current.cloud
+    Current.cloud = gcp_stub.Cloud()
+    Current.cloud.address = address
+    return Current.cloud
 
 
 @cache
@@ -122,9 +115,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
         assert set(rules["hosts"].source_ranges) == {f"{host.address}/32" for host in hosts}
         instance = next(each for (kind, *_), each in cloud.made.items() if kind == "instances")
         assert instance.scheduling.instance_termination_action == "DELETE"
-        expires = datetime.strptime(found[0].tags[tags.EXPIRES], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-        left_s = (expires - datetime.now(UTC)).total_seconds()
-        assert 0 < instance.scheduling.max_run_duration.seconds < left_s
+        assert 0 < instance.scheduling.max_run_duration.seconds <= opened.ttl_s - AHEAD_S
         told = {each.key: each.value for each in instance.metadata.items}
         assert told["ssh-keys"].startswith("ubuntu:ssh-ed25519 ") and told["enable-oslogin"] == "FALSE"
         assert told["user-data"].startswith("#cloud-config\n") and "google-wanbench" in told["user-data"]
@@ -140,15 +131,7 @@ def test_a_lab_is_tagged_closed_to_others_and_gone_afterwards(cloud):
 
 def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(cloud):
     def drive(killed_at):
-        calls, told = [0], clients.Gcp._told
-
-        def counted(self, *arguments):
-            calls[0] += 1
-            if calls[0] == killed_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return told(self, *arguments)
-
-        clients.Gcp._told = counted
+        killed_at_call(clients.Gcp, killed_at)
         with lab_on(cloud):
             pass
 

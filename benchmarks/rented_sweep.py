@@ -1,0 +1,100 @@
+"""
+Kills a driver of four hosts in two regions at each of its calls of a cloud's API, one after the other, and sweeps after
+each: fails if a sweep leaves anything. Google Cloud and Azure, or the one named, are stand-ins on this machine.
+"""
+
+import contextlib
+import io
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "lib" / "tests"))
+import azure_stub
+import gcp_stub
+from aws_driver import OpenedHost
+from azure.core.pipeline.policies import SansIOHTTPPolicy
+from cloud_stub import Current, killed_at_call, serve
+from google.auth.credentials import AnonymousCredentials
+
+from wanbench.labs import azure, gcp
+from wanbench.labs.rented import leases
+
+SETTLE_S = 0.05
+QUICK = {"pause_s": 0.01, "poll_s": 0.005}
+
+
+class Google:
+    """What is asked of Google Cloud."""
+
+    name, new, client, sweep = "gcp", gcp_stub.Cloud, gcp.clients.Gcp, staticmethod(gcp.sweep)
+    lab, regions, instance_type = gcp.GcpLab, ["gcp:europe-west1", "gcp:us-west1"], "e2-small"
+
+    @staticmethod
+    def account(address):
+        """A client of the stand-in."""
+        how = {"project": gcp_stub.PROJECT, "credentials": AnonymousCredentials(), "endpoint": address}
+        return gcp.clients.Gcp(**how, **QUICK)
+
+
+class Azure:
+    """What is asked of Azure."""
+
+    name, new, client, sweep = "azure", azure_stub.Cloud, azure.clients.Azure, staticmethod(azure.sweep)
+    lab, regions, instance_type = azure.AzureLab, ["azure:westeurope", "azure:eastus"], "Standard_B2s"
+
+    @staticmethod
+    def account(address):
+        """A client of the stand-in."""
+        how = {"subscription": azure_stub.SUBSCRIPTION, "credential": object(), "endpoint": address}
+        return azure.clients.Azure(**how, **QUICK, authentication_policy=SansIOHTTPPolicy())
+
+
+def drive(cloud, address, killed_at):
+    """Open and close a lab; killed at this call, if there are so many."""
+    killed_at_call(cloud.client, killed_at)
+    options = {"yes": True, "connect": OpenedHost, "settle_s": SETTLE_S, "hosts_per_region": 2}
+    options |= {"instance_type": cloud.instance_type, cloud.name: cloud.account(address)}
+    with contextlib.redirect_stderr(io.StringIO()), cloud.lab(cloud.regions, **options):
+        pass
+
+
+def kill_at_each_call(cloud, address):
+    """Whether every sweep left nothing."""
+    kills, clean, left_any = 0, 0, 0
+    while True:
+        Current.cloud = cloud.new()
+        Current.cloud.address = address
+        driver = multiprocessing.get_context("fork").Process(target=drive, args=(cloud, address, kills + 1))
+        driver.start()
+        driver.join()
+        if driver.exitcode != -signal.SIGKILL:
+            break
+        kills += 1
+        left = len(Current.cloud.made)
+        with contextlib.redirect_stdout(io.StringIO()):
+            status = cloud.sweep(**{cloud.name: cloud.account(address)}, yes=True, settle_s=SETTLE_S)
+        after = list(Current.cloud.made)
+        clean += not after and status == 0 and not leases.free_leases()
+        left_any += bool(left)
+        print(f"kill {kills}: left {left} resources; after the sweep {after or 'nothing'}", flush=True)
+    print(f"{cloud.name}: {kills} kills: {left_any} left something, a sweep left nothing after {clean}")
+    return kills == clean and driver.exitcode == 0
+
+
+def main():
+    """Try the clouds named on the command line, or both."""
+    gcp.teardown.POLL_S = azure.teardown.POLL_S = 0.02
+    with serve(Current) as address:
+        asked = [cloud for cloud in (Google, Azure) if cloud.name in (sys.argv[1:] or ("gcp", "azure"))]
+        clean = [kill_at_each_call(cloud, address) for cloud in asked]
+        return 0 if clean and all(clean) else 1
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"WANBENCH_DATA": folder, "WANBENCH_OPERATOR_ADDRESS": "192.0.2.7"}
+        sys.exit(main())
