@@ -154,6 +154,7 @@ class Azure:
                     logging.getLogger("azure.identity").setLevel(logging.CRITICAL)
                     self._credential = import_module("azure.identity").DefaultAzureCredential()
                 room, kind = _ROOMS[service]
+                _complete_models(room)
                 self._clients[service] = getattr(import_module(room), kind)(
                     self._credential,
                     subscription,
@@ -181,3 +182,13 @@ def without_identities(text: str) -> str:
     for pattern, instead in _PRIVATE:
         text = pattern.sub(instead, text)
     return " ".join(text.split())[:500]
+
+
+def _complete_models(room: str) -> None:
+    """
+    Complete a package's models in one thread. Each does so when it is first used; of threads that use it at the same
+    time, some then got plain dicts in place of its fields.
+    """
+    for model in vars(import_module(f"{room}.models")).values():
+        if isinstance(model, type) and hasattr(model, "_calculated"):
+            model.__new__(model)
