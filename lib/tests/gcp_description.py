@@ -7,8 +7,10 @@ from functools import cache
 from importlib import import_module
 from inspect import signature
 
-from google.cloud import compute_v1
 from google.protobuf.json_format import ParseError
+from lazily import lazily
+
+compute_v1 = lazily("google.cloud.compute_v1")
 
 SERVICES = (
     "disks",

@@ -11,7 +11,9 @@ from collections import Counter
 from urllib.parse import parse_qsl
 
 from gcp_description import Refused, checked
-from google.cloud import compute_v1
+from lazily import lazily
+
+compute_v1 = lazily("google.cloud.compute_v1")
 
 PROJECT = "planted-project-7"
 ZONES = {

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from geopy.distance import geodesic
 
 from .checks import check_choice, refusal
 from .errors import ParameterError, RawDataError
@@ -200,23 +199,33 @@ def _distinct_names(names: Iterable[str]) -> list[str]:
     return names
 
 
+def geodesic_km(point: tuple[float, float], other: tuple[float, float]) -> float:
+    """
+    Length in km of the shortest path over the WGS-84 ellipsoid between two points (latitude and longitude in degrees).
+
+    The same in both directions, to the last digit. geopy computes it after Karney (2013), Algorithms for geodesics,
+    https://doi.org/10.1007/s00190-012-0578-z. Raises ValueError for a latitude beyond the poles.
+    """
+    return _geodesic_km(*sorted((tuple(point), tuple(other))))
+
+
 @cache
-def _geodesic_km(point: tuple[float, float], other: tuple[float, float]) -> float:
-    """The cache is by point, not by name, because many regions share the point of a city."""
-    return geodesic(point, other, ellipsoid="WGS-84").km
+def _geodesic_km(point, other):
+    from geopy.distance import geodesic  # it loads geocoders and a client for HTTP: 0.2 s of each start
+
+    return float(geodesic(point, other, ellipsoid="WGS-84").km)
 
 
 def distance_km(a: str, b: str) -> float:
     """
     Length in km of the shortest path over the WGS-84 ellipsoid between two regions, given by name.
 
-    The same in both directions; its uncertainty is the `precision_km` of both ends. geopy computes it after Karney
-    (2013), Algorithms for geodesics, https://doi.org/10.1007/s00190-012-0578-z.
+    The same in both directions; its uncertainty is the `precision_km` of both ends.
 
     >>> round(distance_km("aws:eu-west-1", "gcp:us-east4"))
     5475
     """
-    return _geodesic_km(*sorted((end.latitude_deg, end.longitude_deg) for end in (region(a), region(b))))
+    return geodesic_km(*((end.latitude_deg, end.longitude_deg) for end in (region(a), region(b))))
 
 
 def light_rtt_ms(distance_km):

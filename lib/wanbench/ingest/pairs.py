@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from geopy.distance import geodesic
 
 from .. import tables
 from ..checks import check_choice
 from ..errors import ParameterError
-from ..regions import distance_km, light_rtt_ms, region
+from ..regions import distance_km, geodesic_km, light_rtt_ms, region
 from .setting import MixedSettings, mixture, selected
 
 PAIR = ["from_region", "to_region"]
@@ -177,9 +175,4 @@ def _distance_km(a, b, points):
         ]
     except ParameterError:
         return np.nan
-    return _geodesic_km(*sorted(ends))
-
-
-@lru_cache(maxsize=1 << 16)
-def _geodesic_km(a, b):
-    return geodesic(a, b, ellipsoid="WGS-84").km
+    return geodesic_km(*ends)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import pandas as pd
-from geopy.distance import geodesic
 
 from .. import regions as catalogue_of_regions
+from ..regions import geodesic_km
 from .off_earth import on_earth
 
 EARTH_RADIUS_KM = 6371.0088
@@ -36,11 +34,6 @@ def known_places(*overrides: pd.DataFrame | None) -> pd.DataFrame:
     return places.assign(precision_km=places.precision_km.fillna(default).clip(upper=MAX_PRECISION_KM))
 
 
-@lru_cache(maxsize=1 << 16)
-def _geodesic_km(a: tuple[float, float], b: tuple[float, float]) -> float:
-    return geodesic(a, b, ellipsoid="WGS-84").km
-
-
 def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.DataFrame:
     """
     Per row: distance_km, and tolerance_km, the sum of both precisions, by which the hosts may be nearer. NaN where a
@@ -55,7 +48,7 @@ def distances(places: pd.DataFrame, first: pd.Series, second: pd.Series) -> pd.D
     distance_km = {}
     for a, b in set(zip(first, second, strict=True)):
         if a in points and b in points:
-            distance_km[a, b] = _geodesic_km(*sorted((points[a], points[b])))
+            distance_km[a, b] = geodesic_km(points[a], points[b])
     distance = [distance_km.get(pair, np.nan) for pair in zip(first, second, strict=True)]
     tolerance = first.map(places.precision_km) + second.map(places.precision_km)
     return pd.DataFrame({"distance_km": distance, "tolerance_km": tolerance}, index=first.index, dtype=float)

@@ -15,7 +15,6 @@ from math import ceil, exp, isfinite, nan
 
 import numpy as np
 import pandas as pd
-from geopy.distance import geodesic
 
 from ... import regions as catalogue
 from ...checks import check_columns, check_level, check_number, refusal
@@ -219,7 +218,7 @@ class Predictor:
         if len(distances):
             return float(distances.median())
         first, second = (self._coordinates(name) for name in ends)
-        return float(geodesic(first, second, ellipsoid="WGS-84").km)
+        return catalogue.geodesic_km(first, second)
 
     def _coordinates(self, name: str) -> tuple[float, float]:
         if self.regions is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from geopy.distance import geodesic
 
 from ...checks import check_columns
 from ...formatting import count
+from ...regions import geodesic_km
 
 POSITION = ["name", "latitude_deg", "longitude_deg"]
 
@@ -54,7 +54,7 @@ def distances(pairs: pd.DataFrame, names: list[str], regions: pd.DataFrame | Non
     for i, j in zip(*np.nonzero(np.triu(np.isnan(distance_km), 1)), strict=True):
         ends = [points.get(names[end], (np.nan, np.nan)) for end in (i, j)]
         if np.isfinite(np.array(ends, dtype=float)).all():
-            distance_km[i, j] = distance_km[j, i] = geodesic(*ends, ellipsoid="WGS-84").km
+            distance_km[i, j] = distance_km[j, i] = geodesic_km(*ends)
     return distance_km
 
 
