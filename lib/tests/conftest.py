@@ -168,16 +168,16 @@ def shared_lab(shared_cluster):
 
 
 GROUPS = {
+    "test_report.py": r"(?m)^def site\b",
     "shared cluster": r"shared_(cluster|lab)",
     "own cluster": r"own_cluster",
     "clusters": r"pytest\.mark\.kafka",
     "lab": r"pytest\.mark\.lab",
-    "test_report.py": r"(?m)^def site\b",
     "example site": r"built_site",
 }
 """
-Tests that stay in one process, by what their module's text holds: those of the cluster that all share, those of the
-cluster that tests may break, those that start clusters, those that make a lab, those of the project's own site, and
+Tests that stay in one process, by what their module's text holds: those of the project's own site, those of the
+cluster that all share, those of the cluster that tests may break, those that start clusters, those that make a lab, and
 those of the example site, which is built once. The longest come first, so that no process works through one of them
 alone at the end.
 """

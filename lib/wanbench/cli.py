@@ -235,7 +235,10 @@ def _recorded(job):
 
 
 def _measured_or_replayed(job, replay: bool):
-    """The job unchanged, or with the samples instead of a local lab that cannot run here or is not wanted."""
+    """
+    The job unchanged, or with the samples: instead of any lab if that is asked for, and instead of a local one that
+    cannot run here.
+    """
     from dataclasses import replace
 
     from .publish.notebooks import read_notebook
@@ -247,9 +250,11 @@ def _measured_or_replayed(job, replay: bool):
     lab = job.given.get("lab", declared["lab"].default)
     if lab == SAMPLES:
         return replace(job, replay_reason=job.replay_reason or "the parameter lab asks for them.")
-    if lab != LOCAL:
-        return job
-    reason = "asked for with --replay." if replay else _why_not_here(any(map(_is_of_brokers, declared)))
+    reason = None
+    if replay:
+        reason = "asked for with --replay."
+    elif lab == LOCAL:
+        reason = _why_not_here(any(map(_is_of_brokers, declared)))
     return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason) if reason else job
 
 
