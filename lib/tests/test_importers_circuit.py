@@ -41,7 +41,7 @@ def test_a_circuit_is_read_and_judged(tmp_path):
 
 def test_json_other_names_and_percentages_say_the_same(tmp_path):
     rows = [
-        {"t": 1_793_527_200 + 300 * n, "rx": each, "tx": 1, "x": None}
+        {"t": 1_793_527_200 + 300 * n, "rx": each, "tx": 1, "x": None, "y": True}
         for n, each in enumerate((80, 95.5, 10))
     ]
     names = {"time": "t", "in_percent": "rx", "out_percent": "tx"}
@@ -59,6 +59,7 @@ def test_json_other_names_and_percentages_say_the_same(tmp_path):
     [
         (",100,", ",-100,", 4, "-100", "in_mbps: a number from 0"),
         (",100,", ",1e9 Mbps,", 4, "1e9 Mbps", "in_mbps: a number from 0"),
+        (",100,14,1", ",100,14,0", 4, "0.0", "a capacity above 0"),
         ("T10:10", "T10:01", 4, "10:01:00", "a time after the row before of circuit PF-1"),
         ("T10:10", "T10:05", 4, "10:05:00", "a time after the row before of circuit PF-1"),
         ("T10:10:00Z", "T10:10:00", 4, "T10:10:00", "with its zone"),
@@ -77,6 +78,13 @@ def test_a_gap_is_named_and_not_filled(tmp_path):
     [row] = tables["unread"].to_dict("records")
     assert row["line_number"] == 5 and row["found"] == "3000 s after the row before of circuit PF-1"
     assert row["expected"].startswith("a row every 300 s") and set(tables["metrics"].interval_s) == {300}
+
+
+def test_a_missing_value_is_named_and_the_others_of_its_row_are_kept(tmp_path):
+    tables = read(tmp_path, GOOD.replace(",950,", ",,"))
+    [row] = tables["unread"].to_dict("records")
+    assert (row["line_number"], row["found"]) == (3, "nothing") and "a value of in" in row["expected"]
+    assert len(tables["metrics"]) == 8 and set(tables["metrics"].interval_s) == {300}
 
 
 def test_percentages_above_100_need_a_capacity(tmp_path):

@@ -62,8 +62,8 @@ def read_circuit(
     Notes
     -----
     Table metrics has the rows "in", "out" and "capacity" under the source "circuit". A row of the file that cannot be
-    read, has a negative value or goes back in time is a row of unread; so is each gap, at the row after it. Nothing is
-    put into a gap. `stats.lab.utilisation.circuit_capacity` says how full the circuit was.
+    read, has a negative value or goes back in time is a row of unread; so are a missing value, and each gap at the row
+    after it. Nothing is put into a gap. `stats.lab.circuit.circuit_capacity` says how full the circuit was.
 
     Raises
     ------
@@ -83,8 +83,14 @@ def read_circuit(
     names = names.where(names != "", name)
     capacity = _first_of(sheet, there, "capacity", RATES)
     capacity = pd.Series(capacity_bps, index=at.index, dtype=float) if capacity is None else capacity
+    sheet.refuse(capacity <= 0, capacity, "a capacity above 0")
     values = {way: _way(sheet, there, way, capacity) for way in WAYS}
     interval_s = _intervals(sheet, at, names)
+    for way, (value, _) in values.items():
+        for line in sheet.lines[value.isna() & sheet.good]:
+            sheet.refuse_line(
+                int(line), "nothing", f"a value of {way}: what the circuit carried then is unknown"
+            )
     return _tables(sheet, at, names, interval_s, {**values, "capacity": (capacity, "bit/s")})
 
 
@@ -110,10 +116,10 @@ def _listed(path, data, about) -> Sheet:
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, getattr(error, "lineno", None), error, expected) from None
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or not all(isinstance(each, str | None) for each in row.values()):
+        if not isinstance(row, dict) or any(isinstance(each, dict | list) for each in row.values()):
             raise RawDataError(path, number, str(row)[:100], expected)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = {name: [row.get(name) or "" for row in rows] for name in names}
+    cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
     return Sheet(path, source_of_bytes(path, data, about), cells, range(1, len(rows) + 1))
 
 

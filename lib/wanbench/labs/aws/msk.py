@@ -192,7 +192,6 @@ class MskCluster:
         lease, self._lease = self._lease, None
         if lease is None:
             return
-        print("wanbench: the MSK cluster is being deleted; this takes up to half an hour.", file=sys.stderr)
         left = ["not known: deleting was cut short"]
         try:
             if self._expiry is not None:
@@ -205,6 +204,8 @@ class MskCluster:
             raise LabError(f"REMAINS on AWS: {'; '.join(left)}. `wanbench sweep aws` tries again.")
 
     def _take_down(self, run: str) -> list[str]:
+        """At the end of the block, or of `ttl_s`."""
+        print("wanbench: the MSK cluster is being deleted; this takes up to half an hour.", file=sys.stderr)
         estate = MskEstate(self._aws)
         return take_down(estate, [self._code], lambda each: True, run=run, settle_s=SETTLE_S)
 
