@@ -102,6 +102,14 @@ def parser() -> argparse.ArgumentParser:
     )
     sweep.set_defaults(command=sweep_command)
 
+    bucket = commands.add_parser(
+        "bucket", help="put a finished run or the site into a bucket of S3, or get it back"
+    )
+    bucket.add_argument("verb", choices=("put", "get"))
+    bucket.add_argument("source", help="a folder to put, or s3://bucket/prefix to get")
+    bucket.add_argument("target", help="s3://bucket/prefix, or a new folder")
+    bucket.set_defaults(command=bucket_command)
+
     doctor = commands.add_parser("doctor", help="say what is missing on this machine and how to get it")
     doctor.add_argument(
         "--inventory",
@@ -181,6 +189,15 @@ def sweep_command(arguments: argparse.Namespace) -> int:
     if strange := sorted(set(arguments.cloud) - set(CLOUDS)):
         raise ParameterError(f"cloud is {strange[0]!r}; allowed: {', '.join(CLOUDS)}.")
     return sweep_clouds(arguments.cloud, yes=arguments.yes, everything=arguments.all)
+
+
+def bucket_command(arguments: argparse.Namespace) -> int:
+    """`wanbench bucket`: put a folder into a bucket or get it back, hashes checked."""
+    from .labs.aws.s3 import get_folder, put_folder
+
+    move = put_folder if arguments.verb == "put" else get_folder
+    print(f"{move(arguments.source, arguments.target)} files, checked by SHA-256: {arguments.target}")
+    return 0
 
 
 def _agree_beforehand(yes: bool) -> None:
