@@ -310,3 +310,19 @@ def test_what_the_driver_tidies_up_is_not_healing():
     ended = rows["faults"].assign(ended_at_s=rows["faults"].heal_at_s + 2.9)
     healed = region_loss.healing(outages.episodes(rows | {"faults": ended}))
     assert healed.rows.back.tolist() == [0] and healed.rows.moved.tolist() == [2]
+
+
+def test_the_three_tables_are_played_at_the_moments_of_change(found):
+    story = region_loss.timeline(found, "cut", 1)
+    figure = story.moments_figure()
+    times = [step.label for step in figure.layout.sliders[0].steps]
+    # two leaders move, the hit consumer leaves and comes back, the in-sync sets are full
+    assert times == ["-0.2", "0.0", "2.0", "2.5", "4.0", "10.0", "11.0", "12.0"]
+    opened = figure.layout.sliders[0].active
+    assert times[opened] == "4.0" and "FAULT: cut of a:north" in figure.layout.annotations[0].text
+    for shown, frame in zip(figure.data, figure.frames[opened].data, strict=True):
+        assert (shown.x, shown.y) == (frame.x, frame.y)
+    led, leaders, in_sync, out, assigned = figure.frames[opened].data
+    assert led.y == (0, 3, 3) and len(leaders.x) == 6 and len(in_sync.x) == 6 and set(out.x) == {"1"}
+    assert assigned.y == (0, 3, 3) and figure.frames[0].data[0].y == (2, 2, 2)
+    assert figure.frames[0].layout.plot_bgcolor == "white" != figure.layout.plot_bgcolor

@@ -22,6 +22,8 @@ class Timeline(Result):
     episode : Episode
     leaders : DataFrame
         at_s, broker, partitions that it leads, as one watcher outside the hit regions saw it.
+    partitions : DataFrame
+        at_s, partition, leader and isr, as the same watcher saw them.
     replicas : DataFrame
         at_s, in_sync (least and mean number of in-sync replicas of a partition), full (partitions with all in sync).
     group : DataFrame
@@ -32,6 +34,7 @@ class Timeline(Result):
 
     episode: Episode
     leaders: pd.DataFrame
+    partitions: pd.DataFrame
     replicas: pd.DataFrame
     group: pd.DataFrame
     rates: pd.DataFrame
@@ -54,6 +57,10 @@ class Timeline(Result):
             f"for {self.heal_s:.0f} s. Partitions led per broker before, at the end of the fault, at the end: "
             f"{before}; {during}; {after}."
         )
+
+    def moments_figure(self, *, note: str = ""):
+        """Leaders, replicas in sync and assignment at the moments at which they changed, to be played."""
+        return self.drawn_by("moments_figure.moments_figure", note=note)
 
     def moments(self) -> tuple[str, str, str]:
         """Partitions led per broker in the last sample before the fault, before healing, and overall."""
@@ -142,5 +149,6 @@ def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
                     {"at_s": starts + WINDOW_S - zero, "kind": kind, "region": region, "per_s": per_s}
                 )
             )
-    shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, replicas, group)]
+    partitions = seen[["at_s", "partition", "leader", "isr"]]
+    shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, partitions, replicas, group)]
     return Timeline(episode, *shifted, pd.concat(parts, ignore_index=True))
