@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .timeline import Timeline
+from .timeline import Timeline, last_until
 
 BEFORE, DURING, AFTER = "before the fault", "during the fault", "after healing was ordered"
 
@@ -41,14 +41,14 @@ def moments(story: Timeline) -> list[Moment]:
     found: list[Moment] = []
     for at in sorted({at for at in sampled if at >= start} | orders):
         phase = BEFORE if at < 0 else DURING if at < story.heal_s else AFTER
-        seen = _last(story.partitions, at)
+        seen = last_until(story.partitions, at)
         leaders = seen.leader.fillna(-1).astype(int)
         state = Moment(
             at,
             phase,
             dict(zip(seen.partition, leaders, strict=True)),
             dict(zip(seen.partition, map(_brokers, seen.isr), strict=True)),
-            {row.region: int(row.partitions) for row in _last(story.group, at).itertuples()},
+            {row.region: int(row.partitions) for row in last_until(story.group, at).itertuples()},
         )
         if not found or at in orders or _tables(state) != _tables(found[-1]):
             found.append(state)
@@ -78,12 +78,6 @@ def moments_table(states: list[Moment]) -> pd.DataFrame:
 
 def _tables(state: Moment) -> tuple:
     return state.leaders, state.in_sync, state.group
-
-
-def _last(rows: pd.DataFrame, at: float) -> pd.DataFrame:
-    """The rows of the last sample up to a time."""
-    own = rows[rows.at_s <= at]
-    return own[own.at_s == own.at_s.max()]
 
 
 def _brokers(isr) -> frozenset[int]:

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...figures import theme
-from .moments import AFTER, DURING, Moment, moments, moments_table
+from .moments import AFTER, BEFORE, DURING, Moment, moments, moments_table
 from .timeline import Timeline
 from .timeline_figure import stem
 
@@ -14,6 +14,11 @@ FRAME_MS = 1500
 """Long enough to compare three small tables with those before."""
 SHADE = "#FBEFE6"
 """Behind the panels while the fault lasts."""
+MARKERS = {
+    "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
+    "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
+    "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
+}
 AT_ONCE = {"mode": "immediate", "transition": {"duration": 0}}
 
 
@@ -77,7 +82,7 @@ def _replicas(states: list[Moment]) -> dict[int, frozenset[int]]:
 def _traces(state: Moment, replicas: dict[int, frozenset[int]], brokers: list[int]) -> list:
     led = list(state.leaders.values())
     regions = [theme.plain(each).replace(":", ":<br>") for each in state.group]
-    marks = {"leader": [], "in sync": [], "not in sync": []}
+    marks = {name: [] for name in MARKERS}
     for partition, known in replicas.items():
         for broker in sorted(known):
             leads = state.leaders.get(partition) == broker
@@ -85,26 +90,18 @@ def _traces(state: Moment, replicas: dict[int, frozenset[int]], brokers: list[in
             marks["leader" if leads else "in sync" if kept else "not in sync"].append(
                 (str(broker), partition)
             )
-    looks = {
-        "leader": {"symbol": "square", "color": theme.TEXT, "size": 15},
-        "in sync": {"symbol": "square", "color": theme.COLOURS["azure-gcp"], "size": 15},
-        "not in sync": {"symbol": "x-thin", "size": 9, "line": {"width": 2, "color": theme.OUTSIDE}},
-    }
     return [
         _bars([str(each) for each in brokers], [led.count(each) for each in brokers], theme.TEXT),
-        *(
-            go.Scatter(
-                x=[broker for broker, _ in cells] or [None],  # a trace without points leaves the legend
-                y=[partition for _, partition in cells] or [None],
-                mode="markers",
-                marker=looks[name],
-                name=name,
-                hovertemplate=f"partition %{{y}}, broker %{{x}}: {name}<extra></extra>",
-            )
-            for name, cells in marks.items()
-        ),
+        *(_marks(name, cells) for name, cells in marks.items()),
         _bars(regions, list(state.group.values()), theme.MUTED),
     ]
+
+
+def _marks(name: str, cells: list[tuple[str, int]]) -> go.Scatter:
+    cells = cells or [(None, None)]  # a trace without points leaves the legend
+    where = {"x": [broker for broker, _ in cells], "y": [partition for _, partition in cells]}
+    told = f"partition %{{y}}, broker %{{x}}: {name}<extra></extra>"
+    return go.Scatter(**where, name=name, mode="markers", marker=MARKERS[name], hovertemplate=told)
 
 
 def _bars(names: list[str], counts: list[int], colour: str) -> go.Bar:
@@ -118,22 +115,15 @@ def _announced(state: Moment, story: Timeline) -> dict:
     """The layout of a moment: its time, and whether the fault is on."""
     about = story.episode.about
     what = theme.plain(f"{about.fault} of {' and '.join(sorted(story.episode.hit))}")
+    text = {
+        BEFORE: f"{-state.at_s:.1f} s before the fault",
+        DURING: f"<b>FAULT: {what}</b>, {state.at_s:.1f} s ago",
+        AFTER: f"{state.at_s - story.heal_s:.1f} s after healing was ordered",
+    }[state.phase]
     on = state.phase == DURING
-    since = f"{state.at_s - story.heal_s:.1f} s after healing was ordered"
-    text = {True: f"<b>FAULT: {what}</b>, {state.at_s:.1f} s ago"}.get(
-        on, since if state.phase == AFTER else f"{-state.at_s:.1f} s before the fault"
-    )
     font = {"size": 13, "color": theme.OUTSIDE if on else theme.TEXT}
-    place = {
-        "x": 0,
-        "xref": "paper",
-        "xanchor": "left",
-        "y": 1,
-        "yref": "paper",
-        "yanchor": "bottom",
-        "yshift": 4,
-    }
-    told = place | {"text": text, "font": font, "showarrow": False}
+    place = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "yshift": 4, "showarrow": False}
+    told = place | {"xref": "paper", "yref": "paper", "text": text, "font": font}
     return {"annotations": [told], "plot_bgcolor": SHADE if on else "white"}
 
 

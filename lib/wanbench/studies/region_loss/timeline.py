@@ -51,7 +51,7 @@ class Timeline(Result):
     def sentence(self) -> str:
         """Which episode it is, and its state at three times."""
         about = self.episode.about
-        before, during, after = self.moments()
+        before, during, after = self.led()
         return (
             f"“{about.setting}”, block {about.get('block')}: {about.fault} of {' and '.join(sorted(self.episode.hit))} "
             f"for {self.heal_s:.0f} s. Partitions led per broker before, at the end of the fault, at the end: "
@@ -62,20 +62,15 @@ class Timeline(Result):
         """Leaders, replicas in sync and assignment at the moments at which they changed, to be played."""
         return self.drawn_by("moments_figure.moments_figure", note=note)
 
-    def moments(self) -> tuple[str, str, str]:
+    def led(self) -> tuple[str, str, str]:
         """Partitions led per broker in the last sample before the fault, before healing, and overall."""
-        texts = []
-        for end in (0.0, self.heal_s, float("inf")):
-            own = self.leaders[self.leaders.at_s <= end]
-            own = own[own.at_s == own.at_s.max()]
-            texts.append(
-                ", ".join(
-                    f"broker {row.broker:.0f}: {row.partitions:.0f}"
-                    for row in own.itertuples()
-                    if row.partitions
-                )
+        at_three = (last_until(self.leaders, end) for end in (0.0, self.heal_s, float("inf")))
+        return tuple(
+            ", ".join(
+                f"broker {row.broker:.0f}: {row.partitions:.0f}" for row in own.itertuples() if row.partitions
             )
-        return tuple(texts)
+            for own in at_three
+        )
 
     def shown(self) -> pd.DataFrame:
         """The article's three tables in one: leaders, replicas and assignment at three times."""
@@ -90,8 +85,7 @@ class Timeline(Result):
                 ("leader of", self.leaders, "broker"),
                 ("reads", self.group, "region"),
             ):
-                own = frame[frame.at_s <= end]
-                own = own[own.at_s == own.at_s.max()]
+                own = last_until(frame, end)
                 for key, n in zip(own[what], own.partitions, strict=True):
                     label = f"broker {key:.0f}" if what == "broker" else key
                     row[f"{label} {title}"] = f"{n:.0f}"
@@ -152,3 +146,9 @@ def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
     partitions = seen[["at_s", "partition", "leader", "isr"]]
     shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, partitions, replicas, group)]
     return Timeline(episode, *shifted, pd.concat(parts, ignore_index=True))
+
+
+def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
+    """The rows of the last sample up to a time."""
+    own = rows[rows.at_s <= at_s]
+    return own[own.at_s == own.at_s.max()]
