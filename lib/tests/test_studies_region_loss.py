@@ -269,19 +269,24 @@ def test_a_setting_that_is_missing_from_older_tables_is_no_error(tables):
 
 def test_what_the_article_says_becomes_estimates(found, lost, recovered, disasters):
     said = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters))
-    assert {name: round(each.estimate, 3) for name, each in said.items() if name not in ("rto", "healing")} == {
+    open_ones = ("leaders_back", "healing")
+    assert {name: round(each.estimate, 3) for name, each in said.items() if name not in ("rto", *open_ones)} == {
         "rpo": 0, "order": 0, "leaders": 1, "replicas": 1, "elections": 1, "rearranged": 1, "service": 1,
-        "producer_errors": 1, "producers_failed": 0,
+        "producer_errors": 1, "producers_failed": 0, "replicas_back": 1,
     }  # fmt: skip
-    assert {each.n for name, each in said.items() if name not in ("rpo", "order", "healing")} == {3}
-    assert np.isnan(said["healing"].estimate) and "in sync again in 3 of 3" in said["healing"].sentence
+    assert {each.n for name, each in said.items() if name not in ("rpo", "order", *open_ones)} == {3}
+    assert "(median 2.00 s, 75 % interval 2.00 to 2.00), all replicas were in sync again in 100 %" in str(
+        said["replicas_back"]
+    )
+    assert {np.isnan(said[name].estimate) for name in open_ones} == {True}
+    assert "every 300 s: a verdict needs" in str(said["leaders_back"])
     long = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters, check_s=5))
-    assert long["healing"].estimate == 0 and long["healing"].n == 3
+    assert [long[name].estimate for name in open_ones] == [0, 0] and long["healing"].n == 3
     dark = region_loss.article(found, "two regions", lost, recovered, region_loss.healing(disasters))
     assert dark["service"].estimate == 0 and dark["rto"].low > 9
     assert said["rto"].estimate == pytest.approx(3.4, abs=0.15)
     killed = region_loss.article(found, "kill", lost, recovered, region_loss.healing(disasters))
-    assert killed["healing"].estimate == 1
+    assert [killed[name].estimate for name in open_ones] == [1, 1]
 
 
 def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):

@@ -36,15 +36,10 @@ def moments_figure(story: Timeline, *, note: str = "") -> go.Figure:
         go.Frame(name=str(k), data=_traces(state, replicas, brokers), layout=layout)
         for k, (state, layout) in enumerate(zip(states, layouts, strict=True))
     ]
+    names = [str(each) for each in brokers]
+    ends = [-0.6, len(names) - 0.4]
     for column in (1, 2):
-        ends = [-0.6, len(brokers) - 0.4]
-        figure.update_xaxes(
-            type="category",
-            categoryarray=[str(each) for each in brokers],
-            range=ends,
-            title="broker",
-            col=column,
-        )
+        figure.update_xaxes(type="category", categoryarray=names, range=ends, title="broker", col=column)
     for title, column in (("partitions led", 1), ("partitions of the consumers", 3)):
         figure.update_yaxes(title=title, range=[0, 1.08 * len(replicas)], col=column)
     figure.update_yaxes(title="partition", range=[max(replicas) + 0.7, min(replicas) - 0.7], dtick=1, col=2)
@@ -86,10 +81,8 @@ def _traces(state: Moment, replicas: dict[int, frozenset[int]], brokers: list[in
     for partition, known in replicas.items():
         for broker in sorted(known):
             leads = state.leaders.get(partition) == broker
-            kept = broker in state.in_sync.get(partition, ())
-            marks["leader" if leads else "in sync" if kept else "not in sync"].append(
-                (str(broker), partition)
-            )
+            followed = "in sync" if broker in state.in_sync.get(partition, ()) else "not in sync"
+            marks["leader" if leads else followed].append((str(broker), partition))
     return [
         _bars([str(each) for each in brokers], [led.count(each) for each in brokers], theme.TEXT),
         *(_marks(name, cells) for name, cells in marks.items()),
@@ -128,12 +121,9 @@ def _announced(state: Moment, story: Timeline) -> dict:
 
 
 def _slider(states: list[Moment], chosen: int) -> dict:
+    at_once = AT_ONCE | {"frame": {"duration": 0}}
     steps = [
-        {
-            "label": f"{state.at_s:.1f}",
-            "method": "animate",
-            "args": [[str(k)], AT_ONCE | {"frame": {"duration": 0}}],
-        }
+        {"label": f"{state.at_s:.1f}", "method": "animate", "args": [[str(k)], at_once]}
         for k, state in enumerate(states)
     ]
     shown = {"prefix": "time since the fault was ordered: ", "suffix": " s", "font": {"size": 13}}
@@ -150,11 +140,7 @@ def _buttons() -> dict:
 def _spoken(states: list[Moment]) -> str:
     """How many partitions are fully in sync and how many brokers lead, before, during and at the end."""
     replicas = _replicas(states)
-    chosen = [
-        states[0],
-        max((each for each in states if each.phase == DURING), key=lambda each: each.at_s),
-        states[-1],
-    ]
+    chosen = [states[0], [each for each in states if each.phase == DURING][-1], states[-1]]
     parts = []
     for state in chosen:
         full = sum(state.in_sync.get(partition) == known for partition, known in replicas.items())

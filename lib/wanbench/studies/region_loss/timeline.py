@@ -64,13 +64,13 @@ class Timeline(Result):
 
     def led(self) -> tuple[str, str, str]:
         """Partitions led per broker in the last sample before the fault, before healing, and overall."""
-        at_three = (last_until(self.leaders, end) for end in (0.0, self.heal_s, float("inf")))
-        return tuple(
-            ", ".join(
-                f"broker {row.broker:.0f}: {row.partitions:.0f}" for row in own.itertuples() if row.partitions
+        texts = []
+        for end in (0.0, self.heal_s, float("inf")):
+            rows = last_until(self.leaders, end).itertuples()
+            texts.append(
+                ", ".join(f"broker {r.broker:.0f}: {r.partitions:.0f}" for r in rows if r.partitions)
             )
-            for own in at_three
-        )
+        return tuple(texts)
 
     def shown(self) -> pd.DataFrame:
         """The article's three tables in one: leaders, replicas and assignment at three times."""
