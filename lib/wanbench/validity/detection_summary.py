@@ -36,7 +36,7 @@ def false_alarms(table: pd.DataFrame) -> pd.DataFrame:
     quiet = rows[rows["shift"] == 1]
     titles = {_hours(most): f"at most {most} (promised {100 * promised(most):.1f} %)" for most in MOST}
     shown = by_quantity(quiet, titles)
-    shown.index = shown.index.str.removesuffix(", shift 1.0")
+    shown.index = shown.index.str.replace(", shift 1.0", "")
     return shown.assign(kept=["yes" if kept else "no" for kept in _kept(quiet)])
 
 
@@ -51,7 +51,7 @@ def detector_finding(table: pd.DataFrame, name: str) -> Finding:
     rows = _settings(table)
     quiet = rows[rows["shift"] == 1]
     kept = _kept(quiet)
-    broken = list(dict.fromkeys(json.loads(setting)["kind"] for setting in kept.index[~kept]))
+    broken = list(dict.fromkeys(_kind(setting) for setting in kept.index[~kept]))
     asked = rows[(rows["shift"] == ASKED) & (rows.quantity == f"alarm within {SOON_S} s")]
     low, high = asked.coverage.min(), asked.coverage.max()
     but = f"; not under {', '.join(broken)}" if broken else ""
@@ -71,6 +71,11 @@ def detector_finding(table: pd.DataFrame, name: str) -> Finding:
         "promised rate; the interval here is the range over kinds",
         assumption=ASSUMPTION,
     )
+
+
+def _kind(setting: str) -> str:
+    load = json.loads(setting)
+    return load["kind"] + (f" after {load['learn_s']} s of learning" if "learn_s" in load else "")
 
 
 def _hours(most: int) -> str:
