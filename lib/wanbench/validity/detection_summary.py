@@ -10,7 +10,8 @@ from scipy.stats import poisson
 from ..change_detection import DetectorSettings
 from ..findings import Finding
 from ..formatting import count, number
-from .detection import PROMISED_PER_H, WITHIN_S
+from .detection import PROMISED_PER_H, SHORT, WITHIN_S
+from .simulation import describe
 from .summaries import ASSUMPTION, METHOD, by_quantity
 
 MOST = (0, 2)
@@ -18,6 +19,7 @@ MOST = (0, 2)
 promised one."""
 SOON_S = WITHIN_S[1]
 ASKED = DetectorSettings().shift
+LEARNED = f"after {SHORT['learn_s']} s of learning"
 
 
 def promised(most: int) -> float:
@@ -35,15 +37,14 @@ def false_alarms(table: pd.DataFrame) -> pd.DataFrame:
     rows = _settings(table)
     quiet = rows[rows["shift"] == 1]
     titles = {_hours(most): f"at most {most} (promised {100 * promised(most):.1f} %)" for most in MOST}
-    shown = by_quantity(quiet, titles)
-    shown.index = shown.index.str.replace(", shift 1.0", "")
+    shown = _shown(quiet, titles)
     return shown.assign(kept=["yes" if kept else "no" for kept in _kept(quiet)])
 
 
 def delays(table: pd.DataFrame) -> pd.DataFrame:
     """A row per kind of load and shift: per cent of the shifts that were named within some seconds."""
     rows = _settings(table)
-    return by_quantity(rows[rows["shift"] > 1], {f"alarm within {s} s": f"within {s} s" for s in WITHIN_S})
+    return _shown(rows[rows["shift"] > 1], {f"alarm within {s} s": f"within {s} s" for s in WITHIN_S})
 
 
 def detector_finding(table: pd.DataFrame, name: str) -> Finding:
@@ -54,7 +55,7 @@ def detector_finding(table: pd.DataFrame, name: str) -> Finding:
     broken = list(dict.fromkeys(_kind(setting) for setting in kept.index[~kept]))
     asked = rows[(rows["shift"] == ASKED) & (rows.quantity == f"alarm within {SOON_S} s")]
     low, high = asked.coverage.min(), asked.coverage.max()
-    but = f"; not under {', '.join(broken)}" if broken else ""
+    but = f"; not under {'; '.join(broken)}" if broken else ""
     return Finding(
         name=name,
         sentence=f"The detector of slow brokers: false alarms keep to the promised {PROMISED_PER_H:g} an hour in "
@@ -73,9 +74,16 @@ def detector_finding(table: pd.DataFrame, name: str) -> Finding:
     )
 
 
+def _shown(rows: pd.DataFrame, titles: dict[str, str]) -> pd.DataFrame:
+    shown = by_quantity(rows, titles)
+    return shown.set_axis(
+        [each.replace(", shift 1.0", "").replace(describe(SHORT), LEARNED) for each in shown.index]
+    )
+
+
 def _kind(setting: str) -> str:
     load = json.loads(setting)
-    return load["kind"] + (f" after {load['learn_s']} s of learning" if "learn_s" in load else "")
+    return ", ".join([load["kind"]] + [LEARNED] * ("learn_s" in load))
 
 
 def _hours(most: int) -> str:
