@@ -141,15 +141,18 @@ def test_killed_in_the_middle_nothing_is_lost_and_nothing_stays(tmp_path):
         for number in numbers:
             code = CHILD.format(tests=str(Path(__file__).parent), folder=str(tmp_path / number.name))
             children[number] = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-        for number, child in children.items():
+        waiting = dict(children)
 
-            def has_measured(folder=tmp_path / number.name, child=child):
-                run = newest(folder)
-                return child.poll() is not None or (run and any(a.outcome == "done" for a in run.attempts()))
+        def all_are_hit():
+            """Each as soon as it has measured something, whichever comes first: it must not end before."""
+            for number, child in list(waiting.items()):
+                run = newest(tmp_path / number.name)
+                if child.poll() is not None or (run and any(a.outcome == "done" for a in run.attempts())):
+                    families.extend(descendants(child.pid))
+                    waiting.pop(number).send_signal(number)
+            return not waiting
 
-            assert comes_about(has_measured)
-            families += descendants(child.pid)
-            child.send_signal(number)
+        assert comes_about(all_are_hit)
         ends = {number: child.wait(30) for number, child in children.items()}
     finally:
         for child in children.values():
