@@ -3,6 +3,7 @@
 from .estate import Estate, Resource, everywhere, take_down
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab
+from .several import SeveralClouds
 from .sweep import sweep
 from .tags import Tags
 
@@ -12,6 +13,7 @@ __all__ = [
     "Order",
     "RentedLab",
     "Resource",
+    "SeveralClouds",
     "Tags",
     "Wanted",
     "everywhere",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import sys
 import time
 from abc import abstractmethod
@@ -15,19 +14,17 @@ from ...checks import check_flag, check_name, check_number
 from ...errors import LabError, ParameterError
 from ...plan.cost import SET_UP_S
 from ...plan.plan import Plan
-from ...runs import RawFile, write_raw
-from ...runs.journal import now_utc
-from ..base import Host, Lab
-from ..spending import Estimate, agree, check_budget
-from ..ssh import SshHost, SshLab
-from ..ssh.inventory import Entry, Inventory
+from ..base import Host
+from ..spending import Estimate
+from ..ssh import SshHost
 from .access import key_pair, operator
 from .costs import Costs, bytes_sent
-from .estate import SETTLE_S, Estate, everywhere, take_down, uninterrupted
+from .estate import SETTLE_S, Estate, everywhere, take_down
 from .hosts import Instance, Order, Site, Wanted
 from .leases import Lease
 from .own_address import own_public_address
 from .tags import Tags
+from .tenancy import Tenancy
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
@@ -36,7 +33,7 @@ START_S = 600.0
 """For a host to start, to install its packages, and to answer by SSH."""
 
 
-class RentedLab(Lab):
+class RentedLab(Tenancy):
     """
     Hosts of one cloud: launched on entering, gone on leaving, whatever happened.
 
@@ -88,6 +85,8 @@ class RentedLab(Lab):
     packages : tuple of str
         Of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft), to watch
         it (sysstat), to run Kafka (Java).
+    sends_to : str
+        Where all that hosts send is taken to go, as it is not counted by target: within the cloud.
     wanted : dict
         Region (of the catalogue) to what is asked of it.
     operator : str
@@ -97,13 +96,10 @@ class RentedLab(Lab):
     ------
     ParameterError
         If one of these is not as described.
-    BudgetError
-        On entering: see `wanbench.labs.spending.agree`.
-    LabError
-        On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
+    BudgetError, LabError
+        See `Tenancy`.
     """
 
-    title: str
     user: str
     packages: tuple[str, ...] = ()
 
@@ -145,6 +141,7 @@ class RentedLab(Lab):
             name: Wanted(name.removeprefix(f"{self.kind}:"), instance_type, count, zones.get(name), volume_gb)
             for name in regions
         }
+        self.sends_to = f"{self.kind}:"
         self.sysctls = dict(sysctls or {})
         self.operator = operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
@@ -163,8 +160,8 @@ class RentedLab(Lab):
         }
         self.hosts, self.instances = {}, {}
         self._settle_s, self._connect = settle_s, connect or SshHost
-        self._sites = self._ssh = self._lease = self._opened = self._estimate = None
-        self._campaign, self._sent = "by-hand", {}
+        self._sites = self._lease = self._order = self._opened = None
+        self._sent = {}
 
     # What a cloud supplies.
 
@@ -215,8 +212,8 @@ class RentedLab(Lab):
 
     # What is the same on all.
 
-    def agree_to(self, plan: Plan | None, campaign: str) -> None:
-        """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
+    def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
+        """See `Tenancy.estimate`."""
         self._sites, notes = self.survey()
         self._campaign = campaign
         if plan is not None and self.ttl_s is None:
@@ -232,45 +229,35 @@ class RentedLab(Lab):
             overrides=self.price_overrides,
         )
         if plan is None:
-            self._estimate = self._costs.of(None, self.ttl_s)
+            expected = self._costs.of(None, self.ttl_s)
         else:
-            self._estimate = self._costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=SET_UP_S)
-        notes = [*notes, *self._costs.notes, f"Hosts end themselves after {self.ttl_s / 3600:.1f} hours."]
-        agree(self._estimate, budget_usd=self.budget_usd, yes=self.yes, notes=notes)
+            expected = self._costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=SET_UP_S)
+        ends = f"Hosts on {self.title} end themselves after {self.ttl_s / 3600:.1f} hours."
+        return expected, [*notes, *self._costs.notes, ends]
 
-    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
-        """Stop before a round that would exceed the budget; see `Lab.before_round`."""
-        if self.budget_usd is not None:
-            following = self._costs.of(sent_bytes, expected_s)
-            check_budget(self.spent().high_usd, following.high_usd, self.budget_usd)
+    def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
+        """See `Tenancy.cost_of`."""
+        return self._costs.of(sent_bytes, measuring_s)
 
     def spent(self) -> Estimate:
-        """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
+        """See `Tenancy.spent`."""
         for host in (host for hosts in self.hosts.values() for host in hosts):
             self._sent[host.name] = (host.region, bytes_sent(host))
         by_region: dict[tuple[str, str], float] = {}
         for region, sent in self._sent.values():
-            # Where to is not counted; between regions is what almost all of it is.
-            ends = (region, f"{self.kind}:")
+            ends = (region, self.sends_to)
             by_region[ends] = by_region.get(ends, 0.0) + sent
         return self._costs.of(by_region, time.monotonic() - self._opened)
 
-    def __enter__(self) -> RentedLab:
-        if self._lease is not None:
-            raise LabError("the lab is open already.")
-        if self._estimate is None:
-            self.agree_to(None, self._campaign)
-        self._lease = Lease(self.kind)
-        try:
-            self._open()
-        except BaseException:
-            self.__exit__(*sys.exc_info())
-            raise
-        return self
+    def prices(self) -> list[dict]:
+        """See `Tenancy.prices`."""
+        return self._costs.prices.query("cloud == @self.kind").to_dict("records")
 
-    def _open(self):
+    def rent(self) -> None:
+        """See `Tenancy.rent`; makes the run's lease and keys first."""
+        self._lease = Lease(self.kind)
         operator_key, operator_public = key_pair()
-        host_key, host_public = key_pair()
+        host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
         key_file.touch(mode=0o600)
         key_file.write_text(operator_key)
@@ -279,34 +266,38 @@ class RentedLab(Lab):
         document = self.first_start(
             expires_at=expires_at,
             host_key=host_key,
-            host_key_public=host_public,
+            host_key_public=self._host_public,
             packages=self.packages,
             volume=any(each.volume_gb for each in self.wanted.values()),
         )
-        order = Order(tags, operator_public, document)
+        self._order = Order(tags, operator_public, document)
         self._opened = time.monotonic()
-        self.prepare(order)
-        started = everywhere(lambda site: self.launch(site, order), self._sites)
-        everyone = [instance for instances in started for instance in instances]
-        self.let_in(order, [self._address(each) for each in everyone])
-        known_hosts = self._lease.folder / "known_hosts"
-        known_hosts.write_text("".join(f"{each.public_address} {host_public}\n" for each in everyone))
-        for name, instances in zip(self.wanted, started, strict=True):
-            self.instances[name] = instances
+        self.prepare(self._order)
+        started = everywhere(lambda site: self.launch(site, self._order), self._sites)
+        self.instances = dict(zip(self.wanted, started, strict=True))
+
+    def addresses(self) -> list[str]:
+        """See `Tenancy.addresses`."""
+        return [self._address(each) for each in self._launched()]
+
+    def admit(self, addresses: Sequence[str]) -> None:
+        """See `Tenancy.admit`."""
+        self.let_in(self._order, addresses)
+
+    def reach(self) -> None:
+        """See `Tenancy.reach`."""
+        key_file, known_hosts = self._lease.folder / "operator", self._lease.folder / "known_hosts"
+        lines = [f"{each.public_address} {self._host_public}\n" for each in self._launched()]
+        known_hosts.write_text("".join(lines))
+        for name, instances in self.instances.items():
             self.hosts[name] = [
                 self._host(name, number, each, key_file, known_hosts) for number, each in enumerate(instances)
             ]
         hosts = [host for name in self.hosts for host in self.hosts[name]]
-        everywhere(self._prepare_host, list(zip(hosts, everyone, strict=True)))
-        self._ssh = SshLab(
-            list(self.wanted),
-            hosts_per_region=len(self.instances[name]),
-            sysctls=self.sysctls,
-            inventory=Inventory(
-                f"the hosts on {self.title}", tuple(Entry(host, None, None) for host in hosts)
-            ),
-        )
-        self._ssh.__enter__()
+        everywhere(self._prepare_host, list(zip(hosts, self._launched(), strict=True)))
+
+    def _launched(self) -> list[Instance]:
+        return [instance for instances in self.instances.values() for instance in instances]
 
     def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
         """The only place that says how a host of this lab is reached."""
@@ -344,19 +335,17 @@ class RentedLab(Lab):
         if not self.private_addresses:
             own_public_address(host, instance.private_address, instance.public_address)
 
-    def __exit__(self, *exception) -> None:
+    def give_back(self) -> list[str]:
+        """See `Tenancy.give_back`."""
         lease, self._lease = self._lease, None
         if lease is None:
-            return
+            return []
         left = ["not known: taking down was cut short"]
         try:
-            left = uninterrupted(lambda: self._take_down(lease.run), self.title)
+            left = self._take_down(lease.run)
         finally:
             lease.release(all_gone=not left)
-        if left:
-            raise LabError(
-                f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again."
-            )
+        return left
 
     def _take_down(self, run: str) -> list[str]:
         for host in (host for hosts in self.hosts.values() for host in hosts):
@@ -367,21 +356,10 @@ class RentedLab(Lab):
         self.hosts, self.instances = {}, {}
         return take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
 
-    def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
-        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
-        prices = self._costs.prices.query("cloud == @self.kind").to_dict("records")
-        told = {"expected": self._estimate.as_dict(), "spent": self.spent().as_dict(), "prices": prices}
-        content = json.dumps(told, indent=1).encode() + b"\n"
-        return [write_raw(folder, "lab_cost", f"{stem}.json", content, **ends)]
-
-    def describe(self) -> dict:
-        """What the manifest keeps; no account and no id of an instance."""
-        told = self._ssh.describe()
-        rented = [
+    def rented_as(self) -> list[dict]:
+        """See `Tenancy.rented_as`."""
+        return [
             {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
             for name, site in zip(self.wanted, self._sites, strict=True)
             for instance in self.instances[name]
         ]
-        hosts = [host | more for host, more in zip(told["hosts"], rented, strict=True)]
-        return {**told, **self.settings, "kind": self.kind, "hosts": hosts}
