@@ -1,0 +1,56 @@
+"""Dry runs of presets on rented hosts: what the notebook asks for is planned and priced; no cloud is called."""
+
+from pathlib import Path
+
+import pytest
+
+import wanbench
+from wanbench.campaign import start
+from wanbench.labs import LABS, aws
+from wanbench.labs.rented import RentedLab
+from wanbench.plan.cost import SET_UP_S
+from wanbench.publish.notebooks import read_notebook
+from wanbench.publish.presets import read_parameters
+
+ROOT = Path(__file__).parents[2]
+
+
+class Asked(Exception):
+    """The notebook has come to its call of `carry_out`."""
+
+
+@pytest.fixture
+def dry_run(monkeypatch):
+    """A function that runs a notebook with a preset up to measuring: the plan, and the lab with its estimate."""
+    monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
+    monkeypatch.setattr(RentedLab, "survey", lambda self: ([], []))
+    for cloud in ("Aws", "Gcp", "Azure"):
+        monkeypatch.setattr(LABS[cloud.lower()], "survey", RentedLab.survey)
+    monkeypatch.setattr(aws.costs, "list_prices", lambda *_: {})
+
+    def run(name, preset):
+        def stop(plan, lab, **_):
+            raise Asked(plan, lab)
+
+        monkeypatch.setattr(start, "measure", stop)
+        given = read_parameters(ROOT / f"papermill-params/{name}/{preset}.yml")
+        names = {}
+        with pytest.raises(Asked) as asked:
+            for cell in read_notebook(ROOT / f"notebooks/{name}.ipynb").cells:
+                if cell.cell_type == "code":
+                    exec(cell.source, names)
+                    if "parameters" in cell.metadata.get("tags", []):
+                        names |= given
+        plan, lab = asked.value.args
+        rented = getattr(lab, "lab", lab)
+        return plan, lab, rented.estimate(plan, given["campaign"])[0]
+
+    return run
+
+
+def test_pairs_between_two_clouds(dry_run):
+    plan, lab, expected = dry_run("02-intercloud-throughput", "aws-gcp")
+    assert lab.kind == "aws+gcp" and len(plan.tests) == 32
+    assert {(t.from_region[:3], t.to_region[:3]) for t in plan.tests} == {("aws", "gcp"), ("gcp", "aws")}
+    assert expected.hosts == 8 and expected.hours == pytest.approx((plan.expected_s() + SET_UP_S) / 3600)
+    assert expected.unknown == [] and 1 < expected.high_usd < lab.budget_usd
