@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import wanbench
 from wanbench.campaign import start
 from wanbench.labs import LABS, aws
 from wanbench.labs.rented import RentedLab

@@ -26,7 +26,7 @@ class AzureLab(RentedLab):
     """
 
     kind, title, user = "azure", "Azure", "wanbench"
-    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless")
+    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
 
     def __init__(self, *arguments, azure: Azure | None = None, **options):
         super().__init__(*arguments, **options)

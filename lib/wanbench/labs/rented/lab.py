@@ -25,6 +25,7 @@ from .leases import Lease
 from .own_address import own_public_address
 from .tags import Tags
 from .tenancy import Tenancy
+from .user_data import HOST_PYTHON
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
@@ -84,7 +85,9 @@ class RentedLab(Tenancy):
         Logs in to the hosts, and may use sudo.
     packages : tuple of str
         Of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft), to watch
-        it (sysstat), to run Kafka (Java).
+        it (sysstat), to run Kafka (Java, Python).
+    python : str
+        The hosts' Python from which `HOST_PYTHON` is made; see `user_data`.
     sends_to : str
         Where all that hosts send is taken to go, as it is not counted by target: within the cloud.
     wanted : dict
@@ -102,6 +105,7 @@ class RentedLab(Tenancy):
 
     user: str
     packages: tuple[str, ...] = ()
+    python = "python3"
 
     def __init__(
         self,
@@ -158,7 +162,7 @@ class RentedLab(Tenancy):
             "volume_gb": volume_gb,
             "private_addresses": private_addresses,
         }
-        self.hosts, self.instances = {}, {}
+        self.hosts, self.instances = self._not_launched(), {}
         self._settle_s, self._connect = settle_s, connect or SshHost
         self._sites = self._lease = self._order = self._opened = None
         self._sent = {}
@@ -268,6 +272,7 @@ class RentedLab(Tenancy):
             host_key=host_key,
             host_key_public=self._host_public,
             packages=self.packages,
+            python=self.python,
             volume=any(each.volume_gb for each in self.wanted.values()),
         )
         self._order = Order(tags, operator_public, document)
@@ -298,6 +303,24 @@ class RentedLab(Tenancy):
 
     def _launched(self) -> list[Instance]:
         return [instance for instances in self.instances.values() for instance in instances]
+
+    def _not_launched(self) -> dict[str, list[Host]]:
+        """The hosts by name and region, so that clusters can be placed on them before anything is paid for."""
+        return {
+            name: [
+                SshHost(
+                    f"{name}/{number}",
+                    name,
+                    "",
+                    control_address="",
+                    user="",
+                    key_file="",
+                    known_hosts_file="",
+                )
+                for number in range(each.count)
+            ]
+            for name, each in self.wanted.items()
+        }
 
     def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
         """The only place that says how a host of this lab is reached."""
@@ -330,6 +353,8 @@ class RentedLab(Tenancy):
                 time.sleep(2)
         # Status 2: done, with errors that it could recover from.
         host.run(["cloud-init", "status", "--wait"], timeout_s=self.start_s(), ok=(0, 2))
+        if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
+            host.python = HOST_PYTHON
         for name, value in self.sysctls.items():
             host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
         if not self.private_addresses:
@@ -353,7 +378,7 @@ class RentedLab(Tenancy):
                 host.close()
             except (LabError, OSError) as error:
                 print(f"wanbench: {host.name}: {error}", file=sys.stderr)
-        self.hosts, self.instances = {}, {}
+        self.hosts, self.instances = self._not_launched(), {}
         return take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
 
     def rented_as(self) -> list[dict]:

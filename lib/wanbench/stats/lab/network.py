@@ -25,8 +25,9 @@ def network(lab: Mapping) -> Finding:
     links, hosts = lab.get("links") or [], lab.get("hosts") or []
     if links:
         delays = [link["delay_ms"] for link in links]
+        span = f"{number(min(delays), 1)} to {number(max(delays), 1)} ms one way"
         sentence = (
-            f"The network is emulated: {count(len(links), 'link')} of {number(min(delays), 1)} to {number(max(delays), 1)} ms one way. "
+            f"The network is emulated: {count(len(links), 'link')} of {span}. "
             "These delays were set, so an RTT checks lab and pipeline; what TCP makes of the paths is measured."
         )
     else:
