@@ -113,13 +113,15 @@ def test_quotas_count_what_runs_already():
         {"InstanceType": "p4d.24xlarge", "CpuOptions": {"CoreCount": 48, "ThreadsPerCore": 2}},
     ]
 
+    subnet = {"SubnetId": "s-b", "AvailabilityZone": "eu-west-1b", "VpcId": "vpc-1"}
+
     def survey(quota):
         aws = Stubbed(
             ec2=[
                 regions("eu-west-1"),
                 ("describe_instance_type_offerings", {"InstanceTypeOfferings": [{"Location": "eu-west-1b"}]}),
                 ("describe_vpcs", {"Vpcs": [{"VpcId": "vpc-1"}]}),
-                ("describe_subnets", {"Subnets": [{"SubnetId": "s-b", "AvailabilityZone": "eu-west-1b"}]}),
+                ("describe_subnets", {"Subnets": [subnet]}),
                 ("describe_instance_types", {"InstanceTypes": [m5]}),
                 ("describe_instance_types", {"InstanceTypes": [m5]}),
                 ("describe_instances", {"Reservations": [{"Instances": running}]}),

@@ -52,6 +52,9 @@ def clouds(monkeypatch, tmp_path):
             **HURRIED,
         )
         kinds = {"azure": partial(AzureLab, azure=to_azure), "gcp": partial(GcpLab, gcp=to_gcp)}
+        made["azure lab"] = partial(
+            kinds["azure"], connect=OpenedHost, settle_s=0.05, yes=True, **OWN["azure"]
+        )
         made["lab"] = partial(
             SeveralClouds, kinds, REGIONS, connect=OpenedHost, settle_s=0.05, **OWN, yes=True
         )
@@ -129,6 +132,42 @@ def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):
     assert not clouds["azure"].made and [path.read_text() for path in leases.free_leases()] == ["gcp"]
 
 
+def test_hosts_in_subnets_that_exist_take_the_path_that_a_trial_names(clouds):
+    regions = ["azure:westeurope", "azure:eastus"]
+    subnets = dict(zip(regions, ("ours/east/hosts", "ours/west/hosts"), strict=True))
+    made = clouds["azure"].made
+    networks = [
+        f"resourcegroups/ours/providers/microsoft.network/virtualnetworks/{name}" for name in ("east", "west")
+    ]
+    theirs = {path: {"properties": {"subnets": [{"name": "hosts"}]}} for path in networks}
+    made |= theirs
+    with clouds["azure lab"](regions, subnets=subnets) as lab:
+        assert [path for path in made if "virtualnetworks" in path] == networks
+        interfaces = [each for path, each in made.items() if "networkinterfaces/" in path]
+        inside = [
+            each["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"] for each in interfaces
+        ]
+        assert {each.partition("resourceGroups/")[2] for each in inside} == {
+            f"ours/providers/Microsoft.Network/virtualNetworks/{name}/subnets/hosts"
+            for name in ("east", "west")
+        }
+        assert all("networkSecurityGroup" in each["properties"] for each in interfaces)
+        private = {instance.private_address for each in lab.instances.values() for instance in each}
+        [rule, _] = [each for path, each in made.items() if "securityrules" in path]
+        admitted = {f"{host.address}/32" for hosts in lab.hosts.values() for host in hosts}
+        admitted |= {f"{each}/32" for each in private}
+        assert set(rule["properties"]["sourceAddressPrefixes"]) == admitted
+        one, other = (lab.host(region) for region in regions)
+        there = lab.instances[regions[1]][0].private_address
+        for path in lab.path_names:
+            one.files.clear()
+            one.paths.use(path)
+            sent_on = f"ip daddr {other.address} dnat to {there}"
+            assert (sent_on in one.files["/scratch/path.nft"]) == (path == "private")
+            assert f"ip daddr {one.address}" not in one.files["/scratch/path.nft"]
+    assert clouds["azure"].made == theirs
+
+
 @pytest.mark.parametrize(
     "regions, options, said",
     [
@@ -137,6 +176,11 @@ def test_what_remains_on_either_is_named_with_its_cloud(clouds, monkeypatch):
         (["aws:eu-west-1", "gcp:us-west1"], {"instance_typ": "a"}, "unexpected keyword argument 'instance_typ'"),
         (["aws:eu-west-1", "gcp:us-west1"], {"gcp": {"yes": True, **OWN["gcp"]}}, "once, for all clouds"),
         (["aws:eu-west-1", "gcp:us-west1"], {"private_addresses": True}, "nothing joins their networks"),
+        (
+            ["aws:eu-west-1", "gcp:us-west1"],
+            {"gcp": {"subnets": {"gcp:us-west1": "own"}, **OWN["gcp"]}},
+            "subnets of the lab on Google Cloud is .*; allowed: none here",
+        ),
     ],
 )  # fmt: skip
 def test_options_that_cannot_be_are_refused(monkeypatch, regions, options, said):

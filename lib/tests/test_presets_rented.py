@@ -53,3 +53,13 @@ def test_pairs_between_two_clouds(dry_run):
     assert {(t.from_region[:3], t.to_region[:3]) for t in plan.tests} == {("aws", "gcp"), ("gcp", "aws")}
     assert expected.hosts == 8 and expected.hours == pytest.approx((plan.expected_s() + SET_UP_S) / 3600)
     assert expected.unknown == [] and 1 < expected.high_usd < lab.budget_usd
+
+
+def test_two_paths_between_the_same_hosts(dry_run):
+    plan, lab, expected = dry_run("05-private-vs-internet", "aws-azure")
+    trials = [experiment for test in plan.tests for experiment in plan.experiments_of(test)]
+    assert [trial.path for trial in trials[:3]] == ["internet", "internet", "private"]
+    assert {trial.path for trial in trials} == set(lab.path_names) and len(trials) == 1 + 4 * 4
+    assert not any(part.name == "link_samples" for trial in trials for part in trial.beside)
+    assert [broker.host.region for broker in lab.cluster.brokers] == ["aws:us-east-1"] * 3
+    assert expected.hosts == 6 and expected.unknown == [] and 4 < expected.high_usd < lab.lab.budget_usd

@@ -26,8 +26,8 @@ def check_trials(
 
     Rejected are: clients in an unknown region; more replicas than brokers; a `min.insync.replicas` above the replicas;
     socket buffers beyond the kernel's limit; gateways on a lab without them; an unknown cluster; features of the lab's
-    own cluster on an external one; actions on unknown brokers, or on links that the lab cannot change; sizes for only
-    some brokers, and disk rates.
+    own cluster on an external one; paths that the lab does not have, and links to be set where the network is real;
+    actions on unknown brokers, or on links that the lab cannot change; sizes for only some brokers, and disk rates.
 
     Parameters
     ----------
@@ -57,6 +57,8 @@ def check_trials(
                 _check_buffers(where, trial.load, settings, limits)
                 _check_actions(where, trial, lab, len(brokers))
                 _check_sizes(where, trial, len(brokers))
+            if isinstance(trial, KafkaTrial):
+                _check_path(where, trial, lab)
             if isinstance(trial, KafkaTrial) and trial.gateway_bps and not hasattr(lab, "set_gateway"):
                 raise ParameterError(
                     f"{where} has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a "
@@ -94,6 +96,14 @@ def _check_external(where, trial):
             f"{where} asks an external cluster for {', '.join(asked)}; allowed: what its clients can do, as "
             "its brokers run elsewhere."
         )
+
+
+def _check_path(where, trial, lab):
+    if trial.path is not None and trial.path not in lab.path_names:
+        paths = ", ".join(lab.path_names) or "None, as hosts of this lab have one path"
+        raise ParameterError(f"{where} is over the path {trial.path!r}; allowed: {paths}.")
+    if trial.link is not None and trial.path is None and not hasattr(lab, "set_link"):
+        raise ParameterError(f"{where} sets a link, and links of a {lab.kind} lab cannot be changed.")
 
 
 def _check_sizes(where, trial, brokers):

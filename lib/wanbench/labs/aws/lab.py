@@ -35,6 +35,7 @@ class AwsLab(RentedLab):
         "python3.11-pip",
     )
     python = "python3.11"
+    takes_subnets = True
 
     def __init__(self, *arguments, aws: Aws | None = None, **options):
         super().__init__(*arguments, **options)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ...checks import check_flag, check_name, check_number
+from ...checks import check_flag, check_name, check_number, refusal
 from ...errors import LabError, ParameterError
 from ...plan.cost import SET_UP_S
 from ...plan.plan import Plan
@@ -23,9 +23,10 @@ from .estate import SETTLE_S, Estate, everywhere, take_down
 from .hosts import Instance, Order, Site, Wanted
 from .leases import Lease
 from .own_address import own_public_address
+from .paths import PATHS
+from .ready import make_ready
 from .tags import Tags
 from .tenancy import Tenancy
-from .user_data import HOST_PYTHON
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
@@ -70,6 +71,9 @@ class RentedLab(Tenancy):
         In place of the cloud's price list and the dated tables; see `wanbench.plan.prices`.
     packages : sequence of str, optional
         To be installed on the hosts; by default the class's own.
+    subnets : {region: id}, optional
+        Subnets that exist, for all regions of the lab, which a VPN or a private link joins with those of the other
+        hosts. Hosts are then in these, and trials can choose between two paths: see `Paths`.
     private_addresses : bool
         Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
@@ -86,6 +90,8 @@ class RentedLab(Tenancy):
     packages : tuple of str
         Of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft), to watch
         it (sysstat), to run Kafka (Java, Python).
+    takes_subnets : bool
+        Whether hosts can be in subnets that exist.
     python : str
         The hosts' Python from which `HOST_PYTHON` is made; see `user_data`.
     sends_to : str
@@ -106,6 +112,7 @@ class RentedLab(Tenancy):
     user: str
     packages: tuple[str, ...] = ()
     python = "python3"
+    takes_subnets = False
 
     def __init__(
         self,
@@ -124,6 +131,7 @@ class RentedLab(Tenancy):
         budget_usd: float | None = None,
         price_overrides: Mapping[str, float] | None = None,
         packages: Sequence[str] | None = None,
+        subnets: Mapping[str, str] | None = None,
         private_addresses: bool = False,
         yes: bool = False,
         settle_s: float = SETTLE_S,
@@ -133,17 +141,20 @@ class RentedLab(Tenancy):
             raise ParameterError(
                 f"A lab on {self.title} has no host in {', '.join(other)}; allowed: regions of {self.kind}."
             )
-        zones = dict(zones or {})
+        zones, subnets = dict(zones or {}), dict(subnets or {})
         if strange := set(zones) - set(regions):
-            raise ParameterError(
-                f"zones names {', '.join(sorted(strange))}; the lab has {', '.join(regions)}."
-            )
+            raise refusal("zones", sorted(strange), f"zones of {', '.join(regions)}")
+        if subnets and (set(subnets) != set(regions) or not self.takes_subnets or private_addresses):
+            allowed = "one for each region, without private_addresses" if self.takes_subnets else "none here"
+            raise refusal(f"subnets of the lab on {self.title}", subnets, allowed)
+        self.path_names = PATHS if subnets else ()
         count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
         volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
         self.instance_type = check_name("instance_type", instance_type)
         self.wanted = {
-            name: Wanted(name.removeprefix(f"{self.kind}:"), instance_type, count, zones.get(name), volume_gb)
+            name: Wanted(code, instance_type, count, zones.get(name), volume_gb, subnets.get(name))
             for name in regions
+            for code in [name.removeprefix(f"{self.kind}:")]
         }
         self.sends_to = f"{self.kind}:"
         self.sysctls = dict(sysctls or {})
@@ -161,7 +172,7 @@ class RentedLab(Tenancy):
             "zones": zones,
             "volume_gb": volume_gb,
             "private_addresses": private_addresses,
-        }
+        } | ({"subnets": subnets} if subnets else {})
         self.hosts, self.instances = self._not_launched(), {}
         self._settle_s, self._connect = settle_s, connect or SshHost
         self._sites = self._lease = self._order = self._opened = None
@@ -283,7 +294,16 @@ class RentedLab(Tenancy):
 
     def addresses(self) -> list[str]:
         """See `Tenancy.addresses`."""
-        return [self._address(each) for each in self._launched()]
+        private = [each.private_address for each in self._launched()] if self.path_names else []
+        return [self._address(each) for each in self._launched()] + private
+
+    def private_hosts(self) -> list[tuple[Host, str]]:
+        """See `Tenancy.private_hosts`."""
+        return [
+            (host, instance.private_address)
+            for name, instances in self.instances.items()
+            for host, instance in zip(self.hosts[name], instances, strict=True)
+        ]
 
     def admit(self, addresses: Sequence[str]) -> None:
         """See `Tenancy.admit`."""
@@ -340,23 +360,9 @@ class RentedLab(Tenancy):
         return instance.private_address if self.private_addresses else instance.public_address
 
     def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
-        """Wait until a host answers and has finished its first start; set its sysctls, and give it its address."""
+        """Wait until a host is ready, and give it its address."""
         host, instance = host_and_instance
-        deadline = time.monotonic() + self.start_s()
-        while True:
-            try:
-                host.open()
-                break
-            except LabError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(2)
-        # Status 2: done, with errors that it could recover from.
-        host.run(["cloud-init", "status", "--wait"], timeout_s=self.start_s(), ok=(0, 2))
-        if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
-            host.python = HOST_PYTHON
-        for name, value in self.sysctls.items():
-            host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
+        make_ready(host, sysctls=self.sysctls, start_s=self.start_s())
         if not self.private_addresses:
             own_public_address(host, instance.private_address, instance.public_address)
 

@@ -45,7 +45,7 @@ class SeveralClouds(Tenancy):
     ------
     ParameterError
         If one of these is not as described, or private addresses are asked for: the networks of a run are new, so
-        nothing joins those of two clouds.
+        nothing joins those of two clouds. Give `subnets` that a link joins already.
     BudgetError, LabError
         See `Tenancy`.
     """
@@ -84,6 +84,9 @@ class SeveralClouds(Tenancy):
                 raise refusal(
                     "private_addresses", True, "false for several clouds, as nothing joins their networks"
                 )
+        if len(ways := {part.path_names for part in self._parts}) > 1:
+            raise refusal("subnets", ways, "for all clouds of a lab, or for none")
+        [self.path_names] = ways
         self.title = " and ".join(part.title for part in self._parts)
         self.sysctls = dict(sysctls or {})
         self.budget_usd = check_number("budget_usd", budget_usd, 0, optional=True)
@@ -127,6 +130,10 @@ class SeveralClouds(Tenancy):
     def reach(self) -> None:
         """See `Tenancy.reach`."""
         everywhere(RentedLab.reach, self._parts)
+
+    def private_hosts(self) -> list[tuple[Host, str]]:
+        """See `Tenancy.private_hosts`."""
+        return [each for part in self._parts for each in part.private_hosts()]
 
     def give_back(self) -> list[str]:
         """See `Tenancy.give_back`."""

@@ -12,11 +12,12 @@ from ...errors import LabError
 from ...plan.plan import Plan
 from ...runs import RawFile, write_raw
 from ...runs.journal import now_utc
-from ..base import Lab
+from ..base import Host, Lab
 from ..spending import Estimate, agree, check_budget
 from ..ssh import SshLab
 from ..ssh.inventory import Entry, Inventory
 from .estate import uninterrupted
+from .paths import Paths
 
 
 class Tenancy(Lab):
@@ -79,6 +80,10 @@ class Tenancy(Lab):
         """Log in to all hosts once they are ready."""
 
     @abstractmethod
+    def private_hosts(self) -> list[tuple[Host, str]]:
+        """All hosts, once they are reached, with their private addresses."""
+
+    @abstractmethod
     def give_back(self) -> list[str]:
         """Take everything down that this lab made; what remains. Safe to call twice."""
 
@@ -115,6 +120,10 @@ class Tenancy(Lab):
                 inventory=Inventory(f"the hosts on {self.title}", tuple(entries)),
             )
             self._ssh.__enter__()
+            if self.path_names:
+                paths = Paths(self.private_hosts())
+                for host, _ in self.private_hosts():
+                    host.paths = paths
         except BaseException:
             self.__exit__(*sys.exc_info())
             raise

@@ -1,0 +1,33 @@
+"""A host that was launched is logged in to and made ready for measuring."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from ...errors import LabError
+from ..base import Host
+from .user_data import HOST_PYTHON
+
+
+def make_ready(host: Host, *, sysctls: Mapping[str, str], start_s: float) -> None:
+    """
+    Wait until a host answers and has finished its first start; set its sysctls, and find the Python made for Kafka.
+
+    LabError if it does not answer within `start_s`.
+    """
+    deadline = time.monotonic() + start_s
+    while True:
+        try:
+            host.open()
+            break
+        except LabError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(2)
+    # Status 2: done, with errors that it could recover from.
+    host.run(["cloud-init", "status", "--wait"], timeout_s=start_s, ok=(0, 2))
+    if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
+        host.python = HOST_PYTHON
+    for name, value in sysctls.items():
+        host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
