@@ -62,4 +62,15 @@ def test_two_paths_between_the_same_hosts(dry_run):
     assert {trial.path for trial in trials} == set(lab.path_names) and len(trials) == 1 + 4 * 4
     assert not any(part.name == "link_samples" for trial in trials for part in trial.beside)
     assert [broker.host.region for broker in lab.cluster.brokers] == ["aws:us-east-1"] * 3
+    print(expected)
     assert expected.hosts == 6 and expected.unknown == [] and 4 < expected.high_usd < lab.lab.budget_usd
+
+
+def test_one_kafka_over_three_regions(dry_run):
+    plan, lab, expected = dry_run("06-geo-kafka", "gcp-three-regions")
+    regions = ["gcp:us-central1", "gcp:us-east1", "gcp:us-west1"]
+    assert [broker.host.region for broker in lab.cluster.brokers] == plan.regions == regions
+    assert set(lab.sysctls) == {"net.core.rmem_max", "net.core.wmem_max"} and len(plan.tests) == 2 * 11
+    print(expected)
+    assert expected.hosts == 3 and expected.hours == pytest.approx((plan.expected_s() + SET_UP_S) / 3600)
+    assert expected.unknown == [] and 1 < expected.high_usd < lab.lab.budget_usd

@@ -57,7 +57,7 @@ class RentedLab(Tenancy):
     zones : {region: zone}, optional
         Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
     volume_gb : int, optional
-        A volume of this size on every host, mounted on /wanbench.
+        A volume of this size on every host, mounted on /wanbench: for what commands write, such as brokers' logs.
     operator_address : str, optional
         The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
         variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
@@ -362,7 +362,8 @@ class RentedLab(Tenancy):
     def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
         """Wait until a host is ready, and give it its address."""
         host, instance = host_and_instance
-        make_ready(host, sysctls=self.sysctls, start_s=self.start_s())
+        has_volume = any(each.volume_gb for each in self.wanted.values())
+        make_ready(host, sysctls=self.sysctls, start_s=self.start_s(), has_volume=has_volume)
         if not self.private_addresses:
             own_public_address(host, instance.private_address, instance.public_address)
 

@@ -6,13 +6,15 @@ import time
 from collections.abc import Mapping
 
 from ...errors import LabError
-from ..base import Host
-from .user_data import HOST_PYTHON
+from ..ssh import SshHost
+from .user_data import HOST_PYTHON, VOLUME_FOLDER
 
 
-def make_ready(host: Host, *, sysctls: Mapping[str, str], start_s: float) -> None:
+def make_ready(host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has_volume: bool) -> None:
     """
     Wait until a host answers and has finished its first start; set its sysctls, and find the Python made for Kafka.
+
+    If it has a volume, its scratch folder is there, and so are the logs of brokers.
 
     LabError if it does not answer within `start_s`.
     """
@@ -29,5 +31,10 @@ def make_ready(host: Host, *, sysctls: Mapping[str, str], start_s: float) -> Non
     host.run(["cloud-init", "status", "--wait"], timeout_s=start_s, ok=(0, 2))
     if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
         host.python = HOST_PYTHON
+    if has_volume:
+        host.run(["mountpoint", "-q", VOLUME_FOLDER], timeout_s=30)
+        host.folder = VOLUME_FOLDER
+        host.close()
+        host.open()
     for name, value in sysctls.items():
         host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
