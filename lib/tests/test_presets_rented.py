@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from wanbench.campaign import start
-from wanbench.labs import LABS, aws
+from wanbench.labs import CLOUDS, aws
 from wanbench.labs.rented import RentedLab
 from wanbench.plan.cost import SET_UP_S
 from wanbench.publish.notebooks import read_notebook
@@ -23,8 +23,8 @@ def dry_run(monkeypatch):
     """A function that runs a notebook with a preset up to measuring: the plan, and the lab with its estimate."""
     monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
     monkeypatch.setattr(RentedLab, "survey", lambda self: ([], []))
-    for cloud in ("Aws", "Gcp", "Azure"):
-        monkeypatch.setattr(LABS[cloud.lower()], "survey", RentedLab.survey)
+    for cloud in CLOUDS:
+        monkeypatch.setattr(CLOUDS[cloud], "survey", RentedLab.survey)
     monkeypatch.setattr(aws.costs, "list_prices", lambda *_: {})
 
     def run(name, preset):
@@ -62,7 +62,6 @@ def test_two_paths_between_the_same_hosts(dry_run):
     assert {trial.path for trial in trials} == set(lab.path_names) and len(trials) == 1 + 4 * 4
     assert not any(part.name == "link_samples" for trial in trials for part in trial.beside)
     assert [broker.host.region for broker in lab.cluster.brokers] == ["aws:us-east-1"] * 3
-    print(expected)
     assert expected.hosts == 6 and expected.unknown == [] and 4 < expected.high_usd < lab.lab.budget_usd
 
 
@@ -71,6 +70,22 @@ def test_one_kafka_over_three_regions(dry_run):
     regions = ["gcp:us-central1", "gcp:us-east1", "gcp:us-west1"]
     assert [broker.host.region for broker in lab.cluster.brokers] == plan.regions == regions
     assert set(lab.sysctls) == {"net.core.rmem_max", "net.core.wmem_max"} and len(plan.tests) == 2 * 11
-    print(expected)
     assert expected.hosts == 3 and expected.hours == pytest.approx((plan.expected_s() + SET_UP_S) / 3600)
     assert expected.unknown == [] and 1 < expected.high_usd < lab.lab.budget_usd
+
+
+def test_brokers_of_several_instance_types(dry_run):
+    plan, lab, expected = dry_run("10-price-performance", "instance-types")
+    region, rented = "aws:us-east-1", lab.lab
+    assert len(plan.tests) == 3 * 3 and plan.regions == [region]
+    assert [host.name for host in lab.hosts[region]] == [f"{region}/{number}" for number in range(11)]
+    for test in plan.tests:
+        [trial] = plan.experiments_of(test)
+        at = list(rented.settings["instance_type"]).index(test.setting)
+        assert {broker for replicas in trial.load.placement for broker in replicas} == set(
+            range(3 * at + 1, 3 * at + 4)
+        )
+        assert [size is not None for size in trial.broker_sizes].index(True) == 3 * at
+        assert trial.client_regions == (f"{region}/9", f"{region}/10")
+    assert expected.hosts == 11 and expected.unknown == [] and 0.5 < expected.high_usd < rented.budget_usd
+    print(expected)

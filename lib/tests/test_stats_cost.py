@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.stats.cost import (
     Change,
     Deployment,

@@ -10,6 +10,7 @@ from ..experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaF
 from ..experiments.base import Load
 from ..experiments.broker_sizes import NO_DISK_RATE
 from ..experiments.kafka_fault_faults import ON_BROKERS
+from ..experiments.kafka_trial import region_and_number
 from ..kafka.broker_size import sizes_by_broker
 from ..labs.base import Lab
 from ..plan import Plan
@@ -115,10 +116,13 @@ def _check_sizes(where, trial, brokers):
 
 
 def _check_regions(where, trial, lab):
-    if missing := [region for region in trial.client_regions or () if region not in lab.hosts]:
-        raise ParameterError(
-            f"{where} has clients in {', '.join(missing)}; allowed: regions of the lab: {', '.join(lab.hosts)}."
-        )
+    for name in trial.client_regions or ():
+        region, number = region_and_number(name)
+        if region not in lab.hosts or (number and number >= len(lab.hosts[region])):
+            raise ParameterError(
+                f"{where} has clients in {name}; allowed: regions of the lab: {', '.join(lab.hosts)}, and "
+                "hosts that they have."
+            )
 
 
 def _check_replicas(where, load, brokers, settings):

@@ -54,8 +54,9 @@ class KafkaTrial:
         there. If it is not ready in time it leaves a row that says why, and the trial goes on without it. The times of
         `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
-        Producers and consumers are spread in turn over the first hosts of these regions. None: producers run on the
-        source, consumers on the target.
+        Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
+        region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
+        target.
     broker_settings : mapping of str, optional
         Over the settings that the cluster was made with. The cluster is restarted if it has others. None: its own.
     security : str, optional
@@ -191,11 +192,14 @@ class KafkaTrial:
         if self.client_regions is None:
             return None
         lab = cluster_of(source).lab
-        if missing := [region for region in self.client_regions if not lab.hosts.get(region)]:
+        places = [region_and_number(name) for name in self.client_regions]
+        if missing := [
+            f"{region}/{n}" if n else region for region, n in places if n >= len(lab.hosts.get(region, ()))
+        ]:
             raise ExperimentError(
                 f"client_regions has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
             )
-        return [reaching(lab.host(region), self.cluster) for region in self.client_regions]
+        return [reaching(lab.host(*place), self.cluster) for place in places]
 
     def _set_links(self, source: Host, target: Host) -> None:
         if self.link is not None and self.path is None:
@@ -299,6 +303,17 @@ class _WhileSending:
             thread.join()
         if errors:
             raise errors[0]
+
+
+def region_and_number(name: str) -> tuple[str, int]:
+    """
+    Where clients are: a region, and the number of its host.
+
+    >>> region_and_number("gcp:us-west1"), region_and_number("gcp:us-west1/3")
+    (('gcp:us-west1', 0), ('gcp:us-west1', 3))
+    """
+    region, _, number = name.rpartition("/")
+    return (region, int(number)) if region and number.isdigit() else (name, 0)
 
 
 def _region_names(regions) -> tuple[str, ...]:

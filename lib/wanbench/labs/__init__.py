@@ -20,7 +20,7 @@ from .azure import AzureLab
 from .base import Lab
 from .gcp import GcpLab
 from .local import LocalLab
-from .rented import RentedLab, SeveralClouds
+from .rented import RentedLab, SeveralClouds, on_one_cloud
 from .ssh import SshLab
 
 __all__ = [
@@ -40,7 +40,7 @@ CLOUDS: dict[str, type[RentedLab]] = {"aws": AwsLab, "gcp": GcpLab, "azure": Azu
 LABS: dict[str, Callable[..., Lab]] = {
     "local": LocalLab,
     "ssh": SshLab,
-    **CLOUDS,
+    **{name: partial(on_one_cloud, cloud) for name, cloud in CLOUDS.items()},
     **{
         "+".join(names): partial(SeveralClouds, {name: CLOUDS[name] for name in names})
         for names in (*combinations(sorted(CLOUDS), 2), sorted(CLOUDS))

@@ -24,7 +24,7 @@ from .hosts import Instance, Order, Site, Wanted
 from .leases import Lease
 from .own_address import own_public_address
 from .paths import PATHS
-from .ready import make_ready
+from .ready import make_ready, not_launched
 from .tags import Tags
 from .tenancy import Tenancy
 
@@ -96,6 +96,8 @@ class RentedLab(Tenancy):
         The hosts' Python from which `HOST_PYTHON` is made; see `user_data`.
     sends_to : str
         Where all that hosts send is taken to go, as it is not counted by target: within the cloud.
+    is_charged : bool
+        Whether what a plan sends is among the costs of this lab, and not of another that is one with it.
     wanted : dict
         Region (of the catalogue) to what is asked of it.
     operator : str
@@ -156,7 +158,7 @@ class RentedLab(Tenancy):
             for name in regions
             for code in [name.removeprefix(f"{self.kind}:")]
         }
-        self.sends_to = f"{self.kind}:"
+        self.sends_to = regions[0] if private_addresses and len(regions) == 1 else f"{self.kind}:"
         self.sysctls = dict(sysctls or {})
         self.operator = operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
@@ -173,7 +175,8 @@ class RentedLab(Tenancy):
             "volume_gb": volume_gb,
             "private_addresses": private_addresses,
         } | ({"subnets": subnets} if subnets else {})
-        self.hosts, self.instances = self._not_launched(), {}
+        self.is_charged, self.instances = True, {}
+        self.number_from(0)
         self._settle_s, self._connect = settle_s, connect or SshHost
         self._sites = self._lease = self._order = self._opened = None
         self._sent = {}
@@ -246,13 +249,14 @@ class RentedLab(Tenancy):
         if plan is None:
             expected = self._costs.of(None, self.ttl_s)
         else:
-            expected = self._costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=SET_UP_S)
+            sent = plan.sent_bytes() if self.is_charged else {}
+            expected = self._costs.of(sent, plan.expected_s(), set_up_s=SET_UP_S)
         ends = f"Hosts on {self.title} end themselves after {self.ttl_s / 3600:.1f} hours."
         return expected, [*notes, *self._costs.notes, ends]
 
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
         """See `Tenancy.cost_of`."""
-        return self._costs.of(sent_bytes, measuring_s)
+        return self._costs.of(sent_bytes if self.is_charged else {}, measuring_s)
 
     def spent(self) -> Estimate:
         """See `Tenancy.spent`."""
@@ -316,7 +320,8 @@ class RentedLab(Tenancy):
         known_hosts.write_text("".join(lines))
         for name, instances in self.instances.items():
             self.hosts[name] = [
-                self._host(name, number, each, key_file, known_hosts) for number, each in enumerate(instances)
+                self._host(name, number, each, key_file, known_hosts)
+                for number, each in enumerate(instances, self._first)
             ]
         hosts = [host for name in self.hosts for host in self.hosts[name]]
         everywhere(self._prepare_host, list(zip(hosts, self._launched(), strict=True)))
@@ -324,23 +329,9 @@ class RentedLab(Tenancy):
     def _launched(self) -> list[Instance]:
         return [instance for instances in self.instances.values() for instance in instances]
 
-    def _not_launched(self) -> dict[str, list[Host]]:
-        """The hosts by name and region, so that clusters can be placed on them before anything is paid for."""
-        return {
-            name: [
-                SshHost(
-                    f"{name}/{number}",
-                    name,
-                    "",
-                    control_address="",
-                    user="",
-                    key_file="",
-                    known_hosts_file="",
-                )
-                for number in range(each.count)
-            ]
-            for name, each in self.wanted.items()
-        }
+    def number_from(self, first: int) -> None:
+        """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
+        self._first, self.hosts = first, not_launched(self.wanted, first)
 
     def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
         """The only place that says how a host of this lab is reached."""
@@ -385,13 +376,15 @@ class RentedLab(Tenancy):
                 host.close()
             except (LabError, OSError) as error:
                 print(f"wanbench: {host.name}: {error}", file=sys.stderr)
-        self.hosts, self.instances = self._not_launched(), {}
+        self.hosts, self.instances = not_launched(self.wanted, self._first), {}
         return take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
 
-    def rented_as(self) -> list[dict]:
+    def rented_as(self) -> dict[str, list[dict]]:
         """See `Tenancy.rented_as`."""
-        return [
-            {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
+        return {
+            name: [
+                {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
+                for instance in self.instances[name]
+            ]
             for name, site in zip(self.wanted, self._sites, strict=True)
-            for instance in self.instances[name]
-        ]
+        }

@@ -1,4 +1,4 @@
-"""A host that was launched is logged in to and made ready for measuring."""
+"""Hosts before they are launched, and how they are made ready for measuring once they are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,26 @@ import time
 from collections.abc import Mapping
 
 from ...errors import LabError
+from ..base import Host
 from ..ssh import SshHost
+from .hosts import Wanted
 from .user_data import HOST_PYTHON, VOLUME_FOLDER
+
+
+def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Host]]:
+    """
+    Hosts by region, numbered from `first`, that have a name and no address yet.
+
+    Clusters are placed on them, and refused, before anything is paid for.
+    """
+    no_login = {"control_address": "", "user": "", "key_file": "", "known_hosts_file": ""}
+    return {
+        region: [
+            SshHost(f"{region}/{number}", region, "", **no_login)
+            for number in range(first, first + each.count)
+        ]
+        for region, each in wanted.items()
+    }
 
 
 def make_ready(host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has_volume: bool) -> None:

@@ -88,8 +88,8 @@ class Tenancy(Lab):
         """Take everything down that this lab made; what remains. Safe to call twice."""
 
     @abstractmethod
-    def rented_as(self) -> list[dict]:
-        """Zone, type and image of every host, in the order of `hosts`; no account and no id of an instance."""
+    def rented_as(self) -> dict[str, list[dict]]:
+        """Zone, type and image of the hosts of each region, as in `hosts`; no account and no id of an instance."""
 
     def agree_to(self, plan: Plan | None, campaign: str) -> None:
         """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
@@ -150,5 +150,6 @@ class Tenancy(Lab):
     def describe(self) -> dict:
         """What the manifest keeps; no account and no id of an instance."""
         facts = self._ssh.describe()
-        hosts = [host | more for host, more in zip(facts["hosts"], self.rented_as(), strict=True)]
+        rented = [each for region in self.rented_as().values() for each in region]
+        hosts = [host | more for host, more in zip(facts["hosts"], rented, strict=True)]
         return {**facts, **self.settings, "kind": self.kind, "hosts": hosts}
