@@ -25,10 +25,10 @@ def network(lab: Mapping) -> Finding:
     links, hosts = lab.get("links") or [], lab.get("hosts") or []
     if links:
         delays = [link["delay_ms"] for link in links]
-        span = f"{number(min(delays), 1)} to {number(max(delays), 1)} ms one way"
+        ends = list(dict.fromkeys(number(delay, 1) for delay in (min(delays), max(delays))))
         sentence = (
-            f"The network is emulated: {count(len(links), 'link')} of {span}. "
-            "These delays were set, so an RTT checks lab and pipeline; what TCP makes of the paths is measured."
+            f"The network is emulated: {count(len(links), 'link')}, at first of {' to '.join(ends)} ms one way. "
+            "Delays were set, so an RTT checks lab and pipeline; what TCP makes of the paths is measured."
         )
     else:
         types = sorted({host["instance_type"] for host in hosts if host.get("instance_type")})
