@@ -59,7 +59,7 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
     """
     The brokers' quotas and all other use, against the processors of the machine.
 
-    If processors were short, `others` is too low, and more are needed. MissingDataError without sysstat's samples or quotas.
+    If processors were short, `others` is too low, and more are needed. MissingDataError without samples or quotas.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()
