@@ -22,7 +22,7 @@ from wanbench.campaign.start import _lab
 from wanbench.errors import LabError, ParameterError
 from wanbench.experiments import Iperf3, Ping
 from wanbench.labs import AzureLab, GcpLab, azure, gcp
-from wanbench.labs.rented import SeveralClouds, leases
+from wanbench.labs.rented import SeveralClouds, leases, on_one_cloud
 from wanbench.labs.spending import BudgetError
 from wanbench.plan import make_plan
 
@@ -166,6 +166,22 @@ def test_hosts_in_subnets_that_exist_take_the_path_that_a_trial_names(clouds):
             assert (sent_on in one.files["/scratch/path.nft"]) == (path == "private")
             assert f"ip daddr {one.address}" not in one.files["/scratch/path.nft"]
     assert clouds["azure"].made == theirs
+
+
+def test_hosts_of_several_types_are_one_lab(clouds):
+    types = {"Standard_B2s": 1, "Standard_D2pls_v6": 2}
+    options = {"azure": clouds["azure lab"].keywords["azure"], "connect": OpenedHost, "settle_s": 0.05}
+    with on_one_cloud(AzureLab, ["azure:eastus"], instance_type=types, yes=True, **options) as lab:
+        hosts = lab.hosts["azure:eastus"]
+        assert [host.name for host in hosts] == [f"azure:eastus/{number}" for number in range(3)]
+        found = [(host["name"], host["instance_type"]) for host in lab.describe()["hosts"]]
+        assert [kind for _, kind in found] == ["Standard_B2s", *["Standard_D2pls_v6"] * 2]
+        rules = [each for path, each in clouds["azure"].made.items() if "securityrules" in path]
+        admitted = {f"{host.address}/32" for host in hosts}
+        assert [set(rule["properties"]["sourceAddressPrefixes"]) for rule in rules] == [admitted] * 2
+        sent = {("azure:eastus", "azure:westeurope"): 1e9}
+        assert lab.cost_of(sent, 0).table.query("item == 'egress between regions'").amount.sum() == 1
+    assert gone(clouds)
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,7 @@ def _check_regions(where, trial, lab):
         region, number = region_and_number(name)
         if region not in lab.hosts or (number and number >= len(lab.hosts[region])):
             raise ParameterError(
-                f"{where} has clients in {name}; allowed: regions of the lab: {', '.join(lab.hosts)}, and "
-                "hosts that they have."
+                f"{where} has clients in {name}; allowed: regions of the lab: {', '.join(lab.hosts)}."
             )
 
 
