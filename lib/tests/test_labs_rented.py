@@ -1,13 +1,18 @@
 """What labs of rented hosts share: sweeping from cloud to cloud; and the role in docs/clouds/gcp.md."""
 
+import _thread
 import ast
 import re
+import threading
+import time
 from pathlib import Path
+
+import pytest
 
 import wanbench
 from wanbench import cli
 from wanbench.folders import root
-from wanbench.labs.rented import leases
+from wanbench.labs.rented import everywhere, leases
 from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
 
 
@@ -27,6 +32,25 @@ def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     # What a run left on a cloud that cannot be asked is not nothing.
     assert sweep_clouds() == 1 and len(told) == 2
     assert "aws: not looked at, as it is not looked for; 1 runs that ended here" in capsys.readouterr().out
+
+
+def test_an_interruption_waits_for_what_is_being_launched():
+    ended, submitted = [], threading.Event()
+
+    def items():
+        yield from ("interrupted", "other")
+        submitted.set()
+
+    def work(item):
+        submitted.wait()
+        if item == "interrupted":
+            _thread.interrupt_main()
+        time.sleep(0.1)
+        ended.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        everywhere(work, items())
+    assert sorted(ended) == ["interrupted", "other"]
 
 
 def test_the_role_in_the_docs_allows_what_the_code_calls():

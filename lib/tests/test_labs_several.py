@@ -75,21 +75,25 @@ def test_hosts_of_both_admit_each_other_under_one_consent_and_both_are_gone(clou
             paths = [path for path in clouds["azure"].made if "securityrules" in path]
             [rule] = [clouds["azure"].made[path] for path in paths]
             seen["azure"] = set(rule["properties"]["sourceAddressPrefixes"])
-            seen["hosts"] = {f"{host.address}/32" for host in (source, target)}
+            seen["hosts"] = {f"{host.address}/32" for hosts in lab.hosts.values() for host in hosts}
             return super().run(source, target, folder, stem)
 
     plan = make_plan(regions=REGIONS, experiments=[Looking(count=2, interval_s=0.01)], batch=1)
-    run = measure(plan, clouds["lab"](budget_usd=5), data_folder=tmp_path, campaign="both", progress=False)
+    two = {"instance_type": "e2-small", "hosts_per_region": 2}
+    lab = clouds["lab"](budget_usd=5, gcp=two)
+    run = measure(plan, lab, data_folder=tmp_path, campaign="both", progress=False)
     assert seen["gcp"] == seen["hosts"] | {"192.0.2.7/32"} and seen["azure"] == seen["hosts"]
-    assert len(seen["hosts"]) == 2 and gone(clouds)
+    assert len(seen["hosts"]) == 3 and gone(clouds)
     assert capsys.readouterr().err.count("What this lab costs") == 1
     assert run.lab["kind"] == "azure+gcp"
     types = {host["region"]: host["instance_type"] for host in run.lab["hosts"]}
     assert types == {"gcp:europe-west1": "e2-small", "azure:eastus": "Standard_B2s"}
     cost = json.loads((run.folder / "lab_cost" / "session-1.json").read_text())
-    # What hosts sent is taken to have left their cloud: 2 GB of each.
+    # What hosts sent is taken to have left their cloud: 2 GB of each, and there are two on Google Cloud.
     spent = {(row["cloud"], row["item"]): row["amount"] for row in cost["spent"]["items"]}
-    assert spent["gcp", "egress to internet"] == spent["azure", "egress to internet"] == pytest.approx(2.0)
+    assert (
+        spent["gcp", "egress to internet"] == 2 * spent["azure", "egress to internet"] == pytest.approx(4.0)
+    )
     assert {price["cloud"] for price in cost["prices"]} == {"gcp", "azure"}
 
 

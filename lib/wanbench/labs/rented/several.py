@@ -115,7 +115,8 @@ class SeveralClouds(Several):
     hosts_per_region, sysctls, seed, budget_usd, yes
         See `RentedLab`. The budget is for all clouds together.
     **options
-        The further parameters of `RentedLab`: those of one cloud as a mapping under its name, others are for all.
+        The further parameters of `RentedLab`: those of one cloud as a mapping under its name, which may have another
+        `hosts_per_region`; others are for all.
 
     Raises
     ------

@@ -115,7 +115,7 @@ class Tenancy(Lab):
             entries = [Entry(host, None, None) for hosts in self.hosts.values() for host in hosts]
             self._ssh = SshLab(
                 list(self.hosts),
-                hosts_per_region=len(next(iter(self.hosts.values()))),
+                hosts_per_region=None,
                 sysctls=self.sysctls,
                 inventory=Inventory(f"the hosts on {self.title}", tuple(entries)),
             )

@@ -28,7 +28,7 @@ def network(lab: Mapping) -> Finding:
         ends = list(dict.fromkeys(number(delay, 1) for delay in (min(delays), max(delays))))
         sentence = (
             f"The network is emulated: {count(len(links), 'link')}, at first of {' to '.join(ends)} ms one way. "
-            "Delays were set, so an RTT checks lab and pipeline; what TCP makes of the paths is measured."
+            "Delays were set, so an RTT is a check of the pipeline; what TCP makes of the paths is measured."
         )
     else:
         types = sorted({host["instance_type"] for host in hosts if host.get("instance_type")})
