@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from wakeups import MAX_LATE_SHARE, Wakeups
 from xdist.scheduler import LoadScopeScheduling
 
 from wanbench import kafka
@@ -74,6 +75,23 @@ def pytest_runtest_setup(item):
             pytest.skip(reason)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Where the machine let processes wait, a test that judges time and fails has not judged: it counts as skipped."""
+    if not pyfuncitem.get_closest_marker("timing"):
+        return (yield)
+    wakeups = Wakeups()
+    try:
+        with wakeups:
+            return (yield)
+    except AssertionError:
+        if wakeups.late_share <= MAX_LATE_SHARE:
+            raise
+        pytest.skip(
+            f"nothing is known: this machine let a process wait for {wakeups.late_share:.0%} of the time"
+        )
+
+
 SHARED_REGIONS = ["eu", "us", "asia"]
 SHARED_SETTINGS = {
     # A broker that a busy machine lets wait for some seconds must not lose its partitions.
@@ -89,7 +107,7 @@ def running_cluster():
     The cluster that tests use and leave as it was: brokers 1, 2 and 3 in eu, us and asia, 10 ms apart one way, with
     metrics and mutual TLS on every connection. Tests that stop, kill or cut off a broker make a cluster of their own.
     """
-    links = dict.fromkeys(permutations(SHARED_REGIONS, 2), LinkSettings(10, rate_bps=200e6))
+    links = dict.fromkeys(permutations(SHARED_REGIONS, 2), LinkSettings(10, rate_bps=40e6))
     options = {"security": "mtls", "profile": "functional", "heap_mb": 256, "start_timeout_s": 300}
     with until_the_next_group("shared cluster") as stack:
         lab = stack.enter_context(LocalLab(SHARED_REGIONS, links))
@@ -150,16 +168,16 @@ def shared_lab(shared_cluster):
 
 
 GROUPS = {
+    "test_report.py": r"(?m)^def site\b",
     "shared cluster": r"shared_(cluster|lab)",
     "own cluster": r"own_cluster",
     "clusters": r"pytest\.mark\.kafka",
     "lab": r"pytest\.mark\.lab",
-    "test_report.py": r"(?m)^def site\b",
     "example site": r"built_site",
 }
 """
-Tests that stay in one process, by what their module's text holds: those of the cluster that all share, those of the
-cluster that tests may break, those that start clusters, those that make a lab, those of the project's own site, and
+Tests that stay in one process, by what their module's text holds: those of the project's own site, those of the
+cluster that all share, those of the cluster that tests may break, those that start clusters, those that make a lab, and
 those of the example site, which is built once. The longest come first, so that no process works through one of them
 alone at the end.
 """

@@ -105,6 +105,8 @@ def test_samples_can_be_asked_for(checkout, asked):
     assert asked[0].given["lab"] == "samples" and asked[0].replay_reason == "asked for with --replay."
     assert cli.main(["run", "01", "-p", "lab=samples"]) == 0
     assert asked[1].replay_reason == "the parameter lab asks for them."
+    assert cli.main(["report", "--replay", "--preset", "far", "02"]) == 0
+    assert asked[2].given["lab"] == "samples", "hosts elsewhere are not measured on"
 
 
 def test_a_study_with_a_recording_is_replayed_among_others_and_measured_by_name(tmp_path, asked, monkeypatch):

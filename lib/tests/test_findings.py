@@ -8,6 +8,7 @@ import pytest
 from wanbench import findings, tables
 from wanbench.errors import ParameterError, RawDataError
 from wanbench.findings import Finding, Page
+from wanbench.publish.site import _answers
 
 
 def finding(**changes):
@@ -83,6 +84,7 @@ def test_names_that_are_no_file_names_fail(name):
         ({"sentence": " "}, "sentence"),
         ({"method": None}, "method"),
         ({"answer": "no"}, "answer"),
+        ({"place": -1}, "place"),
     ],
 )
 def test_wrong_values_name_their_field(changes, field):
@@ -148,3 +150,18 @@ def test_a_sentence_says_what_it_is_about_where_that_is_given(tmp_path):
     page = Page("a-page", tmp_path)
     page.add(finding(), about="Lab")
     assert str(page) == f"Lab: {finding().sentence}"
+
+
+def test_findings_come_in_the_order_of_their_page(tmp_path):
+    page = Page("a-page", tmp_path)
+    page.answer(finding(name="z-gain", sentence="Faster."))
+    page.add(finding(name="m-cost"))
+    page.answer(finding(name="a-rack", sentence="Local."))
+    found = findings.load(tmp_path)
+    assert found.name.tolist() == ["z-gain", "m-cost", "a-rack"] and found.place.tolist() == [1, 2, 3]
+    assert _answers(found) == {"a-page": ["Faster.", "Local."]}
+    tables.validate("findings", found)
+    kept = json.loads((tmp_path / "a-rack.json").read_text())
+    del kept["place"]
+    (tmp_path / "a-rack.json").write_text(json.dumps(kept))
+    assert findings.read(tmp_path / "a-rack.json").place == 0

@@ -7,8 +7,6 @@ early, be faster than its rate, let something through a cut) has no such leave.
 Tests without the mark `timing` judge what a link is, not how fast: other tests may run at the same time.
 """
 
-import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -22,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 
 import pytest
-from patience import comes_about
+from patience import comes_about, three_attempts
 from scipy import stats
 
 from wanbench.labs.local import LocalLab
@@ -82,21 +80,8 @@ def iperf3(lab, region, *options):
         server.stop()
 
 
-def on_a_busy_machine(test):
-    """Up to three attempts, for what a processor that looks elsewhere for a while would spoil."""
-
-    @functools.wraps(test)
-    def patient(lab):
-        for _ in range(2):
-            with contextlib.suppress(AssertionError):
-                return test(lab)
-        return test(lab)
-
-    return patient
-
-
 @pytest.mark.timing
-@on_a_busy_machine
+@three_attempts
 def test_the_round_trip_takes_what_was_asked_for(lab):
     with ThreadPoolExecutor(len(RTTS_MS)) as threads:
         echoes = threads.map(lambda rtt: ping(lab, f"rtt{rtt}", "-c", "80", "-i", "0.02"), RTTS_MS)
@@ -223,7 +208,7 @@ def test_tcp_data_arrive_unchanged_through_loss_and_a_full_queue(lab):
 
 
 @pytest.mark.timing
-@on_a_busy_machine
+@three_attempts
 def test_jitter_has_mean_and_deviation_and_keeps_the_order(lab):
     """300 echoes are worth some 140 independent ones, whose middle half has a standard error of 10 %."""
     echoes = ping(lab, "shaky", "-c", "300", "-i", "0.005")
@@ -235,7 +220,7 @@ def test_jitter_has_mean_and_deviation_and_keeps_the_order(lab):
 
 
 @pytest.mark.timing
-@on_a_busy_machine
+@three_attempts
 def test_a_cut_stops_everything_at_once_and_healing_resumes(lab):
     host = lab.host("centre")
     command = ["ping", "-n", "-D", "-i", "0.01", "-c", "150", lab.host("rtt300").address]

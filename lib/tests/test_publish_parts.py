@@ -8,7 +8,7 @@ from wanbench.errors import RawDataError
 from wanbench.files import replaced_folder
 from wanbench.publish.cells import read_cells
 from wanbench.publish.cleaning import clean
-from wanbench.publish.figure_files import browser, normalised_svg
+from wanbench.publish.figure_files import _drawing, browser, normalised_svg
 from wanbench.publish.figures import SHOWN_ROWS, read_figure
 from wanbench.publish.formulas import FormulaError, TextRenderer, mathml
 
@@ -106,6 +106,14 @@ def test_long_tables_are_cut_with_their_length_known():
     figure = read_figure({"data": [], "layout": {"meta": {"csv": csv}}}, 1, set())
     header, rows, count = figure.rows()
     assert (header, len(rows), count) == (["n"], SHOWN_ROWS, 1000)
+
+
+def test_frames_reach_the_page_but_no_static_file():
+    layout = {"sliders": [{}], "updatemenus": [{}]}
+    figure = read_figure({"data": [], "layout": layout, "frames": [{"name": "<a>"}]}, 1, set())
+    assert '"frames":[{"name":"\\u003ca\\u003e"}]' in figure.script()
+    assert '"frames"' not in read_figure({"data": [], "layout": {}}, 1, set()).script()
+    assert _drawing(figure) == {"data": [], "layout": {}}
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,15 @@ Recovery: on the local lab the truth is known; the models of TCP find it from th
 The window's truth is what the receivers advertise, as the senders' kernels tell (`ss -ti`, snd_wnd).
 """
 
-import functools
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from patience import three_attempts
 from reading import read_iperf3
 
 from wanbench.labs.local import LocalLab
@@ -31,19 +30,6 @@ RATE_BPS, QUEUE_BYTES = 10e6, 100_000
 BUFFER_BYTES = 131_072
 PAYLOAD = 1448 / 1500
 LOSSES = {"reno": (0.002, 0.01), "cubic": (0.0005, 0.002, 0.01)}
-
-
-def patient(test):
-    """Up to three attempts, for what a processor that looks elsewhere for a while would spoil."""
-
-    @functools.wraps(test)
-    def again(*arguments, **named):
-        for _ in range(2):
-            with suppress(AssertionError):
-                return test(*arguments, **named)
-        return test(*arguments, **named)
-
-    return again
 
 
 def transfer(lab, pair, port, *options, watch_s=None):
@@ -85,7 +71,7 @@ def links_table(links):
     )
 
 
-@patient
+@three_attempts
 def test_the_window_and_the_rate_of_the_links_are_found():
     sysctls = {"net.ipv4.tcp_rmem": f"4096 {BUFFER_BYTES} {BUFFER_BYTES}"}
     links = {}
@@ -124,7 +110,7 @@ def test_the_window_and_the_rate_of_the_links_are_found():
     assert list(rate.verdict) == ["within"], rate.to_string()
 
 
-@patient
+@three_attempts
 def test_the_loss_of_a_link_is_found_from_throughput():
     names = {(name, loss): f"{name} {loss}" for name, losses in LOSSES.items() for loss in losses}
     links = {}

@@ -8,7 +8,8 @@ import pytest
 
 from wanbench.errors import ParameterError
 from wanbench.stats import tails
-from wanbench.stats.tails.step_curves import step_curve
+from wanbench.stats.tails.knee_rate import knee_of
+from wanbench.stats.tails.step_curves import StepCurve, step_curve
 
 RATES = (250.0, 500.0, 1_000.0, 2_000.0, 4_000.0)
 
@@ -120,3 +121,17 @@ def test_a_single_search_or_an_open_one_is_said_so():
     assert "1 search left out" in str(tails.searched_rate(unknown, 50.0))
     with pytest.raises(ParameterError, match="no step"):
         tails.searched_rate(open_.iloc[:0], 50.0)
+
+
+def test_a_knee_with_a_single_step_beyond_it_is_not_placed_by_the_scatter_of_the_step_before():
+    x, knees = np.log(RATES), []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        level = np.log(20) + 6 * np.maximum(x - np.log(3_000), 0)
+        logs = level + 0.1 * rng.normal(size=(4, 1)) + 0.05 * rng.normal(size=(4, len(x)))
+        knees.append(knee_of(StepCurve(0.99, np.array(RATES), (1, 2, 3, 4), logs, 20)))
+    said = [one for one in knees if "mostly too low: add steps there" in str(one)]
+    assert len(said) >= 19 and all(one.knee.low <= 2_000 and one.knee.high >= 4_000 for one in said)
+    # the fitted knee is that of the step before, a third below the truth, and lies on either side of it
+    assert {one.knee.estimate < 2_000 for one in said} == {True, False}
+    assert np.median([one.knee.estimate for one in said]) < 2_100

@@ -111,6 +111,21 @@ def test_too_few_processors_are_said_with_how_many_it_would_take():
         study.enough_processors(trials, {}, brokers=3)
 
 
+def test_a_size_without_samples_of_processors_is_not_called_enough():
+    cpus, trials = pd.DataFrame({"subject": ["cpu 0", "cpu 1"]}), made()
+    trials.trials.loc[trials.trials.setting == "wide", ["machine_busy", "brokers_used"]] = np.nan
+    found = study.enough_processors(trials, {"metrics": cpus}, brokers=3)
+    enough = found.rows.set_index("setting").enough.to_dict()
+    assert enough == dict.fromkeys(TRUE, True) | {"wide": None} and "wide takes" not in found.sentence
+    assert "for wide: whether the machine suffices there is unknown" in str(found)
+    trials.trials[["machine_busy", "brokers_used"]] = np.nan
+    assert "suffice is unknown" in study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
+    too_much = json.dumps([{"name": "large", "processors": 0.8}] * 3)
+    trials.trials.loc[trials.trials.setting == "large", "broker_sizes"] = too_much
+    said = study.enough_processors(trials, {"metrics": cpus}, brokers=3).sentence
+    assert "large would take 3" in said and "nan" not in said
+
+
 def test_the_evidence_tries_the_claims_it_is_about():
     trials = made()
     rows = [

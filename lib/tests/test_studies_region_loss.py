@@ -269,19 +269,24 @@ def test_a_setting_that_is_missing_from_older_tables_is_no_error(tables):
 
 def test_what_the_article_says_becomes_estimates(found, lost, recovered, disasters):
     said = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters))
-    assert {name: round(each.estimate, 3) for name, each in said.items() if name not in ("rto", "healing")} == {
+    open_ones = ("leaders_back", "healing")
+    assert {name: round(each.estimate, 3) for name, each in said.items() if name not in ("rto", *open_ones)} == {
         "rpo": 0, "order": 0, "leaders": 1, "replicas": 1, "elections": 1, "rearranged": 1, "service": 1,
-        "producer_errors": 1, "producers_failed": 0,
+        "producer_errors": 1, "producers_failed": 0, "replicas_back": 1,
     }  # fmt: skip
-    assert {each.n for name, each in said.items() if name not in ("rpo", "order", "healing")} == {3}
-    assert np.isnan(said["healing"].estimate) and "in sync again in 3 of 3" in said["healing"].sentence
+    assert {each.n for name, each in said.items() if name not in ("rpo", "order", *open_ones)} == {3}
+    assert "(median 2.00 s, 75 % interval 2.00 to 2.00), all replicas were in sync again in 100 %" in str(
+        said["replicas_back"]
+    )
+    assert {np.isnan(said[name].estimate) for name in open_ones} == {True}
+    assert "every 300 s: a verdict needs" in str(said["leaders_back"])
     long = region_loss.article(found, "cut", lost, recovered, region_loss.healing(disasters, check_s=5))
-    assert long["healing"].estimate == 0 and long["healing"].n == 3
+    assert [long[name].estimate for name in open_ones] == [0, 0] and long["healing"].n == 3
     dark = region_loss.article(found, "two regions", lost, recovered, region_loss.healing(disasters))
     assert dark["service"].estimate == 0 and dark["rto"].low > 9
     assert said["rto"].estimate == pytest.approx(3.4, abs=0.15)
     killed = region_loss.article(found, "kill", lost, recovered, region_loss.healing(disasters))
-    assert killed["healing"].estimate == 1
+    assert [killed[name].estimate for name in open_ones] == [1, 1]
 
 
 def test_lost_records_are_laid_to_leaders_that_were_replaced(disasters):
@@ -310,3 +315,19 @@ def test_what_the_driver_tidies_up_is_not_healing():
     ended = rows["faults"].assign(ended_at_s=rows["faults"].heal_at_s + 2.9)
     healed = region_loss.healing(outages.episodes(rows | {"faults": ended}))
     assert healed.rows.back.tolist() == [0] and healed.rows.moved.tolist() == [2]
+
+
+def test_the_three_tables_are_played_at_the_moments_of_change(found):
+    story = region_loss.timeline(found, "cut", 1)
+    figure = story.moments_figure()
+    times = [step.label for step in figure.layout.sliders[0].steps]
+    # two leaders move, the hit consumer leaves and comes back, the in-sync sets are full
+    assert times == ["-0.2", "0.0", "2.0", "2.5", "4.0", "10.0", "11.0", "12.0"]
+    opened = figure.layout.sliders[0].active
+    assert times[opened] == "4.0" and "FAULT: cut of a:north" in figure.layout.annotations[0].text
+    for shown, frame in zip(figure.data, figure.frames[opened].data, strict=True):
+        assert (shown.x, shown.y) == (frame.x, frame.y)
+    led, leaders, in_sync, out, assigned = figure.frames[opened].data
+    assert led.y == (0, 3, 3) and len(leaders.x) == 6 and len(in_sync.x) == 6 and set(out.x) == {"1"}
+    assert assigned.y == (0, 3, 3) and figure.frames[0].data[0].y == (2, 2, 2)
+    assert figure.frames[0].layout.plot_bgcolor == "white" != figure.layout.plot_bgcolor

@@ -1,5 +1,7 @@
 """The study of disturbed brokers, on made-up trials with a known answer: 20 ms, and what an action adds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -175,6 +177,17 @@ def test_the_claims_get_what_was_measured(made, measured):
     assert verdicts[["roll-every", "no-leadership", "restores"]].tolist() == ["comes out"] * 3
     assert verdicts["rediscover"] == verdicts["demotion-safe"] == "comes out"
     assert verdicts["roll-seconds"] == "the data do not tell"
+    plain = study.restarts(measured)
+    slower = plain.rows[plain.rows.setting == "restart"].assign(
+        setting="new", p99_ms=lambda rows: 2 * rows.p99_ms
+    )
+    both = replace(plain, rows=pd.concat([plain.rows, slower], ignore_index=True))
+    rolls = {
+        "restart": {"kind": "restart"},
+        "new": {"kind": "restart", "load": {"producer_settings": {"x": 1}}},
+    }
+    assert study.differ_in_clients(rolls) == ("new", "restart")
+    assert study.evidence(both, other_clients=("new", "restart"))["roll_clients"].estimate == pytest.approx(2)
 
 
 def test_plans_say_what_is_wrong_with_a_disturbance():

@@ -5,6 +5,7 @@ from math import exp
 
 import pytest
 
+from wanbench import validity
 from wanbench.validity import detection, simulation
 
 
@@ -44,3 +45,19 @@ def test_the_shift_that_is_asked_for_is_seen_in_seconds_and_a_small_one_is_left_
     assert coverage(method, "independent", 2.0, "alarm within 5 s") > 0.95
     assert coverage(method, "AR(1) 0.9", 4.0, "alarm within 10 s") > 0.95
     assert coverage(method, "independent", 1.25, "alarm within 30 s") == 0
+
+
+def test_the_page_says_where_the_promised_rate_is_kept_and_how_soon_a_shift_is_named():
+    table = simulation.read("detection")
+    alarms, late = validity.false_alarms(table), validity.delays(table)
+    broken = {row.partition(", ")[2] for row in alarms.index[alarms.kept == "no"]}
+    assert broken == {"AR(1) 0.99", "long bursts", "AR(1) 0.9, after 10 s of learning"} and len(alarms) == 14
+    assert alarms.columns[0] == "at most 0 (promised 60.7 %)"
+    assert late.shape == (18, 3)
+    assert late.loc["cusum, independent, shift 2.0", "within 5 s"].startswith("100.0 (98.2")
+    found = validity.detector_finding(table, "detector").sentence
+    assert (
+        "in 9 of 14 kinds of load, 200 hours of each; not under AR(1) 0.99; long bursts; AR(1) 0.9, aft"
+        in found
+    )
+    assert "A shift by 2, the one asked for, is named within 10 s in 54 to 100 of 100 cases." in found

@@ -13,7 +13,8 @@ values lose as much.
 
 Its accuracy was simulated (`make validity`, data/validity/detection.csv): at 0.5 an hour, 95 to 100 % of hours have no
 false alarm up to an autocorrelation of 0.9 between latencies a tenth of a second apart, where 61 % were promised. At
-0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than four. A system
+0.99 a baseline of a minute sees too little: 78 % of hours with a CUSUM have none, yet 9 % have more than four; and so
+does one of 20 windows in 10 s at 0.9, where 16 % have more than two. A system
 that stalls for seconds 20 times an hour raises alarms, as these are shifts: raise `least_windows` or `window_s` to
 ignore them.
 

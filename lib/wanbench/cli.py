@@ -102,6 +102,14 @@ def parser() -> argparse.ArgumentParser:
     )
     sweep.set_defaults(command=sweep_command)
 
+    bucket = commands.add_parser(
+        "bucket", help="put a finished run or the site into a bucket of S3, or get it back"
+    )
+    bucket.add_argument("verb", choices=("put", "get"))
+    bucket.add_argument("source", help="a folder to put, or s3://bucket/prefix to get")
+    bucket.add_argument("target", help="s3://bucket/prefix, or a new folder")
+    bucket.set_defaults(command=bucket_command)
+
     doctor = commands.add_parser("doctor", help="say what is missing on this machine and how to get it")
     doctor.add_argument(
         "--inventory",
@@ -183,6 +191,15 @@ def sweep_command(arguments: argparse.Namespace) -> int:
     return sweep_clouds(arguments.cloud, yes=arguments.yes, everything=arguments.all)
 
 
+def bucket_command(arguments: argparse.Namespace) -> int:
+    """`wanbench bucket`: put a folder into a bucket or get it back, hashes checked."""
+    from .labs.aws.s3 import get_folder, put_folder
+
+    move = put_folder if arguments.verb == "put" else get_folder
+    print(f"{move(arguments.source, arguments.target)} files, checked by SHA-256: {arguments.target}")
+    return 0
+
+
 def _agree_beforehand(yes: bool) -> None:
     """Pass --yes to the notebooks' kernels, where nobody can answer."""
     if yes:
@@ -235,7 +252,10 @@ def _recorded(job):
 
 
 def _measured_or_replayed(job, replay: bool):
-    """The job unchanged, or with the samples instead of a local lab that cannot run here or is not wanted."""
+    """
+    The job unchanged, or with the samples: instead of any lab if that is asked for, and instead of a local one that
+    cannot run here.
+    """
     from dataclasses import replace
 
     from .publish.notebooks import read_notebook
@@ -247,9 +267,11 @@ def _measured_or_replayed(job, replay: bool):
     lab = job.given.get("lab", declared["lab"].default)
     if lab == SAMPLES:
         return replace(job, replay_reason=job.replay_reason or "the parameter lab asks for them.")
-    if lab != LOCAL:
-        return job
-    reason = "asked for with --replay." if replay else _why_not_here(any(map(_is_of_brokers, declared)))
+    reason = None
+    if replay:
+        reason = "asked for with --replay."
+    elif lab == LOCAL:
+        reason = _why_not_here(any(map(_is_of_brokers, declared)))
     return replace(job, given={**job.given, "lab": SAMPLES}, replay_reason=reason) if reason else job
 
 

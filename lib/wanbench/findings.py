@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .checks import check_flag, refusal
+from .checks import check_flag, check_number, refusal
 from .errors import RawDataError
 from .files import replace_file
 from .folders import data_folder
@@ -51,6 +51,8 @@ class Finding:
         The page that holds it.
     answer : bool
         Whether it answers the question of its page: the front page shows it.
+    place : int
+        Its place among the findings of its page, from 1, in the order in which the page states them; 0 on no page.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Finding:
     assumption: str
     page: str = ""
     answer: bool = False
+    place: int = 0
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -74,6 +77,7 @@ class Finding:
             if not isinstance(text, str) or (field == "sentence" and not text.strip()):
                 raise refusal(f"finding {self.name}: {field}", text, "text, and for the sentence not empty")
         check_flag(f"finding {self.name}: answer", self.answer)
+        check_number(f"finding {self.name}: place", self.place, 0, whole=True)
         for field in (*NUMBERS, *COUNTS):
             check = _number if field in NUMBERS else _count
             object.__setattr__(self, field, check(f"finding {self.name}: {field}", getattr(self, field)))
@@ -146,7 +150,7 @@ def read(path) -> Finding:
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
         if isinstance(content, dict):
-            content.setdefault("answer", False)  # findings of earlier versions had no such mark
+            content = {"answer": False, "place": 0} | content  # earlier versions wrote neither
         if not isinstance(content, dict) or set(content) != set(names):
             keys = ", ".join(map(str, content)) if isinstance(content, dict) else content
             raise RawDataError(path, None, keys, f"a finding with the keys {', '.join(names)}")
@@ -165,15 +169,19 @@ def _refuse_constant(text: str):
 
 
 def load(folder) -> pd.DataFrame:
-    """The findings of a folder, one row each, by page and name; columns as in table `findings`."""
+    """The findings of a folder, one row each, by page and in its order; columns as in table `findings`."""
     findings = [read(path) for path in sorted(Path(folder).glob("*.json"))]
-    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64") | {"answer": "bool"}
+    dtypes = (
+        dict.fromkeys(NUMBERS, "float64")
+        | dict.fromkeys(COUNTS, "Int64")
+        | {"answer": "bool", "place": "int64"}
+    )
     columns = {}
     for name in (field.name for field in fields(Finding)):
         values = pd.Series([getattr(finding, name) for finding in findings], dtype=object)
         columns[name] = values.astype(dtypes.get(name, "str"))
     frame = pd.DataFrame(columns)
-    return frame.sort_values(["page", "name"], ignore_index=True)
+    return frame.sort_values(["page", "place", "name"], ignore_index=True)
 
 
 def html_table(findings: pd.DataFrame) -> str:
@@ -254,7 +262,8 @@ class Page:
         for finding in findings:
             if any(earlier.name == finding.name for earlier in self.findings):
                 raise refusal("name of a finding", finding.name, f"a name not yet on page {self.name}")
-            self.findings.append(finding.save(self.folder, page=self.name))
+            placed = replace(finding, place=len(self.findings) + 1)
+            self.findings.append(placed.save(self.folder, page=self.name))
 
     def answer(self, finding: Finding, about: str = "") -> None:
         """Add the finding that answers the page's question, as `add` does; the front page shows it."""

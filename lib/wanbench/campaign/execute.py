@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def measure(
     retries: int = 2,
     progress: bool = True,
     fresh: bool = False,
+    watched: Sequence = (),
 ) -> Run:
     """
     Measure a plan on a lab, into a run folder; or resume an interrupted run.
@@ -59,6 +61,9 @@ def measure(
         Show tests done, failed and left on stderr.
     fresh : bool
         Make a new run even if there is one with these parameters.
+    watched : sequence
+        What else saw the measurement, such as `wanbench.labs.aws.cloudwatch.CloudWatch`: when a session ends, `keep(run
+        folder, stem, start of the session in UTC)` of each returns its raw files.
 
     Returns
     -------
@@ -97,7 +102,7 @@ def measure(
     with claimed as writer:
         if progress and writer.before is not None:
             print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
-        session = _Session(plan, writer, retries, progress)
+        session = _Session(plan, writer, retries, progress, watched)
         if session.waiting():
             lab.agree_to(session.rest_of_plan(), campaign)
             session.measure_on(lab)
@@ -129,8 +134,9 @@ class _Outcome:
 class _Session:
     """One session of measuring: from opening the lab to closing it."""
 
-    def __init__(self, plan: Plan, writer: RunWriter, retries: int, progress: bool):
+    def __init__(self, plan: Plan, writer: RunWriter, retries: int, progress: bool, watched: Sequence = ()):
         self.plan, self.writer, self.retries, self.show = plan, writer, retries, progress
+        self.watched = watched
         self.attempts: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
         self.done: set[str] = set()
@@ -305,6 +311,8 @@ class _Session:
                 ends = {"started_at_utc": opened_at_utc, "ended_at_utc": now_utc()}
                 files.append(self.writer.keep(folder, name, content, **ends))
         files += lab.keep(self.writer.folder, f"session-{session}")
+        for number, each in enumerate(self.watched, 1):
+            files += each.keep(self.writer.folder, f"session-{session}.{number}", opened_at_utc)
         if files:
             self.writer.record({"event": "lab-closed", "files": [file.as_dict() for file in files]})
         self.kept = True

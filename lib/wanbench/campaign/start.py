@@ -66,7 +66,7 @@ def carry_out(
         What this kind of lab takes besides, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
         "aws", "gcp" and "azure", or a mapping for each cloud of "aws+gcp"; see its class.
     **options
-        `retries`, `progress`, `fresh` of `measure`.
+        `retries`, `progress`, `fresh`, `watched` of `measure`.
 
     Raises
     ------

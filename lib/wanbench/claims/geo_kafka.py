@@ -85,7 +85,9 @@ RULES = {
     "producer_errors": (Rule("transitory", some, "Holds if there were some."),),
     "producers_failed": (Rule("none-fails", none, NEVER),),
     "rearranged": (Rule("rearranged", always, ALWAYS),),
-    "healing": (Rule("heals", always, ALWAYS), Rule("autonomous", always, ALWAYS)),
+    "replicas_back": (Rule("heals", always, ALWAYS),),
+    "leaders_back": (Rule("rebalances", always, ALWAYS),),
+    "healing": (Rule("autonomous", always, ALWAYS),),
 }
 """By parameter of `geo_kafka`: the claims that an estimate tries by a bound."""
 NO_VERDICT = (
@@ -127,6 +129,8 @@ def geo_kafka(
     producer_errors: Estimate | None = None,
     producers_failed: Estimate | None = None,
     rearranged: Estimate | None = None,
+    replicas_back: Estimate | None = None,
+    leaders_back: Estimate | None = None,
     healing: Estimate | None = None,
 ) -> Audit:
     """
@@ -174,9 +178,11 @@ def geo_kafka(
     leaders, replicas : Estimate
         Share of the trials or episodes in which every broker leads as many partitions as every other; in which every
         partition has a replica in sync in every region.
-    elections, rearranged, healing : Estimate
-        Share of the episodes in which new leaders were elected; consumers took over all partitions; all replicas came
-        back into sync and leaders to their brokers, untouched (NaN: not watched for long enough).
+    elections, rearranged : Estimate
+        Share of the episodes in which new leaders were elected; in which consumers took over all partitions.
+    replicas_back, leaders_back, healing : Estimate
+        Share of the episodes in which all replicas came back into sync; leaders to their brokers; both, untouched (NaN:
+        not watched for long enough).
     producer_errors, producers_failed : Estimate
         Share of the episodes in which producers that remain had errors; in which any of these gave up.
 

@@ -292,7 +292,8 @@ def _untold(audit: Audit) -> None:
     for name in (
         "at-least-once", "taxing", "tuning", "lz4", "compression-processor", "compression-bytes",
         "buffers-help", "producers", "nonlinear", "batches", "partitions", "plateau", "storage", "consumers-cost",
-        "local", "local-latency", "elections", "transitory", "none-fails", "heals", "autonomous", "rpo", "rto",
+        "local", "local-latency", "elections", "transitory", "none-fails", "heals", "rebalances", "autonomous", "rpo",
+        "rto",
     ):  # fmt: skip
         audit.judge(name, None, RERUN_ONLY)
     audit.judge("exactly-once", None, "A matter of words: Kafka's transactions hold for what stays in Kafka.")

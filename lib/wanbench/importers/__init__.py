@@ -9,6 +9,7 @@ An *original file* is what its authors published: `original_files` lists those k
 """
 
 from .assemble import join
+from .circuit import read_circuit
 from .citing import cite
 from .fetching import NotFetchedError, available, fetch
 from .intercloud import read_locations, read_survey
@@ -23,7 +24,7 @@ from .skyplane import read_skyplane
 from .tool_output import read_folder
 
 __all__ = [
-    "NotFetchedError", "available", "cite", "fetch", "join", "load_mapping", "original_files", "read_folder",
-    "read_locations", "read_markdown", "read_matrix", "read_published", "read_skyplane", "read_survey", "read_table",
-    "region_from",
+    "NotFetchedError", "available", "cite", "fetch", "join", "load_mapping", "original_files", "read_circuit",
+    "read_folder", "read_locations", "read_markdown", "read_matrix", "read_published", "read_skyplane", "read_survey",
+    "read_table", "region_from",
 ]  # fmt: skip

@@ -3,7 +3,8 @@ Make the class archive that speeds up node starts: `python -m wanbench.kafka.cla
 scripts/kafka-jars.sh.
 
 Java (17 and newer) dumps the classes that a broker on the loopback interface has loaded, ready to map into memory
-(AppCDS). Java ignores an archive of another Java or other jars.
+(AppCDS). The broker reaches its controller by TLS and its client in plain text, so that the classes of both are there.
+Java ignores an archive of another Java or other jars.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from .available import unavailable
 from .errors import ClusterError
 from .java_commands import ARCHIVE, PROFILES, java_command, package_file
 from .last_message import last_message
+from .security.kinds import Tls
 from .settings import defaults, properties
 
+_ADDRESS = "127.0.0.1"
 _PATIENCE_S = 120.0
 """Timeout of each step; a broker starts in a few seconds."""
 
@@ -42,17 +45,18 @@ def make(jars: Path) -> Path:
             "node.id": "1",
             "process.roles": "broker,controller",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "controller.quorum.voters": f"1@{_ADDRESS}:{controller}",
             "inter.broker.listener.name": "BROKER",
             "listeners": ",".join(
-                f"{listener}://127.0.0.1:{port}"
+                f"{listener}://{_ADDRESS}:{port}"
                 for listener, port in (("CLIENT", client), ("BROKER", broker), ("CONTROLLER", controller))
             ),
-            "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:SSL,CONTROLLER:SSL",
+            **_certificates(folder),
             "log.dirs": f"{folder}/data",
         }
         (folder / "server.properties").write_text(properties(settings))
-        (folder / "client.json").write_text(json.dumps({"bootstrap_servers": [f"127.0.0.1:{client}"]}))
+        (folder / "client.json").write_text(json.dumps({"bootstrap_servers": [f"{_ADDRESS}:{client}"]}))
         made = folder / ARCHIVE
         arguments = ["format", "-t", "W" * 22, "-c", f"{folder}/server.properties"]
         _run(folder, _java(jars, folder, "kafka.tools.StorageTool", arguments, []))
@@ -73,6 +77,17 @@ def make(jars: Path) -> Path:
         unfinished.write_bytes(made.read_bytes())
         os.replace(unfinished, archive)
     return archive
+
+
+def _certificates(folder):
+    tls = Tls(mutual=True)
+    files = {"keystore": tls.identity_pem(_ADDRESS, "broker"), "truststore": tls.authority_pem}
+    settings = {"ssl.client.auth": "required"}
+    for name, content in files.items():
+        path = folder / f"{name}.pem"
+        path.write_bytes(content)  # in a folder that only its owner can open
+        settings |= {f"ssl.{name}.type": "PEM", f"ssl.{name}.location": str(path)}
+    return settings
 
 
 def _java(jars, folder, main_class, arguments, flags):
@@ -111,7 +126,7 @@ def _last_message(folder):
 
 
 def _free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    sockets = [socket.create_server((_ADDRESS, 0)) for _ in range(count)]
     ports = [server.getsockname()[1] for server in sockets]
     for server in sockets:
         server.close()

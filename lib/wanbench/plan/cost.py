@@ -13,7 +13,7 @@ from ..errors import ParameterError
 
 BETWEEN_REGIONS = "egress between regions"
 TO_INTERNET = "egress to internet"
-UNITS = {BETWEEN_REGIONS: "GB", TO_INTERNET: "GB", "volume": "GB-month"}
+UNITS = {BETWEEN_REGIONS: "GB", TO_INTERNET: "GB", "volume": "GB-month", "MSK volume": "GB-month"}
 """Units of prices; instances and other time-based items are priced per hour."""
 SET_UP_S = 300.0
 """

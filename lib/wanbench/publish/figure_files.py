@@ -163,8 +163,8 @@ class Renderer:
 
 
 def _drawing(figure: Figure) -> dict:
-    """The figure for Plotly, with fixed uids, as it would otherwise draw random ones."""
-    left_out = ("width", "height", "meta")
+    """The figure for Plotly, without what only a screen can use; with fixed uids, which would otherwise be random."""
+    left_out = ("width", "height", "meta", "sliders", "updatemenus")
     layout = {key: value for key, value in figure.layout.items() if key not in left_out}
     return {"data": [{**trace, "uid": f"{n:06x}"} for n, trace in enumerate(figure.data)], "layout": layout}
 

@@ -38,6 +38,8 @@ class Figure:
         The numbers behind it, with a header line.
     data, layout : list, dict
         Of the Plotly figure, without the numbers in `layout.meta`.
+    frames : tuple
+        Of an animated figure; `data` and `layout` are the moment that its static files show.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Figure:
     csv: str | None
     data: list
     layout: dict
+    frames: tuple = ()
 
     @property
     def height_px(self) -> int | None:
@@ -60,9 +63,10 @@ class Figure:
         """The figure as JSON, safe inside a script element."""
         layout = {key: value for key, value in self.layout.items() if key != "width"} | {"autosize": True}
         config = PAGE_CONFIG | {"toImageButtonOptions": {"filename": self.name}}
-        text = json.dumps(
-            {"data": self.data, "layout": layout, "config": config}, sort_keys=True, separators=(",", ":")
-        )
+        drawing = {"data": self.data, "layout": layout, "config": config}
+        if self.frames:
+            drawing["frames"] = self.frames
+        text = json.dumps(drawing, sort_keys=True, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def rows(self) -> tuple[list[str], list[list[str]], int]:
@@ -114,6 +118,7 @@ def read_figure(content: dict, number: int, taken: set[str]) -> Figure:
         csv=numbers or None,
         data=content["data"],
         layout=layout,
+        frames=tuple(content.get("frames") or ()),
     )
 
 

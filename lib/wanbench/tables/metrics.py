@@ -9,7 +9,12 @@ declare(
     "metrics",
     "one value of one metric at one time",
     *CONTEXT,
-    column("source", "text", "", "its source: sysstat, prometheus, process, producer, consumer"),
+    column(
+        "source",
+        "text",
+        "",
+        "its source: sysstat, prometheus, process, producer, consumer, circuit, cloudwatch",
+    ),
     column("host", "text?", "", "the host that it is about; several, with ', ' between, if they share it"),
     column("node_id", "count?", "", "Kafka's number of the broker that it is about; null: about no broker"),
     column("at_utc", "time?", "UTC", "its time, or the end of its interval; null: over the whole test"),

@@ -91,4 +91,5 @@ declare(
     column("assumption", "text", "", "what it assumes"),
     column("page", "text", "", "the page that it is on"),
     column("answer", "flag", "", "whether it answers the question of its page"),
+    column("place", "count", "", "its place among the findings of its page, from 1; 0: on no page"),
 )

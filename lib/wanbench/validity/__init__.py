@@ -5,6 +5,7 @@ Whether intervals cover: every method applied to simulated data with a known ans
 module is a simulation. `make validity` runs all and writes data/validity.
 """
 
+from .detection_summary import delays, detector_finding, false_alarms
 from .simulation import FIRST_DATASETS, run, simulations
 from .summaries import agreement, by_setting, finding, harder, ordinary, outside_band, overview, read_all
 
@@ -12,6 +13,9 @@ __all__ = [
     "FIRST_DATASETS",
     "agreement",
     "by_setting",
+    "delays",
+    "detector_finding",
+    "false_alarms",
     "finding",
     "harder",
     "ordinary",

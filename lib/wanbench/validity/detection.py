@@ -19,6 +19,8 @@ SPREAD = 0.25
 LEARN_S, HOUR_S, AFTER_S = 60, 3600, 60
 PROMISED_PER_H = 0.5
 WITHIN_S = (5, 10, 30)
+SHORT = {"learn_s": 10, "window_s": 0.5}
+"""A baseline of the fewest windows, as of a load that lasts for a minute."""
 KINDS = ("independent", "AR(1) 0.5", "AR(1) 0.9", "AR(1) 0.99", "bursts", "long bursts")
 SETTINGS = [
     *({"method": method, "kind": kind, "shift": 1.0} for method in ("cusum", "ewma") for kind in KINDS),
@@ -28,10 +30,17 @@ SETTINGS = [
         for kind in ("independent", "AR(1) 0.9")
         for shift in (1.25, 1.5, 2.0, 4.0)
     ),
+    *(
+        {"method": "cusum", "kind": kind, "shift": shift} | SHORT
+        for kind in ("independent", "AR(1) 0.9")
+        for shift in (1.0, 2.0)
+    ),
 ]
 
 
-def trial(seed: int, method: str, kind: str, shift: float) -> list[Outcome]:
+def trial(
+    seed: int, method: str, kind: str, shift: float, learn_s: float = LEARN_S, window_s: float = 1.0
+) -> list[Outcome]:
     """
     Latencies of one broker with a median of 10 ms; from a time on `shift` times as long.
 
@@ -40,12 +49,13 @@ def trial(seed: int, method: str, kind: str, shift: float) -> list[Outcome]:
     promised rate 61 % have none), and with at most one, two and four. With a shift: an alarm within 5, 10, 30 s.
     """
     rng = np.random.default_rng(seed)
-    seconds = LEARN_S + (HOUR_S if shift == 1.0 else 2 * AFTER_S)
+    seconds = learn_s + (HOUR_S if shift == 1.0 else 2 * AFTER_S)
     values = log(10) + SPREAD * noise(kind, seconds * PER_S, rng)
-    change = (LEARN_S + AFTER_S) * PER_S
+    change = (learn_s + AFTER_S) * PER_S
     if shift != 1.0:
         values[change:] += log(shift)
-    detector = Detector(DetectorSettings(method=method, learn_s=LEARN_S, false_alarms_per_h=PROMISED_PER_H))
+    promise = {"learn_s": learn_s, "window_s": window_s, "false_alarms_per_h": PROMISED_PER_H}
+    detector = Detector(DetectorSettings(method=method, **promise))
     updates = (detector.update(n / PER_S, 1, exp(value)) for n, value in enumerate(values))
     times = [alarm.at_s for alarm in updates if alarm]
     if shift == 1.0:

@@ -66,6 +66,12 @@ def by_setting(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return wide[methods].fillna("").rename_axis(index=None, columns=None)
 
 
+def by_quantity(table: pd.DataFrame, titles: Mapping[str, str]) -> pd.DataFrame:
+    """As `by_setting` for a table of one method: a row per setting, a column per quantity, under its title."""
+    parts = [by_setting(table, quantity).set_axis([title], axis=1) for quantity, title in titles.items()]
+    return pd.concat(parts, axis=1)
+
+
 def _cell(row) -> str:
     """Coverage in per cent with its interval, and the share of data sets without one."""
     if pd.isna(row.coverage):

@@ -82,11 +82,15 @@ class Tls(Security):
         """The authority's certificate."""
         return self._authority.cert_pem.bytes()
 
+    def identity_pem(self, address: str, common_name: str) -> bytes:
+        """A new key, and the certificate of a server at `address`."""
+        return identity_pem(self._authority.issue_cert(address, common_name=common_name[:64]))
+
     def broker_settings(self, host: Host) -> dict[str, str]:
-        issued = self._authority.issue_cert(host.address, common_name=f"broker on {host.name}"[:64])
+        identity = self.identity_pem(host.address, f"broker on {host.name}")
         return {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": put_private(host, "kafka-broker.pem", identity_pem(issued)),
+            "ssl.keystore.location": put_private(host, "kafka-broker.pem", identity),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": put_private(host, "kafka-broker-authority.pem", self.authority_pem),
             "ssl.client.auth": "required" if self.mutual else "none",

@@ -10,6 +10,7 @@ from ...errors import ParameterError
 
 HIDDEN = "(hidden)"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ARN = re.compile(r"\barn:aws")
 _SECRET_NAME = re.compile(r"password|passwd|secret|jaas|credential|token|private|\.key$|keystore\.key$", re.I)
 
 
@@ -82,12 +83,15 @@ def names_secret(name: str) -> bool:
 
 def without_secrets(settings: Mapping[str, object]) -> dict[str, object]:
     """
-    Settings with possibly secret values hidden, to show or keep.
+    Settings with possibly secret values hidden, to show or keep; so are ARNs of AWS, which hold an account.
 
-    >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2"})
-    {'linger.ms': 5, 'ssl.key.password': '(hidden)'}
+    >>> without_secrets({"linger.ms": 5, "ssl.key.password": "hunter2", "role": "arn:aws:iam::123456789012:role/x"})
+    {'linger.ms': 5, 'ssl.key.password': '(hidden)', 'role': '(hidden)'}
     """
-    return {name: HIDDEN if names_secret(name) else value for name, value in settings.items()}
+    return {
+        name: HIDDEN if names_secret(name) or _ARN.search(str(value)) else value
+        for name, value in settings.items()
+    }
 
 
 def refuse_secrets(settings: Mapping[str, object], instead: str) -> dict[str, object]:

@@ -2,6 +2,9 @@
 
 from ..rented import leases
 from .lab import AwsLab
+from .msk_estate import MskEstate
 from .sweep import sweep, unusable
 
-__all__ = ["AwsLab", "leases", "sweep", "unusable"]
+LEASES = (AwsLab.kind, MskEstate.cloud)
+"""What leases of runs on AWS may hold as their cloud."""
+__all__ = ["LEASES", "AwsLab", "leases", "sweep", "unusable"]

@@ -30,7 +30,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
     A call that is repeated because its answer was lost makes nothing twice. Returns the group's id.
     """
     region, name = site.wanted.region, f"wanbench-{tags.run}"
-    _unless_there(
+    unless_there(
         "InvalidKeyPair.Duplicate",
         lambda: aws.call(
             "ec2",
@@ -41,7 +41,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
             TagSpecifications=specifications(tags, "key-pair"),
         ),
     )
-    made = _unless_there(
+    made = unless_there(
         "InvalidGroup.Duplicate",
         lambda: aws.call(
             "ec2",
@@ -72,7 +72,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
 def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:
     """Open a security group further, one rule after the other; rules that are there already are left."""
     for rule in rules:
-        _unless_there(
+        unless_there(
             "InvalidPermission.Duplicate",
             lambda rule=rule: aws.call(
                 "ec2", region, "authorize_security_group_ingress", GroupId=group, IpPermissions=[rule]
@@ -188,7 +188,7 @@ def _group_of(aws, region, run):
     return found[0]["GroupId"]
 
 
-def _unless_there(code, ask):
+def unless_there(code, ask):
     """The answer, or None if AWS says with this code that it is there already."""
     try:
         return ask()

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from ..rented import leases
 from ..rented import sweep as shared
 from .clients import Aws, session
+from .msk_estate import MskEstate, not_listed
 from .teardown import AwsEstate
 
 
 def sweep(*, aws: Aws | None = None, **options) -> int:
-    """See `wanbench.labs.rented.sweep`."""
-    return shared(AwsEstate(aws), **options)
+    """See `wanbench.labs.rented.sweep`. MSK's clusters come first, as they use security groups."""
+    aws = aws or Aws()
+    return max(_sweep_msk(aws, options), shared(AwsEstate(aws), **options))
+
+
+def _sweep_msk(aws, options):
+    if reason := not_listed(aws):
+        ended = len(leases.free_leases(MskEstate.cloud))
+        and_left = f"; {ended} runs that ended here may have left a cluster" if ended else ""
+        print(f"{MskEstate.title}: not looked at, as {reason}{and_left}.")
+        return 1 if ended else 0
+    return shared(MskEstate(aws), **options)
 
 
 def unusable() -> str | None:

@@ -137,7 +137,7 @@ def uninterrupted(work: Callable, title: str):
             except (KeyboardInterrupt, SystemExit) as raised:
                 interruption = raised
                 print(
-                    f"wanbench: hosts on {title} are being taken down; this takes about a minute.",
+                    f"wanbench: what runs on {title} is being taken down; this takes a minute or more.",
                     file=sys.stderr,
                 )
     if interruption is not None and not result:

@@ -100,7 +100,7 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     for cloud in clouds or CLOUDS:
         room = import_module(f"...{cloud}", __name__)
         if not clouds and (reason := room.unusable()):
-            ended = len(free_leases(cloud))
+            ended = sum(len(free_leases(each)) for each in getattr(room, "LEASES", (cloud,)))
             and_left = f"; {ended} runs that ended here may have left something on it" if ended else ""
             print(f"{cloud}: not looked at, as {reason}{and_left}.")
             statuses += [1] if ended else []

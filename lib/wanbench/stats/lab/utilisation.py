@@ -17,6 +17,7 @@ AT_CAPACITY = 0.95
 """Share of its rate from which a link is at capacity in a window: shapers keep a rate to within some per cent."""
 METHOD = "bits delivered, and lost after they had used the link's rate, between two readings of its counters"
 ASSUMPTION = "A burst shorter than a window shows only in the drops and the backlog of the queue"
+CIRCUIT_METHOD = "the mean rate of each interval, as the circuit's operator reports it"
 COLUMNS = [
     *LINK, "start_s", "end_s", "rate_bps", "carried_bps", "utilisation", "packets_per_s", "packets_sent",
     "packets_queue_dropped", "bytes_backlog",
@@ -70,24 +71,30 @@ class Capacity(Result):
     links : DataFrame
         Per test and link: n_windows, window_s (the median), rate_bps, mean_utilisation, max_utilisation,
         share_at_capacity (of its windows), packets_sent, packets_queue_dropped, max_backlog_ms (the time that the bytes
-        waiting at a sample need to leave), longest_backlog_s (the longest time in which every sample found some).
+        waiting at a sample need to leave), longest_backlog_s (the longest time in which every sample found some). NaN
+        where it is not known, as of a circuit what its queues did.
+    is_circuit : bool
+        What the operator of circuits reports, not what the lab counted on its links.
     """
 
     links: pd.DataFrame
+    is_circuit: bool = False
 
     TITLE = "Links, over all tests"
 
     @property
     def never_full(self) -> bool:
-        """No window at capacity, and nothing dropped by a queue."""
+        """No window at capacity, and nothing known to be dropped by a queue."""
         return bool(
-            (self.links.share_at_capacity == 0).all() and (self.links.packets_queue_dropped == 0).all()
+            (self.links.share_at_capacity == 0).all()
+            and (self.links.packets_queue_dropped.fillna(0) == 0).all()
         )
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         """The largest utilisation of a window."""
-        tests = len(self.links.drop_duplicates(KEY))
+        one = [*KEY, "circuit"] if self.is_circuit else KEY
+        n = len(self.links.drop_duplicates(one))
         return (
             Estimate(
                 quantity="largest utilisation of a window",
@@ -96,9 +103,9 @@ class Capacity(Result):
                 low=nan,
                 high=nan,
                 unit="fraction",
-                n=tests,
-                basis=count(tests, "test"),
-                method=METHOD,
+                n=n,
+                basis=count(n, "circuit" if self.is_circuit else "test"),
+                method=CIRCUIT_METHOD if self.is_circuit else METHOD,
                 assumption=ASSUMPTION,
             ),
         )
@@ -111,13 +118,17 @@ class Capacity(Result):
         often = f"at capacity in {number(at_capacity, 0)}" if at_capacity else "never at capacity"
         fullest = rows.loc[rows.max_utilisation.idxmax()]
         length_s = float(f"{rows.window_s.median():.2g}")
-        dropped, sent = rows.packets_queue_dropped.sum(), int(rows.packets_sent.sum())
+        queues = "what queues dropped is not known"
+        if rows.packets_sent.notna().any():
+            dropped, sent = rows.packets_queue_dropped.sum(), int(rows.packets_sent.sum())
+            queues = (
+                f"queues dropped {number(dropped, 0)} of {count(sent, 'packet')}, and the longest backlog at the end "
+                f"of a window was {quantity(float(rows.max_backlog_ms.max()), 'ms')}"
+            )
         return (
             f"In {count(int(rows.n_windows.sum()), 'window')} of {number(length_s)} s from {largest.basis} the links "
             f"were {often} ({percent(AT_CAPACITY)} of their rate or more): the fullest window carried "
-            f"{largest.written}, from {fullest.link_from} to {fullest.link_to}; queues dropped {number(dropped, 0)} of "
-            f"{count(sent, 'packet')}, and the "
-            f"longest backlog at the end of a window was {quantity(float(rows.max_backlog_ms.max()), 'ms')}."
+            f"{largest.written}, from {fullest.link_from} to {fullest.link_to}; {queues}."
         )
 
     def table(self) -> pd.DataFrame:
@@ -133,12 +144,16 @@ class Capacity(Result):
                     "link": f"{start} to {end}",
                     "tests": count(len(part), "test"),
                     "largest utilisation": quantity(part.max_utilisation.max(), "fraction"),
-                    "dropped by its queue": count(int(part.packets_queue_dropped.sum()), "packet"),
+                    "dropped by its queue": _packets(part.packets_queue_dropped),
                     "longest backlog": quantity(part.max_backlog_ms.max(), "ms"),
                     "backlog for": quantity(part.longest_backlog_s.max(), "s"),
                 }
             )
         return pd.DataFrame(rows)
+
+
+def _packets(counts):
+    return count(int(counts.sum()), "packet") if counts.notna().any() else "not known"
 
 
 def capacity(samples: pd.DataFrame) -> Capacity:
@@ -163,6 +178,11 @@ def capacity(samples: pd.DataFrame) -> Capacity:
     known = known[known.utilisation.notna()]
     if known.empty:
         raise ParameterError("no link has a rate and two samples, so none can be judged")
+    return Capacity(by_link(known).join(_backlogs(samples)).reset_index())
+
+
+def by_link(known: pd.DataFrame) -> pd.DataFrame:
+    """What `Capacity.links` says of windows with a utilisation, by the columns of `LINK`; without backlogs."""
     known = known.assign(window_s=known.end_s - known.start_s, is_full=known.utilisation >= AT_CAPACITY)
     groups = known.groupby(LINK, dropna=False)
     table = groups.agg(
@@ -171,15 +191,15 @@ def capacity(samples: pd.DataFrame) -> Capacity:
         rate_bps=("rate_bps", "max"),
         max_utilisation=("utilisation", "max"),
         share_at_capacity=("is_full", "mean"),
-        packets_sent=("packets_sent", "sum"),
-        packets_queue_dropped=("packets_queue_dropped", "sum"),
     )
+    counted = ["packets_sent", "packets_queue_dropped"]
+    table = table.join(groups[counted].sum(min_count=1))
     spent_s = groups.window_s.sum()
     weighted = (
         (known.utilisation * known.window_s).groupby([known[name] for name in LINK], dropna=False).sum()
     )
     table.insert(3, "mean_utilisation", weighted / spent_s)
-    return Capacity(table.join(_backlogs(samples)).reset_index())
+    return table
 
 
 def _backlogs(samples):

@@ -52,6 +52,7 @@ class Knee(Result):
     second_run : Estimate
         The same rate, with the interval into which the knee of a second run falls.
     where : "inside", "none", "before the first step", "between the last two steps"
+        The last of these also where the step before the last cannot be told from the level.
     kneedle : float
         The rate that Kneedle gives on the same curve; NaN if there is no knee.
     level_ms, exponent : float
@@ -113,7 +114,7 @@ def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
     }
     about |= {"method": METHOD, "assumption": ASSUMPTION}
     claim = f"{name} of latency begins to rise at {{}}"
-    where = _where(x, curve.mean)
+    where = _where(x, curve, level)
     if where in ("none", "before the first step"):
         warning = f"no knee of {name}: {'it does not rise' if where == 'none' else 'it rises from the first step on'}"
         estimates = [
@@ -133,8 +134,8 @@ def knee_of(curve: StepCurve, *, level: float = 0.95) -> Knee:
     notes, last = curve.notes, curve.rates[-2:].tolist()
     if where == "between the last two steps":
         notes += (
-            f"only the last step lies beyond the knee, which is then anywhere from {last[0]:,.0f} to {last[1]:,.0f} "
-            "records/s: add steps there",
+            f"only the last step lies clearly above the level, so the knee is anywhere from {last[0]:,.0f} to "
+            f"{last[1]:,.0f} records/s; the fit takes about the lowest of these, mostly too low: add steps there",
         )
     estimates = []
     for what, factor in (("knee", 1.0), ("knee of a second run", sqrt(2.0))):
@@ -194,10 +195,19 @@ def kneedle(rates: np.ndarray, logs: np.ndarray) -> float:
     return float(grid[above.argmax()])
 
 
-def _where(x: np.ndarray, y: np.ndarray) -> str:
+def _where(x: np.ndarray, curve: StepCurve, level: float) -> str:
+    """
+    Where the knee lies. With only the last step above the level, every knee between the last two fits equally well, and
+    scatter of the step before can push the fitted one below it: that step counts as level unless it lies above the mean
+    of those before by more than its scatter over blocks.
+    """
+    y = curve.mean
     at = broken_line(x, y)[0]
     if y[-1] - y[0] < log(RISE) or not np.isfinite(at):
         return "none"
     if at <= x[0] + (x[1] - x[0]) / 10:
         return "before the first step"
-    return "between the last two steps" if at >= x[-2] - 1e-9 else "inside"
+    above = curve.logs[:, -2] - curve.logs[:, :-2].mean(axis=1)
+    scatter = above.std(ddof=1) / sqrt(len(above)) if len(above) > 1 else 0.0
+    level_until_last = at >= x[-3] and above.mean() <= student(level, len(above)) * scatter
+    return "between the last two steps" if at >= x[-2] - 1e-9 or level_until_last else "inside"

@@ -25,7 +25,8 @@ class Machine(RowsResult):
     rows : DataFrame
         Per setting: `quotas`, the sum of its brokers' quotas; `others`, processors that all else kept busy (clients,
         relay, other work on the machine), mean over trials; `used` of the quotas; `needed`, quotas and others
-        together; `enough`.
+        together (quotas alone where others are unknown); `enough`, None where no trial of the setting has samples of
+        processors.
     processors : int
         Of the machine.
     """
@@ -37,22 +38,36 @@ class Machine(RowsResult):
     @property
     def sentence(self) -> str:
         """Whether they suffice, and how many are needed."""
-        short = self.rows[~self.rows.enough]
-        most = self.rows.loc[self.rows.needed.idxmax()]
+        seen = self.rows[self.rows.enough.notna()]
         there = f"The machine has {self.processors} processors"
+        if seen.empty:
+            return f"{there}; no trial has samples of what was used, so whether they suffice is unknown."
+        short = seen[~seen.enough.astype(bool)]
+        most = seen.loc[seen.needed.idxmax()]
         if short.empty:
             return (
                 f"{there}; {most.setting} takes the most, {number(most.needed, 1)} ({number(most.quotas, 1)} as quotas "
                 f"of brokers, {number(most.others, 1)} for clients and all else). So quotas, where full, and not the "
                 "machine bound the brokers."
             )
+        used = (
+            f"Brokers used {number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
+            f"{number(short.quotas.min(), 1)} to {number(short.quotas.max(), 1)}. "
+            if short.used.notna().any()
+            else ""
+        )
         return (
             f"{there}, too few for every size to get what its quota allows beside clients and all else: "
-            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. Brokers used "
-            f"{number(short.used.min(), 1)} to {number(short.used.max(), 1)} processors of quotas of "
-            f"{number(short.quotas.min(), 1)} to {number(short.quotas.max(), 1)}. Where sizes differ in "
+            f"{', '.join(short.setting)} would take {ceil(float(short.needed.max()))}. {used}Where sizes differ in "
             "their processors alone, a tie may be the machine's."
         )
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Settings about which nothing is known."""
+        names = ", ".join(self.rows.setting[self.rows.enough.isna()])
+        text = f"no samples of processors for {names}: whether the machine suffices there is unknown"
+        return (text,) if names else ()
 
 
 def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *, brokers: int) -> Machine:
@@ -73,9 +88,12 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
     for name, part in trials.trials.groupby("setting", sort=False):
         quotas = [quota for quota in quotas_of(part.broker_sizes.iloc[0], brokers) if quota]
         others = (n * part.machine_busy - part.brokers_used).clip(lower=0).mean()
-        needed = float(sum(quotas) + (others if isfinite(others) else 0.0))
+        seen = isfinite(others)
+        needed = float(sum(quotas) + (others if seen else 0.0))
         # Full to the last processor, nothing is left for a burst: the limit of `FULL` holds here too.
         enough = needed <= n * FULL["machine_busy"][1]
+        # Quotas alone can be too much, but without samples of all else never known to be enough.
+        enough = None if enough and not seen else enough
         rows.append(
             {
                 "setting": name,

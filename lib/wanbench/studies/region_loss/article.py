@@ -18,7 +18,7 @@ def article(
 ) -> dict[str, Estimate]:
     """
     Estimates by the names of `claims.geo_kafka`: rpo, order, rto, service, leaders, replicas, elections, rearranged,
-    healing, producer_errors, producers_failed.
+    replicas_back, leaders_back, healing, producer_errors, producers_failed.
 
     Except for records and times, each is a share of episodes: brokers, partitions and producers of one episode share
     its fault.
@@ -38,7 +38,6 @@ def article(
         "replicas": _share(map(_in_sync, own), "every partition in sync before the fault"),
         "elections": _share(rows.moved > 0, "new leaders"),
         "rearranged": _share(map(_taken_over, own), "all partitions taken over by remaining consumers"),
-        "healing": _healing(healed, setting),
         "producer_errors": _share(map(_had_errors, own), "errors of remaining producers"),
         "producers_failed": _share(map(_gave_up, own), "a record given up by a remaining producer"),
     }
@@ -47,7 +46,7 @@ def article(
         int(sums.order_in_log), int(sums.acknowledged), quantity=what, claim=f"The share of {what} is {{}}"
     )
     times = recovered.of(setting, "writes_partition")
-    return {"rpo": lost.lost(setting), "order": order, "rto": times} | shares
+    return {"rpo": lost.lost(setting), "order": order, "rto": times} | shares | _back(healed, setting)
 
 
 def _share(each: Iterable[bool], what: str) -> Estimate:
@@ -56,20 +55,33 @@ def _share(each: Iterable[bool], what: str) -> Estimate:
     return share_of(sum(each), len(each), unit_name="episode", **about)
 
 
-def _healing(healed: Healing, setting: str) -> Estimate:
-    """Share of episodes with all in sync and all leaders back; undecided episodes leave it open unless one failed."""
+def _back(healed: Healing, setting: str) -> dict[str, Estimate]:
+    """
+    Shares of episodes with all replicas in sync, with all leaders back, and with both.
+
+    Episodes that ended before the controller looks leave the latter two open, unless one is known to have failed.
+    """
     own = healed.rows.setting == setting
     rows, undecided = healed.rows[own], healed.undecided()[own]
-    in_sync = rows.in_sync_s.notna()
-    known = ~(undecided & in_sync)
-    whole = (in_sync & (rows.back == rows.moved))[known]
-    if known.all() or not whole.all():
-        return _share(whole, "all replicas in sync and leaders back")
-    short = (
-        f"in sync again in {in_sync.sum()} of {len(rows)}, but leaders watched for less than the "
-        f"{healed.check_s:.0f} s after which the controller looks in {(~known).sum()}"
+    in_sync, led = rows.in_sync_s.notna(), rows.back == rows.moved
+    again, took = "all replicas in sync again", healed.of(setting, "in_sync_s")
+    after = (
+        f" (median {took.written}, {took.written_level} interval {took.written_interval})" if took.n else ""
     )
-    return replace(_share((), "all replicas in sync and leaders back"), basis=short)
+    claim = f"After healing{after}, all replicas were in sync again in {{}} of the episodes"
+    found = {"replicas_back": replace(_share(in_sync, again), claim=claim)}
+    short = (
+        f"leaders were watched for {rows.watched_s.min():.0f} to {rows.watched_s.max():.0f} s after healing, and the "
+        f"controller moves them back every {healed.check_s:.0f} s: a verdict needs episodes that go on for so long "
+        "(quiet_s), or brokers that look more often (leader.imbalance.check.interval.seconds)"
+    )
+    for name, good, known, what in (
+        ("leaders_back", led, ~undecided, "all leaders back"),
+        ("healing", in_sync & led, ~(undecided & in_sync), f"{again} and all leaders back"),
+    ):
+        decided = known.all() or not good[known].all()
+        found[name] = _share(good[known], what) if decided else replace(_share((), what), basis=short)
+    return found
 
 
 def _balanced(episode: Episode) -> bool:

@@ -22,6 +22,8 @@ class Timeline(Result):
     episode : Episode
     leaders : DataFrame
         at_s, broker, partitions that it leads, as one watcher outside the hit regions saw it.
+    partitions : DataFrame
+        at_s, partition, leader and isr, as the same watcher saw them.
     replicas : DataFrame
         at_s, in_sync (least and mean number of in-sync replicas of a partition), full (partitions with all in sync).
     group : DataFrame
@@ -32,6 +34,7 @@ class Timeline(Result):
 
     episode: Episode
     leaders: pd.DataFrame
+    partitions: pd.DataFrame
     replicas: pd.DataFrame
     group: pd.DataFrame
     rates: pd.DataFrame
@@ -48,25 +51,24 @@ class Timeline(Result):
     def sentence(self) -> str:
         """Which episode it is, and its state at three times."""
         about = self.episode.about
-        before, during, after = self.moments()
+        before, during, after = self.led()
         return (
             f"“{about.setting}”, block {about.get('block')}: {about.fault} of {' and '.join(sorted(self.episode.hit))} "
             f"for {self.heal_s:.0f} s. Partitions led per broker before, at the end of the fault, at the end: "
             f"{before}; {during}; {after}."
         )
 
-    def moments(self) -> tuple[str, str, str]:
+    def moments_figure(self, *, note: str = ""):
+        """Leaders, replicas in sync and assignment at the moments at which they changed, to be played."""
+        return self.drawn_by("moments_figure.moments_figure", note=note)
+
+    def led(self) -> tuple[str, str, str]:
         """Partitions led per broker in the last sample before the fault, before healing, and overall."""
         texts = []
         for end in (0.0, self.heal_s, float("inf")):
-            own = self.leaders[self.leaders.at_s <= end]
-            own = own[own.at_s == own.at_s.max()]
+            rows = last_until(self.leaders, end).itertuples()
             texts.append(
-                ", ".join(
-                    f"broker {row.broker:.0f}: {row.partitions:.0f}"
-                    for row in own.itertuples()
-                    if row.partitions
-                )
+                ", ".join(f"broker {r.broker:.0f}: {r.partitions:.0f}" for r in rows if r.partitions)
             )
         return tuple(texts)
 
@@ -83,8 +85,7 @@ class Timeline(Result):
                 ("leader of", self.leaders, "broker"),
                 ("reads", self.group, "region"),
             ):
-                own = frame[frame.at_s <= end]
-                own = own[own.at_s == own.at_s.max()]
+                own = last_until(frame, end)
                 for key, n in zip(own[what], own.partitions, strict=True):
                     label = f"broker {key:.0f}" if what == "broker" else key
                     row[f"{label} {title}"] = f"{n:.0f}"
@@ -142,5 +143,12 @@ def timeline(found: Episodes, setting: str, number: int = 0) -> Timeline:
                     {"at_s": starts + WINDOW_S - zero, "kind": kind, "region": region, "per_s": per_s}
                 )
             )
-    shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, replicas, group)]
+    partitions = seen[["at_s", "partition", "leader", "isr"]]
+    shifted = [frame.assign(at_s=frame.at_s - zero) for frame in (leaders, partitions, replicas, group)]
     return Timeline(episode, *shifted, pd.concat(parts, ignore_index=True))
+
+
+def last_until(rows: pd.DataFrame, at_s: float) -> pd.DataFrame:
+    """The rows of the last sample up to a time."""
+    own = rows[rows.at_s <= at_s]
+    return own[own.at_s == own.at_s.max()]

@@ -67,7 +67,7 @@ def timeline(result: Timeline, *, note: str = "") -> go.Figure:
     figure.update_layout(height=900, legend={"orientation": "h", "y": -0.08})
     return theme.finish(
         figure,
-        name=f"timeline-{_stem(result.episode.setting)}",
+        name=f"timeline-{stem(result.episode.setting)}",
         title=f"“{result.episode.setting}” over time",
         subtitle="Shaded: from the order to begin the fault to the order to heal it. Thick: the region that is hit. "
         "Rates are those of the second before. Leaders, replicas and group as seen from one region outside.",
@@ -89,11 +89,11 @@ def _line(figure, row, x, y, name, line, **more):
     figure.add_scatter(x=x, y=y, row=row, col=1, **style | {"showlegend": False} | more)
 
 
-def _stem(text: str) -> str:
+def stem(text: str) -> str:
     """
     A file name.
 
-    >>> _stem("cut at aws:us-east-1")
+    >>> stem("cut at aws:us-east-1")
     'cut-at-aws-us-east-1'
     """
     return "-".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf, isfinite
 
 import numpy as np
@@ -24,6 +25,7 @@ def evidence(
     *,
     roll: str | None = None,
     kind: str | None = None,
+    other_clients: tuple[str, str] | None = None,
 ) -> dict[str, Estimate]:
     """
     Every measured estimate that a claim refers to.
@@ -34,10 +36,13 @@ def evidence(
         Of `wanbench.stats.detection`.
     roll, kind : str
         The roll and the kind of slowness that stand for the source's: brokers that are patched, and a degraded disk.
+    other_clients : tuple of str
+        Two rolls that differ in their clients alone, as `differ_in_clients` finds them.
     """
     made: dict[str, Estimate] = {}
     if restarted is not None:
         made |= _of_restarts(restarted.rows[restarted.rows.setting == roll])
+        made["roll_clients"] = _of_clients(restarted.rows, other_clients) if other_clients else None
     if slowed is not None:
         made |= _of_slowness(slowed.rows[slowed.rows.system == kind])
         made["demotion"] = slowed.demotions.get(kind)
@@ -50,6 +55,31 @@ def evidence(
     return {
         name: one for name, one in made.items() if one is not None and one.n and not np.isnan(one.estimate)
     }
+
+
+def differ_in_clients(rolls: Mapping[str, Mapping]) -> tuple[str, str] | None:
+    """
+    The first two rolls that differ in the settings of their clients alone, the plain one last; None without any.
+
+    >>> kill = {"kind": "kill"}
+    >>> differ_in_clients({"kill": kill, "new": kill | {"load": {"consumer_settings": {"fetch.min.bytes": 9}}}})
+    ('new', 'kill')
+    """
+    for name, one in rolls.items():
+        load = one.get("load", {})
+        rest = {key: value for key, value in one.items() if key != "load"}
+        plain = next((other for other, given in rolls.items() if given == rest), None)
+        if load and set(load) <= {"producer_settings", "consumer_settings"} and plain is not None:
+            return name, plain
+    return None
+
+
+def _of_clients(rows: pd.DataFrame, pair: tuple[str, str]) -> Estimate | None:
+    """p99 of a broker's restart with one kind of client over that with the other, of the same block."""
+    wide = rows.pivot_table(index=["block", "node_id"], columns="setting", values="p99_ms").reindex(
+        columns=pair
+    )
+    return _ratio((wide[pair[0]] / wide[pair[1]]).dropna(), f"p99 of “{pair[0]}”, over that of “{pair[1]}”")
 
 
 def _of_restarts(rows: pd.DataFrame) -> dict[str, Estimate | None]:

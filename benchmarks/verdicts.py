@@ -1,0 +1,119 @@
+"""
+Are verdicts on two systems right? `python benchmarks/verdicts.py [--repetitions N] [--again]`.
+
+Three systems on one cluster over an emulated WAN, by turns in random order: "one", "the same" with equal settings, and
+"lingering", whose producers wait 25 ms longer for a batch. Three trials of each make one repetition, a short form of
+page 08 at one rate. For each repetition a verdict is made on p50 and p99 end to end, as page 08 makes it. On "the same"
+against "one", "better" and "worse" are false alarms; on "lingering" against "one", only "worse" is right.
+
+It prints how often each verdict came, with exact 95 % intervals over the repetitions, and exits with 1 if false alarms
+are significantly more often than the 5 % that the verdicts allow, or a difference was seen in less than half of the
+repetitions. An interrupted run is resumed; with `--again` it measures anew. A repetition takes a minute and a half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import combinations
+
+import numpy as np
+from scipy import stats
+
+from wanbench import campaign, ingest
+from wanbench.experiments import KafkaOpenLoop
+from wanbench.kafka import unavailable
+from wanbench.labs import matrix_links
+from wanbench.plan import make_trials
+from wanbench.stats.tails.repeated import TailTrials
+from wanbench.stats.tails.system_verdicts import verdict
+from wanbench.studies import tail_latency
+
+ZONES = ["aws:eu-central-2a", "aws:eu-central-2b", "aws:eu-central-2c"]
+SYSTEMS = [{"name": "one"}, {"name": "the same"}, {"name": "lingering", "load": {"linger_ms": 35.0}}]
+RATE_RECORDS_PER_S = 200.0
+TRIALS = 3
+QUANTILES = (0.5, 0.99)
+
+
+def main() -> int:
+    """Measure, judge each repetition, count."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0].strip())
+    options.add_argument(
+        "--repetitions", type=int, default=20, help="of three trials each (default: %(default)s)"
+    )
+    options.add_argument(
+        "--again", action="store_true", help="measure anew what an earlier call has measured"
+    )
+    asked = options.parse_args()
+    if reason := unavailable():
+        print(reason, file=sys.stderr)
+        return 1
+    systems = campaign.systems(SYSTEMS)
+    load = KafkaOpenLoop(
+        RATE_RECORDS_PER_S, record_bytes=2048, partitions=3, groups=1, linger_ms=10.0,
+        duration_s=4.0, warmup_s=1.0, drain_s=1.0,
+    )  # fmt: skip
+    steps = {"rate_records_per_s": [RATE_RECORDS_PER_S]}
+    blocks = asked.repetitions * TRIALS
+    trials = campaign.systems_by_steps(systems, load, steps, replicates=blocks, client_regions=ZONES, seed=1)
+    plan = make_trials(trials, from_region=ZONES[0], to_region=ZONES[1], more_regions=ZONES[2:], seed=1)
+    links = matrix_links(dict.fromkeys(combinations(ZONES, 2), 2.0), rate_bps=50e6)
+    cluster = {"profile": "functional", "heap_mb": 384, "metrics": False}
+    run = campaign.carry_out(
+        plan, links, lab="local", campaign="verdicts", brokers=ZONES, cluster=cluster, fresh=asked.again
+    )
+    names = [system.name for system in systems]
+    measured = tail_latency.trials(ingest.tabulate(run.folder), names)
+    at = {"rate_records_per_s": RATE_RECORDS_PER_S, "partitions": load.partitions}
+    one, *others = (measured.at(name, **at) for name in names)
+    seen = {other.name: judged(one, other, asked.repetitions) for other in others}
+    for name, verdicts in seen.items():
+        for q in QUANTILES:
+            of_q = [row[q] for row in verdicts]
+            print(f"{name} against {one.name}, p{100 * q:g}: {counted(of_q)}")
+    alarms = sum(any(word in ("better", "worse") for word in row.values()) for row in seen["the same"])
+    found = sum(all(word == "worse" for word in row.values()) for row in seen["lingering"])
+    n, m = len(seen["the same"]), len(seen["lingering"])
+    more = stats.binomtest(alarms, n, 0.05, "greater").pvalue
+    print(f"false alarms: in {share(alarms, n)} repetitions (allowed: 5 %; p = {more:.2g} that it is more)")
+    print(f"the difference was seen in both percentiles: in {share(found, m)} repetitions")
+    return int(more < 0.05 or found < m / 2)
+
+
+def judged(one: TailTrials, other: TailTrials, repetitions: int) -> list[dict[float, str]]:
+    """The verdict on each quantile, by repetition; those without three trials of both are left out, and said."""
+    rows = []
+    for repetition in range(repetitions):
+        parts = [part(each, repetition) for each in (one, other)]
+        if any(each is None for each in parts):
+            print(f"{other.name}: repetition {repetition + 1} lacks a trial that counts", file=sys.stderr)
+            continue
+        found = verdict(*parts, at=QUANTILES).rows
+        rows.append(dict(zip(found["quantile"], found.verdict, strict=True)))
+    return rows
+
+
+def part(trials: TailTrials, repetition: int) -> TailTrials | None:
+    """The trials of one repetition, if all count."""
+    wanted = range(TRIALS * repetition + 1, TRIALS * (repetition + 1) + 1)
+    kept = [k for k, block in enumerate(trials.blocks) if block in wanted]
+    if len(kept) < TRIALS:
+        return None
+    return TailTrials(trials.name, [trials.tails[k] for k in kept], [trials.blocks[k] for k in kept])
+
+
+def counted(verdicts: list[str]) -> str:
+    """Each verdict with how often it came, the most frequent first."""
+    words, counts = np.unique(verdicts, return_counts=True)
+    return ", ".join(f"{words[k]} {counts[k]} of {len(verdicts)}" for k in np.argsort(-counts))
+
+
+def share(k: int, n: int) -> str:
+    """How often, with the exact interval (Clopper-Pearson)."""
+    interval = stats.binomtest(k, n).proportion_ci()
+    return f"{k} of {n} (95 % interval {interval.low:.0%} to {interval.high:.0%})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
