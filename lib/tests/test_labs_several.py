@@ -31,16 +31,20 @@ OWN = {"gcp": {"instance_type": "e2-small"}, "azure": {"instance_type": "Standar
 HURRIED = {"pause_s": 0.01, "poll_s": 0.005}
 
 
-@pytest.fixture
-def clouds(monkeypatch, tmp_path):
-    """New stand-ins of both clouds, by name, and `lab(**options)` on them."""
-    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
-    for room in (gcp, azure):
-        monkeypatch.setattr(room.teardown, "POLL_S", 0.02)
-    made = {"gcp": gcp_stub.Cloud(), "azure": azure_stub.Cloud()}
-    made["azure"].addresses = 100  # not those of the other cloud
-    with serve(made["gcp"]) as of_gcp, serve(made["azure"]) as of_azure:
+class Moment:
+    """The stand-in of the moment, at one address for all tests."""
+
+    cloud = None
+
+    def answer(self, *asked):
+        return self.cloud.answer(*asked)
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    """By cloud: what its stand-in is put into, and the class of labs on it."""
+    moments = {"gcp": Moment(), "azure": Moment()}
+    with serve(moments["gcp"]) as of_gcp, serve(moments["azure"]) as of_azure:
         to_gcp = gcp.clients.Gcp(
             project=gcp_stub.PROJECT, credentials=AnonymousCredentials(), endpoint=of_gcp, **HURRIED
         )
@@ -51,14 +55,25 @@ def clouds(monkeypatch, tmp_path):
             authentication_policy=SansIOHTTPPolicy(),
             **HURRIED,
         )
-        kinds = {"azure": partial(AzureLab, azure=to_azure), "gcp": partial(GcpLab, gcp=to_gcp)}
-        made["azure lab"] = partial(
-            kinds["azure"], connect=OpenedHost, settle_s=0.05, yes=True, **OWN["azure"]
-        )
-        made["lab"] = partial(
-            SeveralClouds, kinds, REGIONS, connect=OpenedHost, settle_s=0.05, **OWN, yes=True
-        )
-        yield made
+        yield moments, {"azure": partial(AzureLab, azure=to_azure), "gcp": partial(GcpLab, gcp=to_gcp)}
+
+
+@pytest.fixture
+def clouds(kinds, monkeypatch, tmp_path):
+    """New stand-ins of both clouds, by name, and `lab(**options)` on them."""
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("WANBENCH_OPERATOR_ADDRESS", "192.0.2.7")
+    for room in (gcp, azure):
+        monkeypatch.setattr(room.teardown, "POLL_S", 0.02)
+    moments, classes = kinds
+    made = {"gcp": gcp_stub.Cloud(), "azure": azure_stub.Cloud()}
+    made["azure"].addresses = 100  # not those of the other cloud
+    for name, moment in moments.items():
+        moment.cloud = made[name]
+    hurried = {"connect": OpenedHost, "settle_s": 0.05, "yes": True}
+    made["azure lab"] = partial(classes["azure"], **hurried, **OWN["azure"])
+    made["lab"] = partial(SeveralClouds, classes, REGIONS, **hurried, **OWN)
+    return made
 
 
 def gone(clouds):
