@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "WANBENCH_OPERATOR_ADDRESS": "192.0.2.7",
 }
 NET_DEV = b"Inter-|\n face |\n lo: 9 0 0 0 0 0 0 0 9 0\n ens5: 0 0 0 0 0 0 0 0 2000000000 0\n"
-AT_START = ("cloud-init", "sysctl", "ip", "nft")
+AT_START = ("cloud-init", "sysctl", "ip", "nft", "mountpoint")
 """Programs that prepare a host."""
 FACTS = {
     "kernel": "6.1.0",
@@ -148,9 +148,7 @@ class _Script:
             return Reply(NET_DEV)
         if "facts.py" in command[1]:
             return Reply(json.dumps(FACTS).encode())
-        return (
-            Reply(b"6.1.0\n") if command[0] in ("cloud-init", "sysctl", "ip", "nft") else well(host, command)
-        )
+        return Reply(b"6.1.0\n") if command[0] in (*AT_START, "test") else well(host, command)
 
 
 def lab_on_aws(regions=REGIONS, **options):

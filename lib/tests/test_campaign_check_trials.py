@@ -21,6 +21,7 @@ from wanbench.experiments import (
 )
 from wanbench.kafka.lab import KafkaLab
 from wanbench.labs import LocalLab, matrix_links
+from wanbench.links import LinkSettings
 from wanbench.plan import Trial, make_trials
 
 REGIONS = ("a", "b", "c")
@@ -103,6 +104,19 @@ def test_a_gateway_needs_a_lab_that_has_them():
         ParameterError, match=r"gateway_bps 1e[+]08, and links of a scripted lab cannot share"
     ):
         check_trials(plan_of(replace(TRIAL, gateway_bps=1e8)), lab, REGIONS, {})
+
+
+def test_a_path_is_one_of_the_lab_and_no_link_of_a_real_network_is_set():
+    lab = ScriptedLab(REGIONS)
+    lab.hosts, link = dict.fromkeys(REGIONS), LinkSettings(5.0)
+    with pytest.raises(
+        ParameterError, match="over the path 'private'; allowed: None, as hosts of this lab have one"
+    ):
+        check_trials(plan_of(replace(TRIAL, path="private")), lab, REGIONS, {})
+    with pytest.raises(ParameterError, match="sets a link, and links of a scripted lab cannot be changed"):
+        check_trials(plan_of(replace(TRIAL, link=link)), lab, REGIONS, {})
+    lab.path_names = ("internet", "private")
+    check_trials(plan_of(replace(TRIAL, path="private", link=link)), lab, REGIONS, {})
 
 
 def test_actions_need_their_broker_and_links_that_can_be_changed():

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -183,6 +184,18 @@ def test_each_trial_asks_for_the_brokers_and_gateways_that_it_wants(hosts, tmp_p
     assert source.links.asked == [("a", 1e6), ("b", 1e6), ("a", None), ("b", None)]
     KafkaTrial(MadeLoad([])).run(source, target, tmp_path, "3")
     assert len(source.links.asked) == 4, "gateways that are as asked for are left alone"
+
+
+def test_a_path_is_taken_and_what_is_expected_of_it_is_not_set(hosts, tmp_path):
+    source, target = hosts
+    taken = []
+    source.paths = SimpleNamespace(use=taken.append)
+    trial = KafkaTrial(MadeLoad([]), link=LinkSettings(10.0), path="private")
+    trial.run(source, target, tmp_path, "1")
+    assert taken == ["private"]
+    source.paths = None
+    with pytest.raises(ExperimentError, match="has one path only, and 'private' is asked for"):
+        trial.run(source, target, tmp_path, "2")
 
 
 def test_clients_are_spread_over_regions(hosts, tmp_path):

@@ -91,6 +91,22 @@ def test_a_region_that_is_off_is_named_before_anything_is_launched():
         preflight.survey(Stubbed(ec2=[regions("us-east-1")]), [WANTED])
 
 
+def test_a_subnet_that_exists_is_looked_up_alone():
+    wanted = preflight.Wanted("eu-west-1", "c5.large", subnet="subnet-9")
+    m5 = {"ProcessorInfo": {"SupportedArchitectures": ["x86_64"]}, "VCpuInfo": {"DefaultVCpus": 2}}
+    subnet = {"SubnetId": "subnet-9", "AvailabilityZone": "eu-west-1b", "VpcId": "vpc-9"}
+    aws = Stubbed(
+        ec2=[
+            ("describe_instance_type_offerings", {"InstanceTypeOfferings": [{"Location": "eu-west-1b"}]}),
+            ("describe_subnets", {"Subnets": [subnet]}, {"SubnetIds": ["subnet-9"]}),
+            ("describe_instance_types", {"InstanceTypes": [m5]}),
+        ],
+        ssm=[("get_parameter", {"Parameter": {"Value": "ami-1"}})],
+    )
+    site = preflight._site(aws, wanted)
+    assert (site.vpc, site.subnets) == ("vpc-9", (("eu-west-1b", "subnet-9"),))
+
+
 def test_quotas_count_what_runs_already():
     m5 = {"ProcessorInfo": {"SupportedArchitectures": ["x86_64"]}, "VCpuInfo": {"DefaultVCpus": 2}}
     running = [
@@ -98,13 +114,15 @@ def test_quotas_count_what_runs_already():
         {"InstanceType": "p4d.24xlarge", "CpuOptions": {"CoreCount": 48, "ThreadsPerCore": 2}},
     ]
 
+    subnet = {"SubnetId": "s-b", "AvailabilityZone": "eu-west-1b", "VpcId": "vpc-1"}
+
     def survey(quota):
         aws = Stubbed(
             ec2=[
                 regions("eu-west-1"),
                 ("describe_instance_type_offerings", {"InstanceTypeOfferings": [{"Location": "eu-west-1b"}]}),
                 ("describe_vpcs", {"Vpcs": [{"VpcId": "vpc-1"}]}),
-                ("describe_subnets", {"Subnets": [{"SubnetId": "s-b", "AvailabilityZone": "eu-west-1b"}]}),
+                ("describe_subnets", {"Subnets": [subnet]}),
                 ("describe_instance_types", {"InstanceTypes": [m5]}),
                 ("describe_instance_types", {"InstanceTypes": [m5]}),
                 ("describe_instances", {"Reservations": [{"Instances": running}]}),
@@ -148,7 +166,7 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
         sent_bytes={("aws:eu-west-1", "aws:us-east-1"): 5e9},
         measuring_s=3300,
         instance_types={"aws": "t3.small"},
-        price_list=costing.prices(),
+        price_list=costing.prices().query("item != 'volume'"),
         hosts_per_region=2,
         per_host_hour={"volume": 0.5},
     )

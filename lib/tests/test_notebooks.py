@@ -138,6 +138,8 @@ def test_the_survey_needs_no_emulated_links():
     assert section is not None
     using = [k for k, cell in enumerate(cells) if cell.cell_type == "code" and "recovered" in cell.source]
     assert set(using) <= set(section)
+    # Whether the network was emulated is said from the run.
+    assert not [cell.id for cell in cells if cell.cell_type == "markdown" and "emulated" in cell.source]
 
 
 @pytest.mark.skipif(not notebook_paths(ROOT), reason="no notebooks")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from wanbench.errors import ParameterError, RawDataError
+from wanbench.errors import MissingDataError, ParameterError, RawDataError
 from wanbench.stats.cost import (
     Change,
     Deployment,
@@ -287,7 +287,7 @@ def test_trials_without_the_counters_of_all_links_are_left_out_and_said():
     some = samples[(samples.test_id == "0") | (samples.link_to != "c")]
     found = count_region_bytes(rates, tables | {"link_samples": some})
     assert found.rows.test_id.tolist() == ["0"] and "1 trial left out" in str(found.per_message)
-    with pytest.raises(ParameterError, match="no trial has the counters of all links"):
+    with pytest.raises(MissingDataError, match="no trial has the counters of all links"):
         count_region_bytes(rates, tables | {"link_samples": samples[samples.link_to != "c"]})
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from trial_tables import CONTEXT, START_S, together, trial
 
-from wanbench.errors import ParameterError
+from wanbench.errors import MissingDataError, ParameterError
 from wanbench.stats.trials import concurrent, counted_seconds
 from wanbench.stats.trials.rates import BY_LINES, BY_LOG, trial_rates
 from wanbench.stats.trials.steadiness import steadiness
@@ -216,7 +216,7 @@ def test_settings_can_be_chosen():
     chosen = found.of("internet*", "private*")
     assert chosen.rates.setting.tolist() == ["internet 100", "private 100"]
     assert set(chosen.seconds.setting) == set(chosen.shares.setting) == {"internet 100", "private 100"}
-    with pytest.raises(ParameterError, match="internet 100, private 100, other"):
+    with pytest.raises(MissingDataError, match="internet 100, private 100, other"):
         found.of("vpn")
 
 

@@ -10,6 +10,7 @@ from ..experiments import BrokerActions, BrokerMetrics, BrokerProcessors, KafkaF
 from ..experiments.base import Load
 from ..experiments.broker_sizes import NO_DISK_RATE
 from ..experiments.kafka_fault_faults import ON_BROKERS
+from ..experiments.kafka_trial import region_and_number
 from ..kafka.broker_size import sizes_by_broker
 from ..labs.base import Lab
 from ..plan import Plan
@@ -26,8 +27,8 @@ def check_trials(
 
     Rejected are: clients in an unknown region; more replicas than brokers; a `min.insync.replicas` above the replicas;
     socket buffers beyond the kernel's limit; gateways on a lab without them; an unknown cluster; features of the lab's
-    own cluster on an external one; actions on unknown brokers, or on links that the lab cannot change; sizes for only
-    some brokers, and disk rates.
+    own cluster on an external one; paths that the lab does not have, and links to be set where the network is real;
+    actions on unknown brokers, or on links that the lab cannot change; sizes for only some brokers, and disk rates.
 
     Parameters
     ----------
@@ -57,6 +58,8 @@ def check_trials(
                 _check_buffers(where, trial.load, settings, limits)
                 _check_actions(where, trial, lab, len(brokers))
                 _check_sizes(where, trial, len(brokers))
+            if isinstance(trial, KafkaTrial):
+                _check_path(where, trial, lab)
             if isinstance(trial, KafkaTrial) and trial.gateway_bps and not hasattr(lab, "set_gateway"):
                 raise ParameterError(
                     f"{where} has gateway_bps {trial.gateway_bps:g}, and links of a {lab.kind} lab cannot share a "
@@ -96,6 +99,14 @@ def _check_external(where, trial):
         )
 
 
+def _check_path(where, trial, lab):
+    if trial.path is not None and trial.path not in lab.path_names:
+        paths = ", ".join(lab.path_names) or "None, as hosts of this lab have one path"
+        raise ParameterError(f"{where} is over the path {trial.path!r}; allowed: {paths}.")
+    if trial.link is not None and trial.path is None and not hasattr(lab, "set_link"):
+        raise ParameterError(f"{where} sets a link, and links of a {lab.kind} lab cannot be changed.")
+
+
 def _check_sizes(where, trial, brokers):
     if trial.broker_sizes is None:
         return
@@ -105,10 +116,12 @@ def _check_sizes(where, trial, brokers):
 
 
 def _check_regions(where, trial, lab):
-    if missing := [region for region in trial.client_regions or () if region not in lab.hosts]:
-        raise ParameterError(
-            f"{where} has clients in {', '.join(missing)}; allowed: regions of the lab: {', '.join(lab.hosts)}."
-        )
+    for name in trial.client_regions or ():
+        region, number = region_and_number(name)
+        if region not in lab.hosts or (number and number >= len(lab.hosts[region])):
+            raise ParameterError(
+                f"{where} has clients in {name}; allowed: regions of the lab: {', '.join(lab.hosts)}."
+            )
 
 
 def _check_replicas(where, load, brokers, settings):

@@ -23,6 +23,7 @@ def sizes_of_brokers(
     clients_in: Sequence[str],
     beside: tuple = (),
     one_large: float = 0,
+    usd_per_hour: Mapping[str, float] | None = None,
 ) -> dict[str, KafkaTrial]:
     """
     A trial of each size, applied to all brokers.
@@ -45,6 +46,10 @@ def sizes_of_brokers(
     one_large : float
         If not 0, a further trial, "one large": a single broker with that many times the processors, rate and price of
         the first size leads all partitions; the others have no size, carry nothing, and have no price.
+    usd_per_hour : mapping of str to float, optional
+        Sizes are instance types of rented hosts, at these prices: the cluster has `brokers` of each, in this order, and
+        the topics of a trial are on those of its size alone. Nothing is limited; the Mbit/s of a size are what its
+        brokers are expected to carry. None: all brokers are on equal hosts, which are given each size in turn.
 
     Examples
     --------
@@ -61,8 +66,9 @@ def sizes_of_brokers(
         if isinstance(values, str) or len(values) != 2:
             raise refusal(f"size {name}", values, "its processors and its Mbit/s")
 
-    def trial(each: tuple, placement=None):
-        records_per_s = sum(size.link_bps for size in each if size) / 8 / load.record_bytes / load.producers
+    def trial(each: tuple, placement=None, rate_bps: float | None = None):
+        rate_bps = rate_bps or sum(size.link_bps for size in each if size)
+        records_per_s = rate_bps / 8 / load.record_bytes / load.producers
         records = {
             "records": int(records_per_s * duration_s),
             "warmup_records": int(records_per_s * warmup_s),
@@ -78,6 +84,15 @@ def sizes_of_brokers(
         usd = round(processors * usd_per_processor_hour, 6)
         return BrokerSize(name, round(processors, 6), mbps * 1e6, price_usd_per_hour=usd)
 
+    def of_type(number: int, name: str, processors: float, mbps: float):
+        own = range(number * brokers, (number + 1) * brokers)
+        size = BrokerSize(name, price_usd_per_hour=usd_per_hour[name])
+        each = tuple(size if broker in own else None for broker in range(brokers * len(sizes)))
+        placement = tuple((own[partition % brokers] + 1,) for partition in range(load.partitions))
+        return trial(each, placement, brokers * mbps * 1e6)
+
+    if usd_per_hour is not None:
+        return {name: of_type(number, name, *values) for number, (name, values) in enumerate(sizes.items())}
     trials = {name: trial((size(name, *values),) * brokers) for name, values in sizes.items()}
     if one_large:
         first = (one_large * value for value in next(iter(sizes.values())))

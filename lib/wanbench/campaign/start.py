@@ -64,7 +64,7 @@ def carry_out(
         Its brokers must be within reach of the lab's hosts: those of a local lab reach nothing outside it.
     lab_options : mapping, optional
         What this kind of lab takes besides, such as the `inventory` of "ssh", or `instance_type` and `budget_usd` of
-        "aws", "gcp" and "azure"; see its class.
+        "aws", "gcp" and "azure", or a mapping for each cloud of "aws+gcp"; see its class.
     **options
         `retries`, `progress`, `fresh`, `watched` of `measure`.
 

@@ -71,6 +71,7 @@ def two_paths(
     scales: Mapping[float, int],
     background_share: float,
     fit_records: bool = True,
+    are_real: bool = False,
     beside: tuple = (),
     seed: int = 0,
 ) -> list[Trial]:
@@ -96,6 +97,10 @@ def two_paths(
     fit_records : bool
         Give records the size nearest to that of `load` of which a whole number fills a batch. False: leave their size.
 
+    are_real : bool
+        The lab has these paths between the same hosts (`KafkaTrial.path`): nothing is set, and their RTTs and rate are
+        what is expected.
+
     Returns
     -------
     list of Trial
@@ -120,6 +125,7 @@ def two_paths(
                 )
                 at = replace(load, batch_bytes=batch_bytes, record_bytes=size)
                 one = _trial(at, of[setting].link(rate_bps / scale), background_share, beside)
+                one = replace(one, path=setting) if are_real else one
                 trials.append(Trial(setting, (one,), number))
     return trials
 
@@ -162,7 +168,7 @@ def thesis(
     load : KafkaLoad
         What the factors do not change.
     replicates, fraction, seed
-        As `designs.factorial`. A replicate is a block.
+        As `designs.factorial`. A replicate is a block; 0: no trials.
     """
     known = {*LINK_FACTORS, *(field.name for field in fields(load))}
     unknown = [name for name in factors if name not in known]
@@ -170,6 +176,8 @@ def thesis(
         raise ParameterError(
             f"factors has {', '.join(unknown)}; allowed: {', '.join(LINK_FACTORS)} and the fields of KafkaLoad."
         )
+    if replicates == 0:
+        return []
     plan = designs.factorial(factors, replicates=replicates, fraction=fraction, seed=seed)
     trials = []
     for row in plan.to_dict("records"):

@@ -42,7 +42,8 @@ class KafkaTrial:
     load : Load
         Such as `KafkaLoad` or `KafkaOpenLoop`.
     link : LinkSettings, optional
-        Both directions of the pair are set to this before the trial; None leaves them as they are.
+        Both directions of the pair are set to this before the trial; None leaves them as they are. With a `path`, what
+        is expected of that path: nothing is set.
     background : Iperf3, optional
         From source to target, started when all producers send. Choose it to last a little longer than what counts.
     ping : Ping, optional
@@ -53,8 +54,9 @@ class KafkaTrial:
         there. If it is not ready in time it leaves a row that says why, and the trial goes on without it. The times of
         `BrokerActions` count from when the load sends.
     client_regions : tuple of str, optional
-        Producers and consumers are spread in turn over the first hosts of these regions. None: producers run on the
-        source, consumers on the target.
+        Producers and consumers are spread in turn over the first hosts of these regions, or over other hosts of a
+        region: "aws:us-east-1/3" is the one after the first three. None: producers run on the source, consumers on the
+        target.
     broker_settings : mapping of str, optional
         Over the settings that the cluster was made with. The cluster is restarted if it has others. None: its own.
     security : str, optional
@@ -70,6 +72,9 @@ class KafkaTrial:
     broker_sizes : BrokerSize or tuple, optional
         Of all brokers; or of each in order, None for one without limits. They hold while the load and what stands
         beside it run. None: no broker has limits.
+    path : str, optional
+        On a lab with several paths between the same hosts, the one to use: see `wanbench.labs.rented.paths`. None: the
+        path of the trial before.
     """
 
     load: Load
@@ -84,6 +89,7 @@ class KafkaTrial:
     system: str | None = None
     cluster: str | None = None
     broker_sizes: BrokerSize | tuple[BrokerSize | None, ...] | None = None
+    path: str | None = None
 
     name: ClassVar[str] = "kafka_trial"
 
@@ -106,7 +112,7 @@ class KafkaTrial:
         object.__setattr__(self, "broker_sizes", checked_sizes(self.broker_sizes))
         check_choice("KafkaTrial security", self.security, KINDS, optional=True)
         check_fields(self, ("gateway_bps", 1000, 1e12), optional=("gateway_bps",))
-        for name in ("system", "cluster"):
+        for name in ("system", "cluster", "path"):
             if getattr(self, name) is not None:
                 check_name(f"KafkaTrial {name}", getattr(self, name))
         if self.cluster is not None and self.restarts:
@@ -135,6 +141,7 @@ class KafkaTrial:
         parts += [f"on the cluster {self.cluster}"] if self.cluster else []
         if self.link is not None:
             parts.append(f"link {_link_text(self.link)}")
+        parts += [f"path {self.path}"] if self.path else []
         parts += [f"clients in {', '.join(self.client_regions)}"] if self.client_regions else []
         parts += [f"brokers with {name} {value}" for name, value in self.broker_settings or ()]
         parts += [self.security] if self.security else []
@@ -185,16 +192,25 @@ class KafkaTrial:
         if self.client_regions is None:
             return None
         lab = cluster_of(source).lab
-        if missing := [region for region in self.client_regions if not lab.hosts.get(region)]:
+        places = [region_and_number(name) for name in self.client_regions]
+        if missing := [
+            f"{region}/{n}" if n else region for region, n in places if n >= len(lab.hosts.get(region, ()))
+        ]:
             raise ExperimentError(
                 f"client_regions has {', '.join(missing)}; the lab has {', '.join(sorted(lab.hosts))}"
             )
-        return [reaching(lab.host(region), self.cluster) for region in self.client_regions]
+        return [reaching(lab.host(*place), self.cluster) for place in places]
 
     def _set_links(self, source: Host, target: Host) -> None:
-        if self.link is not None:
+        if self.link is not None and self.path is None:
             for pair in ((source.region, target.region), (target.region, source.region)):
                 links_of(source).set_link(*pair, **asdict(self.link))
+        if self.path is not None:
+            if source.paths is None:
+                raise ExperimentError(
+                    f"the lab of {source.name} has one path only, and {self.path!r} is asked for"
+                )
+            source.paths.use(self.path)
         if not hasattr(source.links, "set_gateway"):
             if self.gateway_bps is not None:
                 raise ExperimentError(
@@ -287,6 +303,17 @@ class _WhileSending:
             thread.join()
         if errors:
             raise errors[0]
+
+
+def region_and_number(name: str) -> tuple[str, int]:
+    """
+    Where clients are: a region, and the number of its host.
+
+    >>> region_and_number("gcp:us-west1"), region_and_number("gcp:us-west1/3")
+    (('gcp:us-west1', 0), ('gcp:us-west1', 3))
+    """
+    region, _, number = name.rpartition("/")
+    return (region, int(number)) if region and number.isdigit() else (name, 0)
 
 
 def _region_names(regions) -> tuple[str, ...]:

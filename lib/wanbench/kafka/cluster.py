@@ -91,17 +91,12 @@ class Cluster(BaseCluster):
     ):
         self.lab, self.metrics, self.pauses = lab, bool(metrics), bool(pauses)
         self.profile = check_choice("profile", profile, PROFILES)
-        self.placements = place_nodes(lab, brokers, controllers)
         self.settings = checked_settings(settings or {})
         self.security = chosen_security(security)
         self.heap_mb, self.jvm = checked_heap(heap_mb), checked_flags(jvm)
         self.start_timeout_s = check_number("start_timeout_s", start_timeout_s, 0, 3600, above=True)
-        self.brokers = tuple(
-            Broker(placement.node_id, placement.host, metrics_port=METRICS_PORT if self.metrics else None)
-            for placement in self.placements
-            if placement.is_broker
-        )
-        self.bootstrap = ",".join(f"{broker.host.address}:{broker.port}" for broker in self.brokers)
+        self._regions = (brokers, controllers)
+        self._place()
         self.started_in_s: float | None = None
         self._jars, self._clients, self._nodes = None, None, {}
         self._own = (self.settings, self.security)
@@ -112,6 +107,7 @@ class Cluster(BaseCluster):
         began = time.monotonic()
         if any(host.cluster is not None for host in self._lab_hosts()):
             raise ClusterError("the lab already has a cluster.")
+        self._place()  # hosts that are rented have their addresses only now
         try:
             self._make_nodes()
             self._at_each_node(lambda node: node.prepare(self._cluster_id))
@@ -295,6 +291,15 @@ class Cluster(BaseCluster):
     def __repr__(self):
         state = "started" if self._nodes else "not started"
         return f"<Kafka cluster, {state}: {len(self.brokers)} brokers at {self.bootstrap}>"
+
+    def _place(self):
+        self.placements = place_nodes(self.lab, *self._regions)
+        self.brokers = tuple(
+            Broker(placement.node_id, placement.host, metrics_port=METRICS_PORT if self.metrics else None)
+            for placement in self.placements
+            if placement.is_broker
+        )
+        self.bootstrap = ",".join(f"{broker.host.address}:{broker.port}" for broker in self.brokers)
 
     def _make_nodes(self):
         self._jars = Jars()

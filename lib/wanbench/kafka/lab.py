@@ -80,6 +80,10 @@ class KafkaLab(Lab):
     def settings(self):
         return self.lab.settings
 
+    @property
+    def path_names(self):
+        return self.lab.path_names
+
     def agree_to(self, plan, campaign: str) -> None:
         """As for the underlying lab."""
         self.lab.agree_to(plan, campaign)

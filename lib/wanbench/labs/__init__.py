@@ -7,6 +7,7 @@ Nothing outside this folder knows which kind of lab it is on. A new kind subclas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -19,9 +20,11 @@ from .azure import AzureLab
 from .base import Lab
 from .gcp import GcpLab
 from .local import LocalLab
+from .rented import RentedLab, SeveralClouds, on_one_cloud
 from .ssh import SshLab
 
 __all__ = [
+    "CLOUDS",
     "LABS",
     "MIN_RTT_MS",
     "AwsLab",
@@ -33,16 +36,19 @@ __all__ = [
     "matrix_links",
 ]
 
+CLOUDS: dict[str, type[RentedLab]] = {"aws": AwsLab, "gcp": GcpLab, "azure": AzureLab}
 LABS: dict[str, Callable[..., Lab]] = {
     "local": LocalLab,
     "ssh": SshLab,
-    "aws": AwsLab,
-    "gcp": GcpLab,
-    "azure": AzureLab,
+    **{name: partial(on_one_cloud, cloud) for name, cloud in CLOUDS.items()},
+    **{
+        "+".join(names): partial(SeveralClouds, {name: CLOUDS[name] for name in names})
+        for names in (*combinations(sorted(CLOUDS), 2), sorted(CLOUDS))
+    },
 }
 """
-Every kind of lab by name; each is made of regions and links, with `hosts_per_region`, `sysctls` and `seed`, and
-options of its own.
+Every kind of lab by name ("aws+azure": hosts on both); each is made of regions and links, with `hosts_per_region`,
+`sysctls` and `seed`, and options of its own.
 """
 
 MIN_RTT_MS = 0.5

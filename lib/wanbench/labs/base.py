@@ -62,7 +62,8 @@ class Host(ABC):
     One machine of a lab. Commands are lists of arguments, never shell strings.
 
     `links` can cut, heal and change what joins it to other regions (`cut(a, b)`, `heal(a, b)`, `set_link(a, b, ...)`);
-    None where the network is real. `cluster` is the Kafka cluster that the lab holds; None where there is none.
+    None where the network is real. `paths` can make a path the one that is used (`use(name)`), where a lab has several
+    between the same hosts; None elsewhere. `cluster` is the Kafka cluster that the lab holds; None where there is none.
     `clusters` are those that run elsewhere and can be reached, by name. `python` is the host's Python, if
     it is known.
     """
@@ -71,6 +72,7 @@ class Host(ABC):
     region: str
     address: str
     links = None
+    paths = None
     cluster = None
     python: str | None = None
     clusters: Mapping[str, Any] = MappingProxyType({})
@@ -130,6 +132,8 @@ class Lab(ABC):
     settings : mapping
         What else a run depends on, in JSON types, such as the type of rented hosts: a run is resumed only with the
         same.
+    path_names : tuple of str
+        Paths between the same hosts that trials can choose from; empty where there is one only.
     """
 
     kind: str
@@ -138,6 +142,7 @@ class Lab(ABC):
     sysctls: Mapping[str, str] = MappingProxyType({})
     cluster_settings: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = MappingProxyType({})
+    path_names: tuple[str, ...] = ()
 
     @abstractmethod
     def __enter__(self) -> Lab: ...

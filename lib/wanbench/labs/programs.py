@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import uuid
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -20,6 +22,8 @@ from .base import Host
 _TIMEOUT_S = 30.0
 _PACKAGES = {"kafka": "kafka-python", "wanbench": "wanbench", "confluent_kafka": "confluent-kafka"}
 """The modules that our programs import besides the standard library, and the packages that hold them."""
+_ARCHIVED = ("__init__.py", "kafka/**/*.py", "kafka/**/*.json")
+"""What modules of `wanbench.kafka` that run on hosts import of wanbench: they import nothing outside that room."""
 
 # The Python that the host is known to have answers, or the first that it has: the one that runs this code, which a host
 # on this machine shares, or else the host's own. Folders without a name are left out, for Python would look in the
@@ -80,14 +84,17 @@ def host_python(host: Host) -> HostPython:
 
 def module_command(host: Host, module: str, *arguments: str) -> list[str]:
     """
-    The command that runs a module of wanbench on a host.
+    The command that runs a module of `wanbench.kafka` on a host; puts the package there if the host has none.
 
     Raises
     ------
     LabError
-        If the host's Python cannot import wanbench and kafka-python.
+        If the host's Python cannot import kafka-python.
     """
-    return [_python_with(host, ("kafka", "wanbench")), "-P", "-m", module, *arguments]
+    command = [_python_with(host, ("kafka",)), "-P", "-m", module, *arguments]
+    if "wanbench" in host_python(host).modules:
+        return command
+    return ["env", f"PYTHONPATH={_archive_on(host)}", *command]
 
 
 def program_command(host: Host, program: Path, *alongside: Path, needs: tuple[str, ...] = ()) -> list[str]:
@@ -115,6 +122,21 @@ def program_command(host: Host, program: Path, *alongside: Path, needs: tuple[st
             put_whole(host, path, f"{remembered.scratch}/{path.name}")
             remembered.programs.add(path)
     return [python, f"{remembered.scratch}/{program.name}"]
+
+
+def _archive_on(host: Host) -> str:
+    """The path of a zip file with `_ARCHIVED`, of 0.1 MB, from which Python imports; puts it on the host."""
+    remembered, package = _remembered(host), Path(__file__).parents[1]
+    target = f"{remembered.scratch}/wanbench.zip"
+    if package not in remembered.programs:
+        with tempfile.TemporaryDirectory(prefix="wanbench-") as folder:
+            archive = Path(folder, "wanbench.zip")
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+                for path in sorted(path for pattern in _ARCHIVED for path in package.glob(pattern)):
+                    file.write(path, f"wanbench/{path.relative_to(package)}")
+            put_whole(host, archive, target)
+        remembered.programs.add(package)
+    return target
 
 
 def put_whole(host: Host, source: Path, target: str) -> None:

@@ -50,7 +50,7 @@ class Estimate:
     @property
     def unknown(self) -> list[str]:
         """Items whose amount or price is not known."""
-        return list(self.table.loc[self.table["high_usd"].isna(), "item"])
+        return list(dict.fromkeys(self.table.loc[self.table["high_usd"].isna(), "item"]))
 
     def __str__(self) -> str:
         lines = [f"  {self.hosts} hosts for {self.hours:.2f} hours each"]

@@ -84,7 +84,8 @@ def cost(
     regions : list of str
         Each has `hosts_per_region` instances for the whole time.
     sent_bytes : {(sending region, receiving region): bytes}, or None if unknown
-        The sender's cloud charges for it, within the cloud or to the internet.
+        The sender's cloud charges for it, within the cloud or to the internet; within a region it is taken to stay in
+        one zone, which costs nothing.
     measuring_s : float
         Expected measuring time; every instance is paid for this long and `set_up_s`.
     instance_types : {cloud: instance type}
@@ -111,6 +112,7 @@ def cost(
         within = to_internet = math.nan
         if sent_bytes is not None:
             leaving = [(ends, n) for ends, n in sent_bytes.items() if ends[0].startswith(f"{cloud}:")]
+            leaving = [(ends, n) for ends, n in leaving if ends[1] != ends[0]]
             within = sum(n for ends, n in leaving if ends[1].startswith(f"{cloud}:")) / 1e9
             to_internet = sum(n for _, n in leaving) / 1e9 - within
         for item, amount, unit in (

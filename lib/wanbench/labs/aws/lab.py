@@ -25,7 +25,17 @@ class AwsLab(RentedLab):
     """
 
     kind, title, user = "aws", "AWS", "ec2-user"
-    packages = ("iperf3", "iputils", "nftables", "sysstat", "java-21-amazon-corretto-headless")
+    packages = (
+        "iperf3",
+        "iputils",
+        "nftables",
+        "sysstat",
+        "java-21-amazon-corretto-headless",
+        "python3.11",
+        "python3.11-pip",
+    )
+    python = "python3.11"
+    takes_subnets = True
 
     def __init__(self, *arguments, aws: Aws | None = None, **options):
         super().__init__(*arguments, **options)

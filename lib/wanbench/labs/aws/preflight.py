@@ -101,6 +101,25 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
         raise LabError(f"{region} does not offer {name}.")
     if wanted.zone is not None and wanted.zone not in zones:
         raise LabError(f"{region} offers {name} in {', '.join(zones)}, not in {wanted.zone}.")
+    if wanted.subnet:
+        asked = {"SubnetIds": [wanted.subnet]}
+    else:
+        asked = {"Filters": [{"Name": "vpc-id", "Values": [_default_vpc(aws, region)]}]}
+        asked["Filters"].append({"Name": "default-for-az", "Values": ["true"]})
+    found = aws.pages("ec2", region, "describe_subnets", "Subnets", **asked)
+    by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in found}
+    subnets = tuple(
+        (zone, by_zone[zone]) for zone in zones if zone in by_zone and wanted.zone in (None, zone)
+    )
+    if not subnets:
+        what = wanted.subnet or "default subnet"
+        raise LabError(f"{region} has no {what} in {wanted.zone or ', '.join(zones)}.")
+    architecture = _type(aws, wanted)["architecture"]
+    image = aws.call("ssm", region, "get_parameter", Name=IMAGE.format(architecture))["Parameter"]["Value"]
+    return Site(wanted, image, found[0]["VpcId"], subnets)
+
+
+def _default_vpc(aws: Aws, region: str) -> str:
     vpcs = aws.pages(
         "ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}]
     )
@@ -108,26 +127,7 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
         raise LabError(
             f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one."
         )
-    vpc = vpcs[0]["VpcId"]
-    found = aws.pages(
-        "ec2",
-        region,
-        "describe_subnets",
-        "Subnets",
-        Filters=[
-            {"Name": "vpc-id", "Values": [vpc]},
-            {"Name": "default-for-az", "Values": ["true"]},
-        ],
-    )
-    by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in found}
-    subnets = tuple(
-        (zone, by_zone[zone]) for zone in zones if zone in by_zone and wanted.zone in (None, zone)
-    )
-    if not subnets:
-        raise LabError(f"{region} has no default subnet in {wanted.zone or ', '.join(zones)}.")
-    architecture = _type(aws, wanted)["architecture"]
-    image = aws.call("ssm", region, "get_parameter", Name=IMAGE.format(architecture))["Parameter"]["Value"]
-    return Site(wanted, image, vpc, subnets)
+    return vpcs[0]["VpcId"]
 
 
 def _type(aws: Aws, wanted: Wanted) -> Mapping:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...checks import refusal
 from ..rented import Instance, Order, RentedLab
 from ..rented.costs import Costs
 from ..rented.estate import everywhere
@@ -20,16 +21,21 @@ class AzureLab(RentedLab):
     """
     Hosts on Azure; parameters and what else holds are those of `RentedLab`.
 
-    Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A run has a resource group in
+    Its images are of Ubuntu 24.04, its volumes standard SSDs, its zones "1", "2" and "3". A subnet that exists is named
+    "GROUP/NETWORK/SUBNET", so that no id of a subscription is in a manifest. A run has a resource group in
     each region, and with `private_addresses` its networks are peered. Azure stops a host when its time is over.
     LabError if the extra azure is not installed.
     """
 
     kind, title, user = "azure", "Azure", "wanbench"
-    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless")
+    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
+    takes_subnets = True
 
     def __init__(self, *arguments, azure: Azure | None = None, **options):
         super().__init__(*arguments, **options)
+        for each in self.wanted.values():
+            if each.subnet and each.subnet.count("/") != 2:
+                raise refusal("subnets", each.subnet, "GROUP/NETWORK/SUBNET")
         self._azure = azure or Azure()
 
     def survey(self) -> tuple[list[Site], list[str]]:

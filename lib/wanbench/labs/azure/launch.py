@@ -40,7 +40,8 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
     """
     Make the region's resource group and in it a network, closed to all but SSH from `operator` (a CIDR).
 
-    All that follows is in this group, and goes with it.
+    All that follows is in this group, and goes with it. Hosts in a subnet that exists have the rules on their own
+    interfaces instead.
     """
     region, tags = site.wanted.region, order.tags.values()
     group = group_name(order.tags.run, region)
@@ -49,6 +50,8 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
     rule = _rule(100, [operator], "Tcp", "22")
     rules = {**place, "properties": {"securityRules": [{"name": "operator", "properties": rule}]}}
     azure.call("network", "network_security_groups", "begin_create_or_update", group, RULES, rules)
+    if site.wanted.subnet:
+        return
     subnet = {
         "addressPrefix": site.cidr,
         "networkSecurityGroup": {"id": azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)},
@@ -109,12 +112,14 @@ def _make_host(azure: Azure, site: Site, order: Order, user: str, zone: str | No
     group, place = group_name(order.tags.run, region), {"location": region, "tags": tags}
     wish = {**place, "sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}}
     public = azure.call("network", "public_ip_addresses", "begin_create_or_update", group, name, wish)
-    inside = {
-        "subnet": {"id": azure.path(group, "Microsoft.Network/virtualNetworks", NETWORK, "subnets", SUBNET)},
-        "publicIPAddress": {"id": public.id},
-    }
+    where = site.wanted.subnet.split("/") if site.wanted.subnet else (group, NETWORK, SUBNET)
+    subnet = azure.path(where[0], "Microsoft.Network/virtualNetworks", where[1], "subnets", where[2])
+    inside = {"subnet": {"id": subnet}, "publicIPAddress": {"id": public.id}}
     wish = {**place, "properties": {"ipConfigurations": [{"name": "inside", "properties": inside}]}}
     wish["properties"]["enableAcceleratedNetworking"] = site.accelerated
+    if site.wanted.subnet:
+        rules = azure.path(group, "Microsoft.Network/networkSecurityGroups", RULES)
+        wish["properties"]["networkSecurityGroup"] = {"id": rules}
     interface = azure.call("network", "network_interfaces", "begin_create_or_update", group, name, wish)
     host = {**place, "properties": _properties(site, order, user, name, interface.id)}
     if zone:

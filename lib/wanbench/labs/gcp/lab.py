@@ -26,7 +26,7 @@ class GcpLab(RentedLab):
     """
 
     kind, title, user = "gcp", "Google Cloud", "ubuntu"
-    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless")
+    packages = ("iperf3", "iputils-ping", "nftables", "sysstat", "openjdk-21-jre-headless", "python3-venv")
 
     def __init__(self, *arguments, gcp: Gcp | None = None, **options):
         super().__init__(*arguments, **options)

@@ -3,6 +3,7 @@
 from .estate import Estate, Resource, everywhere, take_down
 from .hosts import Instance, Order, Wanted
 from .lab import RentedLab
+from .several import SeveralClouds, on_one_cloud
 from .sweep import sweep
 from .tags import Tags
 
@@ -12,9 +13,11 @@ __all__ = [
     "Order",
     "RentedLab",
     "Resource",
+    "SeveralClouds",
     "Tags",
     "Wanted",
     "everywhere",
+    "on_one_cloud",
     "sweep",
     "take_down",
 ]

@@ -6,7 +6,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from ...errors import LabError
@@ -78,9 +78,17 @@ class Estate(ABC):
 
 
 def everywhere(work: Callable, items: Sequence) -> list:
-    """`work` for each item, several at a time; the results in order. The first error is raised once all have ended."""
-    with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
+    """
+    `work` for each item, several at a time; the results in order. The first error is raised once all have ended.
+
+    So is an interruption: what is being launched must not appear after everything was taken down.
+    """
+    pool = ThreadPoolExecutor(CALLS_AT_ONCE)
+    try:
         futures = [pool.submit(work, item) for item in items]
+        wait(futures)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
     return [future.result() for future in futures]
 
 

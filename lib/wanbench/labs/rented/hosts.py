@@ -10,13 +10,17 @@ from .tags import Tags
 
 @dataclass(frozen=True)
 class Wanted:
-    """Hosts of one region (by the cloud's own name): how many, of which type, and the zone if only one will do."""
+    """
+    Hosts of one region (by the cloud's own name): how many, of which type; the zone, and the subnet that exists
+    already, if only one will do.
+    """
 
     region: str
     instance_type: str
     count: int = 1
     zone: str | None = None
     volume_gb: int | None = None
+    subnet: str | None = None
 
 
 class Site(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import sys
 import time
 from abc import abstractmethod
@@ -11,23 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ...checks import check_flag, check_name, check_number
+from ...checks import check_flag, check_name, check_number, refusal
 from ...errors import LabError, ParameterError
 from ...plan.cost import SET_UP_S
 from ...plan.plan import Plan
-from ...runs import RawFile, write_raw
-from ...runs.journal import now_utc
-from ..base import Host, Lab
-from ..spending import Estimate, agree, check_budget
-from ..ssh import SshHost, SshLab
-from ..ssh.inventory import Entry, Inventory
+from ..base import Host
+from ..spending import Estimate
+from ..ssh import SshHost
 from .access import key_pair, operator
 from .costs import Costs, bytes_sent
-from .estate import SETTLE_S, Estate, everywhere, take_down, uninterrupted
+from .estate import SETTLE_S, Estate, everywhere, take_down
 from .hosts import Instance, Order, Site, Wanted
 from .leases import Lease
 from .own_address import own_public_address
+from .paths import PATHS
+from .ready import make_ready, not_launched
 from .tags import Tags
+from .tenancy import Tenancy
 
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
@@ -36,7 +35,7 @@ START_S = 600.0
 """For a host to start, to install its packages, and to answer by SSH."""
 
 
-class RentedLab(Lab):
+class RentedLab(Tenancy):
     """
     Hosts of one cloud: launched on entering, gone on leaving, whatever happened.
 
@@ -58,7 +57,7 @@ class RentedLab(Lab):
     zones : {region: zone}, optional
         Where a region's hosts must be, such as {"aws:eu-west-1": "eu-west-1b"}; otherwise the first zone that has them.
     volume_gb : int, optional
-        A volume of this size on every host, mounted on /wanbench.
+        A volume of this size on every host, mounted on /wanbench: for what commands write, such as brokers' logs.
     operator_address : str, optional
         The address that may log in, or a small network (such as 192.0.2.0/28); by default that in the environment
         variable WANBENCH_OPERATOR_ADDRESS, which keeps it out of manifests.
@@ -72,6 +71,9 @@ class RentedLab(Lab):
         In place of the cloud's price list and the dated tables; see `wanbench.plan.prices`.
     packages : sequence of str, optional
         To be installed on the hosts; by default the class's own.
+    subnets : {region: id}, optional
+        Subnets that exist, for all regions of the lab, which a VPN or a private link joins with those of the other
+        hosts. Hosts are then in these, and trials can choose between two paths: see `Paths`.
     private_addresses : bool
         Measure over the hosts' private addresses, where a VPN or a private link joins the regions.
     yes : bool
@@ -87,7 +89,15 @@ class RentedLab(Lab):
         Logs in to the hosts, and may use sudo.
     packages : tuple of str
         Of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft), to watch
-        it (sysstat), to run Kafka (Java).
+        it (sysstat), to run Kafka (Java, Python).
+    takes_subnets : bool
+        Whether hosts can be in subnets that exist.
+    python : str
+        The hosts' Python from which `HOST_PYTHON` is made; see `user_data`.
+    sends_to : str
+        Where all that hosts send is taken to go, as it is not counted by target: within the cloud.
+    is_charged : bool
+        Whether what a plan sends is among the costs of this lab, and not of another that is one with it.
     wanted : dict
         Region (of the catalogue) to what is asked of it.
     operator : str
@@ -97,15 +107,14 @@ class RentedLab(Lab):
     ------
     ParameterError
         If one of these is not as described.
-    BudgetError
-        On entering: see `wanbench.labs.spending.agree`.
-    LabError
-        On entering, if hosts cannot be had. On leaving, if anything remains; it lists what.
+    BudgetError, LabError
+        See `Tenancy`.
     """
 
-    title: str
     user: str
     packages: tuple[str, ...] = ()
+    python = "python3"
+    takes_subnets = False
 
     def __init__(
         self,
@@ -124,6 +133,7 @@ class RentedLab(Lab):
         budget_usd: float | None = None,
         price_overrides: Mapping[str, float] | None = None,
         packages: Sequence[str] | None = None,
+        subnets: Mapping[str, str] | None = None,
         private_addresses: bool = False,
         yes: bool = False,
         settle_s: float = SETTLE_S,
@@ -133,18 +143,22 @@ class RentedLab(Lab):
             raise ParameterError(
                 f"A lab on {self.title} has no host in {', '.join(other)}; allowed: regions of {self.kind}."
             )
-        zones = dict(zones or {})
+        zones, subnets = dict(zones or {}), dict(subnets or {})
         if strange := set(zones) - set(regions):
-            raise ParameterError(
-                f"zones names {', '.join(sorted(strange))}; the lab has {', '.join(regions)}."
-            )
+            raise refusal("zones", sorted(strange), f"zones of {', '.join(regions)}")
+        if subnets and (set(subnets) != set(regions) or not self.takes_subnets or private_addresses):
+            allowed = "one for each region, without private_addresses" if self.takes_subnets else "none here"
+            raise refusal(f"subnets of the lab on {self.title}", subnets, allowed)
+        self.path_names = PATHS if subnets else ()
         count = check_number("hosts_per_region", hosts_per_region, 1, 50, whole=True)
         volume_gb = check_number("volume_gb", volume_gb, 1, 16_384, whole=True, optional=True)
         self.instance_type = check_name("instance_type", instance_type)
         self.wanted = {
-            name: Wanted(name.removeprefix(f"{self.kind}:"), instance_type, count, zones.get(name), volume_gb)
+            name: Wanted(code, instance_type, count, zones.get(name), volume_gb, subnets.get(name))
             for name in regions
+            for code in [name.removeprefix(f"{self.kind}:")]
         }
+        self.sends_to = regions[0] if private_addresses and len(regions) == 1 else f"{self.kind}:"
         self.sysctls = dict(sysctls or {})
         self.operator = operator(operator_address)
         self.owner = check_name("owner", owner or getpass.getuser())
@@ -160,11 +174,12 @@ class RentedLab(Lab):
             "zones": zones,
             "volume_gb": volume_gb,
             "private_addresses": private_addresses,
-        }
-        self.hosts, self.instances = {}, {}
+        } | ({"subnets": subnets} if subnets else {})
+        self.is_charged, self.instances = True, {}
+        self.number_from(0)
         self._settle_s, self._connect = settle_s, connect or SshHost
-        self._sites = self._ssh = self._lease = self._opened = self._estimate = None
-        self._campaign, self._sent = "by-hand", {}
+        self._sites = self._lease = self._order = self._opened = None
+        self._sent = {}
 
     # What a cloud supplies.
 
@@ -215,8 +230,8 @@ class RentedLab(Lab):
 
     # What is the same on all.
 
-    def agree_to(self, plan: Plan | None, campaign: str) -> None:
-        """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
+    def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
+        """See `Tenancy.estimate`."""
         self._sites, notes = self.survey()
         self._campaign = campaign
         if plan is not None and self.ttl_s is None:
@@ -232,45 +247,36 @@ class RentedLab(Lab):
             overrides=self.price_overrides,
         )
         if plan is None:
-            self._estimate = self._costs.of(None, self.ttl_s)
+            expected = self._costs.of(None, self.ttl_s)
         else:
-            self._estimate = self._costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=SET_UP_S)
-        notes = [*notes, *self._costs.notes, f"Hosts end themselves after {self.ttl_s / 3600:.1f} hours."]
-        agree(self._estimate, budget_usd=self.budget_usd, yes=self.yes, notes=notes)
+            sent = plan.sent_bytes() if self.is_charged else {}
+            expected = self._costs.of(sent, plan.expected_s(), set_up_s=SET_UP_S)
+        ends = f"Hosts on {self.title} end themselves after {self.ttl_s / 3600:.1f} hours."
+        return expected, [*notes, *self._costs.notes, ends]
 
-    def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
-        """Stop before a round that would exceed the budget; see `Lab.before_round`."""
-        if self.budget_usd is not None:
-            following = self._costs.of(sent_bytes, expected_s)
-            check_budget(self.spent().high_usd, following.high_usd, self.budget_usd)
+    def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
+        """See `Tenancy.cost_of`."""
+        return self._costs.of(sent_bytes if self.is_charged else {}, measuring_s)
 
     def spent(self) -> Estimate:
-        """What the lab has cost so far, from its hours and from the bytes that its hosts' interfaces sent."""
+        """See `Tenancy.spent`."""
         for host in (host for hosts in self.hosts.values() for host in hosts):
             self._sent[host.name] = (host.region, bytes_sent(host))
         by_region: dict[tuple[str, str], float] = {}
         for region, sent in self._sent.values():
-            # Where to is not counted; between regions is what almost all of it is.
-            ends = (region, f"{self.kind}:")
+            ends = (region, self.sends_to)
             by_region[ends] = by_region.get(ends, 0.0) + sent
         return self._costs.of(by_region, time.monotonic() - self._opened)
 
-    def __enter__(self) -> RentedLab:
-        if self._lease is not None:
-            raise LabError("the lab is open already.")
-        if self._estimate is None:
-            self.agree_to(None, self._campaign)
-        self._lease = Lease(self.kind)
-        try:
-            self._open()
-        except BaseException:
-            self.__exit__(*sys.exc_info())
-            raise
-        return self
+    def prices(self) -> list[dict]:
+        """See `Tenancy.prices`."""
+        return self._costs.prices.query("cloud == @self.kind").to_dict("records")
 
-    def _open(self):
+    def rent(self) -> None:
+        """See `Tenancy.rent`; makes the run's lease and keys first."""
+        self._lease = Lease(self.kind)
         operator_key, operator_public = key_pair()
-        host_key, host_public = key_pair()
+        host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
         key_file.touch(mode=0o600)
         key_file.write_text(operator_key)
@@ -279,34 +285,53 @@ class RentedLab(Lab):
         document = self.first_start(
             expires_at=expires_at,
             host_key=host_key,
-            host_key_public=host_public,
+            host_key_public=self._host_public,
             packages=self.packages,
+            python=self.python,
             volume=any(each.volume_gb for each in self.wanted.values()),
         )
-        order = Order(tags, operator_public, document)
+        self._order = Order(tags, operator_public, document)
         self._opened = time.monotonic()
-        self.prepare(order)
-        started = everywhere(lambda site: self.launch(site, order), self._sites)
-        everyone = [instance for instances in started for instance in instances]
-        self.let_in(order, [self._address(each) for each in everyone])
-        known_hosts = self._lease.folder / "known_hosts"
-        known_hosts.write_text("".join(f"{each.public_address} {host_public}\n" for each in everyone))
-        for name, instances in zip(self.wanted, started, strict=True):
-            self.instances[name] = instances
+        self.prepare(self._order)
+        started = everywhere(lambda site: self.launch(site, self._order), self._sites)
+        self.instances = dict(zip(self.wanted, started, strict=True))
+
+    def addresses(self) -> list[str]:
+        """See `Tenancy.addresses`."""
+        private = [each.private_address for each in self._launched()] if self.path_names else []
+        return [self._address(each) for each in self._launched()] + private
+
+    def private_hosts(self) -> list[tuple[Host, str]]:
+        """See `Tenancy.private_hosts`."""
+        return [
+            (host, instance.private_address)
+            for name, instances in self.instances.items()
+            for host, instance in zip(self.hosts[name], instances, strict=True)
+        ]
+
+    def admit(self, addresses: Sequence[str]) -> None:
+        """See `Tenancy.admit`."""
+        self.let_in(self._order, addresses)
+
+    def reach(self) -> None:
+        """See `Tenancy.reach`."""
+        key_file, known_hosts = self._lease.folder / "operator", self._lease.folder / "known_hosts"
+        lines = [f"{each.public_address} {self._host_public}\n" for each in self._launched()]
+        known_hosts.write_text("".join(lines))
+        for name, instances in self.instances.items():
             self.hosts[name] = [
-                self._host(name, number, each, key_file, known_hosts) for number, each in enumerate(instances)
+                self._host(name, number, each, key_file, known_hosts)
+                for number, each in enumerate(instances, self._first)
             ]
         hosts = [host for name in self.hosts for host in self.hosts[name]]
-        everywhere(self._prepare_host, list(zip(hosts, everyone, strict=True)))
-        self._ssh = SshLab(
-            list(self.wanted),
-            hosts_per_region=len(self.instances[name]),
-            sysctls=self.sysctls,
-            inventory=Inventory(
-                f"the hosts on {self.title}", tuple(Entry(host, None, None) for host in hosts)
-            ),
-        )
-        self._ssh.__enter__()
+        everywhere(self._prepare_host, list(zip(hosts, self._launched(), strict=True)))
+
+    def _launched(self) -> list[Instance]:
+        return [instance for instances in self.instances.values() for instance in instances]
+
+    def number_from(self, first: int) -> None:
+        """Name the hosts of each region by numbers from this on, where they are not the first of a lab."""
+        self._first, self.hosts = first, not_launched(self.wanted, first)
 
     def _host(self, region: str, number: int, instance: Instance, key_file: Path, known_hosts: Path) -> Host:
         """The only place that says how a host of this lab is reached."""
@@ -326,37 +351,24 @@ class RentedLab(Lab):
         return instance.private_address if self.private_addresses else instance.public_address
 
     def _prepare_host(self, host_and_instance: tuple[Host, Instance]) -> None:
-        """Wait until a host answers and has finished its first start; set its sysctls, and give it its address."""
+        """Wait until a host is ready, and give it its address."""
         host, instance = host_and_instance
-        deadline = time.monotonic() + self.start_s()
-        while True:
-            try:
-                host.open()
-                break
-            except LabError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(2)
-        # Status 2: done, with errors that it could recover from.
-        host.run(["cloud-init", "status", "--wait"], timeout_s=self.start_s(), ok=(0, 2))
-        for name, value in self.sysctls.items():
-            host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
+        has_volume = any(each.volume_gb for each in self.wanted.values())
+        make_ready(host, sysctls=self.sysctls, start_s=self.start_s(), has_volume=has_volume)
         if not self.private_addresses:
             own_public_address(host, instance.private_address, instance.public_address)
 
-    def __exit__(self, *exception) -> None:
+    def give_back(self) -> list[str]:
+        """See `Tenancy.give_back`."""
         lease, self._lease = self._lease, None
         if lease is None:
-            return
+            return []
         left = ["not known: taking down was cut short"]
         try:
-            left = uninterrupted(lambda: self._take_down(lease.run), self.title)
+            left = self._take_down(lease.run)
         finally:
             lease.release(all_gone=not left)
-        if left:
-            raise LabError(
-                f"REMAINS on {self.title}, and costs money: {'; '.join(left)}. `wanbench sweep` tries again."
-            )
+        return left
 
     def _take_down(self, run: str) -> list[str]:
         for host in (host for hosts in self.hosts.values() for host in hosts):
@@ -364,24 +376,15 @@ class RentedLab(Lab):
                 host.close()
             except (LabError, OSError) as error:
                 print(f"wanbench: {host.name}: {error}", file=sys.stderr)
-        self.hosts, self.instances = {}, {}
+        self.hosts, self.instances = not_launched(self.wanted, self._first), {}
         return take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
 
-    def keep(self, folder: Path, stem: str) -> list[RawFile]:
-        """What was expected to be paid and what is, up to now, as a raw file; see `Lab.keep`."""
-        ends = {"started_at_utc": now_utc(), "ended_at_utc": now_utc()}
-        prices = self._costs.prices.query("cloud == @self.kind").to_dict("records")
-        told = {"expected": self._estimate.as_dict(), "spent": self.spent().as_dict(), "prices": prices}
-        content = json.dumps(told, indent=1).encode() + b"\n"
-        return [write_raw(folder, "lab_cost", f"{stem}.json", content, **ends)]
-
-    def describe(self) -> dict:
-        """What the manifest keeps; no account and no id of an instance."""
-        told = self._ssh.describe()
-        rented = [
-            {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
+    def rented_as(self) -> dict[str, list[dict]]:
+        """See `Tenancy.rented_as`."""
+        return {
+            name: [
+                {"zone": instance.zone, "instance_type": self.instance_type, "image": site.image}
+                for instance in self.instances[name]
+            ]
             for name, site in zip(self.wanted, self._sites, strict=True)
-            for instance in self.instances[name]
-        ]
-        hosts = [host | more for host, more in zip(told["hosts"], rented, strict=True)]
-        return {**told, **self.settings, "kind": self.kind, "hosts": hosts}
+        }

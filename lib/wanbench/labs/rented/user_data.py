@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 import yaml
 
 VOLUME_FOLDER = "/wanbench"
+PYTHON_FOLDER = "/opt/wanbench"
+HOST_PYTHON = f"{PYTHON_FOLDER}/bin/python"
+"""Has the modules that Kafka's experiments import on a host, beside the distribution's own Python."""
+MODULES = ("kafka-python", "confluent-kafka")
 
 _SERVICE = """[Unit]
 Description=End this host at the time that its lab was given
@@ -32,6 +37,7 @@ def user_data(
     host_key: str,
     host_key_public: str,
     packages: Sequence[str] = (),
+    python: str = "python3",
     volume_device: str | None = None,
     files: Mapping[str, str] | None = None,
 ) -> str:
@@ -47,6 +53,9 @@ def user_data(
         An ed25519 key in OpenSSH's formats, which becomes the host's only one.
     packages : sequence of str
         Of the distribution.
+    python : str
+        One of these, 3.11 or newer: for `HOST_PYTHON`, which gets `MODULES` from PyPI in the versions that are
+        installed here. Where that fails, only Kafka cannot be run.
     volume_device : str, optional
         An empty volume, to be formatted and mounted on `VOLUME_FOLDER`.
     files : {path: content}, optional
@@ -65,7 +74,19 @@ def user_data(
             {"path": f"{unit}.timer", "content": _TIMER.format(when)},
             *({"path": path, "content": content} for path, content in (files or {}).items()),
         ],
-        "runcmd": [["systemctl", "enable", "--now", "wanbench-expiry.timer"]],
+        "runcmd": [
+            [python, "-m", "venv", PYTHON_FOLDER],
+            [
+                HOST_PYTHON,
+                "-m",
+                "pip",
+                "install",
+                "--no-input",
+                *(f"{name}=={version(name)}" for name in MODULES),
+            ],
+            # The last command's status is that of the whole first start.
+            ["systemctl", "enable", "--now", "wanbench-expiry.timer"],
+        ],
     }
     if packages:
         config["packages"] = list(packages)

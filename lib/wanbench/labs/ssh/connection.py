@@ -45,6 +45,8 @@ class Connection:
         Of the host.
     sudo : bool
         Run everything there as root, by `sudo -n`.
+    folder : str, optional
+        Where the scratch folder is made; by default where the host keeps temporary files.
 
     Raises
     ------
@@ -52,7 +54,16 @@ class Connection:
         If ssh or the Python on the host cannot be started; with the last line that it said.
     """
 
-    def __init__(self, name: str, login: Login, *, patience_s: float, python: str, sudo: bool):
+    def __init__(
+        self,
+        name: str,
+        login: Login,
+        *,
+        patience_s: float,
+        python: str,
+        sudo: bool,
+        folder: str | None = None,
+    ):
         self.name, self.patience_s, self._login = name, patience_s, login
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._ids, self._waiting, self._ended = count(1), {}, {}
@@ -61,7 +72,8 @@ class Connection:
         self._closing = threading.Event()
         program = Path(supervisor.__file__).read_bytes()
         remote = ["exec", *(["sudo", "-n", "--"] if sudo else [])]
-        words = login.command([python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
+        place = ["env", f"TMPDIR={folder}"] if folder else []
+        words = login.command([*place, python, "-c", _BOOTSTRAP.format(size=len(program))], patience_s)
         words[-1] = " ".join([*remote, words[-1]])
         try:
             self._ssh = subprocess.Popen(

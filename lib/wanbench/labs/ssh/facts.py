@@ -34,7 +34,7 @@ SYSCTLS = (
 PATHS, KAFKA = "paths", "Kafka"
 NEEDS = {"iperf3": PATHS, "ping": PATHS, "java": KAFKA, "sar": KAFKA, "sadf": KAFKA, "ss": KAFKA}
 """Programs, and what they are needed for."""
-MODULES = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka", "wanbench": "wanbench"}
+MODULES = {"kafka": "kafka-python", "confluent_kafka": "confluent-kafka"}
 """Modules that Kafka's experiments import on a host, and the packages that hold them."""
 OLDEST_JAVA = 17
 """Of Kafka 4's brokers, as in `wanbench.kafka.available`."""
@@ -84,9 +84,7 @@ def install_command(found: dict, programs: Iterable[str]) -> str:
 
 def module_command(python: str, modules: Iterable[str]) -> str:
     """The command that installs Python modules there."""
-    packages = ["./lib" if name == "wanbench" else MODULES[name] for name in modules]
-    hint = " (after `scp -r lib HOST:`)" if "./lib" in packages else ""
-    return f"{python} -m pip install {' '.join(packages)}{hint}"
+    return f"{python} -m pip install {' '.join(MODULES[name] for name in modules)}"
 
 
 def _packages():

@@ -54,7 +54,14 @@ class SshHost(Host):
         Run every command as root, by `sudo -n`.
     patience_s : float
         See `PATIENCE_S`.
+
+    Attributes
+    ----------
+    folder : str or None
+        Where the scratch folder is made from the next connection on; None: where the host keeps temporary files.
     """
+
+    folder: str | None = None
 
     def __init__(
         self,
@@ -174,9 +181,8 @@ class SshHost(Host):
             raise LabError(f"{target} cannot be written: {error.strerror or error}.") from None
 
     def _connect(self):
-        return Connection(
-            self.name, self.login, patience_s=self.patience_s, python=self.python, sudo=self.sudo
-        )
+        how = {"patience_s": self.patience_s, "python": self.python, "sudo": self.sudo, "folder": self.folder}
+        return Connection(self.name, self.login, **how)
 
     def __repr__(self):
         return f"<host {self.name} at {self.address}>"

@@ -57,11 +57,11 @@ class Inventory:
         """The regions that have a host, in order."""
         return tuple(dict.fromkeys(entry.host.region for entry in self.entries))
 
-    def in_region(self, region: str, count: int) -> list[Entry]:
-        """The region's first hosts, so many; ParameterError, with what there is, if it has fewer."""
+    def in_region(self, region: str, count: int | None) -> list[Entry]:
+        """The region's first hosts, so many, or all; ParameterError, with what there is, if it has fewer, or none."""
         found = [entry for entry in self.entries if entry.host.region == region]
-        if len(found) < count:
-            wanted = f"{count} hosts are" if count > 1 else "a host is"
+        if len(found) < (count or 1):
+            wanted = f"{count} hosts are" if count and count > 1 else "a host is"
             raise ParameterError(
                 f"{self.path}: {wanted} needed in {region}, and it has {len(found)}; "
                 f"its regions: {', '.join(self.regions)}."

@@ -28,8 +28,8 @@ class SshLab(Lab):
         Each must have hosts in the inventory.
     links : mapping
         Not used.
-    hosts_per_region : int
-        So many of each region take part, the first of the inventory.
+    hosts_per_region : int or None
+        So many of each region take part, the first of the inventory; None: all.
     sysctls : mapping, optional
         Settings that every host must have. They are compared, not set: the hosts are somebody's.
     seed : int
@@ -52,14 +52,14 @@ class SshLab(Lab):
         regions: Sequence[str],
         links: Mapping | None = None,
         *,
-        hosts_per_region: int = 1,
+        hosts_per_region: int | None = 1,
         sysctls: Mapping[str, str] | None = None,
         seed: int = 0,
         inventory: str | Path | Inventory,
     ):
         if not isinstance(inventory, Inventory):
             inventory = read_inventory(inventory)
-        count = check_number("hosts_per_region", hosts_per_region, 1, whole=True)
+        count = check_number("hosts_per_region", hosts_per_region, 1, whole=True, optional=True)
         entries = {region: inventory.in_region(region, count) for region in regions}
         self.hosts = {region: [entry.host for entry in some] for region, some in entries.items()}
         self.sysctls = {name: " ".join(str(value).split()) for name, value in (sysctls or {}).items()}

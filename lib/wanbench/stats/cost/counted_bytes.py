@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...checks import check_level
-from ...errors import ParameterError
+from ...errors import MissingDataError, ParameterError
 from ...formatting import count
 from ..lab.utilisation import KEY
 from ..result import Estimate, RowsResult
@@ -68,7 +68,9 @@ def count_region_bytes(
     Raises
     ------
     ParameterError
-        No trial, trials of several settings, or none with the counters of all links.
+        No trial, or trials of several settings.
+    MissingDataError
+        None has the counters of all links.
     """
     level = check_level(level)
     trials = rates.rates
@@ -81,7 +83,7 @@ def count_region_bytes(
     rows = own.merge(region_bytes(rates, tables), on=KEY)
     rows = rows[(rows.messages_per_s > 0) & (rows.records > 0)].reset_index(drop=True)
     if rows.empty:
-        raise ParameterError(
+        raise MissingDataError(
             'no trial has the counters of all links; sample them with LinkSamples(which="all").'
         )
     rows["region_bytes_per_message"] = rows.link_bytes / rows.records

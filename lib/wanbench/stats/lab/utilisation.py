@@ -7,7 +7,7 @@ from math import nan
 
 import pandas as pd
 
-from ...errors import ParameterError
+from ...errors import MissingDataError, ParameterError
 from ...formatting import count, number, percent, quantity
 from ..result import Estimate, Result
 
@@ -167,9 +167,13 @@ def capacity(samples: pd.DataFrame) -> Capacity:
 
     Raises
     ------
+    MissingDataError
+        There are no samples: the network is real.
     ParameterError
         No link has a rate and two samples.
     """
+    if samples.empty:
+        raise MissingDataError("the run has no samples of links, as a real network has none to count on.")
     known = windows(samples)
     known = known[known.utilisation.notna()]
     if known.empty:

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ... import tables as declared
-from ...checks import check_columns, check_number, refusal
-from ...errors import ParameterError
+from ...checks import check_columns, check_number
+from ...errors import MissingDataError, ParameterError
 from ...formatting import count, number, quantity
 from ..lab.utilisation import KEY
 from ..result import Result, text_table
@@ -108,7 +108,7 @@ class TrialRates(Result):
     DRAWN_BY = "rates_figure.trials_in_order"
 
     def of(self, *settings: str) -> TrialRates:
-        """Only the trials whose setting matches one of these patterns, such as "internet*"."""
+        """The trials whose setting matches one of these patterns, such as "internet*"; MissingDataError if none."""
 
         def chosen(frame: pd.DataFrame) -> pd.DataFrame:
             fits = [any(fnmatchcase(str(name), pattern) for pattern in settings) for name in frame.setting]
@@ -117,7 +117,7 @@ class TrialRates(Result):
         part = replace(self, **{name: chosen(getattr(self, name)) for name in PARTS})
         if part.rates.empty:
             measured = ", ".join(map(str, self.rates.setting.unique())) or "none"
-            raise refusal("setting", " or ".join(settings), f"patterns of measured settings ({measured})")
+            raise MissingDataError(f"No trial of {' or '.join(settings)} was measured; settings: {measured}.")
         return part
 
     def at(self, **levels) -> TrialRates:

@@ -74,12 +74,16 @@ def enough_processors(trials: SizeTrials, tables: Mapping[str, pd.DataFrame], *,
     """
     The brokers' quotas and all other use, against the processors of the machine.
 
-    If processors were short, `others` is too low, and more are needed. MissingDataError without sysstat's samples.
+    If processors were short, `others` is too low, and more are needed. MissingDataError without samples or quotas.
     """
     metrics = tables.get("metrics")
     subjects = [] if metrics is None else metrics.subject[metrics.subject.str.fullmatch(r"cpu \d+")].unique()
     if not len(subjects):
         raise MissingDataError("no samples of processors; measure with HostMetrics beside the load.")
+    if not any(quota for text in trials.trials.broker_sizes for quota in quotas_of(text, brokers)):
+        raise MissingDataError(
+            "no size has a quota of processors, as brokers on hosts of their own have none."
+        )
     n, rows = len(subjects), []
     for name, part in trials.trials.groupby("setting", sort=False):
         quotas = [quota for quota in quotas_of(part.broker_sizes.iloc[0], brokers) if quota]

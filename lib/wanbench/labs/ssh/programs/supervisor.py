@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 CHUNK = 1 << 20
 GRACE_S = 2.0
@@ -34,7 +34,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def now():
     """UTC, ISO 8601 with microseconds, by this host's clock."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")  # noqa: UP017 (older Pythons)
 
 
 class Gone(Exception):

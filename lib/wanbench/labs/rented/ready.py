@@ -1,0 +1,58 @@
+"""Hosts before they are launched, and how they are made ready for measuring once they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from ...errors import LabError
+from ..base import Host
+from ..ssh import SshHost
+from .hosts import Wanted
+from .user_data import HOST_PYTHON, VOLUME_FOLDER
+
+
+def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Host]]:
+    """
+    Hosts by region, numbered from `first`, that have a name and no address yet.
+
+    Clusters are placed on them, and refused, before anything is paid for.
+    """
+    no_login = {"control_address": "", "user": "", "key_file": "", "known_hosts_file": ""}
+    return {
+        region: [
+            SshHost(f"{region}/{number}", region, "", **no_login)
+            for number in range(first, first + each.count)
+        ]
+        for region, each in wanted.items()
+    }
+
+
+def make_ready(host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has_volume: bool) -> None:
+    """
+    Wait until a host answers and has finished its first start; set its sysctls, and find the Python made for Kafka.
+
+    If it has a volume, its scratch folder is there, and so are the logs of brokers.
+
+    LabError if it does not answer within `start_s`.
+    """
+    deadline = time.monotonic() + start_s
+    while True:
+        try:
+            host.open()
+            break
+        except LabError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(2)
+    # Status 2: done, with errors that it could recover from.
+    host.run(["cloud-init", "status", "--wait"], timeout_s=start_s, ok=(0, 2))
+    if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
+        host.python = HOST_PYTHON
+    if has_volume:
+        host.run(["mountpoint", "-q", VOLUME_FOLDER], timeout_s=30)
+        host.folder = VOLUME_FOLDER
+        host.close()
+        host.open()
+    for name, value in sysctls.items():
+        host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
