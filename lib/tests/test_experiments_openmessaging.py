@@ -73,7 +73,7 @@ class Cluster:
         self.hosts = {region: [HereHost(region, folder)] for region in ("a", "b", "c")}
         for (host,) in self.hosts.values():
             host.cluster = self
-        self.lab = SimpleNamespace(hosts=self.hosts, host=lambda region: self.hosts[region][0])
+        self.lab = SimpleNamespace(hosts=self.hosts, host=lambda region, number=0: self.hosts[region][number])
         self.asked, self.deleted, self.client, self.death = 0, [], None, None
 
     def ask(self, host, verb):
