@@ -133,7 +133,7 @@ def test_a_full_queue_is_the_system_s_and_holds_up_no_other_producer():
     assert len(full.sent) == 5 and len(other.sent) == 100
     assert ended["n_due"] == 200 and ended["n_handed"] == 105 and second["n_answered"] == 100
     assert second["blocked_us"] > 500_000
-    assert second["backlog"] in (99, 100), "the loop's last look may come before the last record is due"
+    assert 0 < second["backlog"] <= 100, "of those that the loop has seen: where it was kept waiting, not all"
     on_time = dict(zip(second["late"][::2], second["late"][1::2], strict=True))
     assert sum(on_time.values()) == 200, "how late the loop was is known of those that wait, too"
 
