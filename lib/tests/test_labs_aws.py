@@ -173,7 +173,7 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
     assert left_in() == []
 
 
-def test_a_budget_refuses_or_stops_and_the_next_call_goes_on(idle, tmp_path):
+def test_a_budget_refuses_or_stops_a_run_which_goes_on_with_a_larger_one(idle, tmp_path):
     options = {"price_overrides": {"egress between regions": 0.01}, "owner": "ada"}
     with pytest.raises(BudgetError, match="Nothing was started"):
         measure(plan_of(), lab_on_aws(budget_usd=0.001, **options), data_folder=tmp_path, campaign="b")
@@ -188,6 +188,8 @@ def test_a_budget_refuses_or_stops_and_the_next_call_goes_on(idle, tmp_path):
             progress=False,
         )
     assert left_in() == []
+    with pytest.raises(BudgetError, match=r"spent on this run already, the budget is 0\.03 USD. Nothing"):
+        measure(plan_of(), lab_on_aws(budget_usd=0.03, **options), data_folder=tmp_path, campaign="c")
     run = measure(
         plan_of(), lab_on_aws(budget_usd=5, **options), data_folder=tmp_path, campaign="c", progress=False
     )

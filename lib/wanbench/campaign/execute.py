@@ -75,7 +75,7 @@ def measure(
     ParameterError
         If the lab lacks a region of the plan, or a parameter is malformed.
     BudgetError
-        If what the lab costs is not agreed to, or its budget is reached; the next call goes on.
+        If what the lab costs is not agreed to, or its budget is reached; a call with a larger one goes on.
     RunHeldError
         If another process measures into the same run.
     LabError
@@ -104,7 +104,7 @@ def measure(
             print(f"resuming run {writer.folder.name}", file=sys.stderr, flush=True)
         session = _Session(plan, writer, retries, progress, watched)
         if session.waiting():
-            lab.agree_to(session.rest_of_plan(), campaign)
+            lab.agree_to(session.rest_of_plan(), campaign, writer.folder)
             session.measure_on(lab)
         elif writer.before is None:
             writer.start({"kind": lab.kind})

@@ -84,9 +84,9 @@ class KafkaLab(Lab):
     def path_names(self):
         return self.lab.path_names
 
-    def agree_to(self, plan, campaign: str) -> None:
+    def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:
         """As for the underlying lab."""
-        self.lab.agree_to(plan, campaign)
+        self.lab.agree_to(plan, campaign, folder)
 
     def before_round(self, expected_s, sent_bytes) -> None:
         """As for the underlying lab."""

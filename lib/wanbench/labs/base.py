@@ -154,10 +154,12 @@ class Lab(ABC):
     def describe(self) -> dict:
         """What the manifest keeps: kind, hosts, kernel, TCP settings, tools, nominal links (JSON types only)."""
 
-    def agree_to(self, plan, campaign: str) -> None:  # noqa: B027
+    def agree_to(self, plan, campaign: str, folder: Path | None = None) -> None:  # noqa: B027
         """
         Called before the lab is opened, with what is left of the plan: show what that costs, ask, and raise LabError
         if it is not agreed to. Nothing to do where a lab costs nothing.
+
+        `folder` is that of the run, where earlier sessions have said what they cost (see `keep`); None: no run yet.
         """
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:  # noqa: B027

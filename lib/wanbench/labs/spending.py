@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
 from ..errors import LabError
 
 YES_VARIABLE = "WANBENCH_YES"
+COSTS = "lab_cost"
+"""The folder of a run's raw files in which each session says what its lab was expected to cost, and did."""
 """An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it."""
 
 
@@ -76,12 +80,15 @@ def agree(
     estimate: Estimate,
     *,
     budget_usd: float | None = None,
+    spent_before_usd: float = 0.0,
     yes: bool = False,
     notes: Sequence[str] = (),
     ask: Callable[[str], str] = input,
 ) -> None:
     """
     Show what a lab will cost, and return only if that is agreed to: by `yes`, by WANBENCH_YES=1, or by an answer.
+
+    The budget is for that and for what earlier sessions of the run have spent.
 
     Raises
     ------
@@ -95,9 +102,10 @@ def agree(
                 f"The price or amount of {', '.join(estimate.unknown)} is not known, so the budget of "
                 f"{budget_usd:.2f} USD cannot be kept; give price_overrides and rate_bps, or no budget."
             )
-        if estimate.high_usd > budget_usd:
+        if spent_before_usd + estimate.high_usd > budget_usd:
+            before = f"{spent_before_usd:.2f} USD are spent on this run already, " if spent_before_usd else ""
             raise BudgetError(
-                f"Up to {estimate.high_usd:.2f} USD are expected, the budget is {budget_usd:.2f} USD. "
+                f"Up to {estimate.high_usd:.2f} USD are expected, {before}the budget is {budget_usd:.2f} USD. "
                 "Nothing was started."
             )
     if yes or os.environ.get(YES_VARIABLE) == "1":
@@ -111,6 +119,20 @@ def agree(
         ) from None
     if answer.strip().lower() not in ("y", "yes"):
         raise BudgetError("Not agreed to. Nothing was started.")
+
+
+def spent_before_usd(folder: Path) -> float:
+    """
+    What earlier sessions of the run in this folder have spent at most, by the files that their labs left.
+
+    A session that was killed left none, and an item of unknown price does not count.
+    """
+    items = (
+        item
+        for path in sorted(folder.glob(f"{COSTS}/*.json"))
+        for item in json.loads(path.read_text())["spent"]["items"]
+    )
+    return float(sum(item["high_usd"] or 0.0 for item in items))
 
 
 def check_budget(spent_usd: float, next_usd: float, budget_usd: float | None) -> None:

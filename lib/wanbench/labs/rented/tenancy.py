@@ -13,7 +13,7 @@ from ...plan.plan import Plan
 from ...runs import RawFile, write_raw
 from ...runs.journal import now_utc
 from ..base import Host, Lab
-from ..spending import Estimate, agree, check_budget
+from ..spending import COSTS, Estimate, agree, check_budget, spent_before_usd
 from ..ssh import SshLab
 from ..ssh.inventory import Entry, Inventory
 from .estate import uninterrupted
@@ -46,6 +46,7 @@ class Tenancy(Lab):
     yes: bool
     _ssh = _estimate = None
     _campaign = "by-hand"
+    _spent_before_usd = 0.0
 
     @abstractmethod
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
@@ -91,17 +92,25 @@ class Tenancy(Lab):
     def rented_as(self) -> dict[str, list[dict]]:
         """Zone, type and image of the hosts of each region, as in `hosts`; no account and no id of an instance."""
 
-    def agree_to(self, plan: Plan | None, campaign: str) -> None:
+    def agree_to(self, plan: Plan | None, campaign: str, folder: Path | None = None) -> None:
         """See that everything can be had, show what it costs, and ask; see `Lab.agree_to`."""
         self._campaign = campaign
+        self._spent_before_usd = spent_before_usd(folder) if folder else 0.0
         self._estimate, notes = self.estimate(plan, campaign)
-        agree(self._estimate, budget_usd=self.budget_usd, yes=self.yes, notes=notes)
+        agree(
+            self._estimate,
+            budget_usd=self.budget_usd,
+            spent_before_usd=self._spent_before_usd,
+            yes=self.yes,
+            notes=notes,
+        )
 
     def before_round(self, expected_s: float, sent_bytes: Mapping[tuple[str, str], float] | None) -> None:
         """Stop before a round that would exceed the budget; see `Lab.before_round`."""
         if self.budget_usd is not None:
             following = self.cost_of(sent_bytes, expected_s)
-            check_budget(self.spent().high_usd, following.high_usd, self.budget_usd)
+            spent_usd = self._spent_before_usd + self.spent().high_usd
+            check_budget(spent_usd, following.high_usd, self.budget_usd)
 
     def __enter__(self) -> Tenancy:
         if self._ssh is not None:
@@ -145,7 +154,7 @@ class Tenancy(Lab):
             "prices": self.prices(),
         }
         content = json.dumps(costs, indent=1).encode() + b"\n"
-        return [write_raw(folder, "lab_cost", f"{stem}.json", content, **ends)]
+        return [write_raw(folder, COSTS, f"{stem}.json", content, **ends)]
 
     def describe(self) -> dict:
         """What the manifest keeps; no account and no id of an instance."""
