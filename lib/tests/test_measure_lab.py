@@ -101,7 +101,7 @@ def test_every_kind_of_transfer(tmp_path):
 
 
 def test_a_cut_path_is_a_failed_test_with_its_reason_and_lost_echoes(tmp_path):
-    ping, iperf3 = Ping(count=2, interval_s=0.05, wait_s=0.2), Iperf3(duration_s=1, connect_timeout_s=3)
+    ping, iperf3 = Ping(count=2, interval_s=0.05, wait_s=0.2), Iperf3(duration_s=1, connect_timeout_s=2)
     plan = make_plan(regions=REGIONS[:3], experiments=[ping, iperf3], rtt_ms=RTTS)
 
     class Cut(LocalLab):
