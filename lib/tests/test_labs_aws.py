@@ -33,8 +33,10 @@ from wanbench.campaign import measure
 from wanbench.errors import LabError
 from wanbench.experiments import Ping
 from wanbench.ingest import tabulate
-from wanbench.labs.aws import clients, leases, preflight, tags, teardown
+from wanbench.labs.aws import clients, preflight, tags, teardown
 from wanbench.labs.aws import lab as lab_module
+from wanbench.labs.rented import leases
+from wanbench.labs.rented.access import key_pair
 from wanbench.labs.spending import BudgetError
 from wanbench.links.launch import search_path
 from wanbench.plan import make_plan
@@ -115,7 +117,7 @@ def test_a_killed_driver_leaves_nothing_that_sweep_does_not_find(idle, drive):
 def test_sweep_asks_and_leaves_what_may_be_in_use_elsewhere(idle, capsys):
     aws = clients.Aws()
     [site], _ = preflight.survey(aws, [preflight.Wanted("eu-west-1", "t3.micro")])
-    public_key = lab_module._key_pair()[1]
+    public_key = key_pair()[1]
     for hours in (1, -1):
         of_run = tags.Tags(
             f"elsewhere{hours + 1}", "theirs", "eve", datetime.now(UTC) + timedelta(hours=hours)

@@ -1,10 +1,9 @@
 """Hosts on AWS: found out about, launched, always taken down, and swept up after."""
 
-from ..rented import leases
 from .lab import AwsLab
 from .msk_estate import MskEstate
 from .sweep import sweep, unusable
 
 LEASES = (AwsLab.kind, MskEstate.cloud)
 """What leases of runs on AWS may hold as their cloud."""
-__all__ = ["LEASES", "AwsLab", "leases", "sweep", "unusable"]
+__all__ = ["LEASES", "AwsLab", "sweep", "unusable"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..rented import Instance, Order, RentedLab, everywhere
-from ..rented.access import key_pair as _key_pair  # noqa: F401
 from .clients import Aws
 from .costs import Costs
 from .launch import allow_hosts, launch, prepare_region, wait_until_running
