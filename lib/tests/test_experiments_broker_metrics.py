@@ -88,7 +88,7 @@ def scrapes(path):
 
 def test_scrapes_come_again_and_again_and_once_more_at_the_end(tmp_path):
     path = tmp_path / "x.prom.txt"
-    with exporter() as url, scraping(url, path) as process:
+    with exporter() as url, scraping(url, path, timeout_s=60.0) as process:
         assert comes_about(lambda: len(scrapes(path)) >= 4)
         before = len(scrapes(path))
         process.send_signal(signal.SIGTERM)
