@@ -43,5 +43,5 @@ fi
 $venv/bin/uv pip install --quiet --python $venv/bin/python --offline --no-build-isolation --no-deps --editable lib
 # Compiled once, here: the processes that start next would each do it, at the same time.
 packages=$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-$venv/bin/python -m compileall -q -j 0 -x '/(tests|validators|moto|jc|jedi|debugpy|setuptools)/' "$packages" >/dev/null || true
+$venv/bin/python -m compileall -q -j 0 -x '/(tests|validators|moto|jc|jedi|debugpy|setuptools)/' "$packages" lib/wanbench >/dev/null || true
 wanted_stamp >$stamp
