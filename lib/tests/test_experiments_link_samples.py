@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import comes_about
 from scripted_lab import ScriptedLab
 
 from wanbench import tables
@@ -74,11 +75,12 @@ def sampled(folder, links, body=lambda: None, **settings):
 
 
 def test_the_pair_is_sampled_at_once_on_time_and_at_the_end(tmp_path):
-    (file,) = sampled(tmp_path, links := Links(), lambda: time.sleep(0.3))
+    links = Links()
+    (file,) = sampled(tmp_path, links, lambda: comes_about(lambda: len(links.asked) >= 3))
     assert (file.path, file.experiment) == ("links/s.samples.jsonl.gz", "links")
     frame = read(tmp_path / file.path)
     assert set(zip(frame.link_from, frame.link_to, strict=True)) == {("a", "b"), ("b", "a")}
-    assert len(links.asked) >= 3 and len(frame) == 2 * len(links.asked)
+    assert len(links.asked) >= 4 and len(frame) == 2 * len(links.asked)
     assert set(frame.rate_bps) == {1e6} and (frame.answer_ms >= 0).all()
     assert frame.packets_sent.tolist() == [10 * n for n in range(1, len(links.asked) + 1) for _ in range(2)]
 
@@ -96,17 +98,19 @@ def test_even_a_block_that_is_over_at_once_has_two_samples(tmp_path):
 
 def test_what_runs_in_it_fails_as_itself_and_the_samples_are_kept(tmp_path):
     def fail():
-        time.sleep(0.12)
+        comes_about(lambda: links.asked)
         raise KeyboardInterrupt
 
+    links = Links()
     with pytest.raises(KeyboardInterrupt):
-        sampled(tmp_path, Links(), fail)
+        sampled(tmp_path, links, fail)
     assert len(read(tmp_path / "links/s.samples.jsonl.gz")) >= 4
 
 
 def test_a_lab_that_goes_away_is_said_and_the_samples_are_kept(tmp_path):
+    links = Links(lasts=2)
     with pytest.raises(ExperimentError, match="stopped after 2 samples: the lab's keeper is gone") as failure:
-        sampled(tmp_path, Links(lasts=2), lambda: time.sleep(0.3))
+        sampled(tmp_path, links, lambda: comes_about(lambda: len(links.asked) == 3))
     assert [file.path for file in failure.value.files] == ["links/s.samples.jsonl.gz"]
     assert len(read(tmp_path / "links/s.samples.jsonl.gz")) == 4
 

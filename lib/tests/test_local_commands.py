@@ -33,7 +33,7 @@ def command_lines():
 
 @pytest.mark.lab
 def test_output_is_kept_byte_for_byte(host):
-    done = host.run(["printf", r"\000\377\n"], timeout_s=5)
+    done = host.run(["printf", r"\000\377\n"], timeout_s=60)
     assert (done.stdout, done.stderr, done.returncode) == (b"\0\xff\n", b"", 0)
     assert done.command == ("printf", r"\000\377\n")
     assert done.started_at_utc < done.ended_at_utc
@@ -43,35 +43,35 @@ def test_output_is_kept_byte_for_byte(host):
 @pytest.mark.lab
 def test_words_are_not_read_by_a_shell(host):
     arguments = ["$HOME", "a b", ";", "*", "--", "'"]
-    assert host.run(["printf", "%s\n", *arguments], timeout_s=5).stdout.decode().splitlines() == arguments
+    assert host.run(["printf", "%s\n", *arguments], timeout_s=60).stdout.decode().splitlines() == arguments
 
 
 @pytest.mark.lab
 def test_commands_start_in_the_folder_of_the_lab(host):
-    assert host.run(["pwd"], timeout_s=5).stdout.decode().strip() == os.getcwd()
+    assert host.run(["pwd"], timeout_s=60).stdout.decode().strip() == os.getcwd()
 
 
 @pytest.mark.lab
 def test_a_status_that_is_no_result_is_an_error_with_the_last_words(host):
     command = ["sh", "-c", "echo out; echo cause >&2; exit 3"]
     with pytest.raises(CommandError, match="ended with status 3; its last output: cause") as caught:
-        host.run(command, timeout_s=5)
+        host.run(command, timeout_s=60)
     assert caught.value.completed.stdout == b"out\n"
-    assert host.run(command, timeout_s=5, ok=(0, 3)).returncode == 3
-    assert host.run(command, timeout_s=5, ok=None).returncode == 3
+    assert host.run(command, timeout_s=60, ok=(0, 3)).returncode == 3
+    assert host.run(command, timeout_s=60, ok=None).returncode == 3
 
 
 @pytest.mark.lab
 def test_a_program_that_does_not_exist_is_an_error_that_names_it(host):
     with pytest.raises(CommandError, match="no-such-program"):
-        host.run(["no-such-program"], timeout_s=5)
+        host.run(["no-such-program"], timeout_s=60)
 
 
 @pytest.mark.lab
 def test_a_command_out_of_time_is_killed_with_all_it_started(host):
     script = "echo begun; sleep 987.1 & sleep 987.1; echo never"
-    with pytest.raises(CommandError, match=r"did not end within 0\.3 s.*begun") as caught:
-        host.run(["sh", "-c", script], timeout_s=0.3)
+    with pytest.raises(CommandError, match=r"did not end within 3 s.*begun") as caught:
+        host.run(["sh", "-c", script], timeout_s=3)
     assert caught.value.completed.stdout == b"begun\n"
     assert is_gone("987.1")
 
@@ -79,8 +79,8 @@ def test_a_command_out_of_time_is_killed_with_all_it_started(host):
 @pytest.mark.lab
 def test_a_background_command_prints_is_waited_for_and_ends(host):
     process = host.start(["sh", "-c", "echo one; sleep 0.1; printf 'tw'; sleep 0.1; echo o; exit 4"])
-    process.wait_for_output("two", 5)
-    done = process.wait(5)
+    process.wait_for_output("two", 60)
+    done = process.wait(60)
     assert (done.stdout, done.returncode) == (b"one\ntwo\n", 4)
     assert process.stop() == done
     process.wait_for_output("one", 1)
@@ -145,7 +145,7 @@ def test_files_are_copied_both_ways(host, tmp_path):
 @pytest.mark.lab
 def test_a_command_that_is_no_list_of_words_fails(host, command):
     with pytest.raises(ParameterError, match=r"command is .*allowed: a list of arguments"):
-        host.run(command, timeout_s=5)
+        host.run(command, timeout_s=60)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_lab_refuses_what_it_does_not_have(host):
 @pytest.mark.lab
 def test_a_sysctl_that_was_asked_for_is_set_and_one_the_kernel_refuses_is_an_error(host):
     with LocalLab(["a"], {}, sysctls={"net.ipv4.tcp_sack": "0"}) as lab:
-        assert lab.host("a").run(["cat", "/proc/sys/net/ipv4/tcp_sack"], timeout_s=5).stdout == b"0\n"
+        assert lab.host("a").run(["cat", "/proc/sys/net/ipv4/tcp_sack"], timeout_s=60).stdout == b"0\n"
         assert lab.describe()["sysctls"]["net.ipv4.tcp_sack"] == "0"
     with (
         pytest.raises(LabError, match=r"refuses net\.ipv4\.no_such_thing = '1'"),
@@ -231,5 +231,5 @@ def test_a_lab_can_be_opened_again(host):
     lab = LocalLab(["a", "b"], LINKS)
     for _ in range(2):
         with lab:
-            assert lab.host("a").run(["ping", "-c", "1", lab.host("b").address], timeout_s=5).returncode == 0
+            assert lab.host("a").run(["ping", "-c", "1", lab.host("b").address], timeout_s=60).returncode == 0
     assert lab.describe()["lateness"] == {}

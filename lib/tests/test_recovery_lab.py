@@ -37,7 +37,7 @@ def transfer(lab, pair, port, *options, watch_s=None):
     source, target = (lab.host(region) for region in pair)
     server = target.start(["iperf3", "-s", "-1", "--forceflush", "-p", str(port)])
     try:
-        server.wait_for_output("listening", 10)
+        server.wait_for_output("listening", 60)
         client = source.start(["iperf3", "-J", "-c", target.address, "-p", str(port), *options])
         windows = []
         for _ in range(3 if watch_s else 0):
