@@ -158,8 +158,14 @@ def test_hosts_in_subnets_that_exist_take_the_path_that_a_trial_names(clouds):
     networks = [
         f"resourcegroups/ours/providers/microsoft.network/virtualnetworks/{name}" for name in ("east", "west")
     ]
-    theirs = {path: {"properties": {"subnets": [{"name": "hosts"}]}} for path in networks}
+    with pytest.raises(LabError, match=r"Nothing was launched: .*ours/east/hosts cannot be used: .*NotFound"):
+        clouds["azure lab"](regions, subnets=subnets).__enter__()
+    inside = {"properties": {"subnets": [{"name": "hosts"}]}}
+    theirs = {path: {"location": at[6:], **inside} for path, at in zip(networks, regions, strict=True)}
     made |= theirs
+    with pytest.raises(LabError, match="its network is in westeurope, with the subnets hosts"):
+        clouds["azure lab"](regions[1:], subnets={regions[1]: subnets[regions[0]]}).__enter__()
+    assert made == theirs
     with clouds["azure lab"](regions, subnets=subnets) as lab:
         assert [path for path in made if "virtualnetworks" in path] == networks
         interfaces = [each for path, each in made.items() if "networkinterfaces/" in path]

@@ -47,8 +47,11 @@ def make_group(azure: Azure, site: Site, order: Order, operator: str) -> None:
     group = group_name(order.tags.run, region)
     place = {"location": region, "tags": tags}
     azure.call("resource", "resource_groups", "create_or_update", group, place)
-    rule = _rule(100, [operator], "Tcp", "22")
-    rules = {**place, "properties": {"securityRules": [{"name": "operator", "properties": rule}]}}
+    # Azure's own last rules let in all of the network and what is joined to it; this one comes before them.
+    nobody = _rule(4096, ["0.0.0.0/0"], "*", "*") | {"access": "Deny"}
+    named = {"operator": _rule(100, [operator], "Tcp", "22"), "nobody-else": nobody}
+    listed = [{"name": name, "properties": rule} for name, rule in named.items()]
+    rules = {**place, "properties": {"securityRules": listed}}
     azure.call("network", "network_security_groups", "begin_create_or_update", group, RULES, rules)
     if site.wanted.subnet:
         return

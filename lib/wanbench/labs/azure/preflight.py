@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import LabError
 from ..rented.estate import everywhere
 from ..rented.hosts import Wanted
-from .clients import Azure
+from .clients import Azure, AzureError
 
 PUBLISHER, OFFER = "Canonical", "ubuntu-24_04-lts"
 BOOT_GB = 30
@@ -88,6 +88,8 @@ def _survey_region(azure: Azure, number: int, each: Wanted, stopping: set[str]) 
     able = {capability.name: capability.value for capability in found.capabilities or []}
     if each.volume_gb and "SCSI" not in able.get("DiskControllerTypes", "SCSI"):
         return f"{size} has volumes by NVMe only, which a lab does not mount; allowed: other sizes."
+    if each.subnet and (problem := _subnet_problem(azure, each)):
+        return problem
     if lacking := _lacking_in(azure, each, found.family, int(able["vCPUs"])):
         return " ".join(lacking)
     sku = _image_sku(able)
@@ -105,6 +107,20 @@ def _survey_region(azure: Azure, number: int, each: Wanted, stopping: set[str]) 
         able.get("AcceleratedNetworkingEnabled") == "True",
         region in stopping,
     )
+
+
+def _subnet_problem(azure: Azure, wanted: Wanted) -> str | None:
+    """Why hosts cannot be in a subnet that should exist; None if they can."""
+    group, network, subnet = wanted.subnet.split("/")
+    try:
+        found = azure.call("network", "virtual_networks", "get", group, network)
+    except AzureError as error:
+        return f"{wanted.region}: the subnet {wanted.subnet} cannot be used: {error}."
+    there = [each.name for each in found.properties.subnets or []]
+    if found.location != wanted.region or subnet not in there:
+        what = f"is in {found.location}, with the subnets {', '.join(there) or '(none)'}"
+        return f"{wanted.region}: the subnet {wanted.subnet} cannot be used: its network {what}."
+    return None
 
 
 def _zones(sku: Any) -> list[str]:
