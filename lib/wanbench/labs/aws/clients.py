@@ -103,12 +103,20 @@ class Aws:
 
 
 def session() -> Any:
-    """A boto3 session; all of a process share the descriptions of services, as EC2 alone takes a third of a second."""
+    """
+    A boto3 session; all of a process share the descriptions of services, as EC2 alone takes a third of a second.
+    AwsError if its profile cannot be read.
+    """
     import boto3
     import botocore.session
+    from botocore.exceptions import BotoCoreError
 
     core = botocore.session.get_session()
     core.register_component("data_loader", _descriptions())
+    try:
+        core.get_scoped_config()
+    except BotoCoreError as error:
+        raise AwsError(f"boto3 cannot read its configuration: {error}") from None
     return boto3.session.Session(botocore_session=core)
 
 

@@ -99,15 +99,15 @@ def sweep_clouds(clouds: Sequence[str] = (), **options) -> int:
     statuses = []
     for cloud in clouds or CLOUDS:
         room = import_module(f"...{cloud}", __name__)
-        if not clouds and (reason := room.unusable()):
-            ended = sum(len(free_leases(each)) for each in getattr(room, "LEASES", (cloud,)))
-            and_left = f"; {ended} runs that ended here may have left something on it" if ended else ""
-            print(f"{cloud}: not looked at, as {reason}{and_left}.")
-            statuses += [1] if ended else []
-            continue
         try:
-            statuses.append(room.sweep(**options))
-        except LabError as error:
+            if not clouds and (reason := room.unusable()):
+                ended = sum(len(free_leases(each)) for each in getattr(room, "LEASES", (cloud,)))
+                and_left = f"; {ended} runs that ended here may have left something on it" if ended else ""
+                print(f"{cloud}: not looked at, as {reason}{and_left}.")
+                statuses += [1] if ended else []
+            else:
+                statuses.append(room.sweep(**options))
+        except Exception as error:  # the other clouds must be swept all the same
             print(f"{cloud}: {error}", file=sys.stderr)
             statuses.append(1)
     if not statuses:
