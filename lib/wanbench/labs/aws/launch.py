@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...errors import LabError
 from ..rented.hosts import Instance
-from .clients import Aws, AwsError
+from .clients import Aws, AwsError, without_identities
 from .preflight import Site
 from .tags import RUN, Tags, specifications
 from .user_data import VOLUME_DEVICE
@@ -149,7 +149,7 @@ def wait_until_running(aws: Aws, site: Site, run: str, timeout_s: float = START_
         )
         found = [instance for each in reservations for instance in each["Instances"]]
         if ended := [each for each in found if each["State"]["Name"] not in ("pending", "running")]:
-            reason = ended[0].get("StateReason", {}).get("Message", "no reason given")
+            reason = without_identities(ended[0].get("StateReason", {}).get("Message", "no reason given"))
             raise LabError(f"A host in {wanted.region} is {ended[0]['State']['Name']}: {reason}")
         ready = [each for each in found if each["State"]["Name"] == "running" and each.get("PublicIpAddress")]
         if len(ready) >= wanted.count:

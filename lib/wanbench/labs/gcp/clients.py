@@ -109,7 +109,7 @@ class Gcp:
             else:
                 operation = self.call("global_operations", "get", operation=name)
         for error in operation.error.errors:
-            told = self._hidden(error.message)
+            told = self.hidden(error.message)
             where = _last(operation.zone) or _last(operation.region) or "all regions"
             raise GcpError(f"{operation.operation_type} in {where}: {error.code}: {told}", error.code)
 
@@ -131,7 +131,7 @@ class Gcp:
             if not passing or attempt == ATTEMPTS:
                 break
             time.sleep(self.pause_s * 2 ** (attempt - 1))
-        told = f"{service} {operation}: {code + ': ' if code else ''}{self._hidden(text)}"
+        told = f"{service} {operation}: {code + ': ' if code else ''}{self.hidden(text)}"
         raise GcpError(told, code) from None  # not chained: the original message names the project
 
     def _client(self, service):
@@ -162,7 +162,8 @@ class Gcp:
             if not self._project:
                 raise LabError("No project of Google Cloud is known; set GOOGLE_CLOUD_PROJECT.")
 
-    def _hidden(self, text: str) -> str:
+    def hidden(self, text: str) -> str:
+        """A message of Google Cloud without this project, other projects and accounts."""
         return without_identities(text.replace(self.project, "(project)"))
 
 

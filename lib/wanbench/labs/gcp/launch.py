@@ -103,9 +103,8 @@ def wait_until_running(gcp: Gcp, site: Site, run: str, zone: str) -> list[Instan
     while True:
         found = gcp.pages("instances", "list", zone=zone, filter=f"name eq {name(run, zone)}-.*")
         if ended := [each for each in found if each.status not in ("PROVISIONING", "STAGING", "RUNNING")]:
-            raise LabError(
-                f"A host in {wanted.region} is {ended[0].status}: {ended[0].status_message or 'no reason given'}"
-            )
+            reason = gcp.hidden(ended[0].status_message or "no reason given")
+            raise LabError(f"A host in {wanted.region} is {ended[0].status}: {reason}")
         ready = [each for each in found if each.status == "RUNNING" and _public(each)]
         if len(ready) >= wanted.count:
             return [
