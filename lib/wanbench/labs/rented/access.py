@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ...checks import refusal
 
 OPERATOR_VARIABLE = "WANBENCH_OPERATOR_ADDRESS"
+INSIDE = tuple(map(ipaddress.IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+"""From these nobody reaches a host's public address: rented hosts would wait in vain for a login."""
 
 
 def operator(address: str | None) -> str:
@@ -20,11 +22,11 @@ def operator(address: str | None) -> str:
         network = ipaddress.IPv4Network(given)
     except ValueError:
         network = None
-    if network is None or network.prefixlen < 24:
+    if network is None or network.prefixlen < 24 or any(map(network.subnet_of, INSIDE)):
         raise refusal(
             f"operator_address (or {OPERATOR_VARIABLE})",
             given,
-            "the IPv4 address that logs in, or a network of at most 256 addresses",
+            "the public IPv4 address that logs in, or a network of at most 256 addresses",
         )
     return str(network)
 
