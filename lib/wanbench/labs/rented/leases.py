@@ -33,9 +33,11 @@ class Lease:
         self.run = uuid.uuid4().hex[:16]
         path = lease_path(self.run)
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        unfinished = path.with_suffix(".unfinished")
+        self._file = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         os.write(self._file, cloud.encode())
+        unfinished.rename(path)  # a lease that `sweep` can see is held already
         self.folder = _keys_of(path)
         self.folder.mkdir(mode=0o700)
 
@@ -59,18 +61,13 @@ def lease_state(run: str) -> str:
 def free_leases(cloud: str | None = None) -> list[Path]:
     """Leases whose driver has ended without seeing everything gone; of all clouds if None."""
     found = [path for path in sorted(lease_folder().glob("*.lease")) if _state(path) == FREE]
-    return found if cloud is None else [path for path in found if _is_of(cloud, path)]
+    return [path for path in found if cloud in (None, path.read_text())]
 
 
 def forget(path: Path) -> None:
     """Remove a lease and the keys of its run."""
     shutil.rmtree(_keys_of(path), ignore_errors=True)
     path.unlink(missing_ok=True)
-
-
-def _is_of(cloud, path):
-    # A driver that was killed before it wrote has made nothing: such a lease is any cloud's.
-    return path.read_text() in (cloud, "")
 
 
 def _keys_of(path):
