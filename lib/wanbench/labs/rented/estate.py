@@ -77,18 +77,23 @@ class Estate(ABC):
         """Ask for the end of one resource, and do not wait; the refusal, which often only means "not yet"."""
 
 
-def everywhere(work: Callable, items: Sequence) -> list:
+def everywhere(work: Callable, items: Sequence, *, hurry: Callable[[], None] = lambda: None) -> list:
     """
     `work` for each item, several at a time; the results in order. The first error is raised once all have ended.
 
-    So is an interruption: what is being launched must not appear after everything was taken down.
+    So is an interruption, however many follow: what is being launched must not appear after everything was taken down.
+    `hurry` is called at the first one, and may have the work end sooner.
     """
     pool = ThreadPoolExecutor(CALLS_AT_ONCE)
     try:
         futures = [pool.submit(work, item) for item in items]
         wait(futures)
+    except (KeyboardInterrupt, SystemExit):
+        hurry()
+        raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        if again := _to_its_end(lambda: pool.shutdown(wait=True, cancel_futures=True)):
+            raise again
     return [future.result() for future in futures]
 
 
@@ -127,22 +132,25 @@ def take_down(
 
 def uninterrupted(work: Callable, title: str):
     """The result of `work`, which goes on when somebody presses Ctrl-C; the interruption is raised afterwards."""
-    interruption = None
+    told = f"wanbench: what runs on {title} is being taken down; this takes a minute or more."
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
-        while True:
-            try:
-                result = future.result()
-                break
-            except (KeyboardInterrupt, SystemExit) as raised:
-                interruption = raised
-                print(
-                    f"wanbench: what runs on {title} is being taken down; this takes a minute or more.",
-                    file=sys.stderr,
-                )
-    if interruption is not None and not result:
+        interruption = _to_its_end(lambda: wait([future]), told)
+    if interruption is not None and not future.result():
         raise interruption
-    return result
+    return future.result()
+
+
+def _to_its_end(step: Callable, told: str = "") -> BaseException | None:
+    """Repeat a step until no interruption cuts it short; the last interruption. `told` is printed at each."""
+    interruption = None
+    while True:
+        try:
+            step()
+            return interruption
+        except (KeyboardInterrupt, SystemExit) as raised:
+            interruption = raised
+            print(told, end="\n" * bool(told), file=sys.stderr)
 
 
 def _take_down_in(estate, region, which, run, settle_s):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import getpass
 import sys
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 
 from ...checks import check_flag, check_name, check_number, refusal
 from ...errors import LabError, ParameterError
@@ -24,7 +24,7 @@ from .hosts import Instance, Order, Site, Wanted
 from .leases import Lease
 from .own_address import own_public_address
 from .paths import PATHS
-from .ready import make_ready, not_launched
+from .ready import close, make_ready, not_launched
 from .tags import Tags
 from .tenancy import Tenancy
 
@@ -179,7 +179,7 @@ class RentedLab(Tenancy):
         self.number_from(0)
         self._settle_s, self._connect = settle_s, connect or SshHost
         self._sites = self._lease = self._order = self._opened = None
-        self._sent = {}
+        self._sent, self._leaving = {}, Event()
 
     # What a cloud supplies.
 
@@ -234,10 +234,13 @@ class RentedLab(Tenancy):
         """See `Tenancy.estimate`."""
         self._sites, notes = self.survey()
         self._campaign = campaign
+        needed_s = 0.0 if plan is None else plan.expected_s() + SET_UP_S
         if plan is not None and self.ttl_s is None:
-            wanted_s = TTL_OVER_EXPECTED * (plan.expected_s() + SET_UP_S) + 1800
-            self.ttl_s = int(min(max(wanted_s, MIN_TTL_S), MAX_TTL_S))
+            self.ttl_s = int(min(max(TTL_OVER_EXPECTED * needed_s + 1800, MIN_TTL_S), MAX_TTL_S))
         self.ttl_s = self.ttl_s or 3600
+        if needed_s > self.ttl_s:
+            allowed = f"at least the {needed_s:.0f} s that the plan takes, at most {MAX_TTL_S}"
+            raise refusal("ttl_s, after which hosts end themselves,", self.ttl_s, allowed)
         one = next(iter(self.wanted.values()))
         self._costs = self.costs(
             regions=list(self.wanted),
@@ -260,13 +263,20 @@ class RentedLab(Tenancy):
 
     def spent(self) -> Estimate:
         """See `Tenancy.spent`."""
-        for host in (host for hosts in self.hosts.values() for host in hosts):
-            self._sent[host.name] = (host.region, bytes_sent(host))
+        everywhere(self._count, self._hosts())
         by_region: dict[tuple[str, str], float] = {}
         for region, sent in self._sent.values():
             ends = (region, self.sends_to)
             by_region[ends] = by_region.get(ends, 0.0) + sent
-        return self._costs.of(by_region, time.monotonic() - self._opened)
+        # By the wall clock: a monotonic one stands still while this machine sleeps, and hosts do not.
+        return self._costs.of(by_region, max(0.0, (datetime.now(UTC) - self._opened).total_seconds()))
+
+    def _count(self, host: Host) -> None:
+        try:
+            self._sent[host.name] = (host.region, bytes_sent(host))
+        except LabError as error:
+            told = "what it sent since it was last asked is not counted"
+            print(f"wanbench: the costs are too low, as {told}: {error}", file=sys.stderr)
 
     def prices(self) -> list[dict]:
         """See `Tenancy.prices`."""
@@ -274,7 +284,7 @@ class RentedLab(Tenancy):
 
     def rent(self) -> None:
         """See `Tenancy.rent`; makes the run's lease and keys first."""
-        self._lease = Lease(self.kind)
+        self._lease, self._leaving = Lease(self.kind), Event()
         operator_key, operator_public = key_pair()
         host_key, self._host_public = key_pair()
         key_file = self._lease.folder / "operator"
@@ -291,9 +301,9 @@ class RentedLab(Tenancy):
             volume=any(each.volume_gb for each in self.wanted.values()),
         )
         self._order = Order(tags, operator_public, document)
-        self._opened = time.monotonic()
+        self._opened = datetime.now(UTC)
         self.prepare(self._order)
-        started = everywhere(lambda site: self.launch(site, self._order), self._sites)
+        started = everywhere(lambda site: self.launch(site, self._order), self._sites, hurry=self.leave)
         self.instances = dict(zip(self.wanted, started, strict=True))
 
     def addresses(self) -> list[str]:
@@ -323,8 +333,17 @@ class RentedLab(Tenancy):
                 self._host(name, number, each, key_file, known_hosts)
                 for number, each in enumerate(instances, self._first)
             ]
-        hosts = [host for name in self.hosts for host in self.hosts[name]]
-        everywhere(self._prepare_host, list(zip(hosts, self._launched(), strict=True)))
+        started = list(zip(self._hosts(), self._launched(), strict=True))
+        everywhere(self._prepare_host, started, hurry=self.leave)
+
+    def leave(self) -> None:
+        """Somebody interrupts while hosts start: stop waiting for them."""
+        print(f"wanbench: what was begun on {self.title} is waited for, then taken down.", file=sys.stderr)
+        self._leaving.set()
+        everywhere(close, self._hosts())
+
+    def _hosts(self) -> list[Host]:
+        return [host for hosts in self.hosts.values() for host in hosts]
 
     def _launched(self) -> list[Instance]:
         return [instance for instances in self.instances.values() for instance in instances]
@@ -354,7 +373,8 @@ class RentedLab(Tenancy):
         """Wait until a host is ready, and give it its address."""
         host, instance = host_and_instance
         has_volume = any(each.volume_gb for each in self.wanted.values())
-        make_ready(host, sysctls=self.sysctls, start_s=self.start_s(), has_volume=has_volume)
+        how = {"sysctls": self.sysctls, "start_s": self.start_s(), "leaving": self._leaving}
+        make_ready(host, has_volume=has_volume, **how)
         if not self.private_addresses:
             own_public_address(host, instance.private_address, instance.public_address)
 
@@ -371,11 +391,7 @@ class RentedLab(Tenancy):
         return left
 
     def _take_down(self, run: str) -> list[str]:
-        for host in (host for hosts in self.hosts.values() for host in hosts):
-            try:
-                host.close()
-            except (LabError, OSError) as error:
-                print(f"wanbench: {host.name}: {error}", file=sys.stderr)
+        everywhere(close, self._hosts())
         self.hosts, self.instances = not_launched(self.wanted, self._first), {}
         return take_down(self.estate(), self.places(), lambda each: True, run=run, settle_s=self._settle_s)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
+from threading import Event
 
 from ...errors import LabError
 from ..base import Host
@@ -28,13 +30,15 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     }
 
 
-def make_ready(host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has_volume: bool) -> None:
+def make_ready(
+    host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has_volume: bool, leaving: Event
+) -> None:
     """
     Wait until a host answers and has finished its first start; set its sysctls, and find the Python made for Kafka.
 
     If it has a volume, its scratch folder is there, and so are the logs of brokers.
 
-    LabError if it does not answer within `start_s`.
+    LabError if it does not answer within `start_s`, or once `leaving` is set and the host closed.
     """
     deadline = time.monotonic() + start_s
     while True:
@@ -42,9 +46,10 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has
             host.open()
             break
         except LabError:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or leaving.wait(2):
                 raise
-            time.sleep(2)
+    if leaving.is_set():
+        raise LabError(f"{host.name} is not made ready, as the lab is being left.")
     # Status 2: done, with errors that it could recover from.
     host.run(["cloud-init", "status", "--wait"], timeout_s=start_s, ok=(0, 2))
     if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
@@ -56,3 +61,11 @@ def make_ready(host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has
         host.open()
     for name, value in sysctls.items():
         host.run(["sysctl", "-w", f"{name}={value}"], timeout_s=30)
+
+
+def close(host: Host) -> None:
+    """Close the connection to a host that is given back. What goes wrong is only printed: the host must go anyway."""
+    try:
+        host.close()
+    except Exception as error:
+        print(f"wanbench: {host.name}: {error}", file=sys.stderr)

@@ -63,7 +63,7 @@ class Several(Tenancy):
 
     def rent(self) -> None:
         """See `Tenancy.rent`; returns, or raises the first error, once every cloud has launched or failed."""
-        everywhere(RentedLab.rent, self._parts)
+        everywhere(RentedLab.rent, self._parts, hurry=self._leave)
 
     def addresses(self) -> list[str]:
         """See `Tenancy.addresses`."""
@@ -75,7 +75,10 @@ class Several(Tenancy):
 
     def reach(self) -> None:
         """See `Tenancy.reach`."""
-        everywhere(RentedLab.reach, self._parts)
+        everywhere(RentedLab.reach, self._parts, hurry=self._leave)
+
+    def _leave(self) -> None:
+        everywhere(RentedLab.leave, self._parts)
 
     def private_hosts(self) -> list[tuple[Host, str]]:
         """See `Tenancy.private_hosts`."""
