@@ -20,6 +20,8 @@ BOOTSTRAP = "b-1.x.kafka.us-east-1.amazonaws.com:9094,b-2.x.kafka.us-east-1.amaz
 SUBNETS = [
     {"SubnetId": f"s-{zone}", "AvailabilityZone": f"us-east-1{zone}", "VpcId": "vpc-1"} for zone in "dabc"
 ]
+VPC = ("describe_vpcs", {"Vpcs": [{"VpcId": "vpc-1"}]})
+IN_VPC = ("describe_subnets", {"Subnets": SUBNETS})
 NO_GROUP = ("describe_security_groups", {"SecurityGroups": []})
 NO_CLUSTER = ("list_clusters_v2", {"ClusterInfoList": []})
 
@@ -55,7 +57,7 @@ def group():
 
 
 def account(kafka=(), ec2=()):
-    made = [("describe_subnets", {"Subnets": SUBNETS}), ("create_security_group", {"GroupId": "sg-1"})]
+    made = [VPC, IN_VPC, ("create_security_group", {"GroupId": "sg-1"})]
     rule = {"IpProtocol": "tcp", "FromPort": 9094, "ToPort": 9094}
     rule["IpRanges"] = [{"CidrIp": "172.31.0.0/16", "Description": "clients"}]
     opened = ("authorize_security_group_ingress", {}, {"GroupId": "sg-1", "IpPermissions": [rule]})
@@ -135,10 +137,13 @@ def test_nothing_is_made_without_consent_or_beyond_the_budget(monkeypatch):
         ),
         ({"brokers": 4}, "4 brokers cannot be spread over 3 zones"),
     ):
-        aws = Stubbed(ec2=[("describe_subnets", {"Subnets": SUBNETS})])
+        aws = Stubbed(ec2=[VPC, IN_VPC])
         with pytest.raises(LabError, match=said), cluster(aws, **options):
             pytest.fail("it was entered")
-    aws = Stubbed(ec2=[("describe_subnets", {"Subnets": SUBNETS})])
+    without = Stubbed(ec2=[("describe_vpcs", {"Vpcs": []})])
+    with pytest.raises(LabError, match="us-east-1 has no default VPC; `aws ec2 create"), cluster(without):
+        pytest.fail("it was entered")
+    aws = Stubbed(ec2=[VPC, IN_VPC])
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     with pytest.raises(BudgetError, match="nobody can be asked"), cluster(aws, yes=False):
         pytest.fail("it was entered")
@@ -150,7 +155,7 @@ def test_nothing_is_made_without_consent_or_beyond_the_budget(monkeypatch):
     [
         ({"client_networks": ["0.0.0.0/0"]}, "private IPv4 networks"),
         ({"client_networks": ["10.0.0.0/8"]}, "private IPv4 networks"),
-        ({"client_networks": []}, "one network or more"),
+        ({"client_networks": []}, "private IPv4 networks"),
         ({"ttl_s": 60}, "ttl_s"),
         ({"brokers": 1}, "brokers"),
     ],

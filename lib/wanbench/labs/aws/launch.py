@@ -41,19 +41,7 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
             TagSpecifications=specifications(tags, "key-pair"),
         ),
     )
-    made = unless_there(
-        "InvalidGroup.Duplicate",
-        lambda: aws.call(
-            "ec2",
-            region,
-            "create_security_group",
-            GroupName=name,
-            Description="Hosts of one wanbench run, and whoever drives it",
-            VpcId=site.vpc,
-            TagSpecifications=specifications(tags, "security-group"),
-        ),
-    )
-    group = made["GroupId"] if made else _group_of(aws, region, tags.run)
+    group = make_group(aws, region, name, "Hosts of one wanbench run, and whoever drives it", site.vpc, tags)
     allow(
         aws,
         region,
@@ -67,6 +55,16 @@ def prepare_region(aws: Aws, site: Site, tags: Tags, public_key: str, operator: 
         {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group, "Description": "this region's hosts"}]},
     )
     return group
+
+
+def make_group(aws: Aws, region: str, name: str, description: str, vpc: str, tags: Tags) -> str:
+    """Make the run's security group, closed to all, unless it is there; its id."""
+    named = {"GroupName": name, "Description": description, "VpcId": vpc}
+    named["TagSpecifications"] = specifications(tags, "security-group")
+    made = unless_there(
+        "InvalidGroup.Duplicate", lambda: aws.call("ec2", region, "create_security_group", **named)
+    )
+    return made["GroupId"] if made else _group_of(aws, region, tags.run)
 
 
 def allow(aws: Aws, region: str, group: str, *rules: dict) -> None:

@@ -102,11 +102,9 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
     if wanted.zone is not None and wanted.zone not in zones:
         raise LabError(f"{region} offers {name} in {', '.join(zones)}, not in {wanted.zone}.")
     if wanted.subnet:
-        asked = {"SubnetIds": [wanted.subnet]}
+        found = aws.pages("ec2", region, "describe_subnets", "Subnets", SubnetIds=[wanted.subnet])
     else:
-        asked = {"Filters": [{"Name": "vpc-id", "Values": [_default_vpc(aws, region)]}]}
-        asked["Filters"].append({"Name": "default-for-az", "Values": ["true"]})
-    found = aws.pages("ec2", region, "describe_subnets", "Subnets", **asked)
+        found = default_subnets(aws, region)
     by_zone = {each["AvailabilityZone"]: each["SubnetId"] for each in found}
     subnets = tuple(
         (zone, by_zone[zone]) for zone in zones if zone in by_zone and wanted.zone in (None, zone)
@@ -119,7 +117,8 @@ def _site(aws: Aws, wanted: Wanted) -> Site:
     return Site(wanted, image, found[0]["VpcId"], subnets)
 
 
-def _default_vpc(aws: Aws, region: str) -> str:
+def default_subnets(aws: Aws, region: str) -> list[dict]:
+    """The subnets that the default VPC has in its zones, one in each; LabError if there is no such VPC."""
     vpcs = aws.pages(
         "ec2", region, "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}]
     )
@@ -127,7 +126,11 @@ def _default_vpc(aws: Aws, region: str) -> str:
         raise LabError(
             f"{region} has no default VPC; `aws ec2 create-default-vpc --region {region}` makes one."
         )
-    return vpcs[0]["VpcId"]
+    filters = [
+        {"Name": "vpc-id", "Values": [vpcs[0]["VpcId"]]},
+        {"Name": "default-for-az", "Values": ["true"]},
+    ]
+    return aws.pages("ec2", region, "describe_subnets", "Subnets", Filters=filters)
 
 
 def _type(aws: Aws, wanted: Wanted) -> Mapping:

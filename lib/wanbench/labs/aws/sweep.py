@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..rented import leases
 from ..rented import sweep as shared
-from .clients import Aws, session
-from .msk_estate import MskEstate, not_listed
-from .teardown import AwsEstate
+from .clients import Aws, AwsError, session
+from .msk_estate import MskEstate, clusters
+from .teardown import HOME, AwsEstate
 
 
 def sweep(*, aws: Aws | None = None, **options) -> int:
@@ -16,11 +16,14 @@ def sweep(*, aws: Aws | None = None, **options) -> int:
 
 
 def _sweep_msk(aws, options):
-    if reason := not_listed(aws):
-        ended = len(leases.free_leases(MskEstate.cloud))
-        and_left = f"; {ended} runs that ended here may have left a cluster" if ended else ""
-        print(f"{MskEstate.title}: not looked at, as {reason}{and_left}.")
-        return 1 if ended else 0
+    try:
+        clusters(aws, aws.home() or HOME)
+    except AwsError as error:
+        if error.code.startswith("AccessDenied"):
+            ended = len(leases.free_leases(MskEstate.cloud))
+            and_left = f"; {ended} runs that ended here may have left a cluster" if ended else ""
+            print(f"{MskEstate.title}: not looked at, as kafka:ListClustersV2 is not allowed{and_left}.")
+            return 1 if ended else 0
     return shared(MskEstate(aws), **options)
 
 

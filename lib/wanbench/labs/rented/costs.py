@@ -13,7 +13,8 @@ HOURS_PER_MONTH = 730
 
 class Costs:
     """
-    Costs of equal hosts in some regions of one cloud (names of the catalogue).
+    Costs of equal hosts in some regions of one cloud (names of the catalogue). `per_host_hour` is what an hour of a
+    host uses besides; by default its public address, and its volume.
 
     `prices` is the table they follow from: `overrides`, then `listed` (what the cloud says itself), then the dated
     tables. `notes` are for whoever is asked.
@@ -25,10 +26,11 @@ class Costs:
         *,
         instance_type: str,
         hosts_per_region: int,
-        volume_gb: int | None,
+        volume_gb: int | None = None,
         overrides: Mapping[str, float],
         listed: Mapping[str, tuple[float, float]] | None = None,
         notes: Sequence[str] = (),
+        per_host_hour: Mapping[str, float] | None = None,
     ):
         cloud = regions[0].partition(":")[0]
         self.notes = list(notes)
@@ -39,8 +41,8 @@ class Costs:
             "instance_types": {cloud: instance_type},
             "price_list": self.prices,
             "hosts_per_region": hosts_per_region,
-            "per_host_hour": {"public address": 1.0}
-            | ({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {}),
+            "per_host_hour": per_host_hour
+            or {"public address": 1.0, **({"volume": volume_gb / HOURS_PER_MONTH} if volume_gb else {})},
         }
 
     def of(

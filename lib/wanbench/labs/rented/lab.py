@@ -381,14 +381,7 @@ class RentedLab(Tenancy):
     def give_back(self) -> list[str]:
         """See `Tenancy.give_back`."""
         lease, self._lease = self._lease, None
-        if lease is None:
-            return []
-        left = ["not known: taking down was cut short"]
-        try:
-            left = self._take_down(lease.run)
-        finally:
-            lease.release(all_gone=not left)
-        return left
+        return [] if lease is None else lease.end(self._take_down)
 
     def _take_down(self, run: str) -> list[str]:
         everywhere(close, self._hosts())

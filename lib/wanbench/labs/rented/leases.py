@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from ...folders import data_folder
@@ -40,6 +41,15 @@ class Lease:
         unfinished.rename(path)  # a lease that `sweep` can see is held already
         self.folder = _keys_of(path)
         self.folder.mkdir(mode=0o700)
+
+    def end(self, take_down: Callable[[str], list[str]]) -> list[str]:
+        """Take down what the run made, by its id, and let go; what remains."""
+        left = ["not known: taking down was cut short"]
+        try:
+            left = take_down(self.run)
+        finally:
+            self.release(all_gone=not left)
+        return left
 
     def release(self, all_gone: bool) -> None:
         """Let go; the file stays where something of the run is left, so that `sweep` knows the run as orphaned."""

@@ -20,9 +20,9 @@ class Tags:
     expires_at: datetime
 
     def values(self) -> dict[str, str]:
-        """Tag to value."""
+        """Tag to value, none longer than clouds allow."""
         expires = self.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return {RUN: self.run, CAMPAIGN: self.campaign, OWNER: self.owner, EXPIRES: expires}
+        return {RUN: self.run, CAMPAIGN: self.campaign[:256], OWNER: self.owner[:256], EXPIRES: expires}
 
 
 def is_expired(tags: Mapping[str, str], now: datetime | None = None) -> bool:
