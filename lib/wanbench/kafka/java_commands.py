@@ -44,17 +44,18 @@ def pause_log(path: str) -> list[str]:
 
 
 class Jars:
-    """Kafka's jars on the lab's hosts: this machine's if the host sees them, else a copy."""
+    """Kafka's jars on the lab's hosts: this machine's if the host sees them, else a copy; hosts get theirs at once."""
 
     def __init__(self):
-        self._here, self._folders, self._lock = kafka_jars(), {}, threading.Lock()
+        self._here, self._folders, self._locks = kafka_jars(), {}, {}
 
     def on(self, host: Host) -> str:
         """The folder of jars on a host."""
-        with self._lock:
-            if host.scratch not in self._folders:
-                self._folders[host.scratch] = self._brought(host)
-            return self._folders[host.scratch]
+        one = host.name, host.scratch
+        with self._locks.setdefault(one, threading.Lock()):
+            if one not in self._folders:
+                self._folders[one] = self._brought(host)
+            return self._folders[one]
 
     def archive(self, host: Host) -> list[str]:
         """The flag that makes Java use the class archive, if there is one."""

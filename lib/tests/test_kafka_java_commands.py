@@ -1,0 +1,31 @@
+"""Kafka's jars on hosts that do not see this machine's files."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from scripted_lab import Reply, ScriptedHost, ScriptedLab
+
+from wanbench.kafka.java_commands import Jars
+
+
+def test_hosts_get_their_jars_side_by_side_and_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("WANBENCH_KAFKA", str(tmp_path))
+    (tmp_path / "kafka_2.13-4.0.0.jar").touch()
+    both, put = threading.Barrier(2), []
+
+    class Far(ScriptedHost):
+        scratch = "/scratch"
+
+        def put(self, source, target):
+            both.wait(20)  # nobody comes where hosts wait for each other
+            put.append((self.region, target))
+
+    lab = ScriptedLab(["a", "b"], lambda host, command: Reply(returncode=int(command[0] == "test")))
+    jars, hosts = Jars(), [Far(lab, region, 1) for region in "ab"]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(jars.on, hosts * 2)) == ["/scratch/jars"] * 4
+    assert sorted(put) == [
+        (region, f"/scratch/{name}")
+        for region in "ab"
+        for name in ("jars/kafka_2.13-4.0.0.jar", "tools_log4j2.properties")
+    ]
