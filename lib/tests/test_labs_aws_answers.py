@@ -6,8 +6,9 @@ answers that AWS's own description of its API does not allow; and the policy in 
 import ast
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -205,6 +206,7 @@ def test_a_host_gets_its_key_and_its_end():
     [
         ({"operator_address": "0.0.0.0/0"}, "operator_address"),
         ({"operator_address": "everyone"}, "operator_address"),
+        ({"operator_address": "192.168.1.7"}, "the public IPv4 address"),
         ({"regions": ["gcp:us-west1"]}, "gcp:us-west1"),
         ({"zones": {"aws:us-east-1": "us-east-1a"}}, "zones"),
         ({"ttl_s": 60}, "ttl_s"),
@@ -249,7 +251,37 @@ def test_the_preset_makes_a_lab_within_its_budget(monkeypatch):
     monkeypatch.setattr("wanbench.labs.aws.costs.list_prices", lambda *asked: {})
     plan = make_plan(regions=given["regions"], experiments=[Ping(), Iperf3()], rate_bps=given["rate_bps"])
     opened = AwsLab(plan.regions, operator_address="192.0.2.7", **given["lab_options"])
-    costs = Costs(
-        None, plan.regions, instance_type="t3.small", hosts_per_region=1, volume_gb=None, overrides={}
-    )
+    costs = Costs(None, plan.regions, instance_type="t3.small", hosts_per_region=1, overrides={})
     assert 0 < costs.of(plan.sent_bytes(), plan.expected_s(), set_up_s=300).high_usd < 5 == opened.budget_usd
+
+
+def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is_lost(monkeypatch, capsys):
+    monkeypatch.setattr("wanbench.labs.aws.costs.list_prices", lambda *asked: {})
+    monkeypatch.setattr(AwsLab, "survey", lambda self: ([], []))
+    names = ["aws:eu-west-1", "aws:us-east-1"]
+    options = {"instance_type": "t3.small", "operator_address": "192.0.2.7"}
+    plan = make_plan(regions=names, experiments=[Ping(count=1000, interval_s=1)])
+    with pytest.raises(
+        ParameterError, match=r"ttl_s.* is 900; allowed: at least the \d{4} s that the plan takes"
+    ):
+        AwsLab(names, ttl_s=900, **options).estimate(plan, "by-hand")
+    lab = AwsLab(names, **options)
+    lab.estimate(plan, "by-hand")
+
+    class Lost:
+        name = region = names[1]
+
+        def run(self, command, **how):
+            raise LabError("it does not answer")
+
+    class There(Lost):
+        name = region = names[0]
+
+        def run(self, command, **how):
+            return SimpleNamespace(stdout=b"\n\n lo: 0 0 0 0 0 0 0 0 9\n eth0: 0 0 0 0 0 0 0 0 3000000000\n")
+
+    lab.hosts = {names[0]: [There()], names[1]: [Lost()]}
+    lab._opened = datetime.now(UTC) - timedelta(hours=2)
+    spent = lab.spent().table.set_index("item").amount
+    assert spent["t3.small"] == pytest.approx(4, rel=0.01) and spent["egress between regions"] == 3
+    assert "the costs are too low" in capsys.readouterr().err

@@ -7,15 +7,18 @@ import threading
 import time
 from datetime import UTC, datetime
 from importlib.metadata import version
+from ipaddress import AddressValueError
 from pathlib import Path
 
 import pytest
 import yaml
+from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
 import wanbench
 from wanbench import cli
 from wanbench.folders import root
 from wanbench.labs.rented import everywhere, leases
+from wanbench.labs.rented.own_address import own_public_address
 from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
 from wanbench.labs.rented.user_data import HOST_PYTHON, user_data
 
@@ -36,10 +39,18 @@ def test_sweep_goes_from_cloud_to_cloud(monkeypatch, capsys, tmp_path):
     # What a run left on a cloud that cannot be asked is not nothing.
     assert sweep_clouds() == 1 and len(told) == 2
     assert "aws: not looked at, as it is not looked for; 1 runs that ended here" in capsys.readouterr().out
+    monkeypatch.undo()
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("AWS_PROFILE", "nowhere")
+    for cloud in ("gcp", "azure"):
+        monkeypatch.setattr(f"wanbench.labs.{cloud}.unusable", lambda: None)
+        monkeypatch.setattr(f"wanbench.labs.{cloud}.sweep", lambda **options: told.append(options) or 0)
+    assert sweep_clouds() == 1 and len(told) == 4
+    assert "aws: boto3 cannot read its configuration" in capsys.readouterr().err
 
 
 def test_an_interruption_waits_for_what_is_being_launched():
-    ended, submitted = [], threading.Event()
+    ended, hurried, submitted = [], [], threading.Event()
 
     def items():
         yield from ("interrupted", "other")
@@ -47,14 +58,15 @@ def test_an_interruption_waits_for_what_is_being_launched():
 
     def work(item):
         submitted.wait()
-        if item == "interrupted":
+        for _ in range(3) if item == "interrupted" else ():
             _thread.interrupt_main()
+            time.sleep(0.03)
         time.sleep(0.1)
         ended.append(item)
 
     with pytest.raises(KeyboardInterrupt):
-        everywhere(work, items())
-    assert sorted(ended) == ["interrupted", "other"]
+        everywhere(work, items(), hurry=lambda: hurried.append(1))
+    assert sorted(ended) == ["interrupted", "other"] and hurried == [1]
 
 
 def test_a_first_start_makes_the_python_that_kafka_needs_and_fails_only_with_its_timer():
@@ -101,3 +113,29 @@ def test_the_role_in_the_docs_allows_what_the_code_calls():
     }
     besides |= {"subnetworks.use", "subnetworks.useExternalIp"}
     assert allowed == called - {"compute.images.getFromFamily"} | {f"compute.{each}" for each in besides}
+
+
+def test_a_host_gets_its_public_address_by_rules_that_undo_the_clouds_translation():
+    done = []
+
+    class Rented(ScriptedHost):
+        scratch = "/scratch"
+
+        def put(self, source, target):
+            done.append((target, source.read_text()))
+
+    lab = ScriptedLab([], lambda host, command: done.append(command) or Reply())
+    host = Rented(lab, "a", 1)
+    own_public_address(host, "172.31.0.9", "198.51.100.7")
+    (target, rules), address, load = done
+    assert address == ["ip", "address", "replace", "198.51.100.7/32", "dev", "lo"]
+    assert load == ["nft", "-f", target] and target.startswith("/scratch/")
+    arriving, leaving = rules.split("chain leaving")
+    # The login over which the rules come must not be translated.
+    assert arriving.index("tcp dport 22 accept") < arriving.index("ip daddr 172.31.0.9 dnat to 198.51.100.7")
+    assert 'ip saddr 198.51.100.7 oifname != "lo" snat to 172.31.0.9' in leaving
+    assert rules.count("{") == rules.count("}") == 3
+    for strange in ("198.51.100.7; flush ruleset", "", "2001:db8::1"):
+        with pytest.raises(AddressValueError):
+            own_public_address(host, "172.31.0.9", strange)
+    assert len(done) == 3
