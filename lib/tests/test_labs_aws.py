@@ -162,7 +162,7 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
     assert cost["spent"]["items"][2]["amount"] == pytest.approx(2 * 2.0)
     assert run.lab["hosts"][0]["kernel"] == "6.1.0"
     # 2 GB from each of two hosts; two hosts for five minutes of ping were expected.
-    assert str(colophon(run).runs[0]["lab"]) == "aws, 0.08 to 0.32 USD spent, 0.00 to 0.00 USD expected"
+    assert str(colophon(run).runs[0]["lab"]) == "aws, 0.08 to 0.55 USD spent, 0.00 to 0.00 USD expected"
     assert set(tabulate(run.folder)["tests"].outcome) == {"done"}
     with pytest.raises(clients.AwsError) as refused:
         clients.Aws().call(

@@ -156,7 +156,7 @@ def test_the_price_list_comes_first_and_dated_tables_stand_for_the_rest(monkeypa
     assert found == {"m5.large": (0.096, 0.153)}
     prices = costing.prices({"aws": found}).set_index(["cloud", "item"])
     assert prices.loc[("aws", "m5.large"), "high_usd"] == 0.153
-    assert prices.loc[("aws", "egress between regions"), "high_usd"] == 0.08
+    assert prices.loc[("aws", "egress between regions"), "high_usd"] == 0.138
     assert list_prices(Stubbed(pricing=[("get_products", ("500", "no"))]), ["us-east-1"], "m5.large") == {}
 
 
@@ -173,7 +173,7 @@ def test_an_estimate_says_what_is_not_known_and_asks(monkeypatch, capsys):
     )
     estimate = spending.Estimate(table, 4, 1.0)
     assert estimate.unknown == ["volume"]
-    assert estimate.high_usd == pytest.approx(4 * 0.024 + 5 * 0.08)
+    assert estimate.high_usd == pytest.approx(4 * 0.024 + 5 * 0.138)
     spending.agree(estimate, ask=lambda question: "yes")
     assert "4 hosts for 1.00 hours each" in (shown := capsys.readouterr().err) and "5 GB" in shown
     with pytest.raises(spending.BudgetError, match="Not agreed"):

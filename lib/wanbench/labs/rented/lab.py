@@ -252,14 +252,19 @@ class RentedLab(Tenancy):
         if plan is None:
             expected = self._costs.of(None, self.ttl_s)
         else:
-            sent = plan.sent_bytes() if self.is_charged else {}
-            expected = self._costs.of(sent, plan.expected_s(), set_up_s=SET_UP_S)
+            expected = self._costs.of(self._charged(plan.sent_bytes()), plan.expected_s(), set_up_s=SET_UP_S)
         ends = f"Hosts on {self.title} end themselves after {self.ttl_s / 3600:.1f} hours."
         return expected, [*notes, *self._costs.notes, ends]
 
     def cost_of(self, sent_bytes: Mapping[tuple[str, str], float] | None, measuring_s: float) -> Estimate:
         """See `Tenancy.cost_of`."""
-        return self._costs.of(sent_bytes if self.is_charged else {}, measuring_s)
+        return self._costs.of(self._charged(sent_bytes), measuring_s)
+
+    def _charged(self, sent_bytes: Mapping[tuple[str, str], float] | None) -> Mapping | None:
+        """What this lab pays for: also what stays in a region, if it goes from one public address to another."""
+        if not self.is_charged or sent_bytes is None or self.private_addresses:
+            return sent_bytes if self.is_charged else {}
+        return {(a, b if a != b else f"{self.kind}:"): n for (a, b), n in sent_bytes.items()}
 
     def spent(self) -> Estimate:
         """See `Tenancy.spent`."""
