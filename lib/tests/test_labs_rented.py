@@ -19,6 +19,7 @@ from wanbench import cli
 from wanbench.folders import root
 from wanbench.labs.rented import everywhere, leases
 from wanbench.labs.rented.own_address import own_public_address
+from wanbench.labs.rented.ready import close
 from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
 from wanbench.labs.rented.user_data import HOST_PYTHON, user_data
 
@@ -139,3 +140,16 @@ def test_a_host_gets_its_public_address_by_rules_that_undo_the_clouds_translatio
         with pytest.raises(AddressValueError):
             own_public_address(host, "172.31.0.9", strange)
     assert len(done) == 3
+
+
+def test_what_must_go_goes_though_nobody_listens_any_more(monkeypatch):
+    class Gone:
+        def write(self, text):
+            raise BrokenPipeError
+
+    class Host(ScriptedHost):
+        def close(self):
+            raise RuntimeError("as nobody thought of")
+
+    monkeypatch.setattr("sys.stderr", Gone())
+    assert everywhere(close, [Host(None, "a", 1)]) == [None]

@@ -38,7 +38,7 @@ def test_other_parameters_and_other_labs_are_other_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "number, exception", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+    "number, exception", [(signal.SIGINT, KeyboardInterrupt), (signal.SIGHUP, SystemExit)]
 )
 def test_a_signal_stops_keeps_and_resumes(tmp_path, number, exception):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import ParameterError, WanbenchError
@@ -26,28 +27,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 if all is well; 1 if a page failed or something needed is missing; 2 for what cannot be done as
-        asked; 130 after Ctrl-C, 143 after SIGTERM.
+        asked; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP (the terminal was closed).
     """
     arguments = parser().parse_args(argv)
     terminated = []
 
-    def on_sigterm(number, frame):
+    def on_signal(number, frame):
         terminated.append(number)
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, on_sigterm)
+    # What nohup has silenced stays so.
+    heard = [
+        number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN
+    ]
+    before = {number: signal.signal(number, on_signal) for number in heard}
     try:
         return arguments.command(arguments)
     except WanbenchError as error:
         print(f"wanbench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(
-            "\nwanbench: interrupted; what was measured is kept, and the next start goes on.", file=sys.stderr
-        )
-        return 143 if terminated else 130
+        with suppress(OSError):  # the terminal may be gone
+            told = "\nwanbench: interrupted; what was measured is kept, and the next start goes on."
+            print(told, file=sys.stderr)
+        return 128 + terminated[0] if terminated else 130
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -82,7 +82,7 @@ def measure(
         If the lab cannot be opened, or does not answer after a round in which all tests failed. (A command
         that fails on a host is a failed test, not an exception.)
     KeyboardInterrupt, SystemExit
-        After SIGINT or SIGTERM (in the main thread), once everything is stopped and journalled. The next call
+        After SIGINT, SIGTERM or SIGHUP (in the main thread), once everything is stopped and journalled. The next call
         resumes.
     """
     check_number("retries", retries, 0, whole=True)
@@ -320,14 +320,15 @@ class _Session:
 
 class _Signals:
     """
-    SIGINT and SIGTERM in the main thread: raised at once while the lab opens; then passed to the loop that waits for
-    tests, so that no file is half written; ignored while the lab closes, until the third.
+    SIGINT, SIGTERM and SIGHUP (the terminal was closed) in the main thread: raised at once while the lab opens; then
+    passed to the loop that waits for tests, so that no file is half written; ignored while the lab closes, until the
+    third.
     """
 
     def __init__(self, news):
         self._news, self._seen, self._at_once, self._earlier = news, [], True, {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                     self._earlier[number] = signal.signal(number, self._hear)
 
@@ -356,6 +357,6 @@ def _exception(number):
 def _reason(error):
     if isinstance(error, KeyboardInterrupt):
         return "SIGINT"
-    if isinstance(error, SystemExit) and error.code == 128 + signal.SIGTERM:
-        return "SIGTERM"
+    if isinstance(error, SystemExit) and error.code in (128 + signal.SIGTERM, 128 + signal.SIGHUP):
+        return signal.Signals(error.code - 128).name
     return f"{type(error).__name__}: {error}"

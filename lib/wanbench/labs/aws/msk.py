@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from ...checks import check_flag, check_name, check_number, refusal
 from ...errors import LabError
 from ..rented.costs import HOURS_PER_MONTH, Costs
-from ..rented.estate import SETTLE_S, take_down, uninterrupted
+from ..rented.estate import SETTLE_S, take_down, tell, uninterrupted
 from ..rented.leases import Lease
 from ..spending import agree
 from .clients import Aws, without_identities
@@ -166,7 +166,7 @@ class MskCluster:
 
     def _take_down(self, run: str) -> list[str]:
         """At the end of the block, or of `ttl_s`; what remains."""
-        print("wanbench: the MSK cluster is being deleted; this takes up to half an hour.", file=sys.stderr)
+        tell("wanbench: the MSK cluster is being deleted; this takes up to half an hour.")
         return take_down(MskEstate(self._aws), [self._code], lambda each: True, run=run, settle_s=SETTLE_S)
 
     def _subnets(self) -> list[dict]:

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ...errors import LabError
@@ -141,6 +142,15 @@ def uninterrupted(work: Callable, title: str):
     return future.result()
 
 
+def tell(text: str) -> None:
+    """
+    Say something to whoever still listens. Where the terminal was closed, or `tee` ended with the same Ctrl-C, printing
+    fails: what must be taken down must not fail with it.
+    """
+    with suppress(OSError, ValueError):
+        print(text, end="\n" * bool(text), file=sys.stderr, flush=True)
+
+
 def _to_its_end(step: Callable, told: str = "") -> BaseException | None:
     """Repeat a step until no interruption cuts it short; the last interruption. `told` is printed at each."""
     interruption = None
@@ -150,7 +160,7 @@ def _to_its_end(step: Callable, told: str = "") -> BaseException | None:
             return interruption
         except (KeyboardInterrupt, SystemExit) as raised:
             interruption = raised
-            print(told, end="\n" * bool(told), file=sys.stderr)
+            tell(told)
 
 
 def _take_down_in(estate, region, which, run, settle_s):

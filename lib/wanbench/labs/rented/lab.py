@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,7 @@ from ..spending import Estimate
 from ..ssh import SshHost
 from .access import key_pair, operator
 from .costs import Costs, bytes_sent
-from .estate import SETTLE_S, Estate, everywhere, take_down
+from .estate import SETTLE_S, Estate, everywhere, take_down, tell
 from .hosts import Instance, Order, Site, Wanted
 from .leases import Lease
 from .own_address import own_public_address
@@ -281,7 +280,7 @@ class RentedLab(Tenancy):
             self._sent[host.name] = (host.region, bytes_sent(host))
         except LabError as error:
             told = "what it sent since it was last asked is not counted"
-            print(f"wanbench: the costs are too low, as {told}: {error}", file=sys.stderr)
+            tell(f"wanbench: the costs are too low, as {told}: {error}")
 
     def prices(self) -> list[dict]:
         """See `Tenancy.prices`."""
@@ -343,7 +342,7 @@ class RentedLab(Tenancy):
 
     def leave(self) -> None:
         """Somebody interrupts while hosts start: stop waiting for them."""
-        print(f"wanbench: what was begun on {self.title} is waited for, then taken down.", file=sys.stderr)
+        tell(f"wanbench: what was begun on {self.title} is waited for, then taken down.")
         self._leaving.set()
         everywhere(close, self._hosts())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from threading import Event
@@ -10,6 +9,7 @@ from threading import Event
 from ...errors import LabError
 from ..base import Host
 from ..ssh import SshHost
+from .estate import tell
 from .hosts import Wanted
 from .user_data import HOST_PYTHON, VOLUME_FOLDER
 
@@ -68,4 +68,4 @@ def close(host: Host) -> None:
     try:
         host.close()
     except Exception as error:
-        print(f"wanbench: {host.name}: {error}", file=sys.stderr)
+        tell(f"wanbench: {host.name}: {error}")
