@@ -34,8 +34,7 @@ from wanbench.errors import LabError
 from wanbench.experiments import Ping
 from wanbench.ingest import tabulate
 from wanbench.labs.aws import clients, preflight, tags, teardown
-from wanbench.labs.aws import lab as lab_module
-from wanbench.labs.rented import leases
+from wanbench.labs.rented import leases, ready
 from wanbench.labs.rented.access import key_pair
 from wanbench.labs.spending import BudgetError
 from wanbench.links.launch import search_path
@@ -226,14 +225,14 @@ def test_the_keys_that_hosts_are_given_open_a_real_sshd_and_no_other(idle, tmp_p
         how |= {"user": "root", "sudo": False, "proxy_command": proxy}
         return aws_driver.HostHere(name, region, "127.0.0.1", **how)
 
-    monkeypatch.setattr(lab_module, "START_S", 5)
+    monkeypatch.setattr(ready, "START_S", 5)
     lab = lab_on_aws(regions, connect=connect)
     run = measure(plan_of(regions), lab, data_folder=tmp_path, campaign="by-ssh", progress=False)
     assert (run.tests().outcome == "done").all() and run.lab["hosts"][0]["kernel"] == platform.release()
     opened = lab_on_aws(
         regions[:1], connect=lambda *who, **how: connect(*who, host_key=other.read_text(), **how)
     )
-    monkeypatch.setattr(lab_module, "START_S", 0)
+    monkeypatch.setattr(ready, "START_S", 0)
     with pytest.raises(LabError, match=r"(?i)host key|identification"):
         opened.__enter__()
     assert left_in() == []

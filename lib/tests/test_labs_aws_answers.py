@@ -26,6 +26,7 @@ from wanbench.labs.aws.costs import Costs
 from wanbench.labs.aws.list_prices import list_prices
 from wanbench.labs.aws.tags import Tags
 from wanbench.labs.aws.user_data import user_data
+from wanbench.labs.rented.costs import Meter
 from wanbench.plan import cost as costing
 from wanbench.plan import make_plan
 from wanbench.publish.presets import read_parameters
@@ -281,7 +282,8 @@ def test_hosts_must_live_as_long_as_their_plan_and_cost_what_they_do_when_one_is
             return SimpleNamespace(stdout=b"\n\n lo: 0 0 0 0 0 0 0 0 9\n eth0: 0 0 0 0 0 0 0 0 3000000000\n")
 
     lab.hosts = {names[0]: [There()], names[1]: [Lost()]}
-    lab._opened = datetime.now(UTC) - timedelta(hours=2)
+    lab._meter = Meter()
+    lab._meter._started -= timedelta(hours=2)
     spent = lab.spent().table.set_index("item").amount
     assert spent["t3.small"] == pytest.approx(4, rel=0.01) and spent["egress between regions"] == 3
     assert "the costs are too low" in capsys.readouterr().err

@@ -12,9 +12,6 @@ from .preflight import Site, survey
 from .teardown import AwsEstate
 from .user_data import user_data
 
-START_S = 600.0
-"""For a host to start, to install its packages, and to answer by SSH."""
-
 
 class AwsLab(RentedLab):
     """
@@ -66,7 +63,3 @@ class AwsLab(RentedLab):
     def let_in(self, order: Order, addresses: Sequence[str]) -> None:
         """See `RentedLab.let_in`."""
         everywhere(lambda each: allow_hosts(self._aws, *each, addresses), list(self._groups.items()))
-
-    def start_s(self) -> float:
-        """See `RentedLab.start_s`."""
-        return START_S

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
+from ...errors import LabError
 from ...plan import cost as costing
 from ..base import Host
 from ..spending import Estimate
+from .estate import everywhere, tell
 
 HOURS_PER_MONTH = 730
 
@@ -51,6 +54,33 @@ class Costs:
         """The cost of so much traffic and time; see `wanbench.plan.cost.cost`."""
         table = costing.cost(sent_bytes=sent_bytes, measuring_s=measuring_s, set_up_s=set_up_s, **self._of)
         return Estimate(table, self._n_hosts, (measuring_s + set_up_s) / 3600)
+
+
+class Meter:
+    """What hosts have sent, and for how long they have run, since it was made."""
+
+    def __init__(self):
+        # By the wall clock: a monotonic one stands still while this machine sleeps, and hosts do not.
+        self._started, self._sent = datetime.now(UTC), {}
+
+    def running_s(self) -> float:
+        """Time since then."""
+        return max(0.0, (datetime.now(UTC) - self._started).total_seconds())
+
+    def sent(self, hosts: Sequence[Host], target: str) -> dict[tuple[str, str], float]:
+        """Bytes by (region, target). Of a host that does not answer, those until it last did; that is said."""
+        everywhere(self._count, hosts)
+        by_region: dict[tuple[str, str], float] = {}
+        for region, sent in self._sent.values():
+            by_region[region, target] = by_region.get((region, target), 0.0) + sent
+        return by_region
+
+    def _count(self, host: Host) -> None:
+        try:
+            self._sent[host.name] = (host.region, bytes_sent(host))
+        except LabError as error:
+            told = "what it sent since it was last asked is not counted"
+            tell(f"wanbench: the costs are too low, as {told}: {error}")
 
 
 def bytes_sent(host: Host) -> float:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import getpass
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
 from ...checks import check_flag, check_name, check_number, refusal
-from ...errors import LabError, ParameterError
+from ...errors import ParameterError
 from ...plan.cost import SET_UP_S
 from ...plan.plan import Plan
 from ..base import Host
 from ..spending import Estimate
 from ..ssh import SshHost
 from .access import key_pair, operator
-from .costs import Costs, bytes_sent
-from .estate import SETTLE_S, Estate, everywhere, take_down, tell
-from .hosts import Instance, Order, Site, Wanted
+from .cloud import Cloud
+from .costs import Meter
+from .estate import SETTLE_S, everywhere, take_down, tell
+from .hosts import Instance, Order, Wanted
 from .leases import Lease
 from .own_address import own_public_address
 from .paths import PATHS
@@ -30,16 +30,14 @@ from .tenancy import Tenancy
 MIN_TTL_S, MAX_TTL_S = 900, 86_400
 TTL_OVER_EXPECTED = 2.0
 """Hosts live at most this many times what the plan expects, and half an hour: retries and a slow start fit in."""
-START_S = 600.0
-"""For a host to start, to install its packages, and to answer by SSH."""
 
 
-class RentedLab(Tenancy):
+class RentedLab(Cloud, Tenancy):
     """
     Hosts of one cloud: launched on entering, gone on leaving, whatever happened.
 
-    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. A cloud supplies what stands
-    under "what a cloud supplies".
+    Three things end a host: this class, a timer on the host itself, and `wanbench sweep`. See `Cloud` for what a cloud
+    supplies.
 
     Parameters
     ----------
@@ -80,19 +78,6 @@ class RentedLab(Tenancy):
 
     Attributes
     ----------
-    kind : str
-        The cloud, as in the names of regions.
-    title : str
-        The cloud, as people call it.
-    user : str
-        Logs in to the hosts, and may use sudo.
-    packages : tuple of str
-        Of the hosts' distribution: to measure paths (iperf3, ping), to give a host its public address (nft), to watch
-        it (sysstat), to run Kafka (Java, Python).
-    takes_subnets : bool
-        Whether hosts can be in subnets that exist.
-    python : str
-        The hosts' Python from which `HOST_PYTHON` is made; see `user_data`.
     sends_to : str
         Where all that hosts send is taken to go, as it is not counted by target: within the cloud.
     is_charged : bool
@@ -109,11 +94,6 @@ class RentedLab(Tenancy):
     BudgetError, LabError
         See `Tenancy`.
     """
-
-    user: str
-    packages: tuple[str, ...] = ()
-    python = "python3"
-    takes_subnets = False
 
     def __init__(
         self,
@@ -177,57 +157,8 @@ class RentedLab(Tenancy):
         self.is_charged, self.instances = True, {}
         self.number_from(0)
         self._settle_s, self._connect = settle_s, connect or SshHost
-        self._sites = self._lease = self._order = self._opened = None
-        self._sent, self._leaving = {}, Event()
-
-    # What a cloud supplies.
-
-    @abstractmethod
-    def survey(self) -> tuple[list[Site], list[str]]:
-        """
-        Where everything can be launched, in the order of `wanted`, and notes on what could not be found out.
-
-        Called before anyone is asked, so it makes nothing. LabError names every region that is off, every type that a
-        region or zone lacks, and every quota that is too small.
-        """
-
-    @abstractmethod
-    def estate(self) -> Estate:
-        """What runs have made in the account; made anew for every taking down."""
-
-    def places(self) -> list[str]:
-        """Where a run's resources are, as `Estate.listed` takes them: the lab's regions, by the cloud's own names."""
-        return [each.region for each in self.wanted.values()]
-
-    def costs(self, **wanted) -> Costs:
-        """The costs of what is wanted, given as `Costs` takes it; with the cloud's own price list, if it has one."""
-        return Costs(**wanted)
-
-    @abstractmethod
-    def first_start(self, **given) -> str:
-        """The cloud-config document: `user_data`, with `volume` (whether there is one) in place of its device."""
-
-    def prepare(self, order: Order) -> None:
-        """Make what all regions share, before any of them is worked on."""
-
-    @abstractmethod
-    def launch(self, site: Site, order: Order) -> list[Instance]:
-        """
-        Launch a region's hosts, closed to all but the operator's SSH, and return them once they run.
-
-        Called for all regions at once, from threads. What is made carries the order's tags from the call that makes
-        it. LabError if the hosts cannot be had; what is made until then is taken down by `estate`.
-        """
-
-    @abstractmethod
-    def let_in(self, order: Order, addresses: Sequence[str]) -> None:
-        """Open all hosts to these addresses (the lab's hosts), with every protocol."""
-
-    def start_s(self) -> float:
-        """For a host to start, to install its packages, and to answer by SSH."""
-        return START_S
-
-    # What is the same on all.
+        self._sites = self._lease = self._order = self._meter = None
+        self._leaving = Event()
 
     def estimate(self, plan: Plan | None, campaign: str) -> tuple[Estimate, list[str]]:
         """See `Tenancy.estimate`."""
@@ -267,20 +198,8 @@ class RentedLab(Tenancy):
 
     def spent(self) -> Estimate:
         """See `Tenancy.spent`."""
-        everywhere(self._count, self._hosts())
-        by_region: dict[tuple[str, str], float] = {}
-        for region, sent in self._sent.values():
-            ends = (region, self.sends_to)
-            by_region[ends] = by_region.get(ends, 0.0) + sent
-        # By the wall clock: a monotonic one stands still while this machine sleeps, and hosts do not.
-        return self._costs.of(by_region, max(0.0, (datetime.now(UTC) - self._opened).total_seconds()))
-
-    def _count(self, host: Host) -> None:
-        try:
-            self._sent[host.name] = (host.region, bytes_sent(host))
-        except LabError as error:
-            told = "what it sent since it was last asked is not counted"
-            tell(f"wanbench: the costs are too low, as {told}: {error}")
+        sent = self._meter.sent(self._hosts(), self.sends_to)
+        return self._costs.of(sent, self._meter.running_s())
 
     def prices(self) -> list[dict]:
         """See `Tenancy.prices`."""
@@ -305,7 +224,7 @@ class RentedLab(Tenancy):
             volume=any(each.volume_gb for each in self.wanted.values()),
         )
         self._order = Order(tags, operator_public, document)
-        self._opened = datetime.now(UTC)
+        self._meter = Meter()
         self.prepare(self._order)
         started = everywhere(lambda site: self.launch(site, self._order), self._sites, hurry=self.leave)
         self.instances = dict(zip(self.wanted, started, strict=True))
@@ -377,8 +296,7 @@ class RentedLab(Tenancy):
         """Wait until a host is ready, and give it its address."""
         host, instance = host_and_instance
         has_volume = any(each.volume_gb for each in self.wanted.values())
-        how = {"sysctls": self.sysctls, "start_s": self.start_s(), "leaving": self._leaving}
-        make_ready(host, has_volume=has_volume, **how)
+        make_ready(host, sysctls=self.sysctls, has_volume=has_volume, leaving=self._leaving)
         if not self.private_addresses:
             own_public_address(host, instance.private_address, instance.public_address)
 

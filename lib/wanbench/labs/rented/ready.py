@@ -13,6 +13,9 @@ from .estate import tell
 from .hosts import Wanted
 from .user_data import HOST_PYTHON, VOLUME_FOLDER
 
+START_S = 600.0
+"""For a host to start and to answer by SSH; then to install its packages."""
+
 
 def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Host]]:
     """
@@ -30,17 +33,15 @@ def not_launched(wanted: Mapping[str, Wanted], first: int) -> dict[str, list[Hos
     }
 
 
-def make_ready(
-    host: SshHost, *, sysctls: Mapping[str, str], start_s: float, has_volume: bool, leaving: Event
-) -> None:
+def make_ready(host: SshHost, *, sysctls: Mapping[str, str], has_volume: bool, leaving: Event) -> None:
     """
     Wait until a host answers and has finished its first start; set its sysctls, and find the Python made for Kafka.
 
     If it has a volume, its scratch folder is there, and so are the logs of brokers.
 
-    LabError if it does not answer within `start_s`, or once `leaving` is set and the host closed.
+    LabError if it does not answer within `START_S`, or once `leaving` is set and the host closed.
     """
-    deadline = time.monotonic() + start_s
+    deadline = time.monotonic() + START_S
     while True:
         try:
             host.open()
@@ -51,7 +52,7 @@ def make_ready(
     if leaving.is_set():
         raise LabError(f"{host.name} is not made ready, as the lab is being left.")
     # Status 2: done, with errors that it could recover from.
-    host.run(["cloud-init", "status", "--wait"], timeout_s=start_s, ok=(0, 2))
+    host.run(["cloud-init", "status", "--wait"], timeout_s=START_S, ok=(0, 2))
     if host.run(["test", "-x", HOST_PYTHON], timeout_s=30, ok=None).returncode == 0:
         host.python = HOST_PYTHON
     if has_volume:
