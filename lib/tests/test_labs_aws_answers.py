@@ -118,26 +118,27 @@ def test_quotas_count_what_runs_already():
 
     subnet = {"SubnetId": "s-b", "AvailabilityZone": "eu-west-1b", "VpcId": "vpc-1"}
 
-    def survey(quota):
+    def survey(quota, *alongside):
         aws = Stubbed(
             ec2=[
                 regions("eu-west-1"),
                 ("describe_instance_type_offerings", {"InstanceTypeOfferings": [{"Location": "eu-west-1b"}]}),
                 ("describe_vpcs", {"Vpcs": [{"VpcId": "vpc-1"}]}),
                 ("describe_subnets", {"Subnets": [subnet]}),
-                ("describe_instance_types", {"InstanceTypes": [m5]}),
-                ("describe_instance_types", {"InstanceTypes": [m5]}),
+                *[("describe_instance_types", {"InstanceTypes": [m5]})] * (2 + len(alongside)),
                 ("describe_instances", {"Reservations": [{"Instances": running}]}),
             ],
             ssm=[("get_parameter", {"Parameter": {"Value": "ami-1"}})],
             service_quotas=[("get_service_quota", quota, {"ServiceCode": "ec2", "QuotaCode": "L-1216C47A"})],
         )
-        return preflight.survey(aws, [WANTED])
+        return preflight.survey(aws, [WANTED], alongside)
 
     [site], notes = survey({"Quota": {"Value": 8.0}})
     assert site.subnets == (("eu-west-1b", "s-b"),) and site.image == "ami-1" and notes == []
     with pytest.raises(LabError, match=r"4 vCPUs of m5\.large are needed, 4 of the quota of 7"):
         survey({"Quota": {"Value": 7.0}})
+    with pytest.raises(LabError, match=r"10 vCPUs of m5\.large, c5\.large are needed, 4 of the quota of 13"):
+        survey({"Quota": {"Value": 13.0}}, preflight.Wanted("eu-west-1", "c5.large", 3))
     _, notes = survey(("AccessDeniedException", "no"))
     assert notes == ["The quota of vCPUs in eu-west-1 cannot be read."]
 

@@ -39,7 +39,7 @@ class AwsLab(RentedLab):
 
     def survey(self) -> tuple[list[Site], list[str]]:
         """See `RentedLab.survey`."""
-        return survey(self._aws, list(self.wanted.values()))
+        return survey(self._aws, list(self.wanted.values()), self.alongside)
 
     def estate(self) -> AwsEstate:
         """See `RentedLab.estate`."""

@@ -49,9 +49,11 @@ def enabled_regions(aws: Aws, ask: str) -> list[str]:
     return sorted(region["RegionName"] for region in found["Regions"])
 
 
-def survey(aws: Aws, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str]]:
+def survey(
+    aws: Aws, wanted: Sequence[Wanted], alongside: Sequence[Wanted] = ()
+) -> tuple[list[Site], list[str]]:
     """
-    Where everything can be launched.
+    Where everything can be launched. Hosts that are launched `alongside` are in the same quotas.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def survey(aws: Aws, wanted: Sequence[Wanted]) -> tuple[list[Site], list[str]]:
 
     def look(each):
         try:
-            return _site(aws, each), *_quotas(aws, each, rules=sum(other.count for other in wanted) + 2)
+            return _site(aws, each), *_quotas(aws, each, [*wanted, *alongside])
         except LabError as error:
             return None, [str(error)], []
 
@@ -150,19 +152,21 @@ def _type(aws: Aws, wanted: Wanted) -> Mapping:
     return {"architecture": architecture, "vcpus": found["VCpuInfo"]["DefaultVCpus"]}
 
 
-def _quotas(aws: Aws, wanted: Wanted, rules: int) -> tuple[list[str], list[str]]:
-    """Quotas that are too small, and what is not known."""
-    problems, notes = [], []
-    region = wanted.region
+def _quotas(aws: Aws, wanted: Wanted, of_lab: Sequence[Wanted]) -> tuple[list[str], list[str]]:
+    """Quotas of a region that are too small for the whole lab, and what is not known."""
+    problems, notes, region, rules = [], [], wanted.region, sum(each.count for each in of_lab) + 2
     family = _family(wanted.instance_type)
     if code := VCPU_QUOTAS.get(family):
-        needed = wanted.count * _type(aws, wanted)["vcpus"]
+        alike = [each for each in of_lab if VCPU_QUOTAS.get(_family(each.instance_type)) == code]
+        here = [each for each in alike if each.region == region]
+        needed = sum(each.count * _type(aws, each)["vcpus"] for each in here)
         quota = _quota(aws, region, "ec2", code)
         if quota is None:
             notes.append(f"The quota of vCPUs in {region} cannot be read.")
         elif (used := _vcpus_running(aws, region, code)) + needed > quota:
             problems.append(
-                f"{region}: {needed} vCPUs of {wanted.instance_type} are needed, {used:g} of the quota of {quota:g} "
+                f"{region}: {needed} vCPUs of {', '.join(each.instance_type for each in here)} are needed, "
+                f"{used:g} of the quota of {quota:g} "
                 f"({code}) are in use; ask for more under Service Quotas > EC2."
             )
     else:

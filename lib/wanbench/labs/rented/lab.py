@@ -84,6 +84,8 @@ class RentedLab(Cloud, Tenancy):
         Whether what a plan sends is among the costs of this lab, and not of another that is one with it.
     wanted : dict
         Region (of the catalogue) to what is asked of it.
+    alongside : list of Wanted
+        Of other labs that are one with it.
     operator : str
         The network, in CIDR form, that may log in.
 
@@ -154,7 +156,7 @@ class RentedLab(Cloud, Tenancy):
             "volume_gb": volume_gb,
             "private_addresses": private_addresses,
         } | ({"subnets": subnets} if subnets else {})
-        self.is_charged, self.instances = True, {}
+        self.is_charged, self.instances, self.alongside = True, {}, []
         self.number_from(0)
         self._settle_s, self._connect = settle_s, connect or SshHost
         self._sites = self._lease = self._order = self._meter = None

@@ -205,6 +205,8 @@ class SeveralTypes(Several):
             raise refusal(
                 "instance_type", dict(instance_type), f"at least {hosts_per_region} hosts in a region"
             )
+        for part in parts:
+            part.alongside = [each for other in parts if other is not part for each in other.wanted.values()]
         self.kind = parts[0].kind
         self._join(parts, budget_usd, yes)
         self.settings = {**parts[0].settings, "instance_type": dict(instance_type)}
