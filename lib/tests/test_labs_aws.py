@@ -175,6 +175,9 @@ def test_no_secret_and_no_account_in_what_a_run_leaves(idle, tmp_path, capsys):
 
 
 def test_a_budget_refuses_or_stops_a_run_which_goes_on_with_a_larger_one(idle, tmp_path):
+    placeholder = dict.fromkeys(REGIONS, "subnet-0123456789abcdef0")
+    with pytest.raises(LabError, match=r"Nothing was launched.*'subnet-0123456789abcdef0' does not exist"):
+        measure(plan_of(), lab_on_aws(subnets=placeholder), data_folder=tmp_path, campaign="a")
     options = {"price_overrides": {"egress between regions": 0.01}, "owner": "ada"}
     with pytest.raises(BudgetError, match="Nothing was started"):
         measure(plan_of(), lab_on_aws(budget_usd=0.001, **options), data_folder=tmp_path, campaign="b")

@@ -16,10 +16,11 @@ from scripted_lab import Reply, ScriptedHost, ScriptedLab
 
 import wanbench
 from wanbench import cli
+from wanbench.errors import LabError
 from wanbench.folders import root
 from wanbench.labs.rented import everywhere, leases
 from wanbench.labs.rented.own_address import own_public_address
-from wanbench.labs.rented.ready import close
+from wanbench.labs.rented.ready import close, make_ready
 from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
 from wanbench.labs.rented.user_data import HOST_PYTHON, user_data
 
@@ -153,3 +154,17 @@ def test_what_must_go_goes_though_nobody_listens_any_more(monkeypatch):
 
     monkeypatch.setattr("sys.stderr", Gone())
     assert everywhere(close, [Host(None, "a", 1)]) == [None]
+
+
+def test_a_host_that_starts_is_not_waited_for_once_the_lab_is_being_left():
+    class Starting(ScriptedHost):
+        def open(self):
+            if not leaving.is_set():
+                leaving.set()
+                raise LabError("no route to it yet")
+
+    leaving, how = threading.Event(), {"sysctls": {}, "has_volume": False}
+    with pytest.raises(LabError, match="no route"):
+        make_ready(Starting(None, "a", 1), leaving=leaving, **how)
+    with pytest.raises(LabError, match="a is not made ready, as the lab is being left"):
+        make_ready(Starting(None, "a", 1), leaving=leaving, **how)
