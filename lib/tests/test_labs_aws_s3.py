@@ -56,7 +56,7 @@ def test_a_run_comes_back_as_it_was(run, tmp_path):
         s3.get_folder(AT, tmp_path / "deep" / "back", aws=bucket)
 
 
-def test_a_site_comes_back_and_what_is_damaged_does_not(tmp_path):
+def test_a_site_comes_back_and_what_is_damaged_does_not(tmp_path, monkeypatch):
     (tmp_path / "site" / "assets").mkdir(parents=True)
     (tmp_path / "site" / "index.html").write_text("<p>1</p>")
     (tmp_path / "site" / "assets" / "a.svg").write_text("<svg/>")
@@ -68,6 +68,10 @@ def test_a_site_comes_back_and_what_is_damaged_does_not(tmp_path):
         bucket.objects = whole | {key: content}
         with pytest.raises(RawDataError, match="SHA-256"):
             s3.get_folder(AT, tmp_path / "back", aws=bucket)
+    bucket.objects = whole
+    with monkeypatch.context() as patch, pytest.raises(RawDataError, match="at most 100 bytes"):
+        patch.setattr(s3, "LARGEST_BYTES", 100)
+        s3.get_folder(AT, tmp_path / "back", aws=bucket)
     bucket.objects = {}
     with pytest.raises(AwsError, match="NoSuchKey"):
         s3.get_folder(AT, tmp_path / "back", aws=bucket)

@@ -5,7 +5,7 @@ import ast
 import re
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from ipaddress import AddressValueError
 from pathlib import Path
@@ -18,7 +18,7 @@ import wanbench
 from wanbench import cli
 from wanbench.errors import LabError
 from wanbench.folders import root
-from wanbench.labs.rented import everywhere, leases
+from wanbench.labs.rented import Estate, Resource, everywhere, leases, sweep, tags
 from wanbench.labs.rented.own_address import own_public_address
 from wanbench.labs.rented.ready import close, make_ready
 from wanbench.labs.rented.sweep import CLOUDS, sweep_clouds
@@ -168,3 +168,30 @@ def test_a_host_that_starts_is_not_waited_for_once_the_lab_is_being_left():
         make_ready(Starting(None, "a", 1), leaving=leaving, **how)
     with pytest.raises(LabError, match="a is not made ready, as the lab is being left"):
         make_ready(Starting(None, "a", 1), leaving=leaving, **how)
+
+
+def test_all_that_is_asked_for_is_all_that_was_shown(monkeypatch, tmp_path):
+    monkeypatch.setenv("WANBENCH_DATA", str(tmp_path))
+    later = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    class Shared(Estate):
+        cloud, title, poll_s, there = "aws", "AWS", 0.0, ["old"]
+
+        def regions(self):
+            return ["here"]
+
+        def listed(self, region, run=None):
+            return [
+                Resource("host", name, region, tags={tags.RUN: name, tags.EXPIRES: later})
+                for name in self.there
+            ]
+
+        def delete(self, each):
+            self.there.remove(each.id)
+
+    def ask(question):
+        Shared.there.append("of a campaign that began meanwhile")
+        return "yes"
+
+    assert sweep(Shared(), everything=True, ask=ask, settle_s=0.0) == 0
+    assert Shared.there == ["of a campaign that began meanwhile"]

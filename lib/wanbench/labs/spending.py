@@ -14,9 +14,9 @@ import pandas as pd
 from ..errors import LabError
 
 YES_VARIABLE = "WANBENCH_YES"
+"""An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it."""
 COSTS = "lab_cost"
 """The folder of a run's raw files in which each session says what its lab was expected to cost, and did."""
-"""An environment variable; "1" stands for a yes to what a lab costs. `wanbench report --yes` sets it."""
 
 
 class BudgetError(LabError):

@@ -77,7 +77,9 @@ def get_folder(address: str, folder, *, aws: Aws | None = None) -> int:
         body = aws.call("s3", region, "get_object", Bucket=bucket, Key=f"{prefix}/{name}")["Body"]
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(body.read())
+            target.write_bytes(body.read(LARGEST_BYTES))
+            if body.read(1):  # at the end botocore raises an error if the answer was cut short
+                raise RawDataError(f"{address}/{name}", None, "more", f"at most {LARGEST_BYTES:,} bytes")
         except (
             BotoCoreError,
             OSError,

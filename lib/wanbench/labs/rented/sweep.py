@@ -46,7 +46,7 @@ def sweep(
     regions = estate.regions() if regions is None else list(regions)
     where = f"{len(regions)} regions" if len(regions) > 1 else "".join(regions)
     there, unknown = _everything(estate, regions)
-    ended = free_leases(estate.cloud)
+    ended, seen = free_leases(estate.cloud), {each.run for each in there}
 
     def why(each: Resource) -> str | None:
         """Why a resource is to go; None if it stays."""
@@ -57,7 +57,8 @@ def sweep(
             return "orphaned"
         if is_expired(each.tags):
             return "expired"
-        return "asked for" if everything else None
+        # Not what begins while this goes on: nobody was shown that.
+        return "asked for" if everything and each.run in seen else None
 
     for each in sorted(there, key=lambda each: (each.run, each.region, each.kind, each.id)):
         tags = [each.tags.get(name, "?") for name in (CAMPAIGN, OWNER, EXPIRES)]
