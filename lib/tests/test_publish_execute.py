@@ -85,7 +85,7 @@ finally:
     Path("put-away").touch()"""
 
 
-@pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_interrupts_reach_the_notebook_which_puts_its_things_away(tmp_path, signal_number, status):
     top = make_checkout(
         tmp_path / "top", {"00-wait": [("code", WAITING), ("code", "Path('went-on').touch()")]}

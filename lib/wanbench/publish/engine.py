@@ -30,10 +30,10 @@ class Client(PapermillNotebookClient):
 
     A kernel runs in its own session, so a Ctrl-C in the terminal would kill it in the middle of its work. Here the
     first Ctrl-C goes to the notebook, which gets time to clean up (close a lab, a journal); no further cell starts. A
-    second one kills it.
+    second one only says so, as a lab of rented hosts needs a minute or more to give them back; a third one kills it.
     """
 
-    interrupted = False
+    interrupted = 0
 
     def papermill_execute_cells(self):
         """Run all cells, or those up to a Ctrl-C."""
@@ -71,10 +71,16 @@ class Client(PapermillNotebookClient):
             signal.signal(signal.SIGINT, before)
 
     def _pass_on(self, signal_number, frame):
-        if self.interrupted:
+        self.interrupted += 1
+        if self.interrupted > 2:
             raise KeyboardInterrupt
-        self.interrupted = True
         with suppress(OSError):
+            if self.interrupted == 2:
+                os.write(
+                    2,
+                    b"\nwanbench: the notebook cleans up; Ctrl-C once more ends it, and leaves what it rents.\n",
+                )
+                return
             os.killpg(self.km.provisioner.process.pid, signal.SIGINT)  # the kernel leads its process group
 
 

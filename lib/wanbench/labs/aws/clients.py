@@ -22,6 +22,7 @@ _PRIVATE = (
     (re.compile(r"Encoded authorization failure message: \S+"), "(encoded message left out)"),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"), "(key id)"),
     (re.compile(r"(?<!\d)\d{12}(?!\d)"), "(account)"),
+    (re.compile(r"(?<=User: )\S+"), "(you)"),
 )
 
 
@@ -30,7 +31,7 @@ class AwsError(LabError):
     AWS refuses a call or does not answer.
 
     `code` is AWS's own, such as "InsufficientInstanceCapacity"; empty where no answer came. The message holds no
-    account id, no key id and no encoded message.
+    account id, no user, no key id and no encoded message.
     """
 
     def __init__(self, message: str, code: str = ""):
@@ -129,10 +130,10 @@ def _descriptions():
 
 def without_identities(text: str) -> str:
     """
-    A message of AWS without account ids, key ids and encoded messages.
+    A message of AWS without account ids, users, key ids and encoded messages.
 
-    >>> without_identities("User: arn:aws:iam::123456789012:user/eve is not authorized")
-    'User: arn:aws:iam::(account):user/eve is not authorized'
+    >>> without_identities("User: arn:aws:iam::123456789012:user/eve may not use arn:aws:iam::123456789012:role/r")
+    'User: (you) may not use arn:aws:iam::(account):role/r'
     """
     for pattern, instead in _PRIVATE:
         text = pattern.sub(instead, text)
