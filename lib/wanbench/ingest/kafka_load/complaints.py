@@ -29,6 +29,12 @@ _MEANS_NOTHING = re.compile(
     r"WARNING: (?:option \[threads\]|A terminally deprecated|.*\bhas been deprecated|.*\bis deprecated)",
     re.IGNORECASE,
 )
+_PREFIX = re.compile(
+    r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?"
+    r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?[\])]?[,:|]?|[\w.-]{1,80} *\|"
+)
+"""A time, or the name of a container, before the tool's line."""
+
 _CLUES = {
     "producer": re.compile(
         r"\[Producer clientId|ProducerPerformance|producer-perf|perf-producer|producer-performance|"
@@ -61,7 +67,7 @@ def kind(text: str, after: str | None) -> str:
     >>> kind("\\tat kafka.tools.Perf.main(Perf.scala:5)", "error"), kind("C:\\\\> kafka-topics", None)
     ('more', 'unknown')
     """
-    if not text.strip() or _MEANS_NOTHING.match(text):
+    if not text.strip() or _MEANS_NOTHING.match(text) or _PREFIX.fullmatch(text.strip()):
         return NOTHING
     if _TRACE.match(text) and after is not None:
         return MORE
