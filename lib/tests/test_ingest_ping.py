@@ -350,7 +350,10 @@ def test_carriage_returns_do_not_matter():
 
 
 def test_the_bell_of_an_audible_ping_does_not_matter():
-    log = b"PING 192.0.2.7 (192.0.2.7): 56 data bytes\n" + b"64 bytes from 192.0.2.7: seq=0 ttl=60 time=7.5 ms\a\n"
+    log = (
+        b"PING 192.0.2.7 (192.0.2.7): 56 data bytes\n"
+        + b"64 bytes from 192.0.2.7: seq=0 ttl=60 time=7.5 ms\a\n"
+    )
     assert read_echoes(log).rtt_ms.tolist() == [7.5]
 
 

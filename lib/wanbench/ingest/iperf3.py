@@ -158,7 +158,9 @@ class _Test:
         """The receiver's values in UDP's single summary."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
-        counts_fit = None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size
+        counts_fit = (
+            None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size
+        )
         if not counts_fit:  # it may count fewer than were sent: the last ones, which never came
             return Members.none(self.top)
         return both.of({"bytes": max(packets - lost, 0) * length, "seconds": seconds})
