@@ -29,7 +29,7 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
 
 
 def read_json(path, kind: type, expected: str):
-    """The object (`dict`) or list in a small JSON file of this library, compressed or not; RawDataError for any other."""
+    """The object (`dict`) or list in a small JSON file of this library, compressed or not; else a RawDataError."""
     path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     try:
         content = json.loads(data)

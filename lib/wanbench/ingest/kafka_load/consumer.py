@@ -9,7 +9,7 @@ number and form do.
 - The duration is that sum or the difference of both times: the first that fits the printed rate.
 - With --show-detailed-stats the tool prints no summary, and nothing after its last interval: the row has the
 consumption until then, or the records by its metrics if these are more (they lag too); `error` says so.
-- The share consumer's figures of each of its members are dropped, as its summary is of all; without it the row is empty.
+- The share consumer's figures of single members are dropped, as its summary is of all; without it the row is empty.
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
@@ -46,11 +46,16 @@ FIELDS = {
 }  # fmt: skip
 FIGURES = (MB, MB_S, RECORDS, RECORDS_S)
 RECORDS_CONSUMED = "consumer-fetch-manager-metrics:records-consumed-total"
-LAYOUTS = tuple(
-    (*first, *FIGURES, *more)
-    for more in ((REBALANCE, FETCH, FETCH_MB_S, FETCH_RECORDS_S), (REBALANCE, FETCH), ())
-    for first in ((START, END), (TIME, THREAD))
-) + ((START, END, MB, MB_S, RECORDS_S, RECORDS, FETCH),)
+LAYOUTS = (
+    *(
+        (*first, *FIGURES, *more)
+        for more in ((REBALANCE, FETCH, FETCH_MB_S, FETCH_RECORDS_S), (REBALANCE, FETCH), ())
+        for first in ((START, END), (TIME, THREAD))
+    ),
+    (START, END, MB, MB_S, RECORDS_S, RECORDS, FETCH),
+)
+"""The layouts that a line without header may have; the last is the share consumer's."""
+
 LONGEST_DATES = 130
 """Two dates in any --date-format have fewer characters; a bound keeps the search short."""
 
