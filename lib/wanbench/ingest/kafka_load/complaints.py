@@ -33,7 +33,6 @@ _PREFIX = re.compile(
     r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?"
     r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?[\])]?[,:|]?|[\w.-]{1,80} *\|"
 )
-"""A time, or the name of a container, before the tool's line."""
 
 _CLUES = {
     "producer": re.compile(
@@ -67,7 +66,7 @@ def kind(text: str, after: str | None) -> str:
     >>> kind("\\tat kafka.tools.Perf.main(Perf.scala:5)", "error"), kind("C:\\\\> kafka-topics", None)
     ('more', 'unknown')
     """
-    if not text.strip() or _MEANS_NOTHING.match(text) or _PREFIX.fullmatch(text.strip()):
+    if not text.strip() or _MEANS_NOTHING.match(text):
         return NOTHING
     if _TRACE.match(text) and after is not None:
         return MORE
@@ -89,6 +88,16 @@ def is_spoken(text: str) -> bool:
     (True, False)
     """
     return bool(_SPOKEN.match(text) or _EXCEPTION.match(text))
+
+
+def is_prefix(text: str) -> bool:
+    """
+    Whether a script put this before the tool's line: a time, or the name of a container.
+
+    >>> is_prefix("[2026-01-05T10:00:05Z] "), is_prefix("producer-1  | "), is_prefix("killed at 10:00:05 ")
+    (True, True, False)
+    """
+    return _PREFIX.fullmatch(text.strip()) is not None
 
 
 def tool(text: str) -> str | None:
