@@ -400,17 +400,19 @@ def test_a_stream_that_never_began_is_a_failed_test():
     assert transfers.error.tolist() == ["unable to connect: refused"] and intervals.empty
 
 
-@pytest.mark.parametrize(("reverse", "received"), [(0, None), (1, 40_000)])
-def test_the_counts_of_an_interrupted_udp_sender_are_not_the_receivers(reverse, received):
-    once = {"bytes": 40_000, "seconds": 1.0, "bits_per_second": 320_000.0}
+UDP = {"packets": 40, "lost_packets": 4, "jitter_ms": 0.5}
+UDP |= {"bytes": 42_000, "seconds": 1.0, "bits_per_second": 336_000.0}
+
+
+@pytest.mark.parametrize(("reverse", "remote", "received"), [(0, 0, None), (1, 0, 36_000), (0, 2.5, 36_000)])
+def test_datagrams_are_received_ones_where_the_receiver_counted_them(reverse, remote, received):
     start = {"version": "iperf 3.6", "test_start": {"protocol": "UDP", "blksize": 1000, "reverse": reverse}}
-    end = {"sum": once | {"packets": 40, "lost_packets": 0, "jitter_ms": 0.0}}
-    end["cpu_utilization_percent"] = {"remote_total": 0}
-    stopped = "interrupt - the client has terminated"
-    transfers, _ = read_iperf3(json.dumps({"start": start, "end": end, "error": stopped}).encode())
+    end = {"sum": UDP, "cpu_utilization_percent": {"remote_total": remote}}
+    stopped = {} if remote else {"error": "interrupt - the client has terminated"}
+    transfers, _ = read_iperf3(json.dumps({"start": start, "end": end, **stopped}).encode())
     row = transfers.loc[0]
     if received is None:
         assert row[["bytes", "throughput_bps", "lost_packets", "jitter_ms"]].isna().all()
     else:
-        assert (row["bytes"], row.lost_packets) == (received, 0)
+        assert (row["bytes"], row.lost_packets) == (received, 4)
     assert row.packets == 40
