@@ -41,7 +41,7 @@ def test_a_workload_is_read_and_what_is_not_there_is_none(tmp_path):
         (
             "producerRate: 50000",
             "producerRat: 50000",
-            "Workload has no field 'producerRat'; allowed: topics, ",
+            "line 12: Workload has no field 'producerRat'; allowed: topics, ",
         ),
         ("topics: 1\n", "", "Workload lacks topics"),
         ("topics: 1\n", "topics: one\n", "line 4: Workload topics is 'one'; allowed: a whole number from 0"),
@@ -89,7 +89,7 @@ def test_a_driver_is_read_and_never_shows_its_settings(tmp_path):
     }  # fmt: skip
     assert "localhost" not in repr(found)
     for old, new, said in (
-        ("KafkaBenchmarkDriver", "PulsarDriver", "Driver driverClass is"),
+        ("KafkaBenchmarkDriver", "PulsarDriver\nnamesrvAddr: x", "Driver driverClass is"),
         ("replicationFactor: 3", "replicationFactor: 99999", "Driver replicationFactor is 99999"),
         ("topicConfig: |\n  min.insync.replicas=2\n", "", "Driver lacks topicConfig"),
         ("acks=1", "password=hunter2\\uxyz", "four hexadecimal digits"),

@@ -1,5 +1,6 @@
 """A circuit's utilisation over time: what its portal exports, what is refused, and how full it was."""
 
+import gzip
 import json
 
 import pandas as pd
@@ -118,3 +119,33 @@ def test_what_else_is_refused(tmp_path):
         circuit_capacity(bare)
     with pytest.raises(MissingDataError, match="no metrics of a circuit"):
         circuit_windows(bare[:0])
+
+
+LIST = '[{"time": "2026-11-01T10:00:00Z", "in_bps": 5, "out_bps": 6}]'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gzip"])
+def test_a_list_of_objects_may_be_recoded_or_compressed(tmp_path, encoding):
+    path = tmp_path / "PF-9.json"
+    path.write_bytes(gzip.compress(LIST.encode()) if encoding == "gzip" else LIST.encode(encoding))
+    assert read_circuit(path)["metrics"].value.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LIST.replace("}", ', "in_bps": 9}'), "a name stands there twice"),
+        (LIST.replace("}", ', "circuit": "\\ud800"}'), "surrogates not allowed"),
+        (f'{{"data": {LIST}}}', r":1: expected a line with a JSON object of texts and numbers.*'{\"data\""),
+    ],
+)
+def test_json_that_does_not_say_one_thing_is_refused(tmp_path, text, message):
+    with pytest.raises(RawDataError, match=message):
+        read(tmp_path, text, "PF-9.json")
+
+
+def test_a_gap_does_not_make_itself_usual(tmp_path):
+    text = GOOD.replace("10:10:00Z", "10:20:00Z")
+    tables = read(tmp_path, text)
+    assert tables["unread"].found.tolist() == ["900 s after the row before of circuit PF-1"]
+    assert set(tables["metrics"].interval_s) == {300}

@@ -45,7 +45,8 @@ def test_ping_and_iperf3_of_one_test(tmp_path):
 
 
 def test_folders_runs_settings_and_names_of_regions(tmp_path):
-    top = folder(tmp_path, monday__small__FRA__IADDOTjson=IPERF3, tuesday__large__IAD__us_west1DOTlog=PING)
+    listed = b"[" + IPERF3.read_bytes() + b"]"
+    top = folder(tmp_path, monday__small__FRA__IADDOTjson=listed, tuesday__large__IAD__us_west1DOTlog=PING)
     names = {"FRA": "aws:eu-central-1", "IAD": A, "us_west1": B}
     found = importers.read_folder(top, "{run}/{setting}/{from}/{to}.*", regions=names)
     tests = found["tests"].set_index("run_id")

@@ -14,7 +14,7 @@ import pytest
 
 from wanbench import importers
 from wanbench.errors import RawDataError
-from wanbench.ingest import content, formats, host_metrics, kafka_load
+from wanbench.ingest import cloudwatch, content, formats, host_metrics, kafka_load
 
 TEXT = "PING ::1(::1) 56 data bytes\n" + "64 bytes from ::1: icmp_seq=1 ttl=64 time=0.02 ms – ok\n" * 50
 BYTES = TEXT.encode()
@@ -228,3 +228,12 @@ def test_a_compressed_file_is_what_its_name_says(tmp_path, case, ending):
     path = tmp_path / (name + ending)
     path.write_bytes(ENDINGS.get(ending, bytes)(data))
     assert remarks(path) == expected
+
+
+def test_a_small_json_file_may_be_compressed_and_cloudwatch_needs_its_series(tmp_path):
+    path = tmp_path / "t.cloudwatch.json"
+    path.write_bytes(gzip.compress(b'{"name": "b-1", "kind": "msk", "series": []}'))
+    assert cloudwatch.read(path)["metrics"].empty
+    path.write_bytes(b'{"name": "b-1", "kind": "msk"}')
+    with pytest.raises(RawDataError, match="a resource without series"):
+        cloudwatch.read(path)

@@ -370,3 +370,49 @@ def test_files_that_a_redirect_recoded(name, encoding):
         read_iperf3(text.replace("\n", "\r\n").encode(encoding)), read_iperf3(text.encode()), strict=True
     ):
         pd.testing.assert_frame_equal(there, here)
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "after"),
+    [("", "", ""), ("", ", ", ""), ("[", ",", "]"), ("[\n", "\n, ", "\n]"), ("\ufeff", "\r\n\ufeff", "\n")],
+)
+def test_no_document_of_several_is_passed_over(before, between, after):
+    one, other = json.dumps(RECORDED), json.dumps(RECORDED, indent=1)
+    transfers, _ = read_iperf3((before + one + between + other + after).encode())
+    assert len(transfers) == 2 and transfers.throughput_bps.nunique() == 1
+
+
+def test_an_error_behind_a_document_without_summary_is_its_own():
+    ended = json.dumps(RECORDED | {"end": {}}) + "\n"
+    said = "iperf3: error - control socket has closed unexpectedly"
+    transfers, intervals = read_iperf3((ended + said + "\n").encode())
+    assert transfers.error[0] == said.removeprefix("iperf3: ") and transfers.throughput_bps.isna().all()
+    assert len(intervals) == len(RECORDED["intervals"])
+    transfers, _ = read_iperf3((json.dumps(RECORDED) + "\n" + said).encode())
+    assert pd.isna(transfers.error[0]), "a test that ended well does not have the error of the next"
+    with pytest.raises(RawDataError, match="end without a summary"):
+        read_iperf3(ended.encode())
+
+
+def test_a_stream_that_never_began_is_a_failed_test():
+    data = b'{"event": "error", "data": "unable to connect: refused"}\n{"event": "end", "data": {}}\n'
+    transfers, intervals = read_iperf3(data)
+    assert transfers.error.tolist() == ["unable to connect: refused"] and intervals.empty
+
+
+UDP = {"packets": 40, "lost_packets": 4, "jitter_ms": 0.5}
+UDP |= {"bytes": 42_000, "seconds": 1.0, "bits_per_second": 336_000.0}
+
+
+@pytest.mark.parametrize(("reverse", "remote", "received"), [(0, 0, None), (1, 0, 36_000), (0, 2.5, 36_000)])
+def test_datagrams_are_received_ones_where_the_receiver_counted_them(reverse, remote, received):
+    start = {"version": "iperf 3.6", "test_start": {"protocol": "UDP", "blksize": 1000, "reverse": reverse}}
+    end = {"sum": UDP, "cpu_utilization_percent": {"remote_total": remote}}
+    stopped = {} if remote else {"error": "interrupt - the client has terminated"}
+    transfers, _ = read_iperf3(json.dumps({"start": start, "end": end, **stopped}).encode())
+    row = transfers.loc[0]
+    if received is None:
+        assert row[["bytes", "throughput_bps", "lost_packets", "jitter_ms"]].isna().all()
+    else:
+        assert (row["bytes"], row.lost_packets) == (received, 4)
+    assert row.packets == 40

@@ -88,6 +88,25 @@ def test_columns_in_another_order_go_by_the_header():
     assert (row.records, row.bytes) == (20_079, pytest.approx(19.15 * MIB))
 
 
+@pytest.mark.parametrize("header", [True, False])
+def test_members_of_a_share_group_do_not_count_beside_the_group(header):
+    names = (
+        "start.time, end.time, data.consumed.in.MB, MB.sec, nMsg.sec, data.consumed.in.nMsg, fetch.time.ms"
+    )
+    times = "2026-01-05 10:00:00:000, 2026-01-05 10:00:04:000"
+    one, other = f"{times}, 4.0000, 1.0000, 10.0000, 40, 4000", f"{times}, 8.0000, 2.0000, 20.0000, 80, 4000"
+    members = [f"{one} for share consumer 1", f"{other} for share consumer 2"]
+    members += [
+        f"Share consumer 1 consumption metrics- {one}",
+        f"Share consumer 2 consumption metrics- {other}",
+    ]
+    group = f"{times}, 12.0000, 3.0000, 30.0000, 120, 4000"
+    row = only(read(*[names] * header, *members, group)["consumers"])
+    assert (row.records, row.records_per_s, row.fetch_ms, row.n_errors) == (120, 30, 4000, 0)
+    row = only(read(*[names] * header, *members)["consumers"])
+    assert pd.isna(row.records) and row.error == "no summary"
+
+
 def test_decimal_commas_and_groups():
     for line in (
         LINE.replace(".", ","),

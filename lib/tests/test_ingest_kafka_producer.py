@@ -338,3 +338,13 @@ def test_a_tool_that_only_complained_is_a_row(tmp_path):
         kafka_load.read(path)
     with pytest.raises(RawDataError, match="a file that can be read"):
         kafka_load.read(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize(
+    "before", ["2026-11-23 22:22:09, ", "[2026-11-23T22:22:09.123Z] ", "Nov 23 22:22:09 ", "producer-1  | "]
+)
+def test_what_a_script_puts_before_each_line_is_no_error(before):
+    log = f"{before}50 records sent, 9.9 records/sec (0.10 MB/sec), 2.5 ms avg latency, 9.0 ms max latency.\n"
+    tables = kafka_load.read((log + before + "something else\n").encode())
+    assert tables["producer_windows"].records.tolist() == [50]
+    assert tables["producers"].n_errors.tolist() == [1] and "something else" in tables["producers"].error[0]

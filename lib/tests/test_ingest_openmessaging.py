@@ -160,6 +160,8 @@ def test_whole_milliseconds_are_known_however_long_the_latencies_are(tmp_path, l
         ("[" * 100_000, "a result in JSON"),
         ([], "an object in JSON"),
         ({"start": {}}, "a list of rates"),
+        ('{"publishRate": [1], "publishRate": [2]}', "a result in JSON"),
+        ({"publishRate": [1], "publish_rate": [2]}, "the same in both, or one of them"),
         (OLDER | {"publishRate": 3}, "a list of numbers"),
         (OLDER | {"publishRate": ["x"]}, "a number"),
         (OLDER | {"publishRate": [-1.0, 2.0]}, "values that table"),

@@ -349,6 +349,30 @@ def test_carriage_returns_do_not_matter():
         pd.testing.assert_frame_equal(read_echoes(log.replace(b"\n", b"\r\n"), fast=fast), truth)
 
 
+def test_the_bell_of_an_audible_ping_does_not_matter():
+    log = (
+        b"PING 192.0.2.7 (192.0.2.7): 56 data bytes\n"
+        + b"64 bytes from 192.0.2.7: seq=0 ttl=60 time=7.5 ms\a\n"
+    )
+    assert read_echoes(log).rtt_ms.tolist() == [7.5]
+
+
+def test_windows_about_large_packets():
+    log = (
+        b"Pinging 192.0.2.7 with 1472 bytes of data:\r\nPacket needs to be fragmented but DF set.\r\n"
+        b"Reply from 192.0.2.7: bytes=68 (sent 1472) time=9ms TTL=60\r\n"
+    )
+    rows = read_echoes(log)
+    assert rows.lost.tolist() == [True, False] and (rows.rtt_ms[1], rows.reply_bytes[1]) == (9, 68)
+
+
+def test_lines_in_english_are_not_called_another_language():
+    with pytest.raises(RawDataError, match="a header of ping in English"):
+        read_echoes(b"10:00:01 PING\n10:00:02 64 bytes from 192.0.2.7: icmp_seq=1 ttl=60 time=7.5 ms\n")
+    with pytest.raises(RawDataError, match="LC_ALL=C"):
+        read_echoes(b"64 octets de 192.0.2.7 : icmp_seq=1 ttl=60 temps=7.5 ms\n")
+
+
 def test_convert_leaves_nothing_behind_when_it_refuses(tmp_path):
     log, _ = a_log(3000, 4)
     (tmp_path / "log.txt").write_bytes(log + b"64 bytes from 198.51.100.7: icmp_seq=1 ttl=57 time=1.0 ms\n")

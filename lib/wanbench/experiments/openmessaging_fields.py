@@ -68,18 +68,20 @@ class FlatFile:
 def read_file(cls, path, required=None):
     """Read a file of this type; `required` are its required names, by default those without a default."""
     entries = read_flat(path)
-    _check_names(cls, entries, required, place=f"{path}: ")
-    values = {}
-    for each in fields(cls):
-        if each.name not in entries:
-            values[each.name] = None  # of those that are required none is missing
-            continue
-        given = entries[each.name]
-        line = f", line {given.line}" if isinstance(given, Scalar) else ""
+    known = {each.name: each for each in fields(cls)}
+    in_order = sorted(entries, key=lambda name: name not in known or known[name].metadata["kind"] != "choice")
+    values: dict[str, object] = dict.fromkeys(known)  # of those that are required none is missing
+    for (
+        name
+    ) in in_order:  # a choice first: what else may be there depends on it, as on the system of a driver
+        given = entries[name]
         try:
-            values[each.name] = _check_value(cls, each, _as_kind(each, given))
+            _check_names(cls, [name], ())
+            values[name] = _check_value(cls, known[name], _as_kind(known[name], given))
         except ParameterError as error:
+            line = f", line {given.line}" if isinstance(given, Scalar) else ""
             raise ParameterError(f"{path}{line}: {error}") from None
+    _check_names(cls, entries, required, place=f"{path}: ")
     return cls(**values)
 
 

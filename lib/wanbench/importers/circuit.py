@@ -14,7 +14,7 @@ from ..checks import check_name, check_number
 from ..errors import ParameterError, RawDataError
 from .assemble import finished, table_of
 from .provenance import read_bytes, source_of_bytes
-from .sheet import Sheet, read_csv, read_jsonl
+from .sheet import AS_TEXT, Sheet, decoded, read_csv, read_jsonl, shown
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
 """Bits per second of a unit in a column's name."""
@@ -103,21 +103,23 @@ def _checked(columns):
 
 def _sheet(path, about) -> Sheet:
     data = read_bytes(path)
-    if data.lstrip()[:1] == b"[":
-        return _listed(path, data, about)
-    return read_jsonl(path, about=about) if data.lstrip()[:1] == b"{" else read_csv(path, about=about)
+    text = decoded(path, data)
+    if text.lstrip()[:1] == "[":
+        return _listed(path, data, text, about)
+    return read_jsonl(path, about=about) if text.lstrip()[:1] == "{" else read_csv(path, about=about)
 
 
-def _listed(path, data, about) -> Sheet:
+def _listed(path, data, text, about) -> Sheet:
     """The objects of one list, each as a row; its line is its number in the list."""
-    expected = "a list of JSON objects of texts and numbers"
+    expected = "a list of JSON objects of texts and numbers, with no name twice"
     try:
-        rows = json.loads(data, parse_float=str, parse_int=str, parse_constant=str)
+        rows = json.loads(text, **AS_TEXT)
+        json.dumps(rows, ensure_ascii=False).encode()  # a lone surrogate is a ValueError, too
     except (ValueError, RecursionError) as error:
-        raise RawDataError(path, getattr(error, "lineno", None), error, expected) from None
+        raise RawDataError(path, getattr(error, "lineno", None), shown(error), expected) from None
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or any(isinstance(each, dict | list) for each in row.values()):
-            raise RawDataError(path, number, str(row)[:100], expected)
+            raise RawDataError(path, number, shown(row)[:100], expected)
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = {name: ["" if row.get(name) is None else str(row[name]) for row in rows] for name in names}
     return Sheet(path, source_of_bytes(path, data, about), cells, range(1, len(rows) + 1))
@@ -190,7 +192,7 @@ def _intervals(sheet, at, names):
         sheet.refuse(at.index.isin(rows[behind]), texts, f"a time after the row before of circuit {name}")
         rows = rows[~behind]
         since_s = at.iloc[rows].diff().dt.total_seconds()
-        usual_s = since_s.median()
+        usual_s = since_s.quantile(0.5, interpolation="lower")  # of two, the longer may be a gap
         late = since_s > GAP * usual_s
         for row in rows[late]:
             found = f"{since_s[row]:g} s after the row before of circuit {name}"

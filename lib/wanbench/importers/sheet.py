@@ -23,6 +23,19 @@ MAX_SHOWN = 200
 """Characters of a bad cell or header that table unread and an error keep."""
 MAX_COLUMNS = 10_000
 """Bounds the memory that a hostile header can take."""
+OBJECT = "a JSON object of texts and numbers, or of objects of such, with no name twice"
+
+
+def members_once(pairs: Sequence[tuple]) -> dict:
+    """The members of a JSON object; ValueError if a name stands there twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return members
+
+
+AS_TEXT = {"parse_float": str, "parse_int": str, "parse_constant": str, "object_pairs_hook": members_once}
+"""How JSON is decoded: numbers keep the digits in which they are written."""
 
 
 class Sheet:
@@ -175,7 +188,7 @@ def read_csv(path, *, delimiter: str = ",", comment: str | None = None, about=No
     """
     data = read_bytes(path)
     kept, bad, header, header_line = [], [], None, None
-    text = _decoded(path, data)
+    text = decoded(path, data)
     plain = text.isascii() and '"' not in text and "\0" not in text
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or (comment and line.lstrip().startswith(comment)):
@@ -217,7 +230,7 @@ def _sheet(path, data, header, header_line, kept, bad, about):
     return sheet
 
 
-def _decoded(path, data: bytes) -> str:
+def decoded(path, data: bytes) -> str:
     """
     The text of a file's bytes, decompressed, its lines ended by \\n; bytes that are not UTF-8 are kept as surrogates.
 
@@ -250,9 +263,9 @@ def read_jsonl(path, *, about=None) -> Sheet:
     Numbers keep the digits in which they are written.
     """
     data = read_bytes(path)
-    decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+    decoder = json.JSONDecoder(**AS_TEXT)
     rows, lines, bad = [], [], []
-    for number, line in enumerate(_decoded(path, data).split("\n"), 1):
+    for number, line in enumerate(decoded(path, data).split("\n"), 1):
         rest = line.strip()
         while rest:
             try:
@@ -260,9 +273,11 @@ def read_jsonl(path, *, about=None) -> Sheet:
                 rows.append(_flat(value))
                 lines.append(number)
             except (ValueError, RecursionError):
-                bad.append((number, rest, "a JSON object of texts and numbers, or of objects of such"))
+                bad.append((number, rest, OBJECT))
                 break
             rest = rest[end:].strip()
+    if bad and not rows:
+        raise RawDataError(path, bad[0][0], shown(bad[0][1]), f"a line with {OBJECT}")
     names = list(dict.fromkeys(name for row in rows for name in row))
     if len(names) > MAX_COLUMNS:
         raise RawDataError(path, None, f"{len(names):,} names", f"at most {MAX_COLUMNS:,}")

@@ -23,6 +23,8 @@ from .sheet import shown
 GROUPS = ("from", "to", "from_cloud", "to_cloud", "kind", "run", "setting")
 PATTERNS = f"a template or a regular expression with from and to, and no other names than {', '.join(GROUPS)}"
 KINDS = ("ping", "iperf3")
+JSON = re.compile(rb"\[?\s*\{")
+"""How iperf3's output begins, or a list of several."""
 PLACE = re.compile(r"\{(\w*)\}")
 MAX_FILES = 100_000
 """More files than all ordered pairs of the catalogue: the wrong folder was given."""
@@ -52,7 +54,7 @@ def read_folder(
         Names of regions in file names, mapped to names here. Other names must be "cloud:code", "cloud-code" or
         "cloud_code", or a form that `region_from` reads.
     kind : "ping" or "iperf3", optional
-        The tool that printed the files. Default: the pattern's kind, else each file's first character ({ for iperf3).
+        The tool that printed the files. Default: the pattern's kind, else iperf3 for files of JSON.
     about : mapping, optional
         title, address, version, licence of all files.
 
@@ -190,7 +192,8 @@ def _kind(path, stated):
             raise RawDataError(path, None, stated, f"a kind: {' or '.join(KINDS)}")
         return stated.lower()
     with decompressed(path) as (_, file):
-        return "iperf3" if as_utf8(file).read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "ping"
+        start = as_utf8(file).read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
+    return "iperf3" if JSON.match(start) else "ping"
 
 
 def _region(path, text, cloud, regions):

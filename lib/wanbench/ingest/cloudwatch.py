@@ -32,6 +32,7 @@ def _of_resource(resource: Members):
     name, kind = (_known(resource, resource.text(key), key) for key in ("name", "kind"))
     if error := resource.text("error"):
         raise RawDataError(resource.path, None, f"no metrics of {name}: {error}", "data of CloudWatch")
+    _known(resource, resource.values.get("series"), "series")
     for series in resource.list("series"):
         metric = _known(series, series.text("metric"), "metric")
         period_s = _known(series, series.number("period_s", unknown=0, most=86_400), "period_s")

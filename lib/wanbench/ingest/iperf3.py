@@ -4,7 +4,8 @@ Read the JSON of an iperf3 client, 3.0 to 3.21: a row per direction, and one per
 - The throughput is the receiver's. If the receiver never reported (interrupted test, dead server), it is null, never 0;
 `error` has the reason, by iperf3 if it printed one.
 - Old versions have one summary of UDP for both ends: the bytes received are the datagrams not lost times their length.
-- A test that failed before it began (connection refused) is a row with its error and little else.
+- A test that failed before it began (connection refused) is a row with its error and little else. iperf3 3.9 prints the
+error behind its JSON.
 - Round-trip times and congestion windows are the sending client's; a receiving client's describe its own idle socket,
 and are dropped.
 - A file may hold several tests, one after the other: all are read, their streams counted on.
@@ -59,7 +60,8 @@ class _Test:
         self.top, self.start, self.end = top, top.members("start"), top.members("end")
         self.test, self.cpu = self.start.members("test_start"), self.end.members("cpu_utilization_percent")
         self.error = top.text("error")
-        if not any(name in self.start.values for name in ("version", "connected", "test_start", "cookie")):
+        known = any(name in self.start.values for name in ("version", "connected", "test_start", "cookie"))
+        if not known and (self.error is None or top.values.get("intervals") != []):
             top.refuse(", ".join(map(str, top.values)) or "{}", WANTED)
         if "accepted_connection" in self.start.values:
             top.refuse("start.accepted_connection", "output of the client (this is the server's)")
@@ -98,10 +100,12 @@ class _Test:
         for summary in (sent, received, both):
             _check_rate(summary, times)
         row |= _udp_counts(sent, received, both) if self.protocol == "UDP" else {}
-        if not (sent.values or received.values) and both.values and self.protocol == "UDP":
-            sent, received = both, self._received_of(both, row)
-        sent_bytes, received_bytes = sent.count("bytes"), received.count("bytes")
         remote = self.cpu.number("remote_total")
+        if not (sent.values or received.values) and both.values and self.protocol == "UDP":
+            unreported = self.error and not remote and direction == "forward"
+            sent, received = both, Members.none(self.top) if unreported else self._received_of(both, row)
+            row |= {"lost_packets": None, "jitter_ms": None} if unreported else {}
+        sent_bytes, received_bytes = sent.count("bytes"), received.count("bytes")
         if received_bytes == 0 and (self.error or (sent_bytes and not remote)):
             received = Members.none(self.top)
             row["error"] = self.error or "no result from the server"
@@ -154,7 +158,10 @@ class _Test:
         """The receiver's values in UDP's single summary."""
         packets, lost, length = row["packets"], row["lost_packets"], row["block_bytes"]
         size, seconds = both.count("bytes"), both.number("seconds")
-        if None in (packets, lost, length, size, seconds) or abs(packets * length - size) > TOLERANCE * size:
+        counts_fit = (
+            None not in (packets, lost, length, size, seconds) and packets * length <= (1 + TOLERANCE) * size
+        )
+        if not counts_fit:  # it may count fewer than were sent: the last ones, which never came
             return Members.none(self.top)
         return both.of({"bytes": max(packets - lost, 0) * length, "seconds": seconds})
 

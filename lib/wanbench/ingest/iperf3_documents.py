@@ -2,8 +2,8 @@
 Find iperf3's JSON documents in a file.
 
 The file does not always hold JSON as Python reads it: old versions repeat members under `--bidir`, numbers may
-be a bare `-nan` or `inf`, a login banner may come before the JSON and a shell's messages after it, and with
-`--json-stream` (from 3.17) every line is a separate event.
+be a bare `-nan` or `inf`, a login banner may come before the JSON and a shell's messages after it, files put together
+may lack line ends between documents, and with `--json-stream` (from 3.17) every line is a separate event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ BYTES_PER_VALUE = 12
 """iperf3 writes one value in 15 to 25 bytes."""
 
 WANTED = "JSON of an iperf3 client (its option -J)"
-_OPENING = re.compile(r"^[ \t]*+(?=\{)", re.MULTILINE)
+_OPENING = re.compile(r"^[ \t\ufeff\[]*+(?=\{)", re.MULTILINE)
+_ANOTHER = re.compile(r"[\s\ufeff,]*+(?=\{)")
+_ERROR_BEHIND = re.compile(r"\s*+iperf3: ((?:error|interrupt) - [^\r\n]+)")
 _START_EVENT = re.compile(r'\{\s*"event"\s*:\s*"start"')
 _NOT_A_NUMBER = r"-?\b(?:nan|inf)\b"
 _UP_TO_NOT_A_NUMBER = re.compile(
@@ -48,7 +50,7 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
     stream: _Stream | None = None
     mended = False
     line_number, counted, end = 1, 0, 0
-    while opening := _OPENING.search(text, end):
+    while opening := (end and _ANOTHER.match(text, end)) or _OPENING.search(text, end):
         start = opening.end()
         line_number += text.count("\n", counted, start)
         counted = start
@@ -66,6 +68,8 @@ def documents(path, text: str) -> Iterator[tuple[int, dict]]:
                 yield stream.whole()
                 stream = None
             continue
+        if value.get("end") == {} and (error := _ERROR_BEHIND.match(text, end)):
+            value.setdefault("error", error[1])
         event = value.get("event")
         if isinstance(event, str) and "data" in value:
             if stream and event == "start":

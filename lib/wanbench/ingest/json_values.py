@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from ..errors import RawDataError
+from .content import read_bytes
 
 LARGEST = 10**18
 """No count or number of any tool is larger; below it whole numbers fit into 64 bits."""
@@ -28,15 +29,12 @@ def check_values(path, text: str, bytes_per_value: int) -> None:
 
 
 def read_json(path, kind: type, expected: str):
-    """The object (`dict`) or list in a small JSON file of this library; RawDataError for anything else."""
-    path = Path(path)
+    """The object (`dict`) or list in a small JSON file of this library, compressed or not; else a RawDataError."""
+    path, data = read_bytes(Path(path), most_bytes=LARGEST_BYTES)
     try:
-        size = path.stat().st_size
-        content = json.loads(path.read_bytes()) if size <= LARGEST_BYTES else None
-    except (OSError, ValueError, RecursionError) as error:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise RawDataError(path, None, error, expected) from error
-    if size > LARGEST_BYTES:
-        raise RawDataError(path, None, "a larger file", f"at most {LARGEST_BYTES:,} bytes")
     if not isinstance(content, kind):
         raise RawDataError(path, None, str(content)[:200], expected)
     return content

@@ -98,7 +98,11 @@ class _Result:
     def __init__(self, path: Path, members: dict):
         self.path, self.members = path, {}
         for name, value in members.items():
-            self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
+            first, its = self.members.setdefault(re.sub(r"[_\- ]", "", name).lower(), (name, value))
+            if first != name and its != value:
+                raise RawDataError(
+                    path, None, f"{first[:60]!r} and {name[:60]!r}", "the same in both, or one of them"
+                )
         self.n_windows = len(self.series("publishRate")) or len(self.series("consumeRate"))
         if not self.n_windows and not any(QUANTILES.fullmatch(name) for name in self.members):
             self.refuse("publishRate", "a result with a list of rates or the quantiles of its run")
@@ -286,11 +290,19 @@ def _share(digits: str) -> float:
     return int(digits) / 10 ** len(digits)
 
 
+def _once(pairs: list[tuple]) -> dict:
+    """The members of an object; ValueError if a name stands there twice, with different values."""
+    members = dict(pairs)
+    if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
+        raise ValueError("a name stands there twice, with different values")
+    return members
+
+
 def _members(path: Path) -> dict:
     _, text = read_text(path, most_bytes=LARGEST_BYTES)
     check_values(path, text, BYTES_PER_VALUE)
     try:
-        members = json.loads(text)
+        members = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise RawDataError(path, getattr(error, "lineno", None), error, "a result in JSON") from error
     if not isinstance(members, dict):

@@ -29,6 +29,11 @@ _MEANS_NOTHING = re.compile(
     r"WARNING: (?:option \[threads\]|A terminally deprecated|.*\bhas been deprecated|.*\bis deprecated)",
     re.IGNORECASE,
 )
+_PREFIX = re.compile(
+    r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?"
+    r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?[\])]?[,:|]?|[\w.-]{1,80} *\|"
+)
+
 _CLUES = {
     "producer": re.compile(
         r"\[Producer clientId|ProducerPerformance|producer-perf|perf-producer|producer-performance|"
@@ -83,6 +88,16 @@ def is_spoken(text: str) -> bool:
     (True, False)
     """
     return bool(_SPOKEN.match(text) or _EXCEPTION.match(text))
+
+
+def is_prefix(text: str) -> bool:
+    """
+    Whether a script put this before the tool's line: a time, or the name of a container.
+
+    >>> is_prefix("[2026-01-05T10:00:05Z] "), is_prefix("producer-1  | "), is_prefix("killed at 10:00:05 ")
+    (True, True, False)
+    """
+    return _PREFIX.fullmatch(text.strip()) is not None
 
 
 def tool(text: str) -> str | None:

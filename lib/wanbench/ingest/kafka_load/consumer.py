@@ -9,6 +9,7 @@ number and form do.
 - The duration is that sum or the difference of both times: the first that fits the printed rate.
 - With --show-detailed-stats the tool prints no summary, and nothing after its last interval: the row has the
 consumption until then, or the records by its metrics if these are more (they lag too); `error` says so.
+- The share consumer's figures of single members are dropped, as its summary is of all; without it the row is empty.
 - NaN and infinity (nothing consumed, no time) are null.
 """
 
@@ -45,11 +46,16 @@ FIELDS = {
 }  # fmt: skip
 FIGURES = (MB, MB_S, RECORDS, RECORDS_S)
 RECORDS_CONSUMED = "consumer-fetch-manager-metrics:records-consumed-total"
-LAYOUTS = tuple(
-    (*first, *FIGURES, *more)
-    for more in ((REBALANCE, FETCH, FETCH_MB_S, FETCH_RECORDS_S), (REBALANCE, FETCH), ())
-    for first in ((START, END), (TIME, THREAD))
+LAYOUTS = (
+    *(
+        (*first, *FIGURES, *more)
+        for more in ((REBALANCE, FETCH, FETCH_MB_S, FETCH_RECORDS_S), (REBALANCE, FETCH), ())
+        for first in ((START, END), (TIME, THREAD))
+    ),
+    (START, END, MB, MB_S, RECORDS_S, RECORDS, FETCH),
 )
+"""The layouts that a line without header may have; the last is the share consumer's."""
+
 LONGEST_DATES = 130
 """Two dates in any --date-format have fewer characters; a bound keeps the search short."""
 
@@ -58,6 +64,9 @@ _DECIMALS = 4
 
 _NAMES = "|".join(re.escape(name) for name in sorted(FIELDS, key=len, reverse=True))
 _HEADER = re.compile(rf"(?:{_NAMES})(?:, (?:{_NAMES}))*, (?:{_NAMES})")
+_OF_A_MEMBER = re.compile(
+    r"Share consumer \d{1,9} consumption metrics- .{1,300}|\d.{1,300} for share consumer \d{1,9}"
+)
 _TWO_FIGURES = re.compile(r"(?:[\dN∞]|ity), -?[\dNI∞]")
 _SHAPE = re.compile(r"[^\W\d_]+|\d+")
 
@@ -73,6 +82,8 @@ def find(text: str, at: int, header: tuple[str, ...] | None, matches: dict) -> t
         matches["two figures"] = two and two.span()
     if matches["two figures"] is None and MB not in text:
         return None
+    if "hare consumer " in text and (line := _OF_A_MEMBER.fullmatch(text, at)):
+        return line.start(), line.end(), {"kind": "progress"}
     if MB in text and (line := _HEADER.search(text, at)):
         names = tuple(line[0].split(", "))
         if MB in names and RECORDS in names and len(set(names)) == len(names):

@@ -78,7 +78,8 @@ class OutputReader:
         at, matches = 0, {}
         while (at == 0 or at < len(line.text)) and (match := self._find(line, at, matches)):
             start, end, tool, event = match
-            if line.text[at:start].strip():
+            before = line.text[at:start]
+            if before.strip() and not (at == 0 and complaints.is_prefix(before)):
                 self._message(line.printed[at:start], torn=False)
             self._take(tool, event, line)
             if event["kind"] in SIGNS:

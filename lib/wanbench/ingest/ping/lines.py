@@ -59,13 +59,13 @@ DUPLICATES = re.compile(r"\+?([0-9]{1,12}) duplicates")
 AFTER_COUNTS_LINE = re.compile(r"(?:rtt|round-trip) .*|,? ?pipe .*|,? ?ipg/ewma .*|ping6?: .*")
 
 WINDOWS_REPLY_LINE = re.compile(
-    r"Reply from (?P<who>[^ ]{1,128}): (?:bytes=(?P<size>[0-9]{1,6}) )?"
+    r"Reply from (?P<who>[^ ]{1,128}): (?:bytes=(?P<size>[0-9]{1,6}) (?:\(sent [0-9]{1,6}\) )?)?"
     r"time(?P<sign>[=<])(?P<time>[0-9]{1,9})ms(?: TTL=(?P<ttl>[0-9]{1,3}))? ?"
 )
 WINDOWS_REPORT_LINE = re.compile(r"Reply from (?P<who>[^ ]{1,128}): (?P<message>[A-Z][ -~]{1,200})")
 WINDOWS_SILENCE_LINE = re.compile(
     r"(?P<message>Request timed out|General failure|Hardware error|Destination (?:host|net|port) unreachable"
-    r"|Negotiating IP Security|PING: transmit failed[ -~]{0,80}?)\. ?"
+    r"|Packet needs to be fragmented but DF set|Negotiating IP Security|PING: transmit failed[ -~]{0,80}?)\. ?"
 )
 WINDOWS_COUNTS_LINE = re.compile(
     r" *Packets: Sent = (?P<transmitted>[0-9]{1,12}), Received = (?P<received>[0-9]{1,12}),"
@@ -104,6 +104,7 @@ BEGINNINGS = (
 """How lines of ping begin: a cut-off last line with such a beginning may be one."""
 
 ANOTHER_LANGUAGE = re.compile(r"seq=[0-9]+ ttl=[0-9]|[0-9] ?ms TTL=[0-9]")
+IN_ENGLISH = re.compile(r"[0-9] bytes from |Reply from ")
 ONLY_PING = re.compile(
     rf"icmp_[rs]eq[ =]|{ANOTHER_LANGUAGE.pattern}|^{_AT.replace('?P<at>', '?:')}[0-9]+ bytes from "
     r"|^Reply from |^Request timed out|^(?:\^C)?--- .* ping6? statistics ---|[0-9] packets transmitted, [0-9]"
@@ -197,7 +198,7 @@ class LineReader:
         `whole` is False for a last line without its newline: ping was killed while it wrote, so the line counts only if
         nothing essential can be missing.
         """
-        text = text.removesuffix("\r")
+        text = text.removesuffix("\r").strip("\a")  # the bell of ping -a
         if len(text) > LONGEST_LINE:
             self.refuse(line_number, text, f"lines of at most {LONGEST_LINE} characters")
         if not text.strip():
@@ -235,7 +236,7 @@ class LineReader:
             if self._unfinished:
                 self.refuse(*self._unfinished, "a line of ping in English")
             header = self._other if LIKE_A_HEADER.match(self._other[1]) else (line_number, text)
-            foreign = ANOTHER_LANGUAGE.search(text) and not _is_echo(text)
+            foreign = ANOTHER_LANGUAGE.search(text) and not _is_echo(text) and not IN_ENGLISH.search(text)
             self.refuse(*header, ENGLISH if foreign else HEADER)
         self._other, self._n_other = (line_number, text), self._n_other + 1
         if self._first_other[0] is None:
