@@ -81,7 +81,9 @@ def test_failures_are_counted_on_after_an_interruption(tmp_path):
     assert newest(tmp_path).tests().attempt.value_counts().to_dict() == {1: 12, 2: 2}
     run = go(tmp_path, ScriptedLab(REGIONS, bad), retries=1)
     again = run.tests().query("attempt > 1")
-    assert len(again) == 4 and again["round"].tolist() == list(range(7, 11)), "each in an extra round of its own"
+    assert len(again) == 4 and again["round"].tolist() == list(range(7, 11)), (
+        "each in an extra round of its own"
+    )
     for test_id, tests in run.tests().groupby("test_id"):
         kinds = list(tests["outcome"])
         expected = 2 if tests["from_region"].iloc[0] == "aws:r-1" else 0
