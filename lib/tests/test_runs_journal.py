@@ -159,7 +159,8 @@ def journal_of(folder, spans, resumed=()) -> Run:
 
 def test_overlaps_are_found(tmp_path):
     clean = [(A, B, 1, 5), (B, A, 5, 9), (C, "aws:x", 1, 9)]
-    assert len(overlaps(journal_of(tmp_path / "clean", clean))) == 0
+    run = journal_of(tmp_path / "clean", clean)
+    assert len(overlaps(run)) == 0 and run.measured_s == 8
     found = overlaps(journal_of(tmp_path / "dirty", [(A, B, 1, 5), (B, C, 4, 9), (C, A, 8, 10)]))
     assert found[["region", "test_id", "other_test_id", "overlap_s"]].to_numpy().tolist() == [
         [C, "t1", "t2", 1.0],
@@ -170,5 +171,5 @@ def test_overlaps_are_found(tmp_path):
 
 
 def test_an_interrupted_test_lasts_as_long_as_its_session(tmp_path):
-    found = overlaps(journal_of(tmp_path, [(A, B, 1, None), (A, C, 3, 5), (A, B, 7, 9)], resumed=[6]))
-    assert found["overlap_s"].tolist() == [2.0]
+    run = journal_of(tmp_path, [(A, B, 1, None), (A, C, 3, 5), (A, B, 7, 9)], resumed=[6])
+    assert overlaps(run)["overlap_s"].tolist() == [2.0] and run.measured_s is None
