@@ -91,7 +91,11 @@ def tables_of(found, crossing):
         rows["link_samples"] += [
             key
             | {"at_s": 999.5 + second, "link_from": a, "link_to": b, "rate_bps": 1e8, "bytes_lost": 0}
-            | {"bytes_delivered": round(total / 6 * second / 11), "bytes_backlog": 0, "packets_sent": second}
+            | {
+                "bytes_delivered": 10**9 + round(total / 6 * second / 11),
+                "bytes_backlog": 0,
+                "packets_sent": second,
+            }
             | {"packets_delivered": second, "packets_queue_dropped": 0}
             for a, b in pairs
             for second in range(12)
